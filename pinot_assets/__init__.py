@@ -1,0 +1,1 @@
+"""Files into Apache Pinot, all or nothing."""

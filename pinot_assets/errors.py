@@ -1,0 +1,140 @@
+"""Every error of this project, in one tree.
+
+An error says what happened, why, and what to do next. The class tells a caller how to react:
+`SwitchConflict` may be tried again after a fresh look, `SwitchStateUnknown` must be looked up first.
+"""
+
+from __future__ import annotations
+
+
+class PinotAssetsError(Exception):
+    """Base of all errors raised on purpose.
+
+    :param what: what happened, one sentence without a final full stop.
+    :param why: the reason, where one is known.
+    :param hint: what to do next.
+    """
+
+    def __init__(self, what: str, *, why: str | None = None, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = self.what if self.why is None else f"{self.what}: {self.why}"
+        return text if self.hint is None else f"{text}\n  → {self.hint}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process borders (Spark's workers), keyword arguments included.
+        return (_rebuild, (type(self), self.what, self.why, self.hint))
+
+
+def _rebuild(
+    cls: type[PinotAssetsError], what: str, why: str | None, hint: str | None
+) -> PinotAssetsError:
+    error = cls.__new__(cls)
+    PinotAssetsError.__init__(error, what, why=why, hint=hint)
+    return error
+
+
+# --- what the user wrote -------------------------------------------------------------------------
+
+
+class SpecError(PinotAssetsError):
+    """A table spec is wrong; the text lists every problem of every file."""
+
+
+class SpecDrift(PinotAssetsError):
+    """Pinot's schema or table config is not what the table spec says."""
+
+
+class UnsupportedFeature(PinotAssetsError):
+    """The segment writer cannot do what schema or table config ask for; names column and feature."""
+
+
+# --- the source ----------------------------------------------------------------------------------
+
+
+class SourceError(PinotAssetsError):
+    """The input directory or the staging area could not be used."""
+
+
+class ListingFailed(SourceError):
+    """A listing did not complete. It is never treated as an empty one (invariant I12)."""
+
+
+class SourceChanged(SourceError):
+    """A file changed while it was read, or after the plan was made."""
+
+
+class StoreConflict(SourceError):
+    """Another object with other content already stands at that name (rule R13)."""
+
+
+# --- building ------------------------------------------------------------------------------------
+
+
+class BuildError(PinotAssetsError):
+    """A file could not be turned into a segment."""
+
+
+# --- Pinot ---------------------------------------------------------------------------------------
+
+
+class PinotError(PinotAssetsError):
+    """Pinot refused a call."""
+
+
+class PinotUnreachable(PinotError):
+    """No connection could be made, so nothing was done."""
+
+
+class PinotNotFound(PinotError):
+    """The table, segment or schema does not exist."""
+
+
+class PushRefused(PinotError):
+    """An upload was refused (quota, time range, malformed segment, unreachable download URI)."""
+
+
+class SwitchConflict(PinotError):
+    """A lineage call was refused because of what the lineage holds now: look again, then retry."""
+
+
+class SwitchStateUnknown(PinotError):
+    """A lineage call may or may not have happened: read the lineage before doing anything else."""
+
+
+class SnapshotIncomplete(PinotAssetsError):
+    """The gate stays shut: not every file is built, or the audit has not passed for this switch."""
+
+
+# --- the session ---------------------------------------------------------------------------------
+
+
+class SessionError(PinotAssetsError):
+    """The stored session does not allow what was asked."""
+
+
+class SessionHeld(SessionError):
+    """Another run holds the table's lease."""
+
+
+class LeaseLost(SessionError):
+    """This run no longer holds the table's lease and must not change anything any more."""
+
+
+class SnapshotCorrupt(SessionError):
+    """The snapshot object that the pointer names is missing or does not match its hash (rule R18)."""
+
+
+class RollbackRefused(SessionError):
+    """There is no safe way back from here; says why."""
+
+
+# --- the local stack -----------------------------------------------------------------------------
+
+
+class LocalStackError(PinotAssetsError):
+    """The local stack could not be resolved, started or stopped."""

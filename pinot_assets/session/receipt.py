@@ -1,0 +1,98 @@
+"""The receipt of one built file: written by the task after its tars, so a file is done when, and only
+when, its receipt exists (spec/session.md section 1)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pinot_assets.source.fingerprint import Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One segment of a built file.
+
+    :ivar segment: segment name.
+    :ivar crc: Pinot's CRC (Adler-32 over the segment's files), as Pinot's ZooKeeper metadata shows it.
+    :ivar rows: documents in the segment.
+    :ivar tar_uri: where the tar.gz lies in the staging area.
+    :ivar tar_bytes: size of the tar.gz.
+    :ivar tar_sha256: hex digest of the tar.gz.
+    :ivar metadata_uri: where the small tar for a metadata push lies (`creation.meta`,
+        `metadata.properties` in a directory).
+    :ivar start_ms: smallest time value in epoch milliseconds, None without a time column.
+    :ivar end_ms: largest time value.
+    """
+
+    segment: str
+    crc: int
+    rows: int
+    tar_uri: str
+    tar_bytes: int
+    tar_sha256: str
+    metadata_uri: str
+    start_ms: int | None = None
+    end_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a task did with one file.
+
+    :ivar uri: the source file.
+    :ivar ordinal: the file's number in its session, never reused (rule R16).
+    :ivar attempt: the attempt that built it; stands in the segment names.
+    :ivar read: the version that was read (not necessarily the one planned, rule R12).
+    :ivar sha256: hex digest of the file's bytes as read.
+    :ivar rows: rows published; 0 means EMPTY: done, without outputs (edge case E5).
+    :ivar bad_rows: rows that were left out, 0 unless the table spec allows any.
+    :ivar outputs: the segments, in order.
+    :ivar seconds: wall time of the task.
+    :ivar worker: `host/pid` of the executor's Python worker.
+    """
+
+    uri: str
+    ordinal: int
+    attempt: int
+    read: Fingerprint
+    sha256: str
+    rows: int
+    bad_rows: int
+    outputs: tuple[Output, ...]
+    seconds: float
+    worker: str
+
+    def to_bytes(self) -> bytes:
+        """JSON text, keys sorted."""
+        return json.dumps(asdict(self), sort_keys=True, indent=1).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Receipt:
+        """Inverse of `to_bytes`.
+
+        :raises ValueError: the text is not a whole receipt (a torn or foreign object).
+        """
+        try:
+            value: dict[str, Any] = json.loads(data)
+            read = Fingerprint.from_json(value.pop("read"))
+            outputs = tuple(Output(**o) for o in value.pop("outputs"))
+            return cls(read=read, outputs=outputs, **value)
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"not a receipt: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one file could not be built in this attempt.
+
+    :ivar code: short upper-case name, e.g. `UNREADABLE`, `CHANGED_DURING_READ`, `TYPE_MISMATCH`, `VANISHED`.
+    :ivar reason: one line for people, naming line or column where known.
+    """
+
+    uri: str
+    ordinal: int
+    attempt: int
+    code: str
+    reason: str

@@ -1,0 +1,51 @@
+"""What a listing says about one file, and when two such sayings mean the same content.
+
+The fingerprint wakes, content decides (edge case E3 of spec/consistent-push.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The version of one file as its store reports it.
+
+    :ivar size: bytes.
+    :ivar mtime_us: last modification in microseconds since the epoch, as the store says; only ever
+        compared for equality (edge case E28).
+    :ivar etag: the store's entity tag without quotes, None on a local disk.
+    :ivar version_id: the object version on a versioned bucket, else None.
+    """
+
+    size: int
+    mtime_us: int
+    etag: str | None = None
+    version_id: str | None = None
+
+    @property
+    def token(self) -> str:
+        """Twelve hex digits that name this version in receipts and plans."""
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Fingerprint:
+        """Inverse of `to_json`."""
+        return cls(**value)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourceFile:
+    """One listed file: its full URI (`file:///…`, `s3://bucket/key`) and its version."""
+
+    uri: str
+    fingerprint: Fingerprint
