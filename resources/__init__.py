@@ -1,1 +1,1 @@
-
+"""Dagster resources: Pinot, ZooKeeper, Spark and the table specs."""

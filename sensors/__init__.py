@@ -1,1 +1,1 @@
-
+"""Dagster sensors."""

@@ -1,1 +1,1 @@
-
+"""The Dagster layer: assets, the gate, jobs; one factory per table kind."""

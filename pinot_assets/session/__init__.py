@@ -1,1 +1,1 @@
-
+"""The consistent-push machine: model, plan (pure), store (ZooKeeper), staging area, driver."""

@@ -1,0 +1,83 @@
+"""What the session asks of a builder, as plain picklable values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.source.fingerprint import SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOrder:
+    """What all files of one attempt have in common.
+
+    :ivar table: raw table name.
+    :ivar session: session id, `cp<seq>-<nonce>`.
+    :ivar attempt: number of the attempt; stands in receipts and segment names.
+    :ivar creation_time_ms: creation time written into every segment of the session, so that a task run
+        twice makes the same bytes.
+    :ivar schema: Pinot schema, as JSON values.
+    :ivar table_config: Pinot table config, as JSON values.
+    :ivar input_format: `csv`, `json` or `parquet`.
+    :ivar reader: format settings (`delimiter`, `header`, `multiValueDelimiter`, …).
+    :ivar source_uri: the input directory.
+    :ivar source_props: how to reach it; names of environment variables, never secrets.
+    :ivar staging_uri: the session's own folder in the staging area
+        (`<output.segment.dir.uri>/sessions/<session>`): receipts go to `files/` below it.
+    :ivar segments_uri: where tars go (`<output.segment.dir.uri>/segments`).
+    :ivar staging_props: how to reach the staging area.
+    :ivar max_rows_per_segment: a larger file becomes several segments.
+    :ivar min_server: oldest Pinot server that must be able to read the segments.
+    """
+
+    table: str
+    session: str
+    attempt: int
+    creation_time_ms: int
+    schema: Mapping[str, Any]
+    table_config: Mapping[str, Any]
+    input_format: str
+    reader: Mapping[str, str]
+    source_uri: str
+    source_props: Mapping[str, str]
+    staging_uri: str
+    segments_uri: str
+    staging_props: Mapping[str, str]
+    max_rows_per_segment: int
+    min_server: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """One file to build: the version planned and its number in the session."""
+
+    file: SourceFile
+    ordinal: int
+
+
+def segment_name(table: str, session: str, attempt: int, ordinal: int, k: int) -> str:
+    """Name of the k-th segment of one file: `<table>__<session>_<attempt>_<ordinal>_<k>`.
+
+    Source: spec/session.md section 1, rules R16 and R17.
+    """
+    return f"{table}__{session}_{attempt}_{ordinal}_{k}"
+
+
+class Builder(Protocol):
+    """Turns files into staged segments; Spark's in production."""
+
+    def build(
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Receipt | Failure], None],
+    ) -> None:
+        """Build all tasks; call `on_done` once for each, in any order, from the calling thread.
+
+        One file's failure is a `Failure`, never an exception. An exception means that the builder itself
+        broke (the Spark application died); the files without an `on_done` are then not built.
+        """
+        ...
