@@ -1,0 +1,111 @@
+"""Segment lineage as values: which segments a query sees, and what stands in the way of a new entry.
+
+Pure. Source: spec/lineage.md sections 1, 2 and 4 (`SegmentLineageUtils`, `PinotHelixResourceManager`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class LineageState(Enum):
+    """`LineageEntryState`; there are no others."""
+
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETED = "COMPLETED"
+    REVERTED = "REVERTED"
+
+
+@dataclass(frozen=True, slots=True)
+class LineageEntry:
+    """One replacement.
+
+    :ivar id: Pinot's UUID for it.
+    :ivar segments_from: sources, hidden once COMPLETED.
+    :ivar segments_to: outputs, hidden unless COMPLETED.
+    :ivar timestamp_ms: time of the last write of the state (there is no heartbeat).
+    """
+
+    id: str
+    segments_from: frozenset[str]
+    segments_to: frozenset[str]
+    state: LineageState
+    timestamp_ms: int
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The names that this entry hides."""
+        return self.segments_from if self.state is LineageState.COMPLETED else self.segments_to
+
+    def has_names(self, segments_from: Collection[str], segments_to: Collection[str]) -> bool:
+        """Whether the entry has exactly these names."""
+        return self.segments_from == frozenset(segments_from) and self.segments_to == frozenset(segments_to)
+
+    def overlaps(self, segments_from: Collection[str], segments_to: Collection[str]) -> bool:
+        """Whether one of the sources is a source, or one of the outputs an output, of this entry."""
+        return not (self.segments_from.isdisjoint(segments_from) and self.segments_to.isdisjoint(segments_to))
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """All entries of one table, oldest first."""
+
+    entries: tuple[LineageEntry, ...] = ()
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Lineage:
+        """From the reply of `GET /segments/{table}/lineage`.
+
+        :raises ValueError: a state that this version does not know, or a malformed entry.
+        """
+        try:
+            entries = [
+                LineageEntry(
+                    id=entry_id,
+                    segments_from=frozenset(entry["segmentsFrom"]),
+                    segments_to=frozenset(entry["segmentsTo"]),
+                    state=LineageState(entry["state"]),
+                    timestamp_ms=int(entry["timestamp"]),
+                )
+                for entry_id, entry in value["lineageEntries"].items()
+            ]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a lineage: {error!r}") from error
+        return cls(tuple(sorted(entries, key=lambda entry: (entry.timestamp_ms, entry.id))))
+
+    def __iter__(self) -> Iterator[LineageEntry]:
+        return iter(self.entries)
+
+    def get(self, entry_id: str) -> LineageEntry | None:
+        """The entry of that id, None if Pinot has none (never had, or it was reaped)."""
+        return next((entry for entry in self.entries if entry.id == entry_id), None)
+
+    def find(self, segments_from: Collection[str], segments_to: Collection[str]) -> tuple[LineageEntry, ...]:
+        """Entries with exactly these names, in any state, oldest first."""
+        return tuple(e for e in self.entries if e.has_names(segments_from, segments_to))
+
+    def in_state(self, state: LineageState) -> tuple[LineageEntry, ...]:
+        """Entries in that state, oldest first."""
+        return tuple(entry for entry in self.entries if entry.state is state)
+
+    def visible(self, segments: Iterable[str]) -> set[str]:
+        """Those of `segments` that a query sees: what no entry hides. Unlisted names are visible."""
+        hidden = frozenset[str]().union(*(entry.hidden for entry in self.entries))
+        return set(segments) - hidden
+
+    def overlapping(
+        self, segments_from: Collection[str], segments_to: Collection[str]
+    ) -> tuple[LineageEntry, ...]:
+        """IN_PROGRESS and COMPLETED entries that make a start with these names fail."""
+        return tuple(
+            entry
+            for entry in self.entries
+            if entry.state is not LineageState.REVERTED and entry.overlaps(segments_from, segments_to)
+        )
+
+    def naming(self, names: Collection[str], state: LineageState) -> tuple[LineageEntry, ...]:
+        """Entries in that state with one of `names` among their outputs (rule R1)."""
+        return tuple(e for e in self.in_state(state) if not e.segments_to.isdisjoint(names))

@@ -1,0 +1,270 @@
+"""What the rest of the project may ask of Pinot.
+
+One protocol with two implementations: `pinot_assets.pinot.cluster.PinotCluster` (HTTP) and the in-memory fake
+of the tests. One contract suite (`tests/contract/test_pinot.py`) holds both to the same promises, so a test
+against the fake means something. Every `table` is a raw table name; OFFLINE is implied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from pinot_assets.pinot.lineage import Lineage
+from pinot_assets.session.receipt import Output
+
+Replicas = Mapping[str, Mapping[str, str]]
+"""Segment → server instance → Helix state (`ONLINE`, `OFFLINE`, `ERROR`, …)."""
+
+ReadObject = Callable[[str], bytes]
+"""Reads a staged object by its URI."""
+
+
+class PushMode(Enum):
+    """How a segment's tar gets into Pinot's deep store."""
+
+    METADATA = "metadata"
+    """The controller copies it from where it was staged; only the small metadata tar is sent."""
+
+    TAR = "tar"
+    """The whole tar is sent: for a staging area that the controller cannot reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class PushReport:
+    """What a push did.
+
+    :ivar pushed: names uploaded by this call, confirmed by reading (rule R8).
+    :ivar skipped: names that were there already with the same CRC.
+    :ivar mode: the mode that worked; pass it on to the next batch to save the trial.
+    :ivar fallback: why METADATA was given up for TAR, None if it was not.
+    :ivar seconds: wall time of the whole call.
+    """
+
+    pushed: tuple[str, ...]
+    skipped: tuple[str, ...]
+    mode: PushMode
+    fallback: str | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentMetadata:
+    """A segment as Pinot's ZooKeeper metadata shows it.
+
+    :ivar crc: Pinot's CRC, what servers check their copy against.
+    :ivar total_docs: rows as the pusher's metadata said.
+    :ivar custom: the custom map (`pinotAssets.session`, …).
+    :ivar download_url: where servers fetch it.
+    :ivar start_ms: smallest time value, None without an interval.
+    :ivar end_ms: largest time value.
+    :ivar push_ms: time of the first push.
+    """
+
+    segment: str
+    crc: int
+    total_docs: int
+    custom: Mapping[str, str]
+    download_url: str
+    start_ms: int | None
+    end_ms: int | None
+    push_ms: int | None
+
+
+class Pinot(Protocol):
+    """A Pinot cluster, seen from the session driver.
+
+    Errors, for every method: `PinotUnreachable` — no connection, nothing was done (for a read: no answer, and
+    a read does nothing); `PinotNotFound` — no such table or segment; `PinotError` — anything else that Pinot
+    refused. For a call that changes something: `SwitchStateUnknown` — sent, but no answer came: look first.
+    """
+
+    # --- what is there ---------------------------------------------------------------------------
+
+    def all_segments(self, table: str) -> frozenset[str]:
+        """Names in the ideal state, those hidden by lineage included.
+
+        :raises PinotNotFound: no such table.
+        """
+        ...
+
+    def visible_segments(self, table: str) -> frozenset[str]:
+        """Names that queries see: the ideal state without those hidden by lineage (spec/lineage.md section 2).
+
+        :raises PinotNotFound: no such table.
+        """
+        ...
+
+    def online_replicas(self, table: str, names: Collection[str]) -> Replicas:
+        """State of each replica of each name: every server that the ideal state or the external view lists.
+
+        A server that should have it and shows nothing yet counts as `OFFLINE`. A name that Pinot does not
+        know has no replicas: an empty mapping, never a missing key.
+
+        :raises PinotNotFound: no such table.
+        """
+        ...
+
+    def segment_crcs(self, table: str) -> Mapping[str, int]:
+        """CRC of every segment in the ZooKeeper metadata.
+
+        :raises PinotNotFound: no such table.
+        """
+        ...
+
+    def segment_metadata(self, table: str, name: str) -> SegmentMetadata:
+        """One segment's ZooKeeper metadata.
+
+        :raises PinotNotFound: no such segment.
+        """
+        ...
+
+    def rows_on_servers(self, table: str, names: Collection[str]) -> Mapping[str, Mapping[str, int]]:
+        """Rows of each name as each server loaded it: segment → instance → documents.
+
+        Asks every server that the ideal state names; one that has not loaded the segment is left out, so
+        compare with `online_replicas`.
+        """
+        ...
+
+    def table_bytes(self, table: str) -> int:
+        """Size of the table on all servers, all replicas and hidden segments included, as the quota counts it."""
+        ...
+
+    # --- push and delete -------------------------------------------------------------------------
+
+    def push(
+        self, table: str, outputs: Sequence[Output], *, read: ReadObject, mode: PushMode | None = None
+    ) -> PushReport:
+        """Upload staged segments and confirm by reading that ideal state and CRC are as built (rule R8).
+
+        Idempotent: a name already there with the same CRC is skipped. Pinot copies every tar into its own
+        deep store (rule R9). Everything is checked before the first upload; a call that raises may have
+        uploaded some of the segments: call again.
+
+        :param read: reads `metadata_uri`, and `tar_uri` in TAR mode.
+        :param mode: None tries METADATA with the first segment and falls back to TAR if the controller
+            cannot reach the staging area.
+        :raises PushRefused: Pinot refused one (quota, time range, …), or a name is there with another CRC.
+        :raises SwitchStateUnknown: an upload was sent, no answer came, and it did not show up either.
+        """
+        ...
+
+    def delete_segments(self, table: str, names: Collection[str]) -> None:
+        """Delete these segments; names that do not exist are ignored. Out of the ideal state on return.
+
+        :raises ValueError: `names` is empty (Pinot would delete *every* segment: spec/push.md section 7).
+        """
+        ...
+
+    # --- lineage ---------------------------------------------------------------------------------
+
+    def lineage(self, table: str) -> Lineage:
+        """All replacement entries, oldest first; empty where the table has none.
+
+        :raises PinotNotFound: no such table.
+        """
+        ...
+
+    def start_replace_segments(
+        self, table: str, segments_from: Collection[str], segments_to: Collection[str]
+    ) -> str:
+        """Open an entry that hides `segments_to` until it is ended; returns its id.
+
+        Not idempotent: after `SwitchStateUnknown` look for an entry with exactly these names.
+
+        :raises SwitchConflict: a source is missing or hidden, a target is visible, or another entry overlaps.
+        :raises ValueError: both sides are empty, or a name holds a comma (it would be torn in two).
+        """
+        ...
+
+    def force_start_replace_segments(
+        self, table: str, segments_from: Collection[str], segments_to: Collection[str]
+    ) -> str:
+        """The same with forceCleanup: overlapping IN_PROGRESS entries are reverted or removed first, their
+        other outputs deleted; on a REFRESH table the generation before `segments_from` is deleted as well
+        (spec/lineage.md section 4)."""
+        ...
+
+    def end_replace_segments(self, table: str, entry_id: str) -> None:
+        """Switch: outputs visible, sources hidden. Ending a COMPLETED entry again does nothing.
+
+        Pinot waits (up to an hour) until each output is ONLINE on one server and goes on when the caller
+        has long gone: after `SwitchStateUnknown` read the entry.
+
+        :raises SwitchConflict: no such entry, it is REVERTED, or an output is not in the table.
+        """
+        ...
+
+    def revert_replace_segments(self, table: str, entry_id: str) -> None:
+        """Undo a COMPLETED entry: sources visible again, outputs deleted. There is no way back.
+
+        :raises SwitchConflict: no such entry, not COMPLETED, a source is gone, or a later entry builds on it.
+        """
+        ...
+
+    def force_revert_replace_segments(self, table: str, entry_id: str) -> None:
+        """The same, and IN_PROGRESS entries too."""
+        ...
+
+    # --- brokers ---------------------------------------------------------------------------------
+
+    def brokers(self, table: str) -> Sequence[str]:
+        """Base URLs of the brokers that serve the table now."""
+        ...
+
+    def broker_visible_segments(self, broker: str, table: str) -> frozenset[str]:
+        """Segments that this broker would send a query to; empty where it has no routing for the table."""
+        ...
+
+    def rebuild_routing(self, broker: str, table: str) -> None:
+        """Have this broker read lineage and ideal state again (rule R7). Idempotent."""
+        ...
+
+    # --- schema and table config -----------------------------------------------------------------
+
+    def get_schema(self, name: str) -> dict[str, Any] | None:
+        """The schema as Pinot holds it, None where there is none."""
+        ...
+
+    def put_schema(self, schema: Mapping[str, Any]) -> None:
+        """Create the schema or update it in place.
+
+        :raises PinotError: the change is not backward compatible, or the schema is malformed.
+        """
+        ...
+
+    def delete_schema(self, name: str) -> None:
+        """Delete a schema that no table uses.
+
+        :raises PinotNotFound: there is none.
+        """
+        ...
+
+    def get_table_config(self, table: str) -> dict[str, Any] | None:
+        """The OFFLINE table config as Pinot holds it, None where there is none."""
+        ...
+
+    def create_table(self, config: Mapping[str, Any]) -> None:
+        """Create the table.
+
+        :raises PinotError: it exists, or Pinot refuses the config.
+        """
+        ...
+
+    def update_table(self, config: Mapping[str, Any]) -> None:
+        """Replace the config of an existing table.
+
+        :raises PinotNotFound: no such table.
+        :raises PinotError: Pinot refuses the config.
+        """
+        ...
+
+    def delete_table(self, table: str) -> None:
+        """Drop the OFFLINE table with its segments and its lineage.
+
+        :raises PinotNotFound: no such table.
+        """
+        ...
