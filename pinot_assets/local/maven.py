@@ -1,0 +1,193 @@
+"""Resolve a pinned pom into jars once per user, with Maven, and keep them.
+
+The jars live in the user's cache under the hash of the pom, so a changed pom is a new folder and a finished
+folder never changes. A folder appears by rename only when all its jars are in it; a file lock makes a second
+process wait for the first instead of resolving the same again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pinot_assets.errors import LocalStackError
+from pinot_assets.local.java import find_java
+from pinot_assets.local.paths import default_cache
+
+MINIMUM_FREE_BYTES = 1_000_000_000
+"""A cold cache takes about 300 MB here and as much in Maven's own repository."""
+
+_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
+_TIME_OUTS = (  # in ms; the first two are read by Maven 3.8 and older, the others by 3.9 and newer
+    "-Dmaven.wagon.http.connectionTimeout=20000",
+    "-Dmaven.wagon.rto=60000",
+    "-Daether.connector.connectTimeout=20000",
+    "-Daether.connector.requestTimeout=60000",
+)
+
+
+def resolve(
+    pom: Path, *, cache: Path | None = None, progress: Callable[[str], None] | None = None
+) -> list[Path]:
+    """The jars that `pom` needs at run time, in class path order, fetched by Maven the first time only.
+
+    :param pom: a pom file with pinned versions; its `artifactId` names the folder in the cache.
+    :param cache: the user's cache, `default_cache()` when None.
+    :param progress: called with one short line whenever there is something new to show.
+    :raises LocalStackError: no Maven, no usable Java, a dead download, a full disk; names Maven's log.
+    """
+    content = pom.read_bytes()
+    jars = _folder(pom, content, cache or default_cache())
+    if not jars.is_dir():
+        try:
+            jars.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(jars.with_name(f"{jars.name}.lock")):
+                if not jars.is_dir():
+                    _fetch(pom, jars, progress or (lambda _: None))
+        except OSError as error:
+            raise LocalStackError(
+                f"the cache {jars.parent} could not be written",
+                why=str(error),
+                hint="free some disk space, or point PINOT_ASSETS_CACHE at a folder with room",
+            ) from error
+    return sorted(jars.iterdir())
+
+
+def is_resolved(pom: Path, *, cache: Path | None = None) -> bool:
+    """Whether `resolve` would answer without Maven."""
+    return _folder(pom, pom.read_bytes(), cache or default_cache()).is_dir()
+
+
+def find_maven() -> Path:
+    """The `mvn` on `PATH`.
+
+    :raises LocalStackError: there is none.
+    """
+    found = shutil.which("mvn")
+    if found is None:
+        raise LocalStackError(
+            "no Maven was found",
+            why="no mvn is on PATH",
+            hint="install Maven 3.6 or newer; it is needed once, to fetch the jars of the local stack",
+        )
+    return Path(found)
+
+
+def _folder(pom: Path, content: bytes, cache: Path) -> Path:
+    return cache / "jars" / f"{pom.stem}-{hashlib.sha256(content).hexdigest()[:16]}"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel lets go of it when the process ends, however it ends
+        yield
+
+
+def _fetch(pom: Path, jars: Path, progress: Callable[[str], None]) -> None:
+    free = shutil.disk_usage(jars.parent).free
+    if free < MINIMUM_FREE_BYTES:
+        raise LocalStackError(
+            f"too little disk space to fetch the jars of {pom.name}",
+            why=f"{free // 10**6} MB are free at {jars.parent}, {MINIMUM_FREE_BYTES // 10**6} MB are needed",
+            hint="free some disk space, or point PINOT_ASSETS_CACHE at a folder with room",
+        )
+    find_java()  # Maven's own message about a wrong Java does not say what to do
+    log = jars.with_name(f"{jars.name}.log")
+    with tempfile.TemporaryDirectory(dir=jars.parent, prefix=f".{jars.name}-") as scratch:
+        class_path = Path(scratch, "class-path")
+        _run_maven(pom, class_path, log, progress)
+        filling = Path(scratch, "jars")
+        filling.mkdir()
+        for number, jar in enumerate(class_path.read_text().strip().split(os.pathsep)):
+            # The number keeps the order of the class path and tells jars of one name apart.
+            _link_or_copy(Path(jar), filling / f"{number:03d}-{Path(jar).name}")
+        filling.rename(jars)
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)  # no second copy on disk where Maven's repository is on the same one
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _run_maven(pom: Path, class_path: Path, log: Path, progress: Callable[[str], None]) -> None:
+    command = [
+        str(find_maven()), "--batch-mode", "--strict-checksums",
+        # -U: what failed once, because the network was down, is tried again.
+        "--update-snapshots",
+        "--file", str(pom.resolve()), *_TIME_OUTS,
+        _GOAL, f"-Dmdep.outputFile={class_path}", "-DincludeScope=runtime",
+    ]  # fmt: skip
+    progress(f"{pom.stem}: Maven resolves the jars (once per user)")
+    fetched = 0
+    with (
+        log.open("w") as lines,
+        subprocess.Popen(
+            command,
+            cwd=class_path.parent,  # no project's .mvn folder may change what is resolved
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+        ) as maven,
+    ):
+        assert maven.stdout is not None
+        try:
+            for line in maven.stdout:
+                lines.write(line)
+                if "Downloaded from" in line:
+                    fetched += 1
+                    progress(f"{pom.stem}: Maven has fetched {fetched} files")
+        except BaseException:
+            maven.kill()
+            raise
+    if maven.returncode != 0 or not class_path.is_file():
+        raise _explained(pom, log)
+
+
+_REASONS = (
+    (
+        "No space left on device",
+        "the disk is full",
+        "free some disk space, or move Maven's repository with -Dmaven.repo.local in MAVEN_OPTS",
+    ),
+    (
+        "checksum",
+        "a download arrived damaged",
+        "try again; if it stays, delete the named artifact from Maven's local repository",
+    ),
+    (
+        "Could not transfer|Connect(ion)? (refused|reset)|Unknown ?host|timed out|timeout",
+        "a download died",
+        "check the network and the mirror or proxy in Maven's settings.xml, then try again",
+    ),
+    (
+        "Could not find artifact",
+        "an artifact is not in the repositories that Maven asks",
+        "check the mirror in Maven's settings.xml: it has to carry Maven Central",
+    ),
+)
+
+
+def _explained(pom: Path, log: Path) -> LocalStackError:
+    errors = [line for line in log.read_text().splitlines() if line.startswith("[ERROR]")]
+    text = "\n".join(errors) or log.read_text()
+    unknown = errors[0].removeprefix("[ERROR]").strip()[:300] if errors else "it did not say why"
+    why, way_out = next(
+        ((why, way_out) for pattern, why, way_out in _REASONS if re.search(pattern, text, re.IGNORECASE)),
+        (unknown, "read the log"),
+    )
+    return LocalStackError(
+        f"Maven could not resolve the jars of {pom.name}", why=why, hint=f"{way_out} (Maven's log: {log})"
+    )
