@@ -1,0 +1,232 @@
+"""The instrument that would see a half-switched table: one query, asked over and over at every broker.
+
+An answer is *mixed* when it is none of those that the phase allows, that is neither the table before nor
+the table after the change. A refused or missing answer is an *error*, never an answer. `make demo` proves the
+instrument by a control: the same change pushed without a lineage must show mixed answers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, Self
+
+import httpx
+
+from pinot_assets.errors import PinotAssetsError
+
+FLIGHTS_SQL: Final = (
+    "SELECT carrier, COUNT(*), SUM(distance) FROM flights GROUP BY carrier ORDER BY carrier LIMIT 100"
+)
+
+Answer = tuple[tuple[Any, ...], ...]
+"""Rows in the query's own order; whole numbers compare equal to the floats that Pinot makes of them."""
+
+
+def answer(rows: Iterable[Sequence[Any]]) -> Answer:
+    """Rows as a comparable value. The query must order its rows."""
+    return tuple(tuple(row) for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseReport:
+    """What one phase saw.
+
+    :ivar queries: how many were asked and came back, errors included.
+    :ivar seen: how often each allowed answer came, in the order in which they were given.
+    :ivar mixed: answers that were none of those.
+    :ivar errors: queries without an answer.
+    :ivar first_mixed: the first mixed answer.
+    :ivar first_error: the first error's text.
+    """
+
+    name: str
+    queries: int
+    seen: tuple[int, ...]
+    mixed: int
+    errors: int
+    first_mixed: Answer | None
+    first_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """All phases, in order."""
+
+    phases: tuple[PhaseReport, ...]
+
+    @property
+    def queries(self) -> int:
+        """Queries of all phases."""
+        return sum(phase.queries for phase in self.phases)
+
+    @property
+    def mixed(self) -> int:
+        """Mixed answers of all phases."""
+        return sum(phase.mixed for phase in self.phases)
+
+    @property
+    def errors(self) -> int:
+        """Queries without an answer, of all phases."""
+        return sum(phase.errors for phase in self.phases)
+
+
+@dataclass(slots=True)
+class _Phase:
+    name: str
+    allowed: tuple[Answer, ...]
+    seen: list[int] = field(default_factory=list)
+    in_flight: int = 0
+    mixed: int = 0
+    errors: int = 0
+    first_mixed: Answer | None = None
+    first_error: str | None = None
+
+    @property
+    def queries(self) -> int:
+        return sum(self.seen) + self.mixed + self.errors
+
+    def record(self, result: Answer | Exception) -> None:
+        if isinstance(result, Exception):
+            self.errors += 1
+            self.first_error = self.first_error or f"{type(result).__name__}: {result}"
+        elif result in self.allowed:
+            self.seen[self.allowed.index(result)] += 1
+        else:
+            self.mixed += 1
+            self.first_mixed = self.first_mixed or result
+
+    def report(self) -> PhaseReport:
+        return PhaseReport(
+            name=self.name,
+            queries=self.queries,
+            seen=tuple(self.seen),
+            mixed=self.mixed,
+            errors=self.errors,
+            first_mixed=self.first_mixed,
+            first_error=self.first_error,
+        )
+
+
+class QueryLoad:
+    """Asks `sql` at all brokers in turn, from several threads, while the `with` block runs.
+
+    The threads rest until the first `phase`.
+
+    :param broker_urls: base URLs, `http://host:port`.
+    :param sql: the query; it must order its rows.
+    :param threads: how many ask at the same time.
+    :param pause_s: rest of each thread between two queries, so that a small machine keeps room for the work
+        that is being watched.
+    :param timeout_s: a query that takes longer counts as an error.
+    """
+
+    def __init__(
+        self,
+        broker_urls: Sequence[str],
+        sql: str,
+        *,
+        threads: int = 4,
+        pause_s: float = 0.01,
+        timeout_s: float = 10.0,
+    ) -> None:
+        if not broker_urls:
+            raise PinotAssetsError("a query load needs at least one broker")
+        self._urls = [url.rstrip("/") + "/query/sql" for url in broker_urls]
+        self._sql = sql
+        self._pause_s = pause_s
+        self._timeout_s = timeout_s
+        self._changed = threading.Condition()
+        self._stopping = threading.Event()
+        self._phases: list[_Phase] = []
+        self._threads = [
+            threading.Thread(target=self._ask_on, args=(n,), name=f"query-load-{n}", daemon=True)
+            for n in range(threads)
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        with self._changed:
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def phase(self, name: str, allowed: Sequence[Answer]) -> None:
+        """From now on judge answers by `allowed`, commonly the table before and after one change.
+
+        Returns when no query of the phase before is under way, so that each answer is judged by the phase in
+        which the broker gave it.
+        """
+        with self._changed:
+            before = self._phases[-1] if self._phases else None
+            self._phases.append(_Phase(name, tuple(allowed), seen=[0] * len(allowed)))
+            self._changed.notify_all()
+            if before is not None:
+                self._changed.wait_for(lambda: before.in_flight == 0)
+
+    def wait_for(self, queries: int, timeout_s: float = 60.0) -> None:
+        """Wait until this phase has seen that many queries.
+
+        :raises PinotAssetsError: it did not within the timeout.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            current = self._phases[-1]
+            while current.queries < queries:
+                if not self._changed.wait(deadline - time.monotonic()) and time.monotonic() >= deadline:
+                    raise PinotAssetsError(
+                        f"phase {current.name}: {current.queries} of {queries} queries in {timeout_s:.0f} s",
+                        why=current.first_error,
+                    )
+
+    def report(self) -> LoadReport:
+        """What was seen so far; complete once the `with` block has ended."""
+        with self._changed:
+            return LoadReport(tuple(phase.report() for phase in self._phases))
+
+    def _ask_on(self, number: int) -> None:
+        urls = itertools.islice(itertools.cycle(self._urls), number, None)
+        with httpx.Client(timeout=self._timeout_s) as client:
+            while (phase := self._begin()) is not None:
+                result = self._ask(client, next(urls))
+                with self._changed:
+                    phase.in_flight -= 1
+                    phase.record(result)
+                    self._changed.notify_all()
+                self._stopping.wait(self._pause_s)
+
+    def _begin(self) -> _Phase | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._phases or self._stopping.is_set())
+            if self._stopping.is_set():
+                return None
+            phase = self._phases[-1]
+            phase.in_flight += 1
+            return phase
+
+    def _ask(self, client: httpx.Client, url: str) -> Answer | Exception:
+        # Whatever goes wrong is a result: a thread that dies quietly would make the load look clean.
+        try:
+            response = client.post(url, json={"sql": self._sql})
+            response.raise_for_status()
+            body = response.json()
+            if body.get("exceptions"):
+                return PinotAssetsError(
+                    "the broker answered with exceptions", why=str(body["exceptions"])[:500]
+                )
+            if body.get("resultTable") is None:
+                return PinotAssetsError("the broker answered without a result table")
+            return answer(body["resultTable"]["rows"])
+        except Exception as error:
+            return error
