@@ -1,5 +1,7 @@
 """The local stack: a real ZooKeeper and Apache Pinot, with Kafka and S3 on request, on this machine."""
 
 from pinot_assets.local.paths import default_cache, default_home
+from pinot_assets.local.stack import PartStatus, Progress, Stack
+from pinot_assets.local.state import StackState, load_state
 
-__all__ = ["default_cache", "default_home"]
+__all__ = ["PartStatus", "Progress", "Stack", "StackState", "default_cache", "default_home", "load_state"]

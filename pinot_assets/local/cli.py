@@ -1,0 +1,130 @@
+"""`pinot-assets local`: the local stack from the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.local.paths import default_home
+from pinot_assets.local.stack import PartStatus, Progress, Stack
+from pinot_assets.local.state import StackState
+
+app = typer.Typer(
+    help="A real Apache Pinot with its ZooKeeper on this machine: controller, 2 brokers, 2 servers.",
+    no_args_is_help=True,
+)
+_COLOURS = {"ready": "green", "starting": "yellow", "dead": "red", "stopped": "dim"}
+
+Home = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the stack; PINOT_ASSETS_HOME, else .pinot-assets.", show_default=False),
+]
+
+
+@app.command()
+def up(
+    kafka: Annotated[bool, typer.Option("--kafka", help="Start Kafka too (KRaft, one node).")] = False,
+    s3: Annotated[bool, typer.Option("--s3", help="Start an S3 server too, on a local folder.")] = False,
+    home: Home = None,
+) -> None:
+    """Start the stack, or repair what is dead of it.
+
+    The first time, Maven fetches the jars into the user's cache (PINOT_ASSETS_CACHE, else
+    ~/.cache/pinot-assets). With PINOT_HOME set, that unpacked Pinot distribution is used instead.
+    """
+    folder = home or default_home()
+    with _reported() as progress:
+        before = {part.name for part in Stack(folder).status() if part.state == "ready"}
+        state = Stack(folder, progress=progress).up(kafka=kafka, s3=s3)
+        after = [part for part in Stack(folder).status() if part.state == "ready"]
+    started = [part.name for part in after if part.name not in before]
+    console = Console()
+    if not started:
+        console.print(f"The stack runs already (Pinot {state.pinot_version}).")
+    elif before:
+        console.print(f"Repaired: {', '.join(started)} (Pinot {state.pinot_version}).")
+    else:
+        console.print(f"The stack is up (Pinot {state.pinot_version}).")
+    _print_addresses(console, state)
+
+
+@app.command()
+def status(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
+    home: Home = None,
+) -> None:
+    """Show each part: whether it is ready, its process, ports and log."""
+    with _reported():
+        found = Stack(home or default_home()).status()
+    if as_json:
+        typer.echo(json.dumps([dataclasses.asdict(part) for part in found], indent=2, default=str))
+        return
+    table = Table("part", "state", "pid", "ports", "log", box=None, header_style="bold")
+    for part in found:
+        table.add_row(
+            part.name,
+            f"[{_COLOURS[part.state]}]{part.state}[/]" + (f": {part.missing}" if part.missing else ""),
+            str(part.pid or ""),
+            " ".join(f"{purpose}={port}" for purpose, port in part.ports.items()) if part.pid else "",
+            _log_hint(part),
+        )
+    Console().print(table)
+
+
+@app.command()
+def down(
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Delete the data too: tables, segments, topics, buckets, logs.")
+    ] = False,
+    home: Home = None,
+) -> None:
+    """Stop what `up` started and nothing else, ZooKeeper last. The data stay unless --purge is given."""
+    with _reported() as progress:
+        Stack(home or default_home(), progress=progress).down(purge=purge)
+    Console().print("The stack is down" + (" and its data are deleted." if purge else "; its data are kept."))
+
+
+def _print_addresses(console: Console, state: StackState) -> None:
+    lines = {
+        "controller": state.controller_url,
+        "brokers": " ".join(state.broker_urls),
+        "servers": " ".join(state.server_admin_urls),
+        "gRPC": " ".join(state.server_grpc),
+        "ZooKeeper": state.zookeeper,
+        "Kafka": state.kafka_bootstrap,
+        "S3": state.s3_endpoint,
+    }
+    for name, address in lines.items():
+        if address:
+            console.print(f"  {name:<11} {address}", highlight=False, soft_wrap=True)
+
+
+def _log_hint(part: PartStatus) -> str:
+    return str(part.log) if part.state in ("dead", "starting") else ""
+
+
+@contextmanager
+def _reported() -> Iterator[Progress]:
+    """Show progress on standard error while it lasts; say errors in one go and exit 1."""
+    console = Console(stderr=True)
+    try:
+        with console.status("") as spinner:
+            # A log file shows no spinner: there the lines that stay have to do.
+            yield Progress(doing=spinner.update, done=lambda line: console.print(line, highlight=False))
+    except PinotAssetsError as error:
+        console.print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        console.print("Interrupted. What had started goes on: `pinot-assets local down` stops it.")
+        sys.exit(130)

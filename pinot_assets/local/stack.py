@@ -1,0 +1,329 @@
+"""Start, repair and stop the local stack.
+
+`up` makes true what is not: it starts what is dead and leaves alone what runs. Every part goes through the
+same steps (ports, configuration, process, readiness), in the order of `Part.after`, side by side where that
+allows it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from pinot_assets.errors import LocalStackError
+from pinot_assets.local import jars, parts, ports, processes
+from pinot_assets.local.java import Java, find_java
+from pinot_assets.local.parts import Part, Site
+from pinot_assets.local.state import BROKERS, SERVERS, Record, StackState, load_record, reachable, save_record
+
+MINIMUM_FREE_BYTES = 500_000_000
+"""Pinot stops taking segments on a full disk; logs and ZooKeeper's snapshots need room too."""
+
+_PATIENCE = 180.0  # seconds for one part to become ready; about 10 on an idle machine
+_GRACE = 20.0  # seconds between SIGTERM and SIGKILL
+_STOP_ORDER = (SERVERS, BROKERS, ("controller",), ("kafka", "s3"), ("zookeeper",))
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Who is told what happens.
+
+    :ivar doing: one line about what goes on right now, often.
+    :ivar done: one line about what was achieved, to keep.
+    """
+
+    doing: Callable[[str], None] = lambda _: None
+    done: Callable[[str], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class PartStatus:
+    """One part as it is now.
+
+    :ivar state: `ready`; `starting` when it runs without answering as it should; `dead` when it was started
+        and has ended by itself; `stopped` when it was not started or was stopped on purpose.
+    :ivar missing: what it lacks to be ready, while it is starting.
+    """
+
+    name: str
+    state: Literal["ready", "starting", "dead", "stopped"]
+    pid: int | None
+    ports: dict[str, int]
+    log: Path
+    missing: str | None = None
+
+
+class Stack:
+    """The local stack of one home folder.
+
+    :param home: holds `state.json`, `conf/`, `logs/` and `data/`.
+    :param cache: where the jars are kept, `default_cache()` when None.
+    """
+
+    def __init__(self, home: Path, *, cache: Path | None = None, progress: Progress | None = None) -> None:
+        self.home = home.resolve()
+        self._cache = cache
+        self._progress = progress or Progress()
+
+    def up(self, kafka: bool = False, s3: bool = False) -> StackState:
+        """Start what does not run and wait until all of it is ready.
+
+        What was started with an earlier `up` and died is repaired, the optional parts included.
+
+        :raises LocalStackError: a part cannot start; what did start goes on and is written down.
+        """
+        with self._locked():
+            record = load_record(self.home) or Record()
+            running = self._running(record)
+            wanted = [*parts.PINOT]
+            wanted += [parts.KAFKA] if kafka or "kafka" in record.processes else []
+            wanted += [parts.S3] if s3 or "s3" in record.processes else []
+            to_start = [part for part in wanted if part.name not in running]
+            starter = self._starter(record, running, to_start) if to_start else None
+            self._bring_up(record, wanted, running, starter)
+            return reachable(self.home, record)
+
+    def status(self) -> list[PartStatus]:
+        """All parts in the order in which they start. Asks each running one; changes nothing."""
+        record = load_record(self.home) or Record()
+        running = self._running(record)
+        return [self._status(part, record, running.get(part.name)) for part in parts.ALL]
+
+    def down(self, purge: bool = False) -> None:
+        """Stop what was started here, ZooKeeper last, and nothing else.
+
+        :param purge: delete the data, logs and ports as well.
+        """
+        if not self.home.is_dir():
+            return
+        with self._locked():
+            record = load_record(self.home)
+            if record is not None:
+                self._stop(record)
+        if purge:
+            self._purge()
+
+    # --- what runs -------------------------------------------------------------------------------
+
+    def _running(self, record: Record) -> dict[str, psutil.Process]:
+        """The parts that run, with those whose start could not be written down any more."""
+        running: dict[str, psutil.Process] = {}
+        for part in parts.ALL:
+            known = record.processes.get(part.name)
+            process = processes.find(known) if known else None
+            if process is None and (lost := processes.find_marked(_marker(record, part))):
+                record.processes[part.name] = lost
+                process = processes.find(lost)
+            if process is not None:
+                running[part.name] = process
+        return running
+
+    def _status(self, part: Part, record: Record, process: psutil.Process | None) -> PartStatus:
+        log = self._log(part)
+        own_ports = record.ports.get(part.name, {})
+        if process is None:
+            state: Literal["dead", "stopped"] = "dead" if part.name in record.processes else "stopped"
+            return PartStatus(part.name, state, None, own_ports, log)
+        missing = part.missing(Site(self.home, record, process.pid))
+        return PartStatus(part.name, "starting" if missing else "ready", process.pid, own_ports, log, missing)
+
+    # --- starting --------------------------------------------------------------------------------
+
+    def _starter(
+        self, record: Record, running: dict[str, psutil.Process], to_start: list[Part]
+    ) -> Callable[[Part], None]:
+        """Check and fetch all that starting needs, before the first process starts."""
+        java = find_java()
+        self.home.mkdir(parents=True, exist_ok=True)
+        _check_disk(self.home)
+        class_paths = {
+            name: jars.class_path(name, cache=self._cache, progress=self._progress.doing)
+            for name in sorted({part.jars for part in to_start})
+        }
+        if "pinot" in class_paths:
+            version = jars.pinot_version(class_paths["pinot"])
+            if record.pinot_version not in ("", version) and any(p.name in running for p in parts.PINOT):
+                raise LocalStackError(
+                    f"the stack that runs here is Pinot {record.pinot_version}, not {version}",
+                    why="its dead parts cannot be repaired with another version",
+                    hint="stop it first with `pinot-assets local down`, or set PINOT_HOME as it was",
+                )
+            record.pinot_version = version
+        _assign_ports(record)
+        for name, class_path in class_paths.items():
+            self._write_class_path(name, class_path)
+        save_record(self.home, record)
+        return lambda part: self._start(part, record, java)
+
+    def _start(self, part: Part, record: Record, java: Java) -> None:
+        self._check_ports(part, record)
+        self._progress.doing(f"{part.name} starts")
+        self._site_folders(part)
+        command = [
+            str(java.executable),
+            _marker(record, part),
+            f"@{self._class_path_file(part.jars)}",
+            f"-XX:ErrorFile={self._log(part).with_suffix('.crash')}",
+            *part.arguments(Site(self.home, record)),
+        ]
+        record.processes[part.name] = processes.spawn(command, self._log(part))
+        save_record(self.home, record)
+
+    def _check_ports(self, part: Part, record: Record) -> None:
+        taken = [port for port in record.ports[part.name].values() if not ports.is_free(port)]
+        if not taken:
+            return
+        if part.name in record.settled:
+            raise LocalStackError(
+                f"port {taken[0]} of {part.name} is taken by {ports.holder(taken[0])}",
+                why="the data of the stack are bound to its ports",
+                hint="end that process, or start afresh with `pinot-assets local down --purge`",
+            )
+        del record.ports[part.name]
+        _assign_ports(record)
+        save_record(self.home, record)
+
+    def _bring_up(
+        self,
+        record: Record,
+        wanted: list[Part],
+        running: dict[str, psutil.Process],
+        start: Callable[[Part], None] | None,
+    ) -> None:
+        since = {part.name: time.monotonic() for part in wanted if part.name in running}
+        waiting, ready = list(wanted), set[str]()
+        while waiting:
+            for part in list(waiting):
+                if part.name not in since:
+                    if start is not None and ready.issuperset(part.after):
+                        start(part)
+                        since[part.name] = time.monotonic()
+                    continue
+                if (missing := self._missing(part, record)) is None:
+                    waiting.remove(part)
+                    ready.add(part.name)
+                    self._settle(part, record)
+                    if part.name not in running:
+                        seconds = time.monotonic() - since[part.name]
+                        self._progress.done(f"{part.name} is ready ({seconds:.1f} s)")
+                elif time.monotonic() - since[part.name] > _PATIENCE:
+                    raise self._failed(part, f"it was not ready after {_PATIENCE:.0f} s: {missing}")
+            if waiting:
+                self._progress.doing("waiting for " + ", ".join(part.name for part in waiting))
+                time.sleep(0.1)
+
+    def _missing(self, part: Part, record: Record) -> str | None:
+        process = processes.find(record.processes[part.name])
+        if process is None:
+            raise self._failed(part, "its process ended")
+        return part.missing(Site(self.home, record, process.pid))
+
+    def _settle(self, part: Part, record: Record) -> None:
+        if part.name not in record.settled:
+            record.settled.add(part.name)
+            save_record(self.home, record)
+
+    def _failed(self, part: Part, why: str) -> LocalStackError:
+        log = self._log(part)
+        return LocalStackError(
+            f"{part.name} did not start",
+            why=f"{why}. The end of its log:\n{processes.tail(log)}\n",
+            hint=f"read {log}; then `pinot-assets local up` tries again, `local down` stops the rest",
+        )
+
+    # --- stopping --------------------------------------------------------------------------------
+
+    def _stop(self, record: Record) -> None:
+        running = self._running(record)
+        for names in _STOP_ORDER:
+            wave = [running[name] for name in names if name in running]
+            if wave:
+                self._progress.doing("stopping " + ", ".join(name for name in names if name in running))
+            killed = {process.pid for process in processes.stop(wave, grace=_GRACE)}
+            for name in names:
+                record.processes.pop(name, None)
+                if name in running:
+                    how = "had to be killed" if running[name].pid in killed else "has stopped"
+                    self._progress.done(f"{name} {how}")
+            save_record(self.home, record)
+
+    def _purge(self) -> None:
+        """Delete what the stack wrote, and only that: the home may be a folder with other things in it."""
+        for folder in ("conf", "data", "logs"):
+            shutil.rmtree(self.home / folder, ignore_errors=True)
+        for file in ("state.json", "lock"):
+            (self.home / file).unlink(missing_ok=True)
+        if not any(self.home.iterdir()):
+            self.home.rmdir()
+
+    # --- files -----------------------------------------------------------------------------------
+
+    def _log(self, part: Part) -> Path:
+        return self.home / "logs" / f"{part.name}.log"
+
+    def _site_folders(self, part: Part) -> None:
+        for folder in (self.home / "logs", self.home / "data" / part.name):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def _class_path_file(self, name: str) -> Path:
+        return self.home / "conf" / f"{name}.class-path"
+
+    def _write_class_path(self, name: str, class_path: list[Path]) -> None:
+        """An argument file, so that a process list stays readable."""
+        file = self._class_path_file(name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        joined = ":".join(str(jar).replace("\\", "\\\\") for jar in class_path)
+        file.write_text(f'-cp "{joined}"\n')
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One `up` or `down` at a time per home; the second then finds what the first did."""
+        try:
+            self.home.mkdir(parents=True, exist_ok=True)
+            lock = (self.home / "lock").open("w")
+        except OSError as error:
+            raise LocalStackError(
+                f"the stack's home {self.home} cannot be written",
+                why=str(error),
+                hint="point PINOT_ASSETS_HOME at a folder that can",
+            ) from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._progress.doing("another `local up` or `down` is at work here, waiting for it")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _marker(record: Record, part: Part) -> str:
+    return f"-Dpinot.assets.part={record.stack}/{part.name}"
+
+
+def _assign_ports(record: Record) -> None:
+    """Give a port to every purpose that has none yet, of all parts: Pinot is told of S3 before it runs."""
+    taken = {port for of_part in record.ports.values() for port in of_part.values()}
+    for part in parts.ALL:
+        of_part = record.ports.setdefault(part.name, {})
+        for purpose in part.ports:
+            if purpose not in of_part:
+                of_part[purpose] = ports.pick(taken)
+                taken.add(of_part[purpose])
+
+
+def _check_disk(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < MINIMUM_FREE_BYTES:
+        raise LocalStackError(
+            "too little disk space for the local stack",
+            why=f"{free // 10**6} MB are free at {folder}, {MINIMUM_FREE_BYTES // 10**6} MB are needed",
+            hint="free some disk space, or point PINOT_ASSETS_HOME at a folder with room",
+        )

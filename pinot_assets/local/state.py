@@ -1,0 +1,140 @@
+"""What is written down about a local stack: the ports and keys it owns, the processes it started.
+
+`Record` is the file `state.json` in the home; `StackState` is what the rest of the project sees of it.
+The record is saved before a process starts and after, so that no crash leaves a process nobody knows of.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel, Field, ValidationError
+
+from pinot_assets.errors import LocalStackError
+
+LOOPBACK = "127.0.0.1"
+CLUSTER = "pinot"
+"""The Helix cluster, so that the property store lies at /pinot/PROPERTYSTORE."""
+
+BROKERS = ("broker-1", "broker-2")
+SERVERS = ("server-1", "server-2")
+
+
+class ProcessRecord(BaseModel):
+    """A process that was started here.
+
+    :ivar pid: its process id.
+    :ivar create_time: when the kernel says it started; with the pid it names one process for ever.
+    """
+
+    pid: int
+    create_time: float
+
+
+class Record(BaseModel):
+    """`state.json`.
+
+    :ivar stack: random name of this stack; stands in the command line of each of its processes.
+    :ivar pinot_version: the Pinot that ran here last, empty before the first start.
+    :ivar ports: per part, per purpose. They stay for as long as the data stay: Pinot's instances are named
+        after them.
+    :ivar processes: per part, what was started last and not stopped yet.
+    :ivar settled: parts that were ready at least once; their ports cannot change any more.
+    """
+
+    stack: str = Field(default_factory=lambda: secrets.token_hex(8))
+    pinot_version: str = ""
+    ports: dict[str, dict[str, int]] = {}
+    processes: dict[str, ProcessRecord] = {}
+    settled: set[str] = set()
+    s3_access_key: str = Field(default_factory=lambda: secrets.token_hex(10))
+    s3_secret_key: str = Field(default_factory=lambda: secrets.token_hex(20), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StackState:
+    """How to reach a local stack. The optional parts are None when they were not asked for.
+
+    :ivar cluster: Helix cluster name.
+    :ivar broker_urls: query endpoints, both brokers.
+    :ivar server_grpc: `host:port` of the servers' gRPC query doors.
+    :ivar server_admin_urls: the servers' HTTP endpoints, in the order of `server_grpc`.
+    :ivar zookeeper: `host:port`.
+    :ivar kafka_bootstrap: `host:port`.
+    """
+
+    home: Path
+    pinot_version: str
+    cluster: str
+    zookeeper: str
+    controller_url: str
+    broker_urls: list[str]
+    server_grpc: list[str]
+    server_admin_urls: list[str]
+    kafka_bootstrap: str | None = None
+    s3_endpoint: str | None = None
+    s3_access_key: str | None = None
+    s3_secret_key: str | None = field(default=None, repr=False)
+
+
+def load_state(home: Path) -> StackState | None:
+    """How to reach the stack of `home`, None when none is started there. Reads one small file.
+
+    :raises LocalStackError: the file is there but cannot be read.
+    """
+    record = load_record(home)
+    return None if record is None or not record.processes else reachable(home, record)
+
+
+def reachable(home: Path, record: Record) -> StackState:
+    """The public view of a record."""
+    kafka, s3 = "kafka" in record.processes, "s3" in record.processes
+    return StackState(
+        home=home,
+        pinot_version=record.pinot_version,
+        cluster=CLUSTER,
+        zookeeper=f"{LOOPBACK}:{record.ports['zookeeper']['client']}",
+        controller_url=f"http://{LOOPBACK}:{record.ports['controller']['http']}",
+        broker_urls=[f"http://{LOOPBACK}:{record.ports[broker]['http']}" for broker in BROKERS],
+        server_grpc=[f"{LOOPBACK}:{record.ports[server]['grpc']}" for server in SERVERS],
+        server_admin_urls=[f"http://{LOOPBACK}:{record.ports[server]['admin']}" for server in SERVERS],
+        kafka_bootstrap=f"{LOOPBACK}:{record.ports['kafka']['client']}" if kafka else None,
+        s3_endpoint=f"http://{LOOPBACK}:{record.ports['s3']['http']}" if s3 else None,
+        s3_access_key=record.s3_access_key if s3 else None,
+        s3_secret_key=record.s3_secret_key if s3 else None,
+    )
+
+
+def load_record(home: Path) -> Record | None:
+    """What is written down in `home`, None when nothing is.
+
+    :raises LocalStackError: the file is there but cannot be read.
+    """
+    path = home / "state.json"
+    try:
+        return Record.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise LocalStackError(
+            f"the record of the local stack, {path}, cannot be read",
+            why=str(error).splitlines()[0],
+            hint="end the processes of that stack by hand, then delete the folder",
+        ) from error
+
+
+def save_record(home: Path, record: Record) -> None:
+    """Write the record whole or not at all, readable by its owner only (it holds the S3 key)."""
+    home.mkdir(parents=True, exist_ok=True)
+    handle, path = tempfile.mkstemp(dir=home, prefix=".state-")  # mode 0600
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(record.model_dump_json(indent=2))
+        Path(path).replace(home / "state.json")
+    except BaseException:
+        Path(path).unlink(missing_ok=True)
+        raise

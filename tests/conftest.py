@@ -1,0 +1,29 @@
+"""Fixtures that all tests share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pinot_assets.local import Stack, StackState, load_state
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackState]:
+    """A running local stack for the whole test session; do not break it, start another for that.
+
+    `PINOT_ASSETS_TEST_HOME` names the home of one that runs already; that one is left running.
+    """
+    if running := os.environ.get("PINOT_ASSETS_TEST_HOME"):
+        state = load_state(Path(running))
+        assert state is not None, f"no stack runs in {running}: pinot-assets local up --home {running}"
+        yield state
+        return
+    own = Stack(tmp_path_factory.mktemp("stack"))
+    try:
+        yield own.up()
+    finally:
+        own.down(purge=True)
