@@ -1,0 +1,77 @@
+"""What must hold for the staged, still hidden segments before they may be switched to (W4).
+
+Each check is one pure function of what was built and what Pinot shows now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pinot_assets.pinot.port import Replicas
+from pinot_assets.session.receipt import Output
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The answer of one check.
+
+    :ivar expected: the number that had to be met.
+    :ivar found: the number that was met.
+    :ivar message: one sentence; on failure it names segments and servers.
+    """
+
+    name: str
+    passed: bool
+    expected: int
+    found: int
+    message: str
+
+
+def replicas_online(outputs: Sequence[Output], replicas: Replicas) -> Finding:
+    """Every replica of every segment is ONLINE (Pinot's own end waits for one only)."""
+    states = [
+        (o.segment, server, state)
+        for o in outputs
+        for server, state in (replicas.get(o.segment) or {"no server": "MISSING"}).items()
+    ]
+    bad = [f"{segment} is {state} on {server}" for segment, server, state in states if state != "ONLINE"]
+    return _finding("replicas_online", len(states), len(states) - len(bad), bad, "replicas are ONLINE")
+
+
+def crc_as_built(outputs: Sequence[Output], crcs: Mapping[str, int]) -> Finding:
+    """Pinot holds exactly the segments that were built."""
+    bad = [
+        f"{o.segment} has CRC {crcs.get(o.segment)}, built {o.crc}"
+        for o in outputs
+        if crcs.get(o.segment) != o.crc
+    ]
+    return _finding("crc_as_built", len(outputs), len(outputs) - len(bad), bad, "segments have the built CRC")
+
+
+def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int]]) -> Finding:
+    """Every server loaded as many documents as the task wrote."""
+    expected = sum(o.rows * max(1, len(rows.get(o.segment, {}))) for o in outputs)
+    found = sum(n for o in outputs for n in rows.get(o.segment, {}).values())
+    bad = [f"{o.segment} is loaded on no server" for o in outputs if not rows.get(o.segment)]
+    bad += [
+        f"{o.segment} has {n} rows on {server}, built {o.rows}"
+        for o in outputs
+        for server, n in rows.get(o.segment, {}).items()
+        if n != o.rows
+    ]
+    return _finding("rows_as_built", expected, found, bad, "rows over all replicas are as built")
+
+
+def sources_unchanged(segments_from: Sequence[str], visible: frozenset[str]) -> Finding:
+    """Every segment that will be replaced is still there and visible (rules R5, R8)."""
+    bad = [f"{name} is gone or hidden" for name in segments_from if name not in visible]
+    n = len(segments_from)
+    return _finding("sources_unchanged", n, n - len(bad), bad, "segments to be replaced are in place")
+
+
+def _finding(name: str, expected: int, found: int, bad: Sequence[str], good: str) -> Finding:
+    if not bad:
+        return Finding(name, True, expected, found, f"{found} of {expected} {good}")
+    more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
+    return Finding(name, False, expected, found, "; ".join(bad[:3]) + more)

@@ -1,0 +1,110 @@
+"""The consistent-push machine of one table, as its callers see it: Dagster's steps, the CLI, tests.
+
+`trigger` lists, plans, builds and stages (W1 to W3), `audit` is the gate (W4), `publish` switches (W5, W6).
+They may run in one process or in three: everything that the next one needs is stored before the one before
+returns (spec/session.md section 6).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import cached_property
+from types import TracebackType
+
+from pinot_assets.audit import Finding
+from pinot_assets.session import publish as publishing
+from pinot_assets.session import rollback as rolling_back
+from pinot_assets.session.abandon import abandon
+from pinot_assets.session.edges import Edges
+from pinot_assets.session.model import Mode, Outcome, Owner, Session, State
+from pinot_assets.session.publish import settle
+from pinot_assets.session.report import Progress, Quiet, Report
+from pinot_assets.session.run import Run
+from pinot_assets.session.trigger import trigger
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.spec import TableSpec
+
+
+class Driver:
+    """Drives one table; holds its lease from the first use until `release`.
+
+    :param spec: the table as its user wrote it.
+    :param run_id: who asks, for the lease: a Dagster run id, `cli`, …
+    """
+
+    def __init__(self, spec: TableSpec, edges: Edges, run_id: str, progress: Progress | None = None) -> None:
+        self.spec = spec
+        self.edges = edges
+        self._run_id = run_id
+        self._progress = progress or Quiet()
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Let go of the lease, if this driver took it."""
+        run = self.__dict__.pop("_run", None)
+        if run is not None:
+            run.lease.release()
+
+    @cached_property
+    def _run(self) -> Run:
+        owner = Owner(
+            run=self._run_id, host=socket.gethostname(), pid=os.getpid(), since_ms=self.edges.now_ms()
+        )
+        return Run(self.spec, self.edges, self.edges.store.take_lease(owner), self._progress)
+
+    def trigger(self) -> Report:
+        """List, plan, build and stage.
+
+        :raises SessionHeld: another run holds the table's lease.
+        :raises PinotAssetsError: as the steps say; what was done so far is stored.
+        """
+        return trigger(self._run)
+
+    def audit(self) -> tuple[Session, tuple[Finding, ...]]:
+        """The gate: look at the staged segments and store the receipt.
+
+        :raises SnapshotIncomplete: nothing is staged.
+        """
+        return publishing.audit(self._run)
+
+    def publish(self) -> Snapshot:
+        """Switch; refuses unless the stored audit receipt passed for exactly this switch.
+
+        :raises SnapshotIncomplete: the gate is shut.
+        """
+        return publishing.publish(self._run)
+
+    def rollback(self) -> Snapshot:
+        """Back to the snapshot before the current one.
+
+        :raises RollbackRefused: there is no safe way back.
+        """
+        return rolling_back.rollback(self._run)
+
+    def resume(self) -> bool:
+        """Let go of what a rollback holds back; whether anything was held."""
+        return rolling_back.resume(self._run)
+
+    def clear(self) -> Session | None:
+        """Drop the open session and what it staged; the published snapshot stays.
+
+        :returns: the session that was dropped, None if none was open.
+        """
+        run = self._run
+        session = run.active_session()
+        if session is not None and session.mode is Mode.ROLLBACK:
+            rolling_back.finish_rollback(run, session)
+            return None
+        if session is not None and session.state is State.SWITCH:
+            session = settle(run, session)
+        if session is not None:
+            abandon(run, session, Outcome.CLEARED, "cleared by hand")
+        return session

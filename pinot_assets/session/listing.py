@@ -1,0 +1,79 @@
+"""The listing against the ledger: new, rewritten or deleted, with content deciding (edge cases E2, E3)."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from pinot_assets.errors import ListingFailed
+from pinot_assets.session.plan import Changes
+from pinot_assets.session.run import Run
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.source import Inventory, Published, SourceFile, diff, take_inventory
+
+SECOND_LOOK_S = 30.0
+"""An empty source is believed only when a second listing, so much later, agrees (edge case E2)."""
+
+
+def list_changes(run: Run, current: Snapshot | None) -> Changes:
+    """List the input directory and compare it with the ledger.
+
+    :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
+    """
+    ledger = current.ledger if current else {}
+    inventory = _list(run)
+    if not inventory.files and ledger:
+        inventory = _believe_empty(run, inventory)
+    found = diff(
+        inventory,
+        {uri: Published(f.fingerprint, f.sha256) for uri, f in ledger.items()},
+        lambda file: _content_sha256(run, file),
+    )
+    return Changes(
+        new=tuple(found.new),
+        rewritten=tuple(found.rewritten),
+        deleted=tuple(found.deleted),
+        touched={f.uri: f.fingerprint for f in found.touched},
+        listed=inventory.files,
+        listing_digest=inventory.digest,
+    )
+
+
+def _list(run: Run) -> Inventory:
+    ingestion = run.spec.ingestion
+    return take_inventory(
+        run.edges.source,
+        include=ingestion.include_file_name_pattern,
+        exclude=ingestion.exclude_file_name_pattern,
+    )
+
+
+def _believe_empty(run: Run, first: Inventory) -> Inventory:
+    where = run.spec.ingestion.input_dir_uri
+    if run.spec.ingestion.empty_source_action == "REFUSE":
+        raise ListingFailed(
+            f"no file of {where} matches, but files of it are published",
+            why="emptySourceAction is REFUSE",
+            hint="if the table really is to become empty, set emptySourceAction: APPLY",
+        )
+    if not run.edges.source.exists_root():
+        raise ListingFailed(
+            f"{where} does not exist, but files of it are published",
+            why="a missing directory is not an empty one",
+            hint="mount it, or create it empty if the table really is to become empty",
+        )
+    run.note(f"{where} lists no file; looking again in {SECOND_LOOK_S:.0f} s before anything is removed")
+    run.edges.sleep(SECOND_LOOK_S)
+    second = _list(run)
+    if second.files:
+        raise ListingFailed(
+            f"{where} listed no file, then {len(second.files)}",
+            why="the two listings disagree",
+            hint="nothing was changed; the next trigger lists again",
+        )
+    return first
+
+
+def _content_sha256(run: Run, file: SourceFile) -> str:
+    with tempfile.TemporaryDirectory(prefix="pinot-assets-") as folder:
+        return run.edges.source.download(run.edges.source.key_of(file.uri), Path(folder) / "content")

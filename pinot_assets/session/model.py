@@ -1,0 +1,286 @@
+"""What ZooKeeper remembers of a table: the pointer and its sessions (spec/session.md section 1).
+
+Both are stored as Helix ZNRecords, so that Pinot's own ZooKeeper browser shows them; structured values are
+JSON text inside `simpleFields`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from pinot_assets.snapshot.manifest import SnapshotRef
+
+
+class State(StrEnum):
+    """The four states of seed 000."""
+
+    INIT = "INIT"
+    IN_PROGRESS = "IN_PROGRESS"
+    SWITCH = "SWITCH"
+    DONE = "DONE"
+
+
+class Mode(StrEnum):
+    """What a session does with the table's visible segments (spec/session.md section 2)."""
+
+    APPEND = "APPEND"
+    SYNC = "SYNC"
+    SWAP = "SWAP"
+    ROLLBACK = "ROLLBACK"
+
+
+class Outcome(StrEnum):
+    """How a session ended; OPEN while it has not."""
+
+    OPEN = ""
+    PUBLISHED = "PUBLISHED"
+    NOOP = "NOOP"
+    ABANDONED_RETRIES = "ABANDONED_RETRIES"
+    ABANDONED_CONFIG = "ABANDONED_CONFIG"
+    ABANDONED_ENTRY = "ABANDONED_ENTRY"
+    CLEARED = "CLEARED"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who holds the lease."""
+
+    run: str
+    host: str
+    pid: int
+    since_ms: int
+
+    def __str__(self) -> str:
+        return f"{self.run} on {self.host} (pid {self.pid})"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRef:
+    """An immutable object of the staging area, named by key and content."""
+
+    key: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReceipt:
+    """The proof that opens the gate, bound to one switch by number *and* content (rule R8)."""
+
+    switch: int
+    switch_sha256: str
+    passed: bool
+    at_ms: int
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """The one node where races are decided.
+
+    :ivar epoch: grows by one with each owner; fences every write.
+    :ivar hold: object with the versions that a rollback took back (rule R23).
+    """
+
+    active_session: str = ""
+    epoch: int = 0
+    owner: Owner | None = None
+    next_seq: int = 1
+    history: tuple[str, ...] = ()
+    current_snapshot: SnapshotRef | None = None
+    clear_token: str = ""
+    hold: ObjectRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One consistent-push session.
+
+    :ivar id: `cp<seq>-<nonce>`; the nonce keeps a dropped and re-created table from meeting old names (R17).
+    :ivar attempt: grows with every reconcile; stands in segment names (R16).
+    :ivar switch: number of the newest switch written, 0 before the first.
+    :ivar end_issued: the lineage entry whose `endReplaceSegments` was sent (R3).
+    :ivar target: the snapshot that a ROLLBACK session restores.
+    :ivar counts: files by status.
+    """
+
+    id: str
+    seq: int
+    mode: Mode
+    config_fingerprint: str
+    created_ms: int
+    plan: ObjectRef
+    state: State = State.INIT
+    outcome: Outcome = Outcome.OPEN
+    retry_count: int = 0
+    attempt: int = 0
+    attempt_started_ms: int = 0
+    failures: ObjectRef | None = None
+    switch: int = 0
+    switch_object: ObjectRef | None = None
+    switch_ms: int = 0
+    lineage_entry_id: str = ""
+    end_issued: str = ""
+    audit: AuditReceipt | None = None
+    target: SnapshotRef | None = None
+    done_ms: int = 0
+    last_error: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def node(self) -> str:
+        """Name of its ZNode, `cp<seq>`."""
+        return f"cp{self.seq}"
+
+    @property
+    def gate_open(self) -> bool:
+        """Whether the audit passed for exactly the switch that stands now."""
+        return (
+            self.audit is not None
+            and self.audit.passed
+            and self.switch_object is not None
+            and self.audit.switch == self.switch
+            and self.audit.switch_sha256 == self.switch_object.sha256
+        )
+
+
+def new_session_id(seq: int) -> str:
+    """`cp<seq>-<six random hex digits>` (rule R17)."""
+    return f"cp{seq}-{secrets.token_hex(3)}"
+
+
+_OURS = re.compile(r"^(?P<table>.+)__cp(?P<seq>\d+)-[0-9a-f]{6}_\d+_\d+_\d+$")
+
+
+def is_ours(table: str, segment: str) -> bool:
+    """Whether a segment name was given by this project to this (raw) table."""
+    match = _OURS.match(segment)
+    return match is not None and match["table"] == table
+
+
+def seq_of(segment: str) -> int | None:
+    """Session number in one of our segment names, None for a foreign name."""
+    match = _OURS.match(segment)
+    return int(match["seq"]) if match else None
+
+
+# --- ZNRecord ------------------------------------------------------------------------------------
+
+_REFS = {"plan": ObjectRef, "failures": ObjectRef, "switch_object": ObjectRef, "target": SnapshotRef}
+
+
+def pointer_to_bytes(pointer: Pointer, znode_id: str) -> bytes:
+    """The pointer as a ZNRecord."""
+    fields: dict[str, str] = {
+        "activeSession": pointer.active_session,
+        "epoch": str(pointer.epoch),
+        "owner": json.dumps(asdict(pointer.owner)) if pointer.owner else "",
+        "nextSeq": str(pointer.next_seq),
+        "currentSnapshot": json.dumps(asdict(pointer.current_snapshot)) if pointer.current_snapshot else "",
+        "clearToken": pointer.clear_token,
+        "hold": json.dumps(asdict(pointer.hold)) if pointer.hold else "",
+    }
+    return _znrecord(znode_id, fields, {"history": list(pointer.history)})
+
+
+def pointer_from_bytes(data: bytes) -> Pointer:
+    """Inverse of `pointer_to_bytes`.
+
+    :raises ValueError: the node does not hold a pointer.
+    """
+    fields, lists = _read_znrecord(data)
+    try:
+        return Pointer(
+            active_session=fields["activeSession"],
+            epoch=int(fields["epoch"]),
+            owner=Owner(**json.loads(fields["owner"])) if fields["owner"] else None,
+            next_seq=int(fields["nextSeq"]),
+            history=tuple(lists.get("history", ())),
+            current_snapshot=(
+                SnapshotRef(**json.loads(fields["currentSnapshot"])) if fields["currentSnapshot"] else None
+            ),
+            clear_token=fields["clearToken"],
+            hold=ObjectRef(**json.loads(fields["hold"])) if fields["hold"] else None,
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a consistent-push pointer: {error}") from error
+
+
+def session_to_bytes(session: Session) -> bytes:
+    """The session as a ZNRecord; `state` and `retryCount` stand where seed 000 wants them."""
+    fields: dict[str, str] = {}
+    for name, value in asdict(session).items():
+        if value is None:
+            text = ""
+        elif isinstance(value, dict):
+            text = json.dumps(value, sort_keys=True)
+        else:
+            text = str(value)
+        fields[_camel(name)] = text
+    return _znrecord(session.node, fields, {})
+
+
+def session_from_bytes(data: bytes) -> Session:
+    """Inverse of `session_to_bytes`.
+
+    :raises ValueError: the node does not hold a session.
+    """
+    fields, _ = _read_znrecord(data)
+    get = fields.get
+    try:
+        refs: dict[str, Any] = {
+            name: kind(**json.loads(text)) if (text := get(_camel(name), "")) else None
+            for name, kind in _REFS.items()
+        }
+        audit = get("audit", "")
+        return Session(
+            id=fields["id"],
+            seq=int(fields["seq"]),
+            mode=Mode(fields["mode"]),
+            config_fingerprint=fields["configFingerprint"],
+            created_ms=int(fields["createdMs"]),
+            state=State(fields["state"]),
+            outcome=Outcome(fields["outcome"]),
+            retry_count=int(fields["retryCount"]),
+            attempt=int(fields["attempt"]),
+            attempt_started_ms=int(fields["attemptStartedMs"]),
+            switch=int(fields["switch"]),
+            switch_ms=int(fields["switchMs"]),
+            lineage_entry_id=fields["lineageEntryId"],
+            end_issued=fields["endIssued"],
+            audit=AuditReceipt(**json.loads(audit)) if audit else None,
+            done_ms=int(fields["doneMs"]),
+            last_error=fields["lastError"],
+            counts=json.loads(fields["counts"]) if fields["counts"] else {},
+            **refs,
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a consistent-push session: {error}") from error
+
+
+def close(session: Session, outcome: Outcome, now_ms: int) -> Session:
+    """The session with its outcome written; DONE only for those that reached it."""
+    state = State.DONE if outcome in (Outcome.PUBLISHED, Outcome.NOOP) else session.state
+    return replace(session, state=state, outcome=outcome, done_ms=now_ms)
+
+
+def _camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part.capitalize() for part in tail)
+
+
+def _znrecord(znode_id: str, simple: Mapping[str, str], lists: Mapping[str, list[str]]) -> bytes:
+    record = {"id": znode_id, "simpleFields": simple, "mapFields": {}, "listFields": lists}
+    return json.dumps(record, indent=2).encode()
+
+
+def _read_znrecord(data: bytes) -> tuple[dict[str, str], dict[str, list[str]]]:
+    record = json.loads(data)
+    if not isinstance(record, dict) or not isinstance(record.get("simpleFields"), dict):
+        raise ValueError("not a ZNRecord")
+    return record["simpleFields"], record.get("listFields") or {}

@@ -1,0 +1,331 @@
+"""What a session has to do, decided from values alone: listing, ledger, receipts, former plan.
+
+No I/O here. Sources: spec/session.md sections 2, 3 and 4, spec/consistent-push.md section 10.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pinot_assets.session.model import Mode
+from pinot_assets.session.receipt import Output, Receipt
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.source.fingerprint import Fingerprint, SourceFile
+
+
+class Status(StrEnum):
+    """What the plan says of one file."""
+
+    BUILD = "BUILD"
+    DONE = "DONE"
+    GONE = "GONE"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One file of the session.
+
+    :ivar ordinal: given once per session and never again (R16).
+    :ivar receipt: key of the one receipt that this plan accepts (R11); only for DONE.
+    """
+
+    uri: str
+    ordinal: int
+    planned: Fingerprint
+    status: Status
+    receipt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Every file of a session as of one attempt.
+
+    :ivar removals: URIs in the ledger that are no longer listed (sync).
+    :ivar touched: listed files whose content equals the ledger's under a new fingerprint (E3); remembered
+        with the next snapshot.
+    :ivar listing_digest: digest of the inventory that this plan was made from.
+    """
+
+    session: str
+    attempt: int
+    mode: Mode
+    rows: tuple[Row, ...]
+    removals: tuple[str, ...]
+    touched: Mapping[str, Fingerprint]
+    listing_digest: str
+
+    @property
+    def to_build(self) -> tuple[Row, ...]:
+        """Rows without an accepted receipt."""
+        return tuple(r for r in self.rows if r.status is Status.BUILD)
+
+    @property
+    def done(self) -> tuple[Row, ...]:
+        """Rows with one."""
+        return tuple(r for r in self.rows if r.status is Status.DONE)
+
+    def counts(self, failed: int = 0) -> dict[str, int]:
+        """Files by status, for people."""
+        gone = sum(r.status is Status.GONE for r in self.rows)
+        return {
+            "files": len(self.rows) - gone,
+            "done": len(self.done),
+            "failed": failed,
+            "pending": len(self.to_build) - failed,
+            "gone": gone,
+            "removals": len(self.removals),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The listing against the ledger, after content has decided (edge case E3)."""
+
+    new: tuple[SourceFile, ...]
+    rewritten: tuple[SourceFile, ...]
+    deleted: tuple[str, ...]
+    touched: Mapping[str, Fingerprint]
+    listed: Mapping[str, SourceFile]
+    listing_digest: str
+
+    @property
+    def work(self) -> dict[str, SourceFile]:
+        """Files that append and sync have to build."""
+        return {f.uri: f for f in (*self.new, *self.rewritten)}
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What a rollback took back and the next trigger must not bring back (R23).
+
+    :ivar files: held version tokens by URI.
+    :ivar removals: deletions that the rollback undid.
+    """
+
+    files: Mapping[str, str]
+    removals: tuple[str, ...]
+
+
+NO_HOLD = Hold(files={}, removals=())
+
+
+def without_held(changes: Changes, hold: Hold) -> Changes:
+    """The changes less the file versions and removals that a rollback holds back."""
+
+    def free(file: SourceFile) -> bool:
+        return hold.files.get(file.uri) != file.fingerprint.token
+
+    return replace(
+        changes,
+        new=tuple(f for f in changes.new if free(f)),
+        rewritten=tuple(f for f in changes.rewritten if free(f)),
+        deleted=tuple(u for u in changes.deleted if u not in hold.removals),
+    )
+
+
+def new_plan(session: str, mode: Mode, changes: Changes) -> Plan:
+    """The first plan of a session (section 2's work sets)."""
+    work = changes.listed if mode is Mode.SWAP else changes.work
+    rows = tuple(
+        Row(uri, ordinal, work[uri].fingerprint, Status.BUILD) for ordinal, uri in enumerate(sorted(work))
+    )
+    return Plan(
+        session=session,
+        attempt=0,
+        mode=mode,
+        rows=rows,
+        removals=_removals(mode, changes),
+        touched=changes.touched,
+        listing_digest=changes.listing_digest,
+    )
+
+
+def is_empty(plan: Plan) -> bool:
+    """Nothing to build, nothing to take away, nothing to remember."""
+    return not (plan.rows or plan.removals or plan.touched)
+
+
+def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Receipt]]) -> Plan:
+    """The plan of the next attempt: section 3's table, file by file.
+
+    :param receipts: valid receipts by ordinal, each with its key (R12).
+    """
+    rows: list[Row] = []
+    for row in plan.rows:
+        listed = changes.listed.get(row.uri)
+        found = receipts.get(row.ordinal)
+        if row.status is Status.GONE:
+            rows.append(row)
+        elif listed is None:
+            rows.append(replace(row, status=Status.GONE, receipt=""))
+        elif found is not None:
+            key, receipt = found
+            rows.append(replace(row, planned=receipt.read, status=Status.DONE, receipt=key))
+        else:
+            rows.append(replace(row, planned=listed.fingerprint, status=Status.BUILD, receipt=""))
+    live = {r.uri for r in rows if r.status is not Status.GONE}
+    work = changes.listed if plan.mode is Mode.SWAP else changes.work
+    free = max((r.ordinal for r in rows), default=-1) + 1
+    for ordinal, uri in enumerate(sorted(set(work) - live), start=free):
+        rows.append(Row(uri, ordinal, work[uri].fingerprint, Status.BUILD))
+    return replace(
+        plan,
+        attempt=plan.attempt + 1,
+        rows=tuple(rows),
+        removals=_removals(plan.mode, changes),
+        touched=changes.touched,
+        listing_digest=changes.listing_digest,
+    )
+
+
+def accept(plan: Plan, receipts: Mapping[int, tuple[str, Receipt]]) -> Plan:
+    """The plan with the receipts of its own attempt taken in."""
+
+    def taken(row: Row) -> Row:
+        found = receipts.get(row.ordinal)
+        if row.status is not Status.BUILD or found is None:
+            return row
+        key, receipt = found
+        return replace(row, planned=receipt.read, status=Status.DONE, receipt=key)
+
+    return replace(plan, rows=tuple(taken(r) for r in plan.rows))
+
+
+class Next(StrEnum):
+    """What a trigger does with an unpublished session."""
+
+    CONTINUE = "CONTINUE"
+    RETRY = "RETRY"
+    ABANDON_RETRIES = "ABANDON_RETRIES"
+    ABANDON_CONFIG = "ABANDON_CONFIG"
+
+
+def decide(*, failed: bool, same_config: bool, retry_count: int, max_retries: int) -> Next:
+    """Section 3, step 3: the budget is read now, and only a failure spends it.
+
+    :param failed: whether the last attempt had failed files or a failed audit.
+    """
+    if not same_config:
+        return Next.ABANDON_CONFIG
+    if not failed:
+        return Next.CONTINUE
+    return Next.RETRY if retry_count < max_retries else Next.ABANDON_RETRIES
+
+
+def segments_to(plan: Plan, receipts: Mapping[int, Receipt]) -> tuple[Output, ...]:
+    """Outputs of the plan's accepted rows alone, in ordinal order (R11)."""
+    return tuple(o for row in plan.done for o in receipts[row.ordinal].outputs)
+
+
+def segments_from(plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> tuple[str, ...]:
+    """What the switch replaces: planned ∩ visible now, sorted (section 2, R5).
+
+    :param visible: every visible segment of the table, foreign ones included.
+    """
+    if plan.mode is Mode.SWAP:
+        return tuple(sorted(visible))
+    if plan.mode is Mode.APPEND or current is None:
+        return ()
+    superseded = {r.uri for r in plan.done} | set(plan.removals)
+    planned = {o.segment for f in current.files if f.uri in superseded for o in f.outputs}
+    return tuple(sorted(planned & visible))
+
+
+def published_files(
+    plan: Plan, receipts: Mapping[int, Receipt], current: Snapshot | None
+) -> tuple[PublishedFile, ...]:
+    """The rows of the next snapshot."""
+    added = [PublishedFile.from_receipt(receipts[r.ordinal], plan.session) for r in plan.done]
+    kept: list[PublishedFile] = []
+    if plan.mode is not Mode.SWAP and current is not None:
+        gone = set(plan.removals)
+        if plan.mode is Mode.SYNC:
+            gone |= {f.uri for f in added}
+        newest = current.ledger
+        for file in current.files:
+            if file.uri in gone:
+                continue
+            touched = plan.touched.get(file.uri)
+            if touched is not None and file is newest[file.uri]:
+                file = replace(file, fingerprint=touched)
+            kept.append(file)
+    return (*kept, *added)
+
+
+def _removals(mode: Mode, changes: Changes) -> tuple[str, ...]:
+    # Append never takes rows away; swap replaces everything, so there is nothing to name.
+    return tuple(sorted(changes.deleted)) if mode is Mode.SYNC else ()
+
+
+# --- as an object of the staging area ------------------------------------------------------------
+
+_ROWS = pa.schema(
+    [
+        pa.field("uri", pa.string(), nullable=False),
+        pa.field("ordinal", pa.int64(), nullable=False),
+        pa.field("size", pa.int64()),
+        pa.field("mtime_us", pa.int64()),
+        pa.field("etag", pa.string()),
+        pa.field("version_id", pa.string()),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("receipt", pa.string(), nullable=False),
+    ]
+)
+# Removals and touched files are rows, too: they may be as many as the files themselves.
+_REMOVAL, _TOUCHED = "REMOVAL", "TOUCHED"
+
+
+def plan_to_parquet(plan: Plan) -> bytes:
+    """The plan as one Parquet object."""
+    rows = [_row(r.uri, r.ordinal, r.planned, r.status, r.receipt) for r in plan.rows]
+    rows += [_row(uri, -1, None, _REMOVAL, "") for uri in plan.removals]
+    rows += [_row(uri, -1, version, _TOUCHED, "") for uri, version in plan.touched.items()]
+    schema = _ROWS.with_metadata(
+        {
+            "session": plan.session,
+            "attempt": str(plan.attempt),
+            "mode": plan.mode,
+            "listingDigest": plan.listing_digest,
+        }
+    )
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def plan_from_parquet(data: bytes) -> Plan:
+    """Inverse of `plan_to_parquet`."""
+    table = pq.read_table(io.BytesIO(data))
+    meta = {k.decode(): v.decode() for k, v in table.schema.metadata.items()}
+    rows: list[Row] = []
+    removals: list[str] = []
+    touched: dict[str, Fingerprint] = {}
+    for row in table.to_pylist():
+        if row["status"] == _REMOVAL:
+            removals.append(row["uri"])
+            continue
+        version = Fingerprint(row["size"], row["mtime_us"], row["etag"], row["version_id"])
+        if row["status"] == _TOUCHED:
+            touched[row["uri"]] = version
+        else:
+            rows.append(Row(row["uri"], row["ordinal"], version, Status(row["status"]), row["receipt"]))
+    return Plan(
+        session=meta["session"],
+        attempt=int(meta["attempt"]),
+        mode=Mode(meta["mode"]),
+        rows=tuple(rows),
+        removals=tuple(removals),
+        touched=touched,
+        listing_digest=meta["listingDigest"],
+    )
+
+
+def _row(uri: str, ordinal: int, version: Fingerprint | None, status: str, receipt: str) -> dict[str, object]:
+    values = version.to_json() if version else dict.fromkeys(("size", "mtime_us", "etag", "version_id"))
+    return {"uri": uri, "ordinal": ordinal, **values, "status": str(status), "receipt": receipt}

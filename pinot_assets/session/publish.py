@@ -1,0 +1,232 @@
+"""From built files to a visible snapshot: W1 to W6 of spec/session.md section 4.
+
+Also settles a switch that an earlier driver left half way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+
+from pinot_assets.audit import Finding
+from pinot_assets.errors import SnapshotIncomplete, SwitchConflict
+from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.session import plan as planning
+from pinot_assets.session.model import AuditReceipt, Outcome, Session, State, close
+from pinot_assets.session.plan import Plan
+from pinot_assets.session.receipt import Receipt
+from pinot_assets.session.run import Run
+from pinot_assets.session.staging import Switch
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+
+
+def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt]) -> Session:
+    """W1 to W3: write the switch, open its lineage entry, push hidden.
+
+    :param plan: every live row accepted its receipt.
+    :returns: the session, in SWITCH; or DONE with outcome NOOP when no segment comes or goes.
+    """
+    current = run.current_snapshot()
+    visible = run.edges.pinot.visible_segments(run.spec.name)
+    outputs = planning.segments_to(plan, receipts)
+    replaced = planning.segments_from(plan, current, visible)
+    _refuse_hidden_sources(run, plan, current, visible)
+    plan_ref = run.edges.staging.put_plan(plan)
+    if not outputs and not replaced:
+        return _finish_without_switch(run, replace(session, plan=plan_ref, counts=plan.counts()))
+    if not _same_lists(run, session, replaced, tuple(o.segment for o in outputs)):
+        switch = Switch(session.switch + 1, replaced, outputs)
+        session = replace(
+            session,
+            state=State.SWITCH,
+            switch=switch.number,
+            switch_object=run.edges.staging.put_switch(session.id, switch),
+            switch_ms=run.edges.now_ms(),
+            end_issued="",
+            audit=None,
+        )
+    session = replace(session, plan=plan_ref, counts=plan.counts(), last_error="")
+    run.lease.write(session=session)  # W1
+    switch = read_switch(run, session)
+    entry_id = run.switcher.open_entry(switch, session.lineage_entry_id)
+    session = replace(session, lineage_entry_id=entry_id)
+    run.lease.write(session=session)  # W2
+    pushed = run.switcher.push(switch, entry_id)  # W3
+    run.note(
+        f"pushed {pushed} of {len(switch.segments_to)} segments, hidden; "
+        f"{len(switch.segments_from)} will be replaced"
+    )
+    return session
+
+
+def audit(run: Run) -> tuple[Session, tuple[Finding, ...]]:
+    """W4: look at what the servers loaded and store the receipt that opens the gate, or keeps it shut.
+
+    :raises SnapshotIncomplete: no switch is staged.
+    """
+    session = _staged_session(run)
+    switch = read_switch(run, session)
+    findings = run.switcher.audit(switch)
+    failed = [f for f in findings if not f.passed]
+    assert session.switch_object is not None
+    receipt = AuditReceipt(
+        switch=switch.number,
+        switch_sha256=session.switch_object.sha256,
+        passed=not failed,
+        at_ms=run.edges.now_ms(),
+        summary="; ".join(f"{f.name}: {f.message}" for f in failed or findings)[:2000],
+    )
+    session = replace(session, audit=receipt, last_error=receipt.summary if failed else "")
+    run.lease.write(session=session)
+    return session, findings
+
+
+def publish(run: Run) -> Snapshot:
+    """W5 and W6: end the replacement, see it everywhere, record the snapshot.
+
+    The gate is enforced here again, from the session's own audit receipt, whatever was run before.
+
+    :raises SnapshotIncomplete: nothing is staged, or the audit has not passed for exactly this switch.
+    :raises SwitchConflict: a segment that is to be replaced has gone; the next trigger makes a new switch.
+    :raises SwitchStateUnknown: it cannot be told yet; the next trigger looks and finishes.
+    """
+    session = _staged_session(run)
+    if not session.gate_open:
+        passed = session.audit is not None and session.audit.passed
+        raise SnapshotIncomplete(
+            f"{run.spec.name} is not switched: the gate is shut",
+            why="the audit that passed was for another switch"
+            if passed
+            else session.last_error or f"switch {session.switch} of {session.id} has not been audited",
+            hint="run the whole job: segments → consistent_push → snapshot",
+        )
+    switch = read_switch(run, session)
+    if not run.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+        _refuse_changed_sources(run, switch)
+        run.switcher.require_open(session.lineage_entry_id)
+        session = replace(session, end_issued=session.lineage_entry_id)
+        run.lease.write(session=session)
+        run.switcher.end(session.lineage_entry_id)
+    return record(run, session)
+
+
+def settle(run: Run, session: Session) -> Session | None:
+    """Find out what became of a session that was left in SWITCH.
+
+    :returns: None when it was published after all (and is recorded now), else the session, still open.
+    """
+    if session.switch_object is None:
+        return session
+    switch = read_switch(run, session)
+    if not run.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+        return session
+    record(run, session)
+    run.note(f"session {session.id} had been switched before its driver died; recorded now")
+    return None
+
+
+def record(run: Run, session: Session) -> Snapshot:
+    """W6: see the new set everywhere, write the snapshot, close the session in one transaction."""
+    switch = read_switch(run, session)
+    run.switcher.confirm_visible(switch.names_to, switch.segments_from)
+    plan = run.edges.staging.plan(session.plan)
+    snapshot = _snapshot_of(run, session, plan, session.lineage_entry_id, run.lease.pointer.current_snapshot)
+    _close(run, session, Outcome.PUBLISHED, snapshot)
+    return snapshot
+
+
+def read_switch(run: Run, session: Session) -> Switch:
+    """The newest switch of a session that has one."""
+    assert session.switch_object is not None
+    return run.edges.staging.switch(session.switch_object)
+
+
+def is_open(run: Run, session: Session) -> bool:
+    """Whether the session's lineage entry waits for its end."""
+    entry = run.edges.pinot.lineage(run.spec.name).get(session.lineage_entry_id)
+    return entry is not None and entry.state is LineageState.IN_PROGRESS
+
+
+def _finish_without_switch(run: Run, session: Session) -> Session:
+    """NOOP: no segment comes or goes, but the ledger learns what was seen (rule R20)."""
+    current = run.current_snapshot()
+    plan = run.edges.staging.plan(session.plan)
+    snapshot = _snapshot_of(
+        run,
+        session,
+        plan,
+        # A way back leads past a snapshot that switched nothing.
+        entry_id=current.lineage_entry_id if current else "",
+        parent=current.parent if current else None,
+    )
+    return _close(run, session, Outcome.NOOP, snapshot)
+
+
+def _snapshot_of(
+    run: Run, session: Session, plan: Plan, entry_id: str, parent: SnapshotRef | None
+) -> Snapshot:
+    receipts = {o: r for o, (_, r) in run.edges.staging.receipts(plan).items()}
+    return Snapshot(
+        seq=session.seq,
+        table=run.spec.name_with_type,
+        session=session.id,
+        mode=session.mode,
+        lineage_entry_id=entry_id,
+        parent=parent,
+        listing_digest=plan.listing_digest,
+        config_fingerprint=session.config_fingerprint,
+        published_ms=run.edges.now_ms(),
+        files=planning.published_files(plan, receipts, run.current_snapshot()),
+        audit=asdict(session.audit) if session.audit else {},
+    )
+
+
+def _close(run: Run, session: Session, outcome: Outcome, snapshot: Snapshot) -> Session:
+    ref = run.edges.staging.put_snapshot(snapshot)
+    done = close(replace(session, last_error=""), outcome, run.edges.now_ms())
+    pointer = replace(run.lease.pointer, active_session="", current_snapshot=ref)
+    run.lease.write(pointer=pointer, session=done)
+    return done
+
+
+def _staged_session(run: Run) -> Session:
+    session = run.active_session()
+    if session is None or session.state is not State.SWITCH or session.switch_object is None:
+        state = "no session is open" if session is None else f"session {session.id} is {session.state}"
+        raise SnapshotIncomplete(
+            f"nothing of {run.spec.name} is staged for a switch",
+            why=session.last_error and f"{state}; {session.last_error}" if session else state,
+            hint="materialize `segments` first: it builds and stages what the source holds",
+        )
+    return session
+
+
+def _same_lists(run: Run, session: Session, replaced: tuple[str, ...], outputs: tuple[str, ...]) -> bool:
+    """Whether the switch that stands already says exactly this, and its entry still waits."""
+    if session.switch_object is None or not session.lineage_entry_id:
+        return False
+    switch = read_switch(run, session)
+    return (switch.segments_from, switch.names_to) == (replaced, outputs) and is_open(run, session)
+
+
+def _refuse_hidden_sources(run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> None:
+    """Segments of ours that somebody else's entry hides: not ours to replace any more (rule R5)."""
+    if current is None:
+        return
+    hidden = (set(current.segments) - visible) & run.edges.pinot.all_segments(run.spec.name)
+    if hidden and plan.mode is not planning.Mode.SWAP:
+        raise SwitchConflict(
+            f"{run.spec.name} is paused: somebody else replaced segments of this table",
+            why=f"{len(hidden)} published segments are hidden, first {min(hidden)}",
+            hint="a merge or rollup task on this table? Turn it off, then swap the whole table once",
+        )
+
+
+def _refuse_changed_sources(run: Run, switch: Switch) -> None:
+    gone = set(switch.segments_from) - run.edges.pinot.visible_segments(run.spec.name)
+    if gone:
+        raise SwitchConflict(
+            f"{run.spec.name} is not switched: segments to be replaced have gone",
+            why=f"{len(gone)} of {len(switch.segments_from)}, first {min(gone)}",
+            hint="the next trigger makes a new switch from what is visible then",
+        )

@@ -1,0 +1,97 @@
+"""What a trigger did, as values for the CLI, Dagster metadata and logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from pinot_assets.session.model import Session
+from pinot_assets.session.receipt import Failure, Receipt
+
+
+class Result(StrEnum):
+    """How far a trigger came."""
+
+    NOTHING = "NOTHING"
+    HELD = "HELD"
+    NOOP = "NOOP"
+    FAILED = "FAILED"
+    STAGED = "STAGED"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One trigger.
+
+    :ivar session: as stored at the end, None when there was nothing to do.
+    :ivar listed: files in the source directory that match.
+    :ivar new: new files, rewritten, deleted: the listing against the ledger.
+    :ivar built: receipts of this trigger.
+    :ivar kept: files whose earlier receipt was used again.
+    :ivar notes: what else a person should know (settled switches, swept strays, …).
+    """
+
+    result: Result
+    session: Session | None
+    listed: int
+    new: tuple[str, ...] = ()
+    rewritten: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    built: tuple[Receipt, ...] = ()
+    kept: int = 0
+    failed: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        changes = f"{len(self.new)} new, {len(self.rewritten)} rewritten, {len(self.deleted)} deleted"
+        built = f"built {len(self.built)} of {self.listed} files listed"
+        match self.result:
+            case Result.NOTHING:
+                return f"nothing to do: {self.listed} files listed, all published"
+            case Result.HELD:
+                return (
+                    "held after a rollback: nothing is brought back until `resume` or a change of the source"
+                )
+            case Result.NOOP:
+                return f"{changes}; {built}; no segment changes"
+            case Result.FAILED:
+                names = ", ".join(f.uri.rsplit("/", 1)[-1] for f in self.failed[:3])
+                return f"{changes}; {built}, kept {self.kept}, {len(self.failed)} failed ({names})"
+            case Result.STAGED:
+                return f"{changes}; {built}, kept {self.kept}; staged, hidden"
+
+
+class Progress(Protocol):
+    """Where a driver tells how it gets on."""
+
+    def note(self, text: str) -> None:
+        """One step, for people."""
+        ...
+
+    def building(self, files: int) -> None:
+        """So many files are about to be built."""
+        ...
+
+    def built(self, outcome: Receipt | Failure) -> None:
+        """One of them is through."""
+        ...
+
+
+@dataclass
+class Quiet:
+    """A progress that keeps the notes and shows nothing."""
+
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Keep it."""
+        self.notes.append(text)
+
+    def building(self, files: int) -> None:
+        """Ignore it."""
+
+    def built(self, outcome: Receipt | Failure) -> None:
+        """Ignore it."""

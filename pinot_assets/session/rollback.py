@@ -1,0 +1,171 @@
+"""The way back: revert the newest switch of ours while Pinot still has what it replaced.
+
+A rollback is a session of its own (rule R21): intent, target and hold are stored before the revert, so a
+driver that dies in between is finished by the next trigger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pinot_assets.errors import RollbackRefused, SessionError, SwitchConflict, SwitchStateUnknown
+from pinot_assets.pinot.lineage import LineageEntry, LineageState
+from pinot_assets.session.model import Mode, Outcome, Session, State, close, new_session_id
+from pinot_assets.session.plan import NO_HOLD, Hold, Plan
+from pinot_assets.session.run import Run
+from pinot_assets.snapshot.manifest import Snapshot
+
+WINDOW_MS = 20 * 3_600_000
+"""Pinot deletes replaced segments of a REFRESH table a day after the switch; stay well clear (rule R22)."""
+
+
+def rollback(run: Run) -> Snapshot:
+    """Bring the table back to the snapshot before the current one.
+
+    :returns: the snapshot that is visible now.
+    :raises RollbackRefused: there is no safe way back; the text says why and what else can be done.
+    """
+    open_session = run.active_session()
+    if open_session is not None and open_session.mode is Mode.ROLLBACK:
+        return finish_rollback(run, open_session)
+    if open_session is not None and open_session.state is State.SWITCH:
+        raise RollbackRefused(
+            f"session {open_session.id} of {run.spec.name} is in its switch",
+            why=open_session.last_error or "it is staged in Pinot and not ended yet",
+            hint="run the table once more so that it ends, then roll back",
+        )
+    current, target = _way_back(run)
+    session = _store_intent(run, current, target)
+    return finish_rollback(run, session)
+
+
+def finish_rollback(run: Run, session: Session) -> Snapshot:
+    """Revert, read back, record; from wherever an earlier driver came to."""
+    assert session.target is not None
+    current = run.current_snapshot()
+    assert current is not None
+    target = run.edges.staging.snapshot(session.target)
+    _revert(run, session.lineage_entry_id)
+    run.switcher.confirm_visible(tuple(target.segments), tuple(set(current.segments) - set(target.segments)))
+    restored = replace(
+        target,
+        seq=session.seq,
+        session=session.id,
+        mode=Mode.ROLLBACK,
+        published_ms=run.edges.now_ms(),
+        audit={"rolledBack": current.session},
+    )
+    ref = run.edges.staging.put_snapshot(restored)
+    pointer = replace(run.lease.pointer, active_session="", current_snapshot=ref)
+    run.lease.write(pointer=pointer, session=close(session, Outcome.PUBLISHED, run.edges.now_ms()))
+    run.note(f"{current.session} rolled back to {target.session}")
+    return restored
+
+
+def resume(run: Run) -> bool:
+    """Let go of what a rollback held back; the next trigger brings it in again.
+
+    :returns: whether anything was held.
+    """
+    held = run.lease.pointer.hold is not None
+    if held:
+        run.lease.write(pointer=replace(run.lease.pointer, hold=None))
+    return held
+
+
+def _way_back(run: Run) -> tuple[Snapshot, Snapshot]:
+    """The current snapshot and the one before it, if Pinot can still go there (rule R22)."""
+    current = run.current_snapshot()
+    if current is None:
+        raise RollbackRefused(
+            f"{run.spec.name} has never been published", hint="there is nothing to roll back"
+        )
+    if current.parent is None:
+        raise RollbackRefused(
+            f"{current.session} is the first snapshot of {run.spec.name}",
+            why="there is none before it",
+            hint="to empty the table, remove the source files and run it, or drop the table",
+        )
+    entry = run.edges.pinot.lineage(run.spec.name).get(current.lineage_entry_id)
+    if entry is None or entry.state is not LineageState.COMPLETED:
+        raise RollbackRefused(
+            f"{run.spec.name} cannot be rolled back by reverting",
+            why="Pinot has already forgotten the switch (it keeps replaced segments for a day, and forgets "
+            "a switch that replaced nothing at its next clean-up)",
+            hint="put the former files back into the source and run the table",
+        )
+    _refuse_unsafe(run, entry)
+    return current, run.edges.staging.snapshot(current.parent)
+
+
+def _refuse_unsafe(run: Run, entry: LineageEntry) -> None:
+    age_ms = run.edges.now_ms() - entry.timestamp_ms
+    if age_ms > WINDOW_MS:
+        raise RollbackRefused(
+            f"the switch of {run.spec.name} is {age_ms / 3_600_000:.0f} hours old",
+            why="Pinot deletes what it replaced 24 hours after a switch, and a revert now could meet that",
+            hint="put the former files back into the source and run the table",
+        )
+    missing = entry.segments_from - run.edges.pinot.all_segments(run.spec.name)
+    if missing:
+        raise RollbackRefused(
+            f"{len(missing)} of the segments that the switch of {run.spec.name} replaced are deleted",
+            why=f"first {min(missing)}",
+            hint="put the former files back into the source and run the table",
+        )
+
+
+def _store_intent(run: Run, current: Snapshot, target: Snapshot) -> Session:
+    seq = run.lease.pointer.next_seq
+    identity = new_session_id(seq)
+    staging = run.edges.staging
+    now = run.edges.now_ms()
+    assert current.parent is not None
+    session = Session(
+        id=identity,
+        seq=seq,
+        mode=Mode.ROLLBACK,
+        config_fingerprint=run.fingerprint,
+        created_ms=now,
+        plan=staging.put_plan(Plan(identity, 0, Mode.ROLLBACK, (), (), {}, current.listing_digest)),
+        state=State.SWITCH,
+        lineage_entry_id=current.lineage_entry_id,
+        target=current.parent,
+        switch_ms=now,
+    )
+    node = session.node
+    pointer = replace(
+        run.lease.pointer,
+        active_session=node,
+        next_seq=seq + 1,
+        history=(*run.lease.pointer.history, node)[-2:],
+        hold=staging.put_hold(identity, hold_of(current, target, run.hold())),
+    )
+    run.lease.write(pointer=pointer, session=session)
+    run.lease.prune()
+    return session
+
+
+def hold_of(current: Snapshot, target: Snapshot, before: Hold = NO_HOLD) -> Hold:
+    """What must not come back by itself: the versions and removals that are taken back (rule R23)."""
+    there, back = current.ledger, target.ledger
+    files = {
+        uri: f.fingerprint.token
+        for uri, f in there.items()
+        if uri not in back or back[uri].fingerprint != f.fingerprint
+    }
+    removals = tuple(sorted((set(back) - set(there)) | set(before.removals)))
+    return Hold(files={**before.files, **files}, removals=removals)
+
+
+def _revert(run: Run, entry_id: str) -> None:
+    run.before_pinot_write()
+    try:
+        run.edges.pinot.revert_replace_segments(run.spec.name, entry_id)
+    except (SwitchConflict, SwitchStateUnknown) as error:
+        # Reverted by an earlier driver, or the reply got lost: the lineage decides.
+        entry = run.edges.pinot.lineage(run.spec.name).get(entry_id)
+        if entry is not None and entry.state is LineageState.COMPLETED:
+            raise SessionError(
+                f"{run.spec.name} could not be rolled back", why=str(error), hint="try again"
+            ) from error

@@ -1,0 +1,81 @@
+"""One run that holds a table's lease: what every step of the machine works with."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pinot_assets.session.edges import Edges
+from pinot_assets.session.model import Mode, Session
+from pinot_assets.session.plan import NO_HOLD, Hold
+from pinot_assets.session.report import Progress
+from pinot_assets.session.store import Lease
+from pinot_assets.session.switch import Switcher
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.spec import TableSpec
+
+WRITER_VERSION = "1"
+"""Part of the config fingerprint: a writer that makes other bytes starts a new session (rule R28)."""
+
+
+@dataclass
+class Run:
+    """A table, its clients and the lease.
+
+    :ivar notes: what this run did that a person should know.
+    """
+
+    spec: TableSpec
+    edges: Edges
+    lease: Lease
+    progress: Progress
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def mode(self) -> Mode:
+        """What the table spec asks for."""
+        return Mode(self.spec.mode.upper())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of everything in the table spec that shapes a session's outputs (rule R28)."""
+        return self.spec.config_fingerprint(WRITER_VERSION)
+
+    @cached_property
+    def clear_token(self) -> str:
+        """Changes whenever the part of the spec changes that can ask for a clear."""
+        wish = f"{self.spec.ingestion.clear_consistent_push_state}|{self.fingerprint}"
+        return hashlib.sha256(wish.encode()).hexdigest()[:16]
+
+    @cached_property
+    def switcher(self) -> Switcher:
+        """Pinot's side of the switch."""
+        return Switcher(self.spec.name, self.edges, self.before_pinot_write)
+
+    def before_pinot_write(self) -> None:
+        """Hold the lease, and let a dead owner's last call reach its deadline (rule R2)."""
+        self.lease.wait_out_former_owner(self.edges.sleep)
+        self.lease.assert_held()
+
+    def active_session(self) -> Session | None:
+        """The session without an outcome, as stored."""
+        return self.edges.store.active_session(self.lease.pointer)
+
+    def current_snapshot(self) -> Snapshot | None:
+        """The ledger; None only when nothing was ever published.
+
+        :raises SnapshotCorrupt: the pointer names an object that is not there (rule R18).
+        """
+        ref = self.lease.pointer.current_snapshot
+        return self.edges.staging.snapshot(ref) if ref is not None else None
+
+    def hold(self) -> Hold:
+        """What a rollback took back."""
+        ref = self.lease.pointer.hold
+        return self.edges.staging.hold(ref) if ref is not None else NO_HOLD
+
+    def note(self, text: str) -> None:
+        """Say it now and keep it for the report."""
+        self.notes.append(text)
+        self.progress.note(text)

@@ -1,0 +1,209 @@
+"""The session's own objects in the staging area: plans, receipts, switches, snapshots.
+
+All are immutable and written put-if-absent. Names of plans, switches, holds and snapshots carry their hash,
+and only the reference in ZooKeeper counts (rules R12, R13).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from pinot_assets.errors import SnapshotCorrupt, SourceError
+from pinot_assets.session.model import ObjectRef
+from pinot_assets.session.plan import Hold, Plan, plan_from_parquet, plan_to_parquet
+from pinot_assets.session.receipt import Failure, Output, Receipt
+from pinot_assets.snapshot.manifest import (
+    Snapshot,
+    SnapshotRef,
+    files_from_parquet,
+    files_to_parquet,
+    header_from_bytes,
+    header_to_bytes,
+    sha256_hex,
+    snapshot_from,
+)
+from pinot_assets.source.objects import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Exactly what one switch replaces by what.
+
+    :ivar number: `n` of `switch-<n>`, counted per session.
+    """
+
+    number: int
+    segments_from: tuple[str, ...]
+    segments_to: tuple[Output, ...]
+
+    @property
+    def names_to(self) -> tuple[str, ...]:
+        """Segment names of `segments_to`."""
+        return tuple(o.segment for o in self.segments_to)
+
+
+class Staging:
+    """Typed access to one table's folder of the staging area.
+
+    :param store: rooted at `<output.segment.dir.uri>/<tableNameWithType>`.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self.store = store
+
+    @property
+    def segments_uri(self) -> str:
+        """Where the tars lie."""
+        return f"{self.store.uri.rstrip('/')}/segments"
+
+    def session_uri(self, session: str) -> str:
+        """The folder of one session."""
+        return f"{self.store.uri.rstrip('/')}/sessions/{session}"
+
+    # --- plans ---------------------------------------------------------------------------------------
+
+    def put_plan(self, plan: Plan) -> ObjectRef:
+        """Write the plan of one attempt."""
+        return self._put(f"sessions/{plan.session}/plan-{plan.attempt}", "parquet", plan_to_parquet(plan))
+
+    def plan(self, ref: ObjectRef) -> Plan:
+        """Read a plan back."""
+        return plan_from_parquet(self._get(ref))
+
+    # --- receipts ------------------------------------------------------------------------------------
+
+    def receipts(self, plan: Plan) -> dict[int, tuple[str, Receipt]]:
+        """Valid receipts of the plan's rows, by ordinal, each with its key.
+
+        A row that already accepted a receipt keeps that one (R11); another row takes the newest attempt's.
+        A receipt is valid when it parses and every tar that it names lies there in its size (R12).
+        """
+        found: dict[int, tuple[str, Receipt]] = {}
+        accepted = {r.ordinal: r.receipt for r in plan.done}
+        for info in self.store.list(f"sessions/{plan.session}/files/"):
+            receipt = self._valid_receipt(info.key)
+            if receipt is None:
+                continue
+            wanted = accepted.get(receipt.ordinal)
+            before = found.get(receipt.ordinal)
+            if wanted is not None:
+                newer = info.key == wanted
+            else:
+                newer = receipt.attempt <= plan.attempt and (
+                    before is None or before[1].attempt < receipt.attempt
+                )
+            if newer:
+                found[receipt.ordinal] = (info.key, receipt)
+        return found
+
+    def _valid_receipt(self, key: str) -> Receipt | None:
+        try:
+            receipt = Receipt.from_bytes(self.store.read(key))
+        except ValueError:
+            return None
+        for output in receipt.outputs:
+            stat = self.store.stat(self.key_of(output.tar_uri))
+            if stat is None or stat.size != output.tar_bytes:
+                return None
+        return receipt
+
+    def key_of(self, uri: str) -> str:
+        """Key of an object that lies in this staging area.
+
+        :raises SourceError: the URI lies elsewhere.
+        """
+        root = self.store.uri.rstrip("/") + "/"
+        if not uri.startswith(root):
+            raise SourceError(f"{uri} does not lie in the staging area {root}")
+        return uri.removeprefix(root)
+
+    # --- failures ------------------------------------------------------------------------------------
+
+    def put_failures(self, session: str, attempt: int, failures: Iterable[Failure]) -> ObjectRef:
+        """Remember why files failed in this attempt (R14)."""
+        data = json.dumps([asdict(f) for f in failures], indent=1).encode()
+        return self._put(f"sessions/{session}/failures-{attempt}", "json", data)
+
+    def failures(self, ref: ObjectRef) -> tuple[Failure, ...]:
+        """Read them back."""
+        return tuple(Failure(**f) for f in json.loads(self._get(ref)))
+
+    # --- switches ------------------------------------------------------------------------------------
+
+    def put_switch(self, session: str, switch: Switch) -> ObjectRef:
+        """Write exactly what push n replaces by what (W1)."""
+        data = json.dumps(
+            {
+                "number": switch.number,
+                "segmentsFrom": switch.segments_from,
+                "segmentsTo": [asdict(o) for o in switch.segments_to],
+            },
+            indent=1,
+        ).encode()
+        return self._put(f"sessions/{session}/switch-{switch.number}", "json", data)
+
+    def switch(self, ref: ObjectRef) -> Switch:
+        """Read a switch back."""
+        value = json.loads(self._get(ref))
+        return Switch(
+            number=value["number"],
+            segments_from=tuple(value["segmentsFrom"]),
+            segments_to=tuple(Output(**o) for o in value["segmentsTo"]),
+        )
+
+    # --- holds ---------------------------------------------------------------------------------------
+
+    def put_hold(self, session: str, hold: Hold) -> ObjectRef:
+        """Remember what a rollback took back (R23)."""
+        data = json.dumps({"files": dict(hold.files), "removals": hold.removals}, indent=1).encode()
+        return self._put(f"sessions/{session}/hold", "json", data)
+
+    def hold(self, ref: ObjectRef) -> Hold:
+        """Read a hold back."""
+        value = json.loads(self._get(ref))
+        return Hold(files=value["files"], removals=tuple(value["removals"]))
+
+    # --- snapshots -----------------------------------------------------------------------------------
+
+    def put_snapshot(self, snapshot: Snapshot) -> SnapshotRef:
+        """Write rows, then header (W6)."""
+        rows = self._put(f"snapshots/{snapshot.seq}", "parquet", files_to_parquet(snapshot.files))
+        header = header_to_bytes(snapshot, SnapshotRef(rows.key, rows.sha256))
+        ref = self._put(f"snapshots/{snapshot.seq}", "json", header)
+        return SnapshotRef(ref.key, ref.sha256)
+
+    def snapshot(self, ref: SnapshotRef) -> Snapshot:
+        """Read a snapshot back.
+
+        :raises SnapshotCorrupt: an object is missing or is not what its hash says (R18).
+        """
+        header = header_from_bytes(self._get(ObjectRef(ref.key, ref.sha256)))
+        files = files_from_parquet(self._get(ObjectRef(**header["files"])))
+        return snapshot_from(header, files)
+
+    # --- all -----------------------------------------------------------------------------------------
+
+    def _put(self, stem: str, suffix: str, data: bytes) -> ObjectRef:
+        sha256 = sha256_hex(data)
+        key = f"{stem}-{sha256}.{suffix}"
+        self.store.put_if_absent(key, data)
+        return ObjectRef(key, sha256)
+
+    def _get(self, ref: ObjectRef) -> bytes:
+        try:
+            data = self.store.read(ref.key)
+        except SourceError as error:
+            raise SnapshotCorrupt(
+                f"{self.store.uri}/{ref.key} cannot be read",
+                why=str(error),
+                hint="restore the object; nothing is published or deleted until it is back",
+            ) from error
+        if sha256_hex(data) != ref.sha256:
+            raise SnapshotCorrupt(
+                f"{self.store.uri}/{ref.key} is not what was written there",
+                why="its hash differs from the one in ZooKeeper",
+                hint="restore the object; nothing is published or deleted until it is back",
+            )
+        return data

@@ -1,0 +1,330 @@
+"""The only door to ZooKeeper: reading a table's pointer and sessions, taking its lease, fenced writes.
+
+Every write is one transaction `{check lease, check pointer version, set …}`, so a driver that lost its lease
+can change nothing here (spec/session.md section 1, rule R24).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any, TypeVar
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionLoss,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    OperationTimeoutError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.retry import KazooRetry
+
+from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
+from pinot_assets.session.model import (
+    Owner,
+    Pointer,
+    Session,
+    pointer_from_bytes,
+    pointer_to_bytes,
+    session_from_bytes,
+    session_to_bytes,
+)
+
+SESSION_TIMEOUT_S = 30.0
+"""ZooKeeper session time-out. Every Pinot call has a shorter deadline, so that no call of a driver that lost
+its lease can outlive the lease by more than that deadline (rule R2)."""
+
+PINOT_DEADLINE_S = 10.0
+"""Deadline of one Pinot call, and what a new owner waits before its first write to Pinot (rule R2)."""
+
+KEPT_SESSIONS = 2
+"""Sessions whose nodes stay readable, the active one included (seed 000)."""
+
+T = TypeVar("T")
+
+_UNKNOWN = (ConnectionLoss, SessionExpiredError, OperationTimeoutError)
+
+
+def connect(hosts: str, *, timeout_s: float = 10.0) -> KazooClient:
+    """A started client.
+
+    :param hosts: ZooKeeper connect text, `host:port[,host:port…][/chroot]`.
+    :raises SessionError: no server answers within `timeout_s`.
+    """
+    client = KazooClient(
+        hosts=hosts,
+        timeout=SESSION_TIMEOUT_S,
+        connection_retry=KazooRetry(max_tries=-1, max_delay=2.0),
+        command_retry=KazooRetry(max_tries=5, delay=0.2, max_delay=2.0),
+    )
+    try:
+        client.start(timeout=timeout_s)
+    except KazooTimeoutError as error:
+        client.stop()
+        client.close()
+        raise SessionError(
+            f"ZooKeeper at {hosts} does not answer",
+            why=f"no connection within {timeout_s:.0f} s",
+            hint="check PINOT_ZOOKEEPER, or start the local stack with `pinot-assets local up`",
+        ) from error
+    return client
+
+
+def close(client: KazooClient) -> None:
+    """Stop the client and free its sockets."""
+    client.stop()
+    client.close()
+
+
+class SessionStore:
+    """One table's consistent-push nodes.
+
+    :param client: a started kazoo client.
+    :param cluster: the Helix cluster name, first element of every Pinot path.
+    :param table: table name with type, `flights_OFFLINE`.
+    """
+
+    def __init__(self, client: KazooClient, cluster: str, table: str) -> None:
+        self._zk = client
+        self.table = table
+        self.path = f"/{cluster}/PROPERTYSTORE/MINION_TASK_METADATA/{table}/FileIngestionTask/consistentPush"
+
+    def pointer(self) -> Pointer:
+        """The pointer as it stands; a never-set one when the table has none yet."""
+        return self._read_pointer()[0]
+
+    def session(self, node: str) -> Session:
+        """One session by node name (`cp17`).
+
+        :raises SessionError: no such session, or its node cannot be parsed.
+        """
+        try:
+            data, _ = self._zk.get(f"{self.path}/{node}")
+        except NoNodeError as error:
+            raise SessionError(f"{self.table} has no session {node}") from error
+        return self._parse(node, session_from_bytes, data)
+
+    def active_session(self, pointer: Pointer) -> Session | None:
+        """The session without an outcome, if there is one."""
+        return self.session(pointer.active_session) if pointer.active_session else None
+
+    def sessions(self) -> list[Session]:
+        """The kept sessions, oldest first."""
+        try:
+            nodes = [n for n in self._zk.get_children(self.path) if n.startswith("cp")]
+        except NoNodeError:
+            return []
+        return [self.session(n) for n in sorted(nodes, key=lambda n: int(n[2:]))]
+
+    def holder(self) -> Owner | None:
+        """Who holds the lease now, None when it is free."""
+        try:
+            data, _ = self._zk.get(f"{self.path}/lease")
+        except NoNodeError:
+            return None
+        return Owner(**json.loads(data))
+
+    def take_lease(self, owner: Owner) -> Lease:
+        """Become the table's one writer: create the ephemeral lease and grow the epoch, in one transaction.
+
+        :raises SessionHeld: another run holds it; names the run and since when.
+        """
+        self._zk.ensure_path(self.path)
+        for _ in range(5):
+            pointer, version, was_set = self._read_pointer()
+            mine = replace(pointer, epoch=pointer.epoch + 1, owner=owner)
+            transaction = self._zk.transaction()
+            transaction.create(f"{self.path}/lease", json.dumps(asdict(owner)).encode(), ephemeral=True)
+            transaction.set_data(self.path, self._pointer_bytes(mine), version=version)
+            try:
+                results = transaction.commit()
+            except _UNKNOWN:
+                if not self._lease_is_ours():
+                    continue
+                results = []
+            failure = _first_error(results)
+            if failure is None:
+                # An owner that released its lease took its name off the pointer, too.
+                died = was_set and pointer.owner is not None
+                return Lease(self, mine, self._version(), took_over_from=pointer.owner if died else None)
+            if isinstance(failure, NodeExistsError):
+                holder = self.holder()
+                if holder is None:
+                    continue
+                raise SessionHeld(
+                    f"{self.table} is paused",
+                    why=f"held by {holder} since {_utc(holder.since_ms)}",
+                    hint="wait for that run; a dead one lets go within "
+                    f"{SESSION_TIMEOUT_S:.0f} s of its last heartbeat",
+                )
+            if not isinstance(failure, BadVersionError):
+                raise SessionError(f"the lease of {self.table} could not be taken", why=repr(failure))
+        raise SessionError(
+            f"the lease of {self.table} could not be taken", why="five attempts met another writer"
+        )
+
+    # --- for Lease ----------------------------------------------------------------------------------
+
+    def _read_pointer(self) -> tuple[Pointer, int, bool]:
+        """Pointer, node version, and whether it was ever set."""
+        try:
+            data, stat = self._zk.get(self.path)
+        except NoNodeError:
+            return Pointer(), -1, False
+        if not data:
+            return Pointer(), stat.version, False
+        return self._parse("pointer", pointer_from_bytes, data), stat.version, True
+
+    def _version(self) -> int:
+        return int(self._zk.exists(self.path).version)
+
+    def _pointer_bytes(self, pointer: Pointer) -> bytes:
+        return pointer_to_bytes(pointer, "consistentPush")
+
+    def _lease_is_ours(self) -> bool:
+        stat = self._zk.exists(f"{self.path}/lease")
+        return stat is not None and stat.ephemeralOwner == self._zk.client_id[0]
+
+    def _parse(self, name: str, parse: Callable[[bytes], T], data: bytes) -> T:
+        try:
+            return parse(data)
+        except ValueError as error:
+            raise SessionError(
+                f"the consistent-push node {name} of {self.table} cannot be read",
+                why=str(error),
+                hint=f"look at {self.path} in Pinot's ZooKeeper browser",
+            ) from error
+
+
+class Lease:
+    """The right to write, as long as the ZooKeeper session lives and nobody took over.
+
+    :ivar pointer: the pointer as this owner last wrote it.
+    :ivar took_over_from: the owner before, if it never let go itself (it may still have a Pinot call under
+        way); None after a clean release.
+    """
+
+    def __init__(
+        self, store: SessionStore, pointer: Pointer, version: int, *, took_over_from: Owner | None
+    ) -> None:
+        self._store = store
+        self._zk = store._zk
+        self.pointer = pointer
+        self._pointer_version = version
+        self.took_over_from = took_over_from
+        self._since = time.monotonic()
+
+    def write(self, *, pointer: Pointer | None = None, session: Session | None = None) -> None:
+        """Store pointer, session or both, in one fenced transaction.
+
+        :raises LeaseLost: this owner has been replaced, or its ZooKeeper session ended. Nothing was written.
+        """
+        path = self._store.path
+        transaction = self._zk.transaction()
+        transaction.check(f"{path}/lease", version=0)
+        if pointer is None:
+            transaction.check(path, version=self._pointer_version)
+        else:
+            pointer = self._fenced(pointer)
+            transaction.set_data(path, self._store._pointer_bytes(pointer), version=self._pointer_version)
+        if session is not None:
+            node, data = f"{path}/{session.node}", session_to_bytes(session)
+            if self._zk.exists(node) is None:
+                transaction.create(node, data)
+            else:
+                transaction.set_data(node, data)
+        try:
+            failure = _first_error(transaction.commit())
+        except _UNKNOWN as error:
+            if not self._landed(pointer, session):
+                raise self._lost(error) from error
+            failure = None
+        if failure is not None:
+            raise self._lost(failure) from failure
+        if pointer is not None:
+            self.pointer = pointer
+            self._pointer_version += 1
+
+    def assert_held(self) -> None:
+        """Look before a write to Pinot (rule R2).
+
+        :raises LeaseLost: somebody else owns the table now.
+        """
+        try:
+            held = self._store._lease_is_ours() and self._store._version() == self._pointer_version
+        except KazooException as error:
+            raise self._lost(error) from error
+        if not held:
+            raise self._lost(None)
+
+    def wait_out_former_owner(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Before the first write to Pinot: let a call of a dead owner reach its deadline (rule R2)."""
+        if self.took_over_from is not None:
+            left = PINOT_DEADLINE_S - (time.monotonic() - self._since)
+            if left > 0:
+                sleep(left)
+            self.took_over_from = None
+
+    def prune(self) -> None:
+        """Delete the nodes of all but the newest sessions."""
+        for session in self._store.sessions()[:-KEPT_SESSIONS]:
+            if session.node != self.pointer.active_session:
+                self._zk.delete(f"{self._store.path}/{session.node}")
+
+    def release(self) -> None:
+        """Let go: the name leaves the pointer and the lease node goes, in one transaction. Never raises."""
+        path = self._store.path
+        transaction = self._zk.transaction()
+        transaction.delete(f"{path}/lease", version=0)
+        free = replace(self.pointer, owner=None)
+        transaction.set_data(path, self._store._pointer_bytes(free), version=self._pointer_version)
+        try:
+            transaction.commit()
+        except KazooException:
+            # Not ours any more, or unreachable: the ephemeral node goes with the session.
+            return
+
+    def _fenced(self, pointer: Pointer) -> Pointer:
+        return replace(pointer, epoch=self.pointer.epoch, owner=self.pointer.owner)
+
+    def _landed(self, pointer: Pointer | None, session: Session | None) -> bool:
+        """After a lost reply: whether the values now stored are ours (rule R24)."""
+        try:
+            if not self._store._lease_is_ours():
+                return False
+            if pointer is not None and self._store.pointer() != pointer:
+                return False
+            return session is None or self._store.session(session.node) == session
+        except (KazooException, SessionError):
+            return False
+
+    def _lost(self, cause: BaseException | None) -> LeaseLost:
+        holder: Any = None
+        with contextlib.suppress(KazooException):
+            holder = self._store.holder()
+        why = f"it is held by {holder} since {_utc(holder.since_ms)}" if holder else repr(cause)
+        return LeaseLost(
+            f"this run no longer holds the lease of {self._store.table}; nothing more was changed",
+            why=why,
+            hint="the next trigger goes on from what is stored",
+        )
+
+
+def _first_error(results: list[Any]) -> Exception | None:
+    # The operations around the failed one answer RolledBackError and RuntimeInconsistency.
+    errors = [r for r in results if isinstance(r, Exception)]
+    real = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
+    return next(iter(real or errors), None)
+
+
+def _utc(ms: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(ms / 1000))

@@ -1,0 +1,265 @@
+"""One trigger of one table: settle, list, plan or reconcile, build, stage (spec/session.md section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.errors import SessionError, SpecDrift
+from pinot_assets.session import plan as planning
+from pinot_assets.session.abandon import abandon, sweep
+from pinot_assets.session.listing import list_changes
+from pinot_assets.session.model import Mode, Outcome, Session, State, new_session_id, seq_of
+from pinot_assets.session.plan import Changes, Next, Plan
+from pinot_assets.session.publish import is_open, settle, stage
+from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.session.report import Report, Result
+from pinot_assets.session.rollback import finish_rollback
+from pinot_assets.session.run import Run
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.spec import drift
+
+
+def trigger(run: Run) -> Report:
+    """Bring the table as far as it gets: up to a staged, hidden switch.
+
+    :raises SpecDrift: Pinot's schema or table config is not what the spec says.
+    :raises ListingFailed: the listing did not complete; nothing was changed (invariant I12).
+    """
+    _refuse_drift(run)
+    session = _settled(run)
+    current = run.current_snapshot()
+    sweep(run, session, current)
+    session = _cleared(run, session)
+    if session is None and run.mode is Mode.SWAP and run.lease.pointer.hold is not None:
+        return Report(Result.HELD, None, listed=0, notes=tuple(run.notes))
+    changes = list_changes(run, current)
+    free = planning.without_held(changes, run.hold())
+    begun = _go_on(run, session, free, current) if session else _begin(run, free, current)
+    if begun is None:
+        result = Result.NOTHING if free == changes else Result.HELD
+        return _report(run, result, None, free)
+    return _build_and_stage(run, *begun, free)
+
+
+def _refuse_drift(run: Run) -> None:
+    differences = drift(run.spec, run.edges.pinot)
+    if differences:
+        raise SpecDrift(
+            f"Pinot's {run.spec.name} is not what {run.spec.path} says",
+            why="; ".join(str(d) for d in differences[:5]),
+            hint=f"pinot-assets tables apply {run.spec.name}",
+        )
+
+
+def _settled(run: Run) -> Session | None:
+    session = run.active_session()
+    if session is None:
+        return None
+    if session.mode is Mode.ROLLBACK:
+        finish_rollback(run, session)
+        return None
+    if session.state is not State.SWITCH:
+        return session
+    session = settle(run, session)
+    if session is not None and session.lineage_entry_id and not is_open(run, session):
+        # Its names stand in an entry that was reverted or reaped: they are spent for ever (rule R16).
+        abandon(run, session, Outcome.ABANDONED_ENTRY, "its lineage entry was reverted or reaped")
+        return None
+    return session
+
+
+def _cleared(run: Run, session: Session | None) -> Session | None:
+    """`clearConsistentPushState` acts once per change of the spec, not at every trigger (section 9)."""
+    pointer = run.lease.pointer
+    asked = run.spec.ingestion.clear_consistent_push_state
+    token = run.clear_token if asked else ""
+    if token == pointer.clear_token:
+        return session
+    if asked and session is not None:
+        abandon(run, session, Outcome.CLEARED, "clearConsistentPushState was set")
+        session = None
+    run.lease.write(pointer=replace(run.lease.pointer, clear_token=token))
+    return session
+
+
+# --- a new session ---------------------------------------------------------------------------------
+
+
+def _begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Session, Plan] | None:
+    names = run.edges.pinot.all_segments(run.spec.name)
+    seq = max(run.lease.pointer.next_seq, 1 + max((seq_of(s) or 0 for s in names), default=0))  # R17
+    plan = planning.new_plan(new_session_id(seq), run.mode, changes)
+    if planning.is_empty(plan) or _same_swap(run, changes, current):
+        return None
+    now = run.edges.now_ms()
+    session = Session(
+        id=plan.session,
+        seq=seq,
+        mode=run.mode,
+        config_fingerprint=run.fingerprint,
+        created_ms=now,
+        attempt_started_ms=now,
+        plan=run.edges.staging.put_plan(plan),
+        counts=plan.counts(),
+    )
+    pointer = replace(
+        run.lease.pointer,
+        active_session=session.node,
+        next_seq=seq + 1,
+        history=(*run.lease.pointer.history, session.node)[-2:],
+    )
+    run.lease.write(pointer=pointer, session=session)
+    run.lease.prune()
+    run.note(f"session {session.id} ({session.mode.lower()}): {len(plan.rows)} files to build")
+    return session, plan
+
+
+def _same_swap(run: Run, changes: Changes, current: Snapshot | None) -> bool:
+    """Swap has nothing to do when listing and spec are those of the snapshot."""
+    return (
+        run.mode is Mode.SWAP
+        and current is not None
+        and current.mode == Mode.SWAP
+        and current.listing_digest == changes.listing_digest
+        and current.config_fingerprint == run.fingerprint
+    )
+
+
+# --- an open session -------------------------------------------------------------------------------
+
+
+def _go_on(
+    run: Run, session: Session, changes: Changes, current: Snapshot | None
+) -> tuple[Session, Plan] | None:
+    staging = run.edges.staging
+    plan = staging.plan(session.plan)
+    failures = staging.failures(session.failures) if session.failures else ()
+    audit_failed = session.audit is not None and not session.audit.passed
+    step = planning.decide(
+        failed=bool(failures) or audit_failed,
+        same_config=session.config_fingerprint == run.fingerprint,
+        retry_count=session.retry_count,
+        max_retries=run.spec.ingestion.consistent_push_max_retries,
+    )
+    if step is Next.ABANDON_CONFIG:
+        abandon(run, session, Outcome.ABANDONED_CONFIG, "the table spec changed")
+        return _begin(run, changes, current)
+    if step is Next.ABANDON_RETRIES:
+        abandon(run, session, Outcome.ABANDONED_RETRIES, f"no retry left after {session.retry_count}")
+        return _begin(run, changes, current)
+    spoiled = {f.ordinal for f in failures}
+    receipts = {o: r for o, r in staging.receipts(plan).items() if o not in spoiled}
+    plan = planning.reconcile(plan, changes, receipts)
+    retries = session.retry_count + (step is Next.RETRY)
+    session = replace(
+        session,
+        plan=staging.put_plan(plan),
+        attempt=plan.attempt,
+        attempt_started_ms=run.edges.now_ms(),
+        retry_count=retries,
+        failures=None,
+        audit=None if audit_failed else session.audit,
+        counts=plan.counts(),
+    )
+    run.lease.write(session=session)
+    what = f"retry {retries} of" if step is Next.RETRY else "going on with"
+    run.note(f"{what} session {session.id}: {len(plan.done)} files kept, {len(plan.to_build)} to build")
+    return session, plan
+
+
+# --- build and stage -------------------------------------------------------------------------------
+
+
+def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -> Report:
+    kept = len(plan.done)
+    built, failed = _build(run, session, plan) if plan.to_build else ([], [])
+    if plan.to_build and session.state is State.INIT:
+        session = replace(session, state=State.IN_PROGRESS)
+    if failed:
+        session = replace(
+            session,
+            failures=run.edges.staging.put_failures(session.id, session.attempt, failed),
+            counts=plan.counts(len(failed)) | {"done": kept + len(built), "pending": 0},
+            last_error=f"{len(failed)} files failed; {failed[0].uri}: {failed[0].reason}"[:1000],
+        )
+        run.lease.write(session=session)
+        return _report(run, Result.FAILED, session, changes, _Work(built, kept, failed))
+    found = run.edges.staging.receipts(plan)
+    plan = planning.accept(plan, found)
+    if plan.to_build:
+        raise SessionError(
+            f"{len(plan.to_build)} files of {session.id} have no valid receipt after their build",
+            why=f"first: {plan.to_build[0].uri}",
+            hint="check that the staging area keeps what is written; the next trigger builds them again",
+        )
+    session = stage(run, session, plan, {o: r for o, (_, r) in found.items()})
+    result = Result.STAGED if session.state is State.SWITCH else Result.NOOP
+    return _report(run, result, session, changes, _Work(built, kept, failed))
+
+
+def _build(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[Failure]]:
+    if session.state is State.INIT:
+        run.lease.write(session=replace(session, state=State.IN_PROGRESS))
+    tasks = [FileTask(SourceFile(r.uri, r.planned), r.ordinal) for r in plan.to_build]
+    receipts: list[Receipt] = []
+    failures: list[Failure] = []
+
+    def on_done(outcome: Receipt | Failure) -> None:
+        run.progress.built(outcome)
+        if isinstance(outcome, Receipt):
+            receipts.append(outcome)
+        else:
+            failures.append(outcome)
+
+    run.progress.building(len(tasks))
+    run.edges.builder.build(_order(run, session, plan), tasks, on_done)
+    return receipts, sorted(failures, key=lambda f: f.ordinal)
+
+
+def _order(run: Run, session: Session, plan: Plan) -> BuildOrder:
+    ingestion, staging = run.spec.ingestion, run.edges.staging
+    return BuildOrder(
+        table=run.spec.name,
+        session=session.id,
+        attempt=plan.attempt,
+        creation_time_ms=session.created_ms,
+        schema=run.spec.schema_json,
+        table_config=run.spec.table_json,
+        input_format=ingestion.input_format,
+        reader=ingestion.reader_props,
+        source_uri=ingestion.input_dir_uri,
+        source_props=ingestion.input_fs_props,
+        staging_uri=staging.session_uri(session.id),
+        segments_uri=staging.segments_uri,
+        staging_props=ingestion.output_fs_props,
+        max_rows_per_segment=ingestion.max_num_records_per_segment,
+        min_server=ingestion.min_server,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    built: Sequence[Receipt] = ()
+    kept: int = 0
+    failed: Sequence[Failure] = ()
+
+
+def _report(
+    run: Run, result: Result, session: Session | None, changes: Changes, work: _Work | None = None
+) -> Report:
+    work = work or _Work()
+    return Report(
+        result=result,
+        session=session,
+        listed=len(changes.listed),
+        new=tuple(f.uri for f in changes.new),
+        rewritten=tuple(f.uri for f in changes.rewritten),
+        deleted=changes.deleted,
+        built=tuple(work.built),
+        kept=work.kept,
+        failed=tuple(work.failed),
+        notes=tuple(run.notes),
+    )

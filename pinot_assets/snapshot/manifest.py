@@ -1,0 +1,218 @@
+"""One published state of a table: which file version stands in which segments.
+
+A snapshot is two immutable objects: the rows as Parquet, and a small JSON header that names the Parquet by
+its hash. The pointer in ZooKeeper names the header by its hash, so nothing of it can change unseen.
+The newest snapshot is the ledger (spec/session.md section 1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pinot_assets.session.receipt import Output, Receipt
+from pinot_assets.source.fingerprint import Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRef:
+    """Where a snapshot's header lies in the staging area and what its bytes hash to."""
+
+    key: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFile:
+    """One published version of one file.
+
+    :ivar session: the session that published it; in append mode a file may stand here once per version.
+    :ivar outputs: its segments; empty for a file without rows (edge case E5).
+    """
+
+    uri: str
+    fingerprint: Fingerprint
+    sha256: str
+    rows: int
+    bad_rows: int
+    session: str
+    outputs: tuple[Output, ...]
+
+    @classmethod
+    def from_receipt(cls, receipt: Receipt, session: str) -> PublishedFile:
+        """The row that publishing this receipt adds."""
+        return cls(
+            uri=receipt.uri,
+            fingerprint=receipt.read,
+            sha256=receipt.sha256,
+            rows=receipt.rows,
+            bad_rows=receipt.bad_rows,
+            session=session,
+            outputs=receipt.outputs,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A published state.
+
+    :ivar seq: number of the session that made it; grows.
+    :ivar mode: APPEND, SYNC, SWAP, ROLLBACK or NOOP.
+    :ivar lineage_entry_id: the COMPLETED lineage entry whose revert leads back to `parent`.
+    :ivar parent: the state before, None for the first one.
+    :ivar listing_digest: digest of the inventory that was published.
+    :ivar config_fingerprint: of the table spec that built it.
+    :ivar audit: the findings that opened the gate, as plain values.
+    :ivar files: published versions, oldest session first for each file.
+    """
+
+    seq: int
+    table: str
+    session: str
+    mode: str
+    lineage_entry_id: str
+    parent: SnapshotRef | None
+    listing_digest: str
+    config_fingerprint: str
+    published_ms: int
+    files: tuple[PublishedFile, ...]
+    audit: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ledger(self) -> dict[str, PublishedFile]:
+        """The newest published version of every file, by URI."""
+        return {f.uri: f for f in self.files}
+
+    @property
+    def segments(self) -> dict[str, Output]:
+        """Every segment that should be visible, by name."""
+        return {o.segment: o for f in self.files for o in f.outputs}
+
+    @property
+    def rows(self) -> int:
+        """Documents that a query should see."""
+        return sum(f.rows for f in self.files)
+
+
+_OUTPUT = pa.struct(
+    [
+        pa.field("segment", pa.string(), nullable=False),
+        pa.field("crc", pa.int64(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("tar_uri", pa.string(), nullable=False),
+        pa.field("tar_bytes", pa.int64(), nullable=False),
+        pa.field("tar_sha256", pa.string(), nullable=False),
+        pa.field("metadata_uri", pa.string(), nullable=False),
+        pa.field("start_ms", pa.int64()),
+        pa.field("end_ms", pa.int64()),
+    ]
+)
+_FILES = pa.schema(
+    [
+        pa.field("uri", pa.string(), nullable=False),
+        pa.field("size", pa.int64(), nullable=False),
+        pa.field("mtime_us", pa.int64(), nullable=False),
+        pa.field("etag", pa.string()),
+        pa.field("version_id", pa.string()),
+        pa.field("sha256", pa.string(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("bad_rows", pa.int64(), nullable=False),
+        pa.field("session", pa.string(), nullable=False),
+        pa.field("outputs", pa.list_(_OUTPUT), nullable=False),
+    ]
+)
+
+
+def files_to_parquet(files: Iterable[PublishedFile]) -> bytes:
+    """Rows as one Parquet object."""
+    rows = [
+        {
+            "uri": f.uri,
+            **f.fingerprint.to_json(),
+            "sha256": f.sha256,
+            "rows": f.rows,
+            "bad_rows": f.bad_rows,
+            "session": f.session,
+            "outputs": [asdict(o) for o in f.outputs],
+        }
+        for f in files
+    ]
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=_FILES), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def files_from_parquet(data: bytes) -> tuple[PublishedFile, ...]:
+    """Inverse of `files_to_parquet`."""
+    return tuple(
+        PublishedFile(
+            uri=row["uri"],
+            fingerprint=Fingerprint(row["size"], row["mtime_us"], row["etag"], row["version_id"]),
+            sha256=row["sha256"],
+            rows=row["rows"],
+            bad_rows=row["bad_rows"],
+            session=row["session"],
+            outputs=tuple(Output(**o) for o in row["outputs"]),
+        )
+        for row in pq.read_table(io.BytesIO(data)).to_pylist()
+    )
+
+
+def header_to_bytes(snapshot: Snapshot, files: SnapshotRef) -> bytes:
+    """The header, naming its Parquet object."""
+    header = {
+        "seq": snapshot.seq,
+        "table": snapshot.table,
+        "session": snapshot.session,
+        "mode": snapshot.mode,
+        "lineageEntryId": snapshot.lineage_entry_id,
+        "parent": asdict(snapshot.parent) if snapshot.parent else None,
+        "listingDigest": snapshot.listing_digest,
+        "configFingerprint": snapshot.config_fingerprint,
+        "publishedMs": snapshot.published_ms,
+        "audit": dict(snapshot.audit),
+        "counts": {"files": len(snapshot.ledger), "segments": len(snapshot.segments), "rows": snapshot.rows},
+        "files": asdict(files),
+    }
+    return json.dumps(header, sort_keys=True, indent=1).encode()
+
+
+def header_from_bytes(data: bytes) -> dict[str, Any]:
+    """The header as plain values.
+
+    :raises ValueError: not a snapshot header.
+    """
+    header = json.loads(data)
+    if not isinstance(header, dict) or "files" not in header:
+        raise ValueError("not a snapshot header")
+    return header
+
+
+def snapshot_from(header: Mapping[str, Any], files: tuple[PublishedFile, ...]) -> Snapshot:
+    """Put header and rows together."""
+    parent = header["parent"]
+    return Snapshot(
+        seq=header["seq"],
+        table=header["table"],
+        session=header["session"],
+        mode=header["mode"],
+        lineage_entry_id=header["lineageEntryId"],
+        parent=SnapshotRef(**parent) if parent else None,
+        listing_digest=header["listingDigest"],
+        config_fingerprint=header["configFingerprint"],
+        published_ms=header["publishedMs"],
+        audit=header["audit"],
+        files=files,
+    )
+
+
+def sha256_hex(data: bytes) -> str:
+    """Hex digest, as it stands in object names."""
+    return hashlib.sha256(data).hexdigest()
