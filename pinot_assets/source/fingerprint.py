@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -17,20 +17,21 @@ class Fingerprint:
 
     :ivar size: bytes.
     :ivar mtime_us: last modification in microseconds since the epoch, as the store says; only ever
-        compared for equality (edge case E28).
+        compared for equality (edge case E28). Whole seconds on S3, where a HEAD knows no more.
     :ivar etag: the store's entity tag without quotes, None on a local disk.
-    :ivar version_id: the object version on a versioned bucket, else None.
+    :ivar version_id: the object version on a versioned bucket, else None. For people only: a listing
+        does not tell it and a HEAD does, so it takes no part in equality or `token`.
     """
 
     size: int
     mtime_us: int
     etag: str | None = None
-    version_id: str | None = None
+    version_id: str | None = field(default=None, compare=False)
 
     @property
     def token(self) -> str:
         """Twelve hex digits that name this version in receipts and plans."""
-        text = json.dumps(asdict(self), sort_keys=True)
+        text = json.dumps({"size": self.size, "mtime_us": self.mtime_us, "etag": self.etag}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def to_json(self) -> dict[str, Any]:

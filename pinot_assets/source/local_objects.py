@@ -1,0 +1,253 @@
+"""Files on a local (or shared, POSIX) disk as an object store.
+
+Own code over `os.scandir`: obstore's local store silently drops names such as `a#1`, and its put-if-absent
+does not fsync.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import os
+import shutil
+import socket
+import stat
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import psutil
+
+from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
+from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.source.objects import CHUNK_BYTES, PROBE_FOLDER, ObjectInfo, probe_put_if_absent
+from pinot_assets.source.uris import Root, check_key, join_uri, key_below
+
+# Where unfinished writes lie, on the same file system as what they become. Never listed.
+TEMPORARY = ".pinot-assets-tmp"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalObjectStore:
+    """An `ObjectStore` (see there) below a local folder."""
+
+    root: Root
+
+    @property
+    def uri(self) -> str:
+        """The folder's URI."""
+        return self.root.uri
+
+    def uri_of(self, key: str) -> str:
+        """`file:///…` with the key in percent-encoding."""
+        return join_uri(self.uri, key)
+
+    def key_of(self, uri: str) -> str:
+        """Inverse of `uri_of`."""
+        return key_below(self.uri, uri)
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """Walk the tree; regular files only, no symbolic link is followed or told (edge case E26)."""
+        if not self.exists_root():
+            raise ListingFailed(f"{self.uri} does not exist", hint="create the folder, or correct the URI")
+        start = self._path(prefix) if prefix else self.root.path
+        if not os.path.isdir(start):
+            return
+        pending = [(start, f"{prefix}/" if prefix else "")]
+        while pending:
+            folder, base = pending.pop()
+            for entry in self._scan(folder):
+                key = base + entry.name
+                try:
+                    if entry.is_symlink():
+                        continue
+                    if entry.is_dir():
+                        if entry.name != TEMPORARY:
+                            pending.append((entry.path, f"{key}/"))
+                        continue
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # deleted since the folder was read
+                except OSError as error:
+                    raise _listing_failed(self.uri, error) from error
+                if stat.S_ISREG(status.st_mode):
+                    yield ObjectInfo(key, self.uri_of(key), _fingerprint(status))
+
+    def stat(self, key: str) -> Fingerprint | None:
+        """Size and mtime; None also for what is no regular file."""
+        with _mapped(f"Cannot look at {self.uri_of(key)}"):
+            try:
+                status = os.lstat(self._path(key))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+        return _fingerprint(status) if stat.S_ISREG(status.st_mode) else None
+
+    def read(self, key: str) -> bytes:
+        """The file's bytes."""
+        with _mapped(f"Cannot read {self.uri_of(key)}"), open(self._path(key), "rb") as file:
+            return file.read()
+
+    def sha256(self, key: str) -> str:
+        """Hex digest of the file's bytes."""
+        with _mapped(f"Cannot read {self.uri_of(key)}"), open(self._path(key), "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def download(self, key: str, path: Path) -> str:
+        """Copy in chunks, hashing what is written."""
+        digest = hashlib.sha256()
+        with _mapped(f"Cannot copy {self.uri_of(key)}"), open(self._path(key), "rb") as source:
+            try:
+                with path.open("wb") as target:
+                    while chunk := source.read(CHUNK_BYTES):
+                        digest.update(chunk)
+                        target.write(chunk)
+            except OSError:
+                path.unlink(missing_ok=True)
+                raise
+        return digest.hexdigest()
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """Temp file, fsync, link (rule R13)."""
+        self._put(key, lambda target: target.write(data))
+
+    def put_file_if_absent(self, key: str, path: Path) -> None:
+        """Temp file, fsync, link (rule R13); never a link to the given file itself."""
+        with path.open("rb") as source:
+            self._put(key, lambda target: shutil.copyfileobj(source, target, CHUNK_BYTES))
+
+    def delete(self, key: str) -> None:
+        """Unlink; the folder stays."""
+        with _mapped(f"Cannot delete {self.uri_of(key)}"), suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(self._path(key))
+
+    def probe(self) -> None:
+        """Try it; also removes what killed writers of this host left behind."""
+        probe_put_if_absent(self)
+        with _mapped(f"Cannot clean up in {self.uri}"):
+            os.rmdir(os.path.join(self.root.path, PROBE_FOLDER))
+            self._sweep()
+
+    def exists_root(self) -> bool:
+        """Whether the root is a folder that can be read."""
+        with _mapped(f"Cannot read the folder {self.uri}"):
+            try:
+                with os.scandir(self.root.path):
+                    return True
+            except FileNotFoundError:
+                return False
+
+    def _path(self, key: str) -> str:
+        check_key(key)
+        return os.path.join(self.root.path, key)
+
+    def _scan(self, folder: str) -> builtins.list[os.DirEntry[str]]:
+        # Read at once: a folder stays open only while it is read, however deep the tree.
+        try:
+            with os.scandir(folder) as entries:
+                return builtins.list(entries)
+        except OSError as error:
+            raise _listing_failed(self.uri, error) from error
+
+    def _put(self, key: str, write: Callable[[BinaryIO], object]) -> None:
+        """Temp file, fsync, link, fsync of the folder: a name exists only with its whole content."""
+        path = self._path(key)
+        folder = os.path.dirname(path)
+        temporary = os.path.join(self.root.path, TEMPORARY, f"{_owner()}-{uuid.uuid4().hex}")
+        with _mapped(f"Cannot write {self.uri_of(key)}"):
+            os.makedirs(os.path.dirname(temporary), exist_ok=True)
+            _make_folders(folder)
+            try:
+                with open(temporary, "xb") as file:
+                    write(file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                self._link(temporary, path, key)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
+            _sync_folder(folder)
+
+    def _link(self, temporary: str, path: str, key: str) -> None:
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            if not _same_content(temporary, path):
+                raise StoreConflict(
+                    f"{self.uri_of(key)} already exists with other content",
+                    hint="read it and go on from what it says; objects here are never overwritten",
+                ) from None
+
+    def _sweep(self) -> None:
+        for entry in self._scan(os.path.join(self.root.path, TEMPORARY)):
+            host, pid, _ = entry.name.rsplit("-", 2)
+            if host == socket.gethostname() and not psutil.pid_exists(int(pid)):
+                with suppress(FileNotFoundError):
+                    os.unlink(entry.path)
+
+
+def _owner() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}"
+
+
+def _fingerprint(status: os.stat_result) -> Fingerprint:
+    return Fingerprint(size=status.st_size, mtime_us=status.st_mtime_ns // 1000)
+
+
+def _same_content(one: str, other: str) -> bool:
+    if os.path.getsize(one) != os.path.getsize(other):
+        return False
+    with open(one, "rb") as a, open(other, "rb") as b:
+        while True:
+            chunk = a.read(CHUNK_BYTES)
+            if chunk != b.read(CHUNK_BYTES):
+                return False
+            if not chunk:
+                return True
+
+
+def _make_folders(path: str) -> None:
+    """Create missing folders and make them durable: a synced file in a lost folder is lost."""
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for folder in reversed(missing):
+        with suppress(FileExistsError):
+            os.mkdir(folder)
+        _sync_folder(os.path.dirname(folder))
+
+
+def _sync_folder(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _mapped(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SourceError(what, why=error.strerror, hint=_hint(error)) from error
+
+
+def _listing_failed(uri: str, error: OSError) -> ListingFailed:
+    return ListingFailed(
+        f"Listing {uri} did not complete", why=f"{error.filename}: {error.strerror}", hint=_hint(error)
+    )
+
+
+def _hint(error: OSError) -> str:
+    return _HINTS.get(type(error), "check the disk and its mount")
+
+
+_HINTS: dict[type[OSError], str] = {
+    FileNotFoundError: "it was removed meanwhile, or the path is wrong",
+    PermissionError: "give the user that runs Dagster (and Spark) access to the folder",
+    NotADirectoryError: "the URI must name a folder",
+}

@@ -1,0 +1,174 @@
+"""Object stores: one narrow port to the folders that files come from and segments are staged in.
+
+Small on purpose. What differs between a disk and S3 (how a listing is complete, how put-if-absent is
+atomic) is settled below this port, and one contract suite holds both to it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pinot_assets.errors import SourceError, StoreConflict
+from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.source.uris import parse_root
+
+# Bytes held in memory at a time while a file is copied or hashed.
+CHUNK_BYTES = 4 * 1024 * 1024
+
+# Where `probe` writes, below the root.
+PROBE_FOLDER = ".pinot-assets-probe"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One listed object: key relative to the store's root, full URI, version."""
+
+    key: str
+    uri: str
+    fingerprint: Fingerprint
+
+
+class ObjectStore(Protocol):
+    """A folder of immutable or foreign objects. Keys are relative to the root, with `/` between segments.
+
+    Picklable: an executor opens its own connection, and resolves its own environment, when it first
+    uses the store. Every method raises SourceError where the store cannot be reached or refuses.
+    """
+
+    @property
+    def uri(self) -> str:
+        """The root, normalised, without a slash at its end."""
+        ...
+
+    def uri_of(self, key: str) -> str:
+        """The URI of a key."""
+        ...
+
+    def key_of(self, uri: str) -> str:
+        """The key of a URI below the root.
+
+        :raises SourceError: it lies elsewhere.
+        """
+        ...
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """All objects below a folder of the store, recursively, in no promised order.
+
+        Complete or an error: only an iterator that ends by itself has told everything. Folders, folder
+        markers and symbolic links are no objects. A prefix below which nothing lies is an empty listing.
+
+        :param prefix: a folder as key, whole segments; empty for all.
+        :raises ListingFailed: at any time while iterating; what came before is then no listing (I12).
+        """
+        ...
+
+    def stat(self, key: str) -> Fingerprint | None:
+        """The object's version now, None where there is none; equal to what `list` says of it."""
+        ...
+
+    def read(self, key: str) -> bytes:
+        """A small object's content.
+
+        :raises SourceError: it does not exist.
+        """
+        ...
+
+    def sha256(self, key: str) -> str:
+        """Hex digest of an object's content, read as a stream."""
+        ...
+
+    def download(self, key: str, path: Path) -> str:
+        """Copy an object into a local file (replaced if there) and return its sha256 in hex.
+
+        Streams, hashing what it writes; on an error the file is removed.
+
+        :raises SourceError: the object does not exist.
+        """
+        ...
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """Write an object that nobody ever sees torn, unless one stands there already (rule R13).
+
+        One with the same content counts as success, so a repeated or lost write is no error.
+
+        :raises StoreConflict: one with other content stands there. It is left as it is.
+        """
+        ...
+
+    def put_file_if_absent(self, key: str, path: Path) -> None:
+        """`put_if_absent` with a local file's content."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Remove an object; one that does not exist is fine."""
+        ...
+
+    def probe(self) -> None:
+        """Prove that the store can be written, read and deleted, and honours put-if-absent.
+
+        :raises SourceError: it does not; names what failed.
+        """
+        ...
+
+    def exists_root(self) -> bool:
+        """Whether the root is positively there (a readable folder; a reachable bucket).
+
+        :returns: False when it is positively not there.
+        :raises SourceError: neither is known. An empty source is believed only after True (edge case E2).
+        """
+        ...
+
+
+def open_store(uri: str, props: Mapping[str, str]) -> ObjectStore:
+    """Open the store of a folder: `file:///dir`, `/dir`, `s3://bucket/prefix` (`s3a`, `s3n` are the same).
+
+    :param props: the suffixes of `input.fs.prop.*` in StarTree's and Pinot's spelling (`region`,
+        `endpoint`, `accessKey`, `secretKey`, …; `s3_settings.KNOWN_PROPS` has them all); values may refer
+        to the environment (`${NAME}`). Without keys the standard AWS chain finds them. Not used locally.
+    :raises SourceError: the URI or a setting cannot be used.
+    """
+    root = parse_root(uri)
+    if root.scheme == "file":
+        from pinot_assets.source.local_objects import LocalObjectStore
+
+        return LocalObjectStore(root)
+    # Imported late: a local-only task does not pay for the S3 client.
+    from pinot_assets.source.s3_objects import S3ObjectStore
+
+    return S3ObjectStore.open(root, props)
+
+
+def probe_put_if_absent(store: ObjectStore) -> None:
+    """The body of every store's `probe`.
+
+    :raises SourceError: as `ObjectStore.probe`.
+    """
+    key = f"{PROBE_FOLDER}/{uuid.uuid4().hex}"
+    try:
+        store.put_if_absent(key, b"first")
+        try:
+            store.put_if_absent(key, b"second")
+        except StoreConflict:
+            pass
+        else:
+            raise SourceError(
+                f"{store.uri} ignores put-if-absent",
+                why="a second write to the same name was accepted",
+                hint="use a store that honours If-None-Match on PUT (AWS S3, MinIO, Ceph, s3proxy, …)",
+            )
+        if store.read(key) != b"first":
+            raise SourceError(
+                f"{store.uri} does not keep what it is given",
+                why="the probe object read back differs",
+                hint="check for a proxy or cache between this machine and the store",
+            )
+    finally:
+        store.delete(key)
+    if store.stat(key) is not None:
+        raise SourceError(
+            f"{store.uri} does not delete", why="the probe object is still there after a delete"
+        )

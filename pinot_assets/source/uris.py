@@ -1,0 +1,158 @@
+"""URIs as identity: one spelling for one file, and the way back (edge cases E24, E27).
+
+A file's URI is its store's root URI, a slash, and its key in percent-encoding: every byte but letters,
+digits and ``-_.~!$&'()*+,;=:@/`` is escaped. So two keys never share a URI, a URI is plain ASCII without
+spaces, and a comma means nothing (URIs are kept in lists, never joined).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote_to_bytes
+
+from pinot_assets.errors import SourceError
+
+_SAFE = "/!$&'()*+,;=:@"
+# Hadoop once took `s3://key:secret@bucket`: never shown in an error.
+_USER_INFO = re.compile(r"//[^/]*@")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+# s3a and s3n are Hadoop's names for the same buckets.
+_SCHEMES = {"file": "file", "s3": "s3", "s3a": "s3", "s3n": "s3"}
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder that a store is rooted at.
+
+    :ivar scheme: `file` or `s3`.
+    :ivar bucket: the bucket, empty on a local disk.
+    :ivar path: the folder without a slash at its end: `/data/in` on a local disk, the key prefix
+        without a slash at its start (maybe empty) in a bucket.
+    """
+
+    scheme: str
+    bucket: str
+    path: str
+
+    @property
+    def uri(self) -> str:
+        """The normalised URI, without a slash at its end."""
+        if self.scheme == "file":
+            return f"file://{quote_key(self.path)}"
+        return f"s3://{self.bucket}/{quote_key(self.path)}".removesuffix("/")
+
+
+def parse_root(uri: str) -> Root:
+    """Read a folder's URI, or a plain absolute path, into its one spelling.
+
+    A URI is percent-decoded, a plain path is taken as it is. `.` segments and doubled slashes of local
+    paths are dropped; `..` is refused, since what it means depends on symbolic links.
+
+    :raises SourceError: another scheme, a relative path, a query or fragment, a segment that is not one.
+    """
+    shown = _USER_INFO.sub("//…@", uri)
+    found = _SCHEME.match(uri)
+    if found is None:
+        return _local_root(uri, shown)
+    scheme = _SCHEMES.get(found[1].lower())
+    if scheme is None:
+        raise SourceError(
+            f"Cannot use {shown}",
+            why=f"the scheme {found[1]} is not supported",
+            hint="use file:///… or s3://bucket/…",
+        )
+    rest = uri[found.end() :]
+    if "?" in rest or "#" in rest:
+        raise SourceError(
+            f"Cannot use {shown}",
+            why="? and # end the path of a URI",
+            hint="write %3F and %23 where they belong to a name",
+        )
+    authority, path = _split_authority(rest)
+    if scheme == "file":
+        if authority not in ("", "localhost"):
+            raise SourceError(
+                f"Cannot use {shown}",
+                why=f"{authority} would be a host name",
+                hint="write three slashes: file:///path",
+            )
+        return _local_root(unquote_key(path), shown)
+    return _bucket_root(authority, unquote_key(path), shown)
+
+
+def quote_key(key: str) -> str:
+    """Percent-encode a key or path; bytes that are no UTF-8 (local names) survive the way back."""
+    return quote(os.fsencode(key), safe=_SAFE)
+
+
+def unquote_key(text: str) -> str:
+    """Inverse of `quote_key`."""
+    return os.fsdecode(unquote_to_bytes(text))
+
+
+def join_uri(root_uri: str, key: str) -> str:
+    """The URI of a key below a root's URI."""
+    return f"{root_uri.removesuffix('/')}/{quote_key(key)}"
+
+
+def key_below(root_uri: str, uri: str) -> str:
+    """The key of a URI below a root's URI: inverse of `join_uri`.
+
+    :raises SourceError: the URI is not below that root.
+    """
+    prefix = root_uri.removesuffix("/") + "/"
+    if not uri.startswith(prefix) or len(uri) == len(prefix):
+        raise SourceError(f"{uri} is not below {root_uri}", hint="open the store that the file lies in")
+    return unquote_key(uri[len(prefix) :])
+
+
+def check_key(key: str) -> None:
+    """Refuse what is no key: empty, `.` or `..` segments (they could leave the root), NUL.
+
+    :raises SourceError: it is none.
+    """
+    if "\0" in key or any(segment in ("", ".", "..") for segment in key.split("/")):
+        raise SourceError(f"{key!r} cannot be a key", hint="a key is file and folder names with / between")
+
+
+def _split_authority(rest: str) -> tuple[str, str]:
+    if not rest.startswith("//"):
+        return "", rest
+    authority, slash, path = rest[2:].partition("/")
+    return authority, slash + path
+
+
+def _local_root(path: str, written: str) -> Root:
+    if not path.startswith("/"):
+        raise SourceError(
+            f"Cannot use {written!r}",
+            why="it is neither a URI nor an absolute path",
+            hint="write file:///absolute/path or s3://bucket/prefix",
+        )
+    segments = [segment for segment in path.split("/") if segment not in ("", ".")]
+    _refuse_parent(segments, written)
+    return Root("file", "", "/" + "/".join(segments))
+
+
+def _bucket_root(bucket: str, path: str, written: str) -> Root:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]+", bucket):
+        raise SourceError(f"Cannot use {written}", why="it names no bucket", hint="write s3://bucket/prefix")
+    prefix = path.strip("/")
+    segments = prefix.split("/") if prefix else []
+    _refuse_parent(segments, written)
+    if "" in segments or "." in segments or path.startswith("//") or path.endswith("//"):
+        raise SourceError(
+            f"Cannot use {written}",
+            why="an empty or '.' segment is part of a key's name on S3 and is not supported",
+            hint="write each slash once",
+        )
+    return Root("s3", bucket, prefix)
+
+
+def _refuse_parent(segments: list[str], written: str) -> None:
+    if ".." in segments:
+        raise SourceError(
+            f"Cannot use {written}", why="it holds a '..' segment", hint="write the path it means"
+        )
