@@ -1,0 +1,70 @@
+"""From an Arrow column to its distinct values and one code per row.
+
+All cleaning then works on distinct values, never on rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+Codes = npt.NDArray[np.int32]
+NULL = -1
+
+
+def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
+    """Distinct values of a column and each row's index into them, `NULL` for a null.
+
+    The values hold no null, no duplicate and none that no row has, even if the input is dictionary-encoded
+    with such entries, in chunks or a slice (traps 33 and 34). Text comes back as large_string, so that no
+    column is too large for its offsets.
+    """
+    if pt.is_dictionary(column.type):
+        return _decoded(column)
+    if pt.is_string(column.type) or column.type == pa.string_view():
+        column = column.cast(pa.large_string())
+    encoded = column.dictionary_encode()
+    # Arrow's hash kernel gives every chunk the whole column's dictionary.
+    values = encoded.chunk(0).dictionary
+    return values, _codes(encoded.chunks)
+
+
+def _decoded(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
+    """`distinct` of a dictionary-encoded column, each chunk of which may have a dictionary of its own."""
+    starts = np.cumsum([0, *(len(chunk.dictionary) for chunk in column.chunks)])
+    codes = _codes(column.chunks)
+    row = 0
+    for chunk, start in zip(column.chunks, starts, strict=False):
+        part = codes[row : row + len(chunk)]
+        part[part != NULL] += start
+        row += len(chunk)
+    entries, inner = distinct(pa.chunked_array([chunk.dictionary for chunk in column.chunks]))
+    codes = take(inner, codes)
+    used = np.zeros(len(entries), dtype=bool)
+    used[codes[codes != NULL]] = True
+    if used.all():
+        return entries, codes
+    renumbered = np.cumsum(used, dtype=np.int32) - 1
+    return entries.filter(pa.array(used)), take(renumbered.astype(np.int32), codes)
+
+
+def _codes(chunks: list[pa.DictionaryArray]) -> Codes:
+    """The indices of all chunks, `NULL` where null."""
+    return np.concatenate(
+        [
+            pc.fill_null(chunk.indices.cast(pa.int32()), NULL).to_numpy(zero_copy_only=False)
+            for chunk in chunks
+        ]
+    ).astype(np.int32, copy=False)
+
+
+def take(mapping: Codes, codes: Codes) -> Codes:
+    """`mapping[code]` of every code, `NULL` staying `NULL`."""
+    if len(mapping) == 0:
+        return codes
+    mapped = mapping[codes]
+    mapped[codes == NULL] = NULL
+    return mapped

@@ -1,0 +1,151 @@
+"""The columns of a Pinot schema (`Schema`, `FieldSpec`), and which of them the writer can do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pinot_assets.segment.table_config import is_true
+from pinot_assets.segment.types import (
+    DataType,
+    Default,
+    FieldType,
+    implicit_default,
+    parse_default,
+)
+
+DEFAULT_MAX_LENGTH = 512
+
+_LISTS = {
+    "dimensionFieldSpecs": FieldType.DIMENSION,
+    "metricFieldSpecs": FieldType.METRIC,
+    "dateTimeFieldSpecs": FieldType.DATE_TIME,
+}
+_METRIC_TYPES = {DataType.INT, DataType.LONG, DataType.FLOAT, DataType.DOUBLE}
+_UNSAFE_NAME = re.compile(r"^[#!]|[,\x00-\x1f\x7f]|\$\{|^$")
+
+
+class TooLong(StrEnum):
+    """What becomes of a text beyond its maximum length (`MaxLengthExceedStrategy`)."""
+
+    TRIM_LENGTH = "TRIM_LENGTH"
+    SUBSTITUTE_DEFAULT_VALUE = "SUBSTITUTE_DEFAULT_VALUE"
+    NO_ACTION = "NO_ACTION"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One single-value column.
+
+    :ivar default: what null becomes, in stored form (BOOLEAN 0 or 1, TIMESTAMP milliseconds).
+    :ivar nullable: whether nulls are recorded in a null vector.
+    :ivar max_length: longest text kept, in UTF-16 units.
+    :ivar strategy: what becomes of a longer text; None when the schema does not say.
+    :ivar format: format of a DATE_TIME field, as Pinot writes it.
+    :ivar granularity: granularity of a DATE_TIME field.
+    """
+
+    name: str
+    data_type: DataType
+    field_type: FieldType
+    default: Default
+    nullable: bool
+    max_length: int = DEFAULT_MAX_LENGTH
+    strategy: TooLong | None = None
+    format: str | None = None
+    granularity: str | None = None
+
+    @property
+    def effective_strategy(self) -> TooLong:
+        """The strategy that applies (`FieldSpec.getEffectiveMaxLengthExceedStrategy`)."""
+        if self.strategy is not None:
+            return self.strategy
+        return TooLong.TRIM_LENGTH if self.data_type is DataType.STRING else TooLong.NO_ACTION
+
+
+def read_columns(schema: Mapping[str, Any], null_handling: bool) -> tuple[list[Column], list[str]]:
+    """All columns that can be written, and what is wrong with the others.
+
+    :param null_handling: the table's `nullHandlingEnabled`; `enableColumnBasedNullHandling` of the schema
+        overrides it.
+    """
+    by_column = is_true(schema.get("enableColumnBasedNullHandling"))
+    columns: list[Column] = []
+    problems: list[str] = []
+    for key, field_type in _LISTS.items():
+        for field in schema.get(key) or []:
+            nullable = not is_true(field.get("notNull")) if by_column else null_handling
+            found = _problems(field, field_type)
+            problems += [f"column {field.get('name')}: {problem}" for problem in found]
+            if not found:
+                columns.append(_column(field, field_type, nullable))
+    for key, what in (("complexFieldSpecs", "complex field"), ("timeFieldSpec", "deprecated timeFieldSpec")):
+        entries = schema.get(key) or []
+        for field in [entries] if isinstance(entries, Mapping) else entries:
+            problems.append(f"column {field.get('name', key)}: {what}")
+    names = [column.name for column in columns]
+    problems += [f"column {name}: defined twice" for name in {n for n in names if names.count(n) > 1}]
+    if not columns and not problems:
+        problems.append("the schema has no columns")
+    return columns, problems
+
+
+def _problems(field: Mapping[str, Any], field_type: FieldType) -> list[str]:
+    """Why one field cannot be written; empty when it can."""
+    found: list[str] = []
+    name, type_name = str(field.get("name") or ""), str(field.get("dataType"))
+    if _UNSAFE_NAME.search(name):
+        found.append("unsafe name (leading # or !, comma, ${ or a control character)")
+    if not is_true(field.get("singleValueField", True)):
+        found.append("multi-value")
+    for key in ("transformFunction", "virtualColumnProvider"):
+        if field.get(key):
+            found.append(key)
+    if type_name not in DataType.__members__:
+        return [*found, f"data type {type_name}"]
+    data_type = DataType[type_name]
+    if field_type is FieldType.METRIC and data_type not in _METRIC_TYPES:
+        return [*found, f"a metric of type {data_type}"]
+    if field_type is FieldType.DATE_TIME and not (field.get("format") or data_type is DataType.TIMESTAMP):
+        found.append("no date-time format")
+    if "${" in f"{field.get('format')}{field.get('granularity')}":
+        found.append("${ in format or granularity")
+    if str(field.get("maxLengthExceedStrategy") or "NO_ACTION") not in TooLong.__members__:
+        found.append(f"maxLengthExceedStrategy {field['maxLengthExceedStrategy']}")
+    default = field.get("defaultNullValue")
+    if default is not None:
+        try:
+            parse_default(data_type, default)
+        except ValueError as error:
+            found.append(f"defaultNullValue {default!r} ({error})")
+    return found
+
+
+def _column(field: Mapping[str, Any], field_type: FieldType, nullable: bool) -> Column:
+    data_type = DataType[field["dataType"]]
+    default, length = field.get("defaultNullValue"), field.get("maxLength")
+    strategy = field.get("maxLengthExceedStrategy")
+    is_date = field_type is FieldType.DATE_TIME
+    return Column(
+        name=field["name"],
+        data_type=data_type,
+        field_type=field_type,
+        default=implicit_default(data_type, field_type)
+        if default is None
+        else parse_default(data_type, default),
+        nullable=nullable,
+        max_length=DEFAULT_MAX_LENGTH if length is None else int(length),
+        strategy=None if strategy is None else TooLong[strategy],
+        format=_format(field, data_type) if is_date else None,
+        granularity=str(field.get("granularity", "")) if is_date else None,
+    )
+
+
+def _format(field: Mapping[str, Any], data_type: DataType) -> str:
+    """A date-time format as `metadata.properties` shows it (spec section 4.3)."""
+    text = str(field.get("format"))
+    return "TIMESTAMP" if data_type is DataType.TIMESTAMP or text.endswith(":TIMESTAMP") else text

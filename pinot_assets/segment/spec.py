@@ -1,0 +1,124 @@
+"""What to write, read from Pinot's own schema and table config; what cannot be written is refused here.
+
+Nothing is read before this has passed, and all problems are named at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pinot_assets.errors import UnsupportedFeature
+from pinot_assets.segment.fields import Column, read_columns
+from pinot_assets.segment.table_config import check_table_config, is_true
+from pinot_assets.segment.text import utf16_key
+from pinot_assets.segment.time_format import Kind, TimeFormat, parse_format
+from pinot_assets.segment.types import STORAGE, DataType
+
+OLDEST_SERVER = (0, 11)
+REFERENCE_SERVER = (1, 5)
+
+
+@dataclass(frozen=True)
+class SegmentSpec:
+    """Everything about a table that the segment writer needs. Plain values, so it can be pickled.
+
+    :ivar columns: the columns, in UTF-16 order of their names.
+    :ivar time_column: name of the table's time column, if it has one.
+    :ivar time_format: how its values are to be read.
+    :ivar check_time: whether start and end must lie within Pinot's valid interval, 1971 to 2071
+        (`ingestionConfig.segmentTimeValueCheck`).
+    :ivar min_server: the oldest Pinot server that must be able to read the segments, as (major, minor).
+    :ivar notes: what is accepted but left to the server or not imitated, for people.
+    """
+
+    columns: tuple[Column, ...]
+    time_column: str | None
+    time_format: TimeFormat | None
+    check_time: bool
+    min_server: tuple[int, int]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def from_pinot(
+        cls, schema: Mapping[str, Any], table_config: Mapping[str, Any], *, min_server: str = "1.5"
+    ) -> SegmentSpec:
+        """Read Pinot's schema and table config.
+
+        :param schema: Pinot schema, as JSON values.
+        :param table_config: Pinot table config of an OFFLINE table, as JSON values.
+        :param min_server: oldest server that must read the segments, `major.minor`.
+        :raises UnsupportedFeature: the text lists every column and feature that cannot be written.
+        """
+        server, problems = _parse_server(min_server)
+        indexing = table_config.get("tableIndexConfig") or {}
+        columns, found = read_columns(schema, is_true(indexing.get("nullHandlingEnabled")))
+        problems += found
+        found, notes = check_table_config(table_config, columns)
+        problems += found
+        if server < REFERENCE_SERVER:
+            problems += [
+                f"column {column.name}: a server older than 1.5 may not read a name outside ASCII"
+                for column in columns
+                if not column.name.isascii()
+            ]
+        time_column = (table_config.get("segmentsConfig") or {}).get("timeColumnName") or None
+        time_format, found = _time_format(time_column, columns)
+        problems += found
+        if problems:
+            raise UnsupportedFeature(
+                "The segment writer cannot build this table as configured",
+                why="; ".join(dict.fromkeys(problems)),
+                hint="Change schema or table config, or leave these features out of the table.",
+            )
+        ingestion = table_config.get("ingestionConfig") or {}
+        return cls(
+            columns=tuple(sorted(columns, key=lambda column: utf16_key(column.name))),
+            time_column=time_column,
+            time_format=time_format,
+            check_time=is_true(ingestion.get("segmentTimeValueCheck", True)),
+            min_server=server,
+            notes=tuple(notes),
+        )
+
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow types that `build_segment` takes, in the order of `columns`.
+
+        Text may also come as large_string or dictionary-encoded, instants in other units as long as no
+        digit is lost; a column may be missing, which means all null.
+        """
+        return pa.schema([(column.name, STORAGE[column.data_type].arrow) for column in self.columns])
+
+
+def _parse_server(text: str) -> tuple[tuple[int, int], list[str]]:
+    parts = text.split(".")
+    if len(parts) < 2 or not all(part.isdecimal() for part in parts[:2]):
+        return REFERENCE_SERVER, [f"min_server {text}: not a version such as 1.5"]
+    version = (int(parts[0]), int(parts[1]))
+    return version, [] if version >= OLDEST_SERVER else [f"min_server {text}: older than 0.11"]
+
+
+def _time_format(name: str | None, columns: list[Column]) -> tuple[TimeFormat | None, list[str]]:
+    """The format of the table's time column, and what is wrong with it."""
+    if name is None:
+        return None, []
+    column = next((column for column in columns if column.name == name), None)
+    if column is None or column.format is None:
+        return None, [
+            f"column {name}: the table's time column is not a supported DATE_TIME field of the schema"
+        ]
+    try:
+        time_format = parse_format(column.format)
+    except ValueError as error:
+        return None, [f"column {name}: time format {column.format}: {error}"]
+    allowed = {
+        Kind.EPOCH: {DataType.INT, DataType.LONG},
+        Kind.TIMESTAMP: {DataType.LONG, DataType.TIMESTAMP},
+        Kind.SIMPLE_DATE_FORMAT: {DataType.INT, DataType.LONG, DataType.STRING},
+    }[time_format.kind]
+    if column.data_type not in allowed:
+        return None, [f"column {name}: a time column of type {column.data_type} with format {column.format}"]
+    return time_format, []

@@ -1,0 +1,126 @@
+"""The data types the writer knows: how Arrow hands them in, how Pinot stores them, what null becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+
+class DataType(StrEnum):
+    """Pinot's logical data types that part 1 of the writer supports."""
+
+    INT = "INT"
+    LONG = "LONG"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    STRING = "STRING"
+    BOOLEAN = "BOOLEAN"
+    TIMESTAMP = "TIMESTAMP"
+    JSON = "JSON"
+
+    @property
+    def is_text(self) -> bool:
+        """Stored as UTF-8 text (Pinot's stored type STRING)."""
+        return self in (DataType.STRING, DataType.JSON)
+
+
+class FieldType(StrEnum):
+    """The role of a column in the Pinot schema."""
+
+    DIMENSION = "DIMENSION"
+    METRIC = "METRIC"
+    DATE_TIME = "DATE_TIME"
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How one data type is handed in and stored.
+
+    :ivar arrow: the Arrow type that `SegmentSpec.arrow_schema` names.
+    :ivar stored: Arrow type of the stored values (BOOLEAN is stored as INT, TIMESTAMP as LONG millis).
+    :ivar disk: numpy type of one dictionary entry, big-endian; None for text.
+    :ivar accepts: which Arrow types may be cast to it without guessing.
+    """
+
+    arrow: pa.DataType
+    stored: pa.DataType
+    disk: np.dtype[np.generic] | None
+    accepts: Callable[[pa.DataType], bool]
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pt.is_integer(kind) or pt.is_floating(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pt.is_string(kind) or pt.is_large_string(kind) or kind == pa.string_view())
+
+
+def _is_instant(kind: pa.DataType) -> bool:
+    return bool(pt.is_timestamp(kind) or pt.is_date(kind))
+
+
+STORAGE: dict[DataType, Storage] = {
+    DataType.INT: Storage(pa.int32(), pa.int32(), np.dtype(">i4"), _is_number),
+    DataType.LONG: Storage(pa.int64(), pa.int64(), np.dtype(">i8"), _is_number),
+    DataType.FLOAT: Storage(pa.float32(), pa.float32(), np.dtype(">f4"), _is_number),
+    DataType.DOUBLE: Storage(pa.float64(), pa.float64(), np.dtype(">f8"), _is_number),
+    DataType.STRING: Storage(pa.string(), pa.large_string(), None, _is_text),
+    DataType.BOOLEAN: Storage(pa.bool_(), pa.int32(), np.dtype(">i4"), pt.is_boolean),
+    DataType.TIMESTAMP: Storage(pa.timestamp("ms", "UTC"), pa.int64(), np.dtype(">i8"), _is_instant),
+    DataType.JSON: Storage(pa.string(), pa.large_string(), None, _is_text),
+}
+
+Default = int | float | str
+
+# What a null becomes when the schema names nothing else (`FieldSpec`, spec section 5 rule 3).
+_NULL: dict[DataType, Default] = {
+    DataType.INT: -(2**31),
+    DataType.LONG: -(2**63),
+    DataType.FLOAT: float("-inf"),
+    DataType.DOUBLE: float("-inf"),
+    DataType.STRING: "null",
+    DataType.BOOLEAN: 0,
+    DataType.TIMESTAMP: 0,
+    DataType.JSON: "null",
+}
+_METRIC_NULL: dict[DataType, Default] = {
+    DataType.INT: 0,
+    DataType.LONG: 0,
+    DataType.FLOAT: 0.0,
+    DataType.DOUBLE: 0.0,
+}
+
+
+def implicit_default(data_type: DataType, field_type: FieldType) -> Default:
+    """What a null becomes in a column whose schema sets no `defaultNullValue`."""
+    return _METRIC_NULL[data_type] if field_type is FieldType.METRIC else _NULL[data_type]
+
+
+_BOUNDS = {DataType.INT: 31, DataType.LONG: 63, DataType.TIMESTAMP: 63}
+
+
+def parse_default(data_type: DataType, value: object) -> Default:
+    """The stored form of a schema's `defaultNullValue` (`FieldSpec.DataType.convert`).
+
+    :raises ValueError: Pinot would not accept the text, or it depends on the server's time zone.
+    """
+    text = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    if data_type.is_text:
+        return text
+    if data_type is DataType.BOOLEAN:
+        return int(text == "1" or text.lower() == "true")
+    if data_type in _BOUNDS:
+        number = int(text)
+        if not -(2 ** _BOUNDS[data_type]) <= number < 2 ** _BOUNDS[data_type]:
+            raise ValueError(f"{text} is out of range")
+        return number
+    real = float(text)
+    if real != real or (real == 0.0 and np.signbit(real)):
+        raise ValueError("NaN and -0.0 never reach a dictionary")
+    return float(np.float32(text)) if data_type is DataType.FLOAT else real
