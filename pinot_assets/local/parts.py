@@ -30,7 +30,7 @@ _OPENS = tuple(
         "sun.util.calendar",
     )
 )
-# A dead instance is replaced once ZooKeeper has forgotten it; a shorter time-out would give up busy ones.
+# How long the cluster waits for a silent instance; shorter would give up one on a busy machine.
 _HELIX = ("-Dzk.session.timeout=15000",)
 
 
@@ -170,7 +170,7 @@ def _controller_arguments(site: Site) -> list[str]:
         **_http("controller", site.port("controller", "http")),
         "controller.data.dir": site.data("controller"),
         "controller.local.temp.dir": site.data("controller-temp"),
-        **_s3("controller", site),
+        **_s3("pinot.controller", site),
     }
     return _pinot_arguments("StartController", site.write("controller.properties", settings))
 

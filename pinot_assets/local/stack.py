@@ -20,9 +20,19 @@ import psutil
 
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import jars, parts, ports, processes
+from pinot_assets.local.helix import forget
 from pinot_assets.local.java import Java, find_java
 from pinot_assets.local.parts import Part, Site
-from pinot_assets.local.state import BROKERS, SERVERS, Record, StackState, load_record, reachable, save_record
+from pinot_assets.local.state import (
+    BROKERS,
+    LOOPBACK,
+    SERVERS,
+    Record,
+    StackState,
+    load_record,
+    reachable,
+    save_record,
+)
 
 MINIMUM_FREE_BYTES = 500_000_000
 """Pinot stops taking segments on a full disk; logs and ZooKeeper's snapshots need room too."""
@@ -167,6 +177,8 @@ class Stack:
         self._check_ports(part, record)
         self._progress.doing(f"{part.name} starts")
         self._site_folders(part)
+        if part.jars == "pinot" and part.after and (dead := record.processes.get(part.name)):
+            forget(f"{LOOPBACK}:{record.ports['zookeeper']['client']}", dead.pid)
         command = [
             str(java.executable),
             _marker(record, part),
