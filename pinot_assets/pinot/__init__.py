@@ -1,5 +1,16 @@
 """The only door to Pinot: controller, brokers and servers over HTTP, lineage as values, push."""
 
+from pinot_assets.pinot.broker import Broker, NoResult, QueryResult
+from pinot_assets.pinot.cluster import PinotCluster
+from pinot_assets.pinot.connection import (
+    Auth,
+    BasicAuth,
+    PinotConnection,
+    Timeouts,
+    Tls,
+    TokenAuth,
+    auth_from_env,
+)
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.pinot.port import (
     Pinot,
@@ -9,15 +20,28 @@ from pinot_assets.pinot.port import (
     Replicas,
     SegmentMetadata,
 )
+from pinot_assets.pinot.push import wait_online
 
 __all__ = [
+    "Auth",
+    "BasicAuth",
+    "Broker",
     "Lineage",
     "LineageEntry",
     "LineageState",
+    "NoResult",
     "Pinot",
+    "PinotCluster",
+    "PinotConnection",
     "PushMode",
     "PushReport",
+    "QueryResult",
     "ReadObject",
     "Replicas",
     "SegmentMetadata",
+    "Timeouts",
+    "Tls",
+    "TokenAuth",
+    "auth_from_env",
+    "wait_online",
 ]

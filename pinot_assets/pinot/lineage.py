@@ -109,3 +109,55 @@ class Lineage:
     def naming(self, names: Collection[str], state: LineageState) -> tuple[LineageEntry, ...]:
         """Entries in that state with one of `names` among their outputs (rule R1)."""
         return tuple(e for e in self.in_state(state) if not e.segments_to.isdisjoint(names))
+
+
+def why_not_start(
+    lineage: Lineage,
+    visible: Collection[str],
+    segments_from: Collection[str],
+    segments_to: Collection[str],
+) -> list[str]:
+    """What now stands in the way of such a start, one text for each reason (spec/lineage.md section 4)."""
+    reasons = []
+    if missing := sorted(set(segments_from) - set(visible)):
+        reasons.append(f"sources that are not there or not visible: {_some(missing)}")
+    if existing := sorted(set(segments_to) & set(visible)):
+        reasons.append(f"outputs that are visible already: {_some(existing)}")
+    for entry in lineage.overlapping(segments_from, segments_to):
+        same = " with exactly these names" if entry.has_names(segments_from, segments_to) else ""
+        reasons.append(f"entry {entry.id} ({entry.state.value}){same} overlaps")
+    return reasons
+
+
+def why_not_end(lineage: Lineage, segments: Collection[str], entry_id: str) -> list[str]:
+    """What now stands in the way of ending the entry (spec/lineage.md section 5)."""
+    entry = lineage.get(entry_id)
+    if entry is None:
+        return [f"there is no entry {entry_id}"]
+    if entry.state is not LineageState.IN_PROGRESS:
+        return [f"the entry is {entry.state.value}"]
+    missing = sorted(entry.segments_to - set(segments))
+    return [f"outputs that are not in the table: {_some(missing)}"] if missing else []
+
+
+def why_not_revert(lineage: Lineage, segments: Collection[str], entry_id: str) -> list[str]:
+    """What now stands in the way of reverting the entry (spec/lineage.md section 6)."""
+    entry = lineage.get(entry_id)
+    if entry is None:
+        return [f"there is no entry {entry_id}"]
+    reasons = []
+    if entry.state is not LineageState.COMPLETED:
+        reasons.append(f"the entry is {entry.state.value}")
+    elif missing := sorted(entry.segments_from - set(segments)):
+        reasons.append(f"sources that are gone: {_some(missing)}")
+    reasons += [
+        f"entry {later.id} ({later.state.value}) builds on it"
+        for later in lineage
+        if later.state is not LineageState.REVERTED and not later.segments_from.isdisjoint(entry.segments_to)
+    ]
+    return reasons
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"

@@ -91,7 +91,7 @@ class Pinot(Protocol):
         ...
 
     def visible_segments(self, table: str) -> frozenset[str]:
-        """Names that queries see: the ideal state without those hidden by lineage (spec/lineage.md section 2).
+        """Names that queries see: the ideal state less what lineage hides (spec/lineage.md section 2).
 
         :raises PinotNotFound: no such table.
         """
@@ -130,7 +130,7 @@ class Pinot(Protocol):
         ...
 
     def table_bytes(self, table: str) -> int:
-        """Size of the table on all servers, all replicas and hidden segments included, as the quota counts it."""
+        """Size on all servers, every replica and hidden segments included, as the quota counts it."""
         ...
 
     # --- push and delete -------------------------------------------------------------------------

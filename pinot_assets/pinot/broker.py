@@ -1,0 +1,104 @@
+"""Queries, whole or not at all: an exception in the reply, a silent server, a missing result are errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from pinot_assets.errors import PinotError
+from pinot_assets.pinot.http import Call, Doors, Kind
+
+# Far above what one table holds: the lineage node bounds it at some ten thousand names.
+MAX_SEGMENTS = 1_000_000
+
+
+class NoResult(PinotError):
+    """The broker answered without a result and without an error: an empty table, or a broker that has not
+    built its routing yet (seen for a moment after segments went ONLINE)."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """A complete answer.
+
+    :ivar columns: names, in order.
+    :ivar types: Pinot's column data types (`LONG`, `STRING`, …).
+    :ivar rows: JSON values.
+    :ivar servers: number of servers that were asked, all of which answered.
+    :ivar total_docs: documents in the segments that were routed to.
+    """
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    servers: int
+    total_docs: int
+
+
+class Broker:
+    """One broker. Thread-safe."""
+
+    def __init__(self, url: str, doors: Doors) -> None:
+        self.url = url
+        self._door = doors.at(url)
+        self._deadline = doors.connection.timeouts.call
+
+    def query(self, sql: str, options: Mapping[str, str] | None = None) -> QueryResult:
+        """Run a query.
+
+        :param options: Pinot's query options, e.g. `{"timeoutMs": "5000"}`.
+        :raises NoResult: no result table and no exception.
+        :raises PinotError: an exception in the reply, a server that did not answer, or a cut-off GROUP BY.
+        :raises PinotUnreachable: no answer.
+        """
+        body = {"sql": sql}
+        if options:
+            body["queryOptions"] = ";".join(f"{key}={value}" for key, value in options.items())
+        reply = self._door.send_json(Call("POST", "/query/sql", Kind.READ, self._deadline, json=body))
+        if not isinstance(reply, dict):
+            raise PinotError(f"broker {self.url} gave no answer that can be read")
+        return _result(self.url, reply)
+
+    def visible_segments(self, table: str) -> frozenset[str]:
+        """Names of the segments that this broker sends a query to.
+
+        Asked with a query on the virtual column `$segmentName`, because the broker's own
+        `/debug/routingTable` fails on 0.11.
+        """
+        sql = f'SELECT DISTINCT $segmentName FROM "{table}_OFFLINE" LIMIT {MAX_SEGMENTS}'
+        try:
+            return frozenset(str(name) for (name,) in self.query(sql).rows)
+        except NoResult:
+            return frozenset()
+
+    def rebuild_routing(self, table: str) -> None:
+        """Read lineage and ideal state of the table again. Idempotent."""
+        path = f"/routing/{quote(table, safe='')}_OFFLINE"
+        self._door.send(Call("PUT", path, Kind.READ, self._deadline))
+
+
+def _result(url: str, reply: Mapping[str, Any]) -> QueryResult:
+    exceptions = reply.get("exceptions") or []
+    if exceptions:
+        texts = [f"{e.get('errorCode')} {' '.join(str(e.get('message')).split())[:300]}" for e in exceptions]
+        raise PinotError(f"broker {url} could not answer a query", why="; ".join(texts))
+    asked, answered = reply.get("numServersQueried", 0), reply.get("numServersResponded", 0)
+    if answered < asked or reply.get("partialResult"):
+        raise PinotError(f"broker {url} gave a partial answer", why=f"{answered} of {asked} servers answered")
+    if reply.get("numGroupsLimitReached"):
+        raise PinotError(
+            f"broker {url} cut off the groups of a query",
+            hint="ask for fewer groups, or raise the option numGroupsLimit",
+        )
+    table = reply.get("resultTable")
+    if not table or table.get("rows") is None:
+        raise NoResult(f"broker {url} answered without a result", hint="is the table empty, or just created?")
+    return QueryResult(
+        columns=tuple(table["dataSchema"]["columnNames"]),
+        types=tuple(table["dataSchema"]["columnDataTypes"]),
+        rows=tuple(tuple(row) for row in table["rows"]),
+        servers=asked,
+        total_docs=reply.get("totalDocs", 0),
+    )

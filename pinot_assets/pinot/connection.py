@@ -1,0 +1,179 @@
+"""How to reach a Pinot cluster: addresses, credentials, TLS and deadlines, as one frozen picklable value.
+
+Nothing here opens a socket: a connection can be logged (secrets do not show), compared and sent to a worker.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from pinot_assets.errors import PinotAssetsError, SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class BasicAuth:
+    """User name and password, for Pinot's `BasicAuthAccessControlFactory`."""
+
+    username: str
+    password: str = field(repr=False)
+
+    @property
+    def header(self) -> str:
+        """Value of the Authorization header."""
+        return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Texts that must never be shown."""
+        return (self.password, self.header.removeprefix("Basic "))
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAuth:
+    """A token: sent as it is if it names its scheme (`Basic …`, as Pinot's `authToken`), else as Bearer."""
+
+    token: str = field(repr=False)
+
+    @property
+    def header(self) -> str:
+        """Value of the Authorization header."""
+        return self.token if " " in self.token else f"Bearer {self.token}"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Texts that must never be shown."""
+        return (self.token, self.header.partition(" ")[2])
+
+
+Auth = BasicAuth | TokenAuth
+
+
+def auth_from_env(environ: Mapping[str, str] | None = None) -> Auth | None:
+    """Credentials from PINOT_TOKEN, or from PINOT_USER and PINOT_PASSWORD; None where neither is set.
+
+    :raises SpecError: both kinds are set, or only one half of a pair.
+    """
+    env = os.environ if environ is None else environ
+    token, user, password = (
+        env.get(name) or None for name in ("PINOT_TOKEN", "PINOT_USER", "PINOT_PASSWORD")
+    )
+    if token is not None and (user is not None or password is not None):
+        raise SpecError(
+            "both a token and a user are set for Pinot",
+            hint="keep PINOT_TOKEN, or PINOT_USER with PINOT_PASSWORD, and unset the other",
+        )
+    if token is not None:
+        return TokenAuth(token)
+    if user is None and password is None:
+        return None
+    if user is None or password is None:
+        missing = "PINOT_USER" if user is None else "PINOT_PASSWORD"
+        raise SpecError(
+            f"{missing} is not set", hint="basic authentication needs PINOT_USER and PINOT_PASSWORD"
+        )
+    return BasicAuth(user, password)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """What to trust and what to show on https addresses.
+
+    :ivar ca_bundle: PEM file of the authorities to trust; None takes the system's.
+    :ivar verify: False accepts any certificate (a test cluster only).
+    :ivar client_cert: PEM file of our own certificate, for mutual TLS.
+    :ivar client_key: its key, None when it stands in the same file.
+    """
+
+    ca_bundle: str | None = None
+    verify: bool = True
+    client_cert: str | None = None
+    client_key: str | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """A fresh SSL context.
+
+        :raises SpecError: a file is missing or holds no certificate.
+        """
+        try:
+            context = ssl.create_default_context(cafile=self.ca_bundle)
+            if self.client_cert is not None:
+                context.load_cert_chain(self.client_cert, self.client_key)
+        except (OSError, ssl.SSLError) as error:
+            files = [f for f in (self.ca_bundle, self.client_cert, self.client_key) if f is not None]
+            raise SpecError(
+                f"the TLS files for Pinot cannot be used ({', '.join(files)})",
+                why=str(error),
+                hint="name readable PEM files",
+            ) from error
+        if not self.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Deadlines in seconds, each for one whole call with its retries.
+
+    Rule R2: the ZooKeeper lease does not fence Pinot, so a call must be over before the lease can pass to
+    somebody else: keep the ZooKeeper session longer than `longest_write`.
+
+    :ivar connect: to open a connection.
+    :ivar call: an ordinary call.
+    :ivar upload: one segment (the controller copies it into the deep store before it answers).
+    :ivar end: endReplaceSegments, which Pinot itself may hold for up to an hour.
+    """
+
+    connect: float = 2.0
+    call: float = 8.0
+    upload: float = 20.0
+    end: float = 8.0
+
+    @property
+    def longest_write(self) -> float:
+        """How long a call that changes something may still be on its way after its caller died."""
+        return max(self.call, self.upload, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class PinotConnection:
+    """Where Pinot is and how to talk to it.
+
+    :ivar controller_url: `http(s)://host:port` of a controller or of what stands before it.
+    :ivar broker_urls: take these instead of what the controller says (for brokers behind a gateway).
+    """
+
+    controller_url: str
+    auth: Auth | None = None
+    tls: Tls = Tls()
+    timeouts: Timeouts = Timeouts()
+    broker_urls: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for url in (self.controller_url, *self.broker_urls):
+            _check_url(url)
+
+    def redact(self, text: str) -> str:
+        """The text without credentials."""
+        for secret in self.auth.secrets if self.auth is not None else ():
+            if secret:
+                text = text.replace(secret, "***")
+        return text
+
+
+def _check_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.username is not None or parts.password is not None:
+        raise SpecError(
+            f"the address of Pinot at {parts.hostname} holds credentials",
+            hint="set PINOT_USER and PINOT_PASSWORD, or PINOT_TOKEN, in the environment instead",
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise PinotAssetsError(
+            f"not an http address: {url}", hint="write http://host:port or https://host:port"
+        )

@@ -1,0 +1,326 @@
+"""The controller's REST API, call by call. OFFLINE tables only.
+
+Two traps are answered here. Up to 0.11 `GET /segments/{table}` reads the property store, which lists a
+deleted segment for some seconds more, and what a failed upload left behind, so what is *in the table* is read
+from the ideal state. And a lineage refusal may say nothing but "Failed to update the segment lineage", so the
+reason is looked up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict
+from pinot_assets.pinot.connection import PinotConnection
+from pinot_assets.pinot.http import Call, Doors, Kind
+from pinot_assets.pinot.lineage import Lineage, why_not_end, why_not_revert, why_not_start
+from pinot_assets.pinot.port import Replicas, SegmentMetadata
+
+
+class Controller:
+    """A client of one controller. Thread-safe; close it, or use it in a `with`.
+
+    Errors of every method: see `pinot_assets.pinot.port.Pinot`.
+    """
+
+    def __init__(self, connection: PinotConnection, transport: httpx.BaseTransport | None = None) -> None:
+        self.connection = connection
+        self._doors = Doors(connection, transport)
+        self._door = self._doors.at(connection.controller_url)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._doors.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _get(self, path: str, **params: str) -> Any:
+        return self._door.send_json(
+            Call("GET", path, Kind.READ, self.connection.timeouts.call, params=params or None)
+        )
+
+    def _write(self, method: str, path: str, *, body: Any = None, **params: str) -> None:
+        self._door.send(
+            Call(method, path, Kind.WRITE, self.connection.timeouts.call, params=params or None, json=body)
+        )
+
+    # --- cluster ---------------------------------------------------------------------------------
+
+    def version(self) -> str:
+        """Version of the controller, e.g. `0.11.0`."""
+        components = self._get("/version")
+        return str(
+            components["pinot-controller"]
+            if "pinot-controller" in components
+            else next(iter(components.values()))
+        ).partition("-")[0]
+
+    def is_healthy(self) -> bool:
+        """Whether the controller says that it is ready."""
+        try:
+            return self._door.send(Call("GET", "/health", Kind.READ, self.connection.timeouts.call)) == "OK"
+        except PinotError:
+            return False
+
+    def instances(self) -> tuple[str, ...]:
+        """Names of all instances: controllers, brokers, servers."""
+        return tuple(self._get("/instances")["instances"])
+
+    def instance(self, name: str) -> dict[str, Any]:
+        """One instance: `hostName`, `port`, `adminPort`, …
+
+        :raises PinotNotFound: there is none of that name.
+        """
+        value: dict[str, Any] = self._get(f"/instances/{_q(name)}")
+        return value
+
+    # --- schema and table config -----------------------------------------------------------------
+
+    def get_schema(self, name: str) -> dict[str, Any] | None:
+        """See `Pinot.get_schema`."""
+        try:
+            value: dict[str, Any] = self._get(f"/schemas/{_q(name)}")
+        except PinotNotFound:
+            return None
+        return value
+
+    def put_schema(self, schema: Mapping[str, Any]) -> None:
+        """See `Pinot.put_schema`."""
+        self._write("POST", "/schemas", body=dict(schema), override="true")
+
+    def delete_schema(self, name: str) -> None:
+        """See `Pinot.delete_schema`."""
+        self._write("DELETE", f"/schemas/{_q(name)}")
+
+    def get_table_config(self, table: str) -> dict[str, Any] | None:
+        """See `Pinot.get_table_config`."""
+        try:
+            value: dict[str, Any] | None = self._get(f"/tables/{_q(table)}", type="OFFLINE").get("OFFLINE")
+        except PinotNotFound:
+            return None
+        return value
+
+    def create_table(self, config: Mapping[str, Any]) -> None:
+        """See `Pinot.create_table`."""
+        self._write("POST", "/tables", body=dict(config))
+
+    def update_table(self, config: Mapping[str, Any]) -> None:
+        """See `Pinot.update_table`."""
+        name = str(config["tableName"]).removesuffix("_OFFLINE")
+        self._write("PUT", f"/tables/{_q(name)}", body=dict(config))
+
+    def delete_table(self, table: str) -> None:
+        """See `Pinot.delete_table`."""
+        self._write("DELETE", f"/tables/{_q(table)}", type="offline")
+
+    def table_bytes(self, table: str) -> int:
+        """See `Pinot.table_bytes`."""
+        size = (self._get(f"/tables/{_q(table)}/size") or {}).get("offlineSegments")
+        if size is None or size["estimatedSizeInBytes"] < 0:
+            raise PinotError(f"no server reported a size for table {table}", hint="are its servers up?")
+        return int(size["estimatedSizeInBytes"])
+
+    # --- segments --------------------------------------------------------------------------------
+
+    def ideal_state(self, table: str) -> Replicas:
+        """What Pinot wants: segment → instance → state."""
+        return self._view(table, "idealstate")
+
+    def external_view(self, table: str) -> Replicas:
+        """What servers report: segment → instance → state."""
+        return self._view(table, "externalview")
+
+    def _view(self, table: str, view: str) -> Replicas:
+        value: Replicas | None = self._get(f"/tables/{_q(table)}/{view}", tableType="OFFLINE")["OFFLINE"]
+        return value or {}
+
+    def all_segments(self, table: str) -> frozenset[str]:
+        """See `Pinot.all_segments`."""
+        return frozenset(self.ideal_state(table))
+
+    def visible_segments(self, table: str) -> frozenset[str]:
+        """See `Pinot.visible_segments`."""
+        # The lineage second: a segment pushed under an entry is never seen without that entry.
+        segments = self.all_segments(table)
+        return frozenset(self.lineage(table).visible(segments))
+
+    def registered_segments(self, table: str) -> frozenset[str]:
+        """Names that Pinot's own listing shows: up to 0.11 left-overs in the property store included."""
+        listed = self._get(f"/segments/{_q(table)}", type="OFFLINE")
+        return frozenset(name for part in listed for name in part.get("OFFLINE", ()))
+
+    def online_replicas(self, table: str, names: Collection[str]) -> Replicas:
+        """See `Pinot.online_replicas`."""
+        ideal, external = self.ideal_state(table), self.external_view(table)
+        return {
+            name: {**dict.fromkeys(ideal.get(name, ()), "OFFLINE"), **external.get(name, {})}
+            for name in names
+        }
+
+    def segment_crcs(self, table: str) -> dict[str, int]:
+        """See `Pinot.segment_crcs`."""
+        return {name: int(crc) for name, crc in self._get(f"/segments/{_q(table)}/crc").items()}
+
+    def segment_metadata(self, table: str, name: str) -> SegmentMetadata:
+        """See `Pinot.segment_metadata`."""
+        value = self._get(f"/segments/{_q(table)}_OFFLINE/{_q(name)}/metadata")
+        return SegmentMetadata(
+            segment=name,
+            crc=int(value["segment.crc"]),
+            total_docs=int(value["segment.total.docs"]),
+            custom=json.loads(value.get("custom.map") or "{}"),
+            download_url=value.get("segment.download.url", ""),
+            start_ms=_millis(value.get("segment.start.time")),
+            end_ms=_millis(value.get("segment.end.time")),
+            push_ms=_millis(value.get("segment.push.time")),
+        )
+
+    def delete_segments(self, table: str, names: Collection[str]) -> None:
+        """See `Pinot.delete_segments`."""
+        if not names:
+            raise ValueError("an empty list of segments to delete: Pinot would delete every segment")
+        self._write("POST", f"/segments/{_q(table)}_OFFLINE/delete", body=sorted(names))
+
+    def upload_metadata(self, table: str, segment: str, metadata_tar: bytes, download_uri: str) -> None:
+        """METADATA push: the controller copies `download_uri` into its deep store (rule R9).
+
+        :param metadata_tar: tar.gz of a directory with `creation.meta` and `metadata.properties`.
+        :raises PushRefused: refused; `UploadFailed` when the controller tried and failed.
+        """
+        self._upload(
+            table,
+            segment,
+            metadata_tar,
+            {"UPLOAD_TYPE": "METADATA", "DOWNLOAD_URI": download_uri, "COPY_SEGMENT_TO_DEEP_STORE": "true"},
+        )
+
+    def upload_tar(self, table: str, segment: str, tar: bytes) -> None:
+        """Tar push: the whole tar.gz in the body.
+
+        :raises PushRefused: refused; `UploadFailed` when the controller tried and failed.
+        """
+        self._upload(table, segment, tar, {"UPLOAD_TYPE": "SEGMENT"})
+
+    def _upload(self, table: str, segment: str, body: bytes, headers: Mapping[str, str]) -> None:
+        self._door.send(
+            Call(
+                "POST",
+                "/v2/segments",
+                Kind.UPLOAD,
+                self.connection.timeouts.upload,
+                # Names are never reused, so an existing one is never to be refreshed in place.
+                params={"tableName": table, "tableType": "OFFLINE", "allowRefresh": "false"},
+                headers=headers,
+                files={segment: (f"{segment}.tar.gz", body, "application/octet-stream")},
+            )
+        )
+
+    # --- lineage ---------------------------------------------------------------------------------
+
+    def lineage(self, table: str) -> Lineage:
+        """See `Pinot.lineage`."""
+        value = self._get(f"/segments/{_q(table)}/lineage", type="OFFLINE")
+        try:
+            return Lineage() if value is None else Lineage.from_json(value)
+        except ValueError as error:
+            raise PinotError(f"the lineage of table {table} cannot be read", why=str(error)) from error
+
+    def start_replace_segments(
+        self, table: str, segments_from: Collection[str], segments_to: Collection[str]
+    ) -> str:
+        """See `Pinot.start_replace_segments`."""
+        return self._start(table, segments_from, segments_to, {})
+
+    def force_start_replace_segments(
+        self, table: str, segments_from: Collection[str], segments_to: Collection[str]
+    ) -> str:
+        """See `Pinot.force_start_replace_segments`."""
+        return self._start(table, segments_from, segments_to, {"forceCleanup": "true"})
+
+    def _start(
+        self, table: str, segments_from: Collection[str], segments_to: Collection[str], force: dict[str, str]
+    ) -> str:
+        _check_names(segments_from, segments_to)
+        body = {"segmentsFrom": sorted(segments_from), "segmentsTo": sorted(segments_to)}
+        try:
+            reply = self._replace(table, "start", self.connection.timeouts.call, force, body)
+        except SwitchConflict as refusal:
+            raise _explained(
+                refusal,
+                lambda: why_not_start(
+                    self.lineage(table), self.visible_segments(table), segments_from, segments_to
+                ),
+            ) from None
+        return str(reply["segmentLineageEntryId"])
+
+    def end_replace_segments(self, table: str, entry_id: str) -> None:
+        """See `Pinot.end_replace_segments`."""
+        try:
+            self._replace(table, "end", self.connection.timeouts.end, {"segmentLineageEntryId": entry_id})
+        except SwitchConflict as refusal:
+            raise _explained(
+                refusal, lambda: why_not_end(self.lineage(table), self.all_segments(table), entry_id)
+            ) from None
+
+    def revert_replace_segments(self, table: str, entry_id: str) -> None:
+        """See `Pinot.revert_replace_segments`."""
+        self._revert(table, {"segmentLineageEntryId": entry_id})
+
+    def force_revert_replace_segments(self, table: str, entry_id: str) -> None:
+        """See `Pinot.force_revert_replace_segments`."""
+        self._revert(table, {"segmentLineageEntryId": entry_id, "forceRevert": "true"})
+
+    def _revert(self, table: str, params: dict[str, str]) -> None:
+        entry_id = params["segmentLineageEntryId"]
+        try:
+            self._replace(table, "revert", self.connection.timeouts.call, params)
+        except SwitchConflict as refusal:
+            raise _explained(
+                refusal, lambda: why_not_revert(self.lineage(table), self.all_segments(table), entry_id)
+            ) from None
+
+    def _replace(
+        self, table: str, verb: str, deadline: float, params: Mapping[str, str], body: Any = None
+    ) -> Any:
+        path = f"/segments/{_q(table)}/{verb}ReplaceSegments"
+        return self._door.send_json(
+            Call("POST", path, Kind.LINEAGE, deadline, params={"type": "OFFLINE", **params}, json=body or {})
+        )
+
+
+def _q(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _millis(text: str | None) -> int | None:
+    value = int(text) if text else -1
+    return value if value >= 0 else None
+
+
+def _check_names(segments_from: Collection[str], segments_to: Collection[str]) -> None:
+    if not segments_from and not segments_to:
+        raise ValueError("a replacement of nothing by nothing")
+    torn = sorted(name for name in {*segments_from, *segments_to} if "," in name or not name)
+    if torn:
+        raise ValueError(f"segment names that the lineage node would tear in two: {torn}")
+
+
+def _explained(refusal: SwitchConflict, look: Callable[[], list[str]]) -> SwitchConflict:
+    try:
+        found = look()
+    except PinotError:
+        return refusal
+    why = "; ".join([*found, f"Pinot says: {refusal.why}"])
+    return SwitchConflict(refusal.what, why=why, hint=refusal.hint)

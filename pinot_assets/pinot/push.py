@@ -1,0 +1,222 @@
+"""Staged segments into Pinot, confirmed by reading.
+
+A 200 says that the ideal state was written, a lost answer says nothing, a refusal may be that of a name which
+an earlier, lost call put there. So every upload is judged by what Pinot shows afterwards: name in the ideal
+state and CRC as built (rule R8). Source: spec/push.md sections 1 to 4, `SegmentPushUtils`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from pinot_assets.errors import PinotError, PushRefused, SwitchStateUnknown
+from pinot_assets.pinot.http import UploadFailed
+from pinot_assets.pinot.port import Pinot, PushMode, PushReport, ReadObject
+from pinot_assets.session.receipt import Output
+
+THREADS = 4
+# A controller up to 0.11 removes what a failed upload left behind after 2 s, then after 4 s more.
+LEFTOVER_SECONDS = 10.0
+# How long an upload whose answer was lost is given to show up.
+SETTLE_SECONDS = 5.0
+POLL_SECONDS = 0.25
+
+
+class Uploads(Protocol):
+    """The calls that a push is made of (`pinot_assets.pinot.controller.Controller`)."""
+
+    def all_segments(self, table: str) -> frozenset[str]:
+        """Names in the ideal state."""
+        ...
+
+    def registered_segments(self, table: str) -> frozenset[str]:
+        """Names in the ideal state and left-overs of failed uploads."""
+        ...
+
+    def segment_crcs(self, table: str) -> dict[str, int]:
+        """CRC by name."""
+        ...
+
+    def upload_metadata(self, table: str, segment: str, metadata_tar: bytes, download_uri: str) -> None:
+        """METADATA push."""
+        ...
+
+    def upload_tar(self, table: str, segment: str, tar: bytes) -> None:
+        """Tar push."""
+        ...
+
+
+def push_segments(
+    pinot: Uploads,
+    table: str,
+    outputs: Sequence[Output],
+    *,
+    read: ReadObject,
+    mode: PushMode | None = None,
+) -> PushReport:
+    """Upload what is not there yet and confirm it; see `pinot_assets.pinot.port.Pinot.push`."""
+    started = time.monotonic()
+    _check_names(outputs)
+    missing, skipped = _missing(pinot, table, outputs)
+    _await_no_leftovers(pinot, table, missing)
+    push = _Push(pinot, table, read)
+    fallback = None
+    if mode is None:
+        mode, fallback = push.trial(missing[0]) if missing else (PushMode.METADATA, None)
+        push.all(missing[1:], mode)
+    else:
+        push.all(missing, mode)
+    _confirm(pinot, table, missing, push.troubles)
+    return PushReport(
+        pushed=tuple(output.segment for output in missing),
+        skipped=tuple(skipped),
+        mode=mode,
+        fallback=fallback,
+        seconds=time.monotonic() - started,
+    )
+
+
+def wait_online(pinot: Pinot, table: str, names: Collection[str], *, seconds: float) -> None:
+    """Wait until every replica of every segment is ONLINE.
+
+    :raises PinotError: a replica is in ERROR, or the time is over; names segment, server and state.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        states = pinot.online_replicas(table, names)
+        behind = [
+            (segment, server, state)
+            for segment, servers in states.items()
+            for server, state in (servers.items() or [("any server", "not assigned")])
+            if state != "ONLINE"
+        ]
+        if not behind:
+            return
+        broken = [item for item in behind if item[2] == "ERROR"]
+        if broken or time.monotonic() >= until:
+            told = "; ".join(
+                f"{segment} on {server}: {state}" for segment, server, state in (broken or behind)[:5]
+            )
+            raise PinotError(
+                f"{len(broken or behind)} replicas are "
+                + ("in ERROR" if broken else f"not ONLINE after {seconds:g} s"),
+                why=told,
+                hint="the server's log says why; `reset` the segment there, or build it anew",
+            )
+        time.sleep(POLL_SECONDS)
+
+
+class _Push:
+    """Uploads to one table; collects what went wrong instead of stopping at it."""
+
+    def __init__(self, pinot: Uploads, table: str, read: ReadObject) -> None:
+        self._pinot = pinot
+        self._table = table
+        self._read = read
+        self.troubles: dict[str, PushRefused | SwitchStateUnknown] = {}
+
+    def trial(self, output: Output) -> tuple[PushMode, str | None]:
+        """Push one segment in the mode that works; returns the mode and why it is not METADATA."""
+        try:
+            self._pinot.upload_metadata(
+                self._table, output.segment, self._read(output.metadata_uri), output.tar_uri
+            )
+        except UploadFailed as failure:
+            _await_no_leftovers(self._pinot, self._table, [output])
+            self._one(output, PushMode.TAR)
+            refusal = self.troubles.get(output.segment)
+            if isinstance(refusal, PushRefused):
+                why = f"{refusal.why} (and as METADATA push: {failure.why})"
+                self.troubles[output.segment] = PushRefused(refusal.what, why=why, hint=refusal.hint)
+            return PushMode.TAR, failure.why
+        except (PushRefused, SwitchStateUnknown) as trouble:
+            self.troubles[output.segment] = trouble
+        return PushMode.METADATA, None
+
+    def all(self, outputs: Sequence[Output], mode: PushMode) -> None:
+        """Push all of them, a few at a time; after a trouble nothing more is begun."""
+        with ThreadPoolExecutor(min(THREADS, max(len(outputs), 1)), "push") as pool:
+            # list() for the exceptions that are not about Pinot (an unreadable staging area).
+            list(pool.map(lambda output: self._one(output, mode), outputs))
+
+    def _one(self, output: Output, mode: PushMode) -> None:
+        if self.troubles:
+            return
+        try:
+            if mode is PushMode.METADATA:
+                metadata = self._read(output.metadata_uri)
+                self._pinot.upload_metadata(self._table, output.segment, metadata, output.tar_uri)
+            else:
+                self._pinot.upload_tar(self._table, output.segment, self._read(output.tar_uri))
+        except (PushRefused, SwitchStateUnknown) as trouble:
+            self.troubles[output.segment] = trouble
+
+
+def _check_names(outputs: Sequence[Output]) -> None:
+    twice = [name for name, count in Counter(output.segment for output in outputs).items() if count > 1]
+    if twice:
+        raise ValueError(f"segments named twice in one push: {sorted(twice)}")
+
+
+def _missing(pinot: Uploads, table: str, outputs: Sequence[Output]) -> tuple[list[Output], list[str]]:
+    crcs = pinot.segment_crcs(table)
+    other = [output for output in outputs if crcs.get(output.segment, output.crc) != output.crc]
+    if other:
+        first = other[0]
+        raise PushRefused(
+            f"{len(other)} segments of table {table} are there already with another content",
+            why=f"{first.segment} has CRC {crcs[first.segment]}, built was {first.crc}",
+            hint="names are never reused (rule R16): rename the tars, then push",
+        )
+    missing = [output for output in outputs if output.segment not in crcs]
+    return missing, [output.segment for output in outputs if output.segment in crcs]
+
+
+def _await_no_leftovers(pinot: Uploads, table: str, outputs: Sequence[Output]) -> None:
+    """Until 0.11 a failed upload leaves its metadata for some seconds, and an upload that meets it answers
+    well but is never assigned to a server."""
+    names = {output.segment for output in outputs}
+    if not names:
+        return
+    until = time.monotonic() + LEFTOVER_SECONDS
+    while left := (pinot.registered_segments(table) - pinot.all_segments(table)) & names:
+        if time.monotonic() >= until:
+            raise PushRefused(
+                f"{len(left)} segments of table {table} are half there from an earlier upload",
+                why=f"{min(left)} has metadata and no place in the ideal state",
+                hint="delete them in Pinot, then push again",
+            )
+        time.sleep(POLL_SECONDS)
+
+
+def _confirm(
+    pinot: Uploads,
+    table: str,
+    outputs: Sequence[Output],
+    troubles: dict[str, PushRefused | SwitchStateUnknown],
+) -> None:
+    unknown = [error for error in troubles.values() if isinstance(error, SwitchStateUnknown)]
+    until = time.monotonic() + (SETTLE_SECONDS if unknown else 0.0)
+    while absent := _absent(pinot, table, outputs):
+        if time.monotonic() >= until:
+            break
+        time.sleep(POLL_SECONDS)
+    # A lost call first: as long as it may still land, the refusal of another one is not the whole truth.
+    for segment, trouble in sorted(troubles.items(), key=lambda item: isinstance(item[1], PushRefused)):
+        if segment in absent:
+            raise trouble
+    if absent:
+        raise PushRefused(
+            f"{len(absent)} segments of table {table} were accepted but are not there",
+            why=f"{min(absent)} is not in the ideal state with its CRC",
+            hint="push again",
+        )
+
+
+def _absent(pinot: Uploads, table: str, outputs: Collection[Output]) -> set[str]:
+    crcs, ideal = pinot.segment_crcs(table), pinot.all_segments(table)
+    return {o.segment for o in outputs if o.segment not in ideal or crcs.get(o.segment) != o.crc}
