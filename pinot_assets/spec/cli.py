@@ -1,0 +1,132 @@
+"""`pinot-assets tables`: check the table specs, apply them to Pinot, help editors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pinot_assets.spec.apply import ApplyPlan, SchemaAndTableStore, apply_plan, plan_apply
+from pinot_assets.spec.document import canonical_json
+from pinot_assets.spec.editor import editor_schema
+from pinot_assets.spec.load import check_files, check_tables, load_tables
+from pinot_assets.spec.model import TableSpec
+from pinot_assets.spec.problem import Note, Problem
+
+OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
+"""Opens the connection to Pinot, only when a command needs it."""
+
+TablesOption = Annotated[
+    Path, typer.Option("--tables", envvar="PINOT_ASSETS_TABLES", help="Directory of the table specs.")
+]
+_DEFAULT_TABLES = Path("tables")
+
+
+def tables_app(open_store: OpenStore) -> typer.Typer:
+    """The `tables` commands.
+
+    Errors of this project leave the commands as they are, for the caller to show.
+
+    :param open_store: how to reach Pinot.
+    """
+    app = typer.Typer(help="Table specs: check them, apply them to Pinot.", no_args_is_help=True)
+
+    @app.command()
+    def validate(
+        paths: Annotated[
+            list[Path] | None, typer.Argument(help="Single files; all of the directory if none is given.")
+        ] = None,
+        tables: TablesOption = _DEFAULT_TABLES,
+    ) -> None:
+        """Show every problem and every note of all table specs; exit code 1 if there are problems."""
+        specs, problems, notes = check_files(paths) if paths else check_tables(tables)
+        console = _console()
+        _show_findings(console, problems, notes)
+        _show_specs(console, specs)
+        if problems:
+            raise typer.Exit(1)
+
+    @app.command()
+    def apply(
+        names: Annotated[
+            list[str] | None, typer.Argument(help="Tables; all of them if none is given.")
+        ] = None,
+        tables: TablesOption = _DEFAULT_TABLES,
+        yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+        dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    ) -> None:
+        """Create or update schema and table in Pinot, after showing what would change."""
+        console = _console()
+        specs = load_tables(tables).choose(names or [])
+        with open_store() as store:
+            plans = [plan_apply(spec, store) for spec in specs]
+            for plan in plans:
+                _show_plan(console, plan)
+            due = [plan for plan in plans if not plan.changes_nothing]
+            if dry_run or not due:
+                return
+            if not yes and not typer.confirm("Apply?"):
+                raise typer.Exit(1)
+            for plan in due:
+                apply_plan(plan, store)
+                console.print(Text(f"applied {plan.spec.name}", style="green"))
+
+    @app.command("json-schema")
+    def json_schema() -> None:
+        """Print the JSON Schema for editors."""
+        sys.stdout.write(editor_schema())
+
+    return app
+
+
+def _console() -> Console:
+    return Console(soft_wrap=True, highlight=False)
+
+
+def _show_findings(console: Console, problems: Iterable[Problem], notes: Iterable[Note]) -> None:
+    for problem in problems:
+        line = Text.assemble((f"{problem.file}:{problem.line}: ", "bold"), ("problem ", "bold red"))
+        line.append(f"{problem.key}: " if problem.key else "", "cyan").append(f"{problem.reason}.")
+        if problem.fix:
+            line.append(f"\n    → {problem.fix}", "green")
+        console.print(line)
+    for note in notes:
+        line = Text.assemble((f"{note.file}:{note.line}: ", "bold"), ("note ", "yellow"))
+        console.print(line.append(f"{note.key}: ", "cyan").append(f"{note.text}."))
+
+
+def _show_specs(console: Console, specs: Iterable[TableSpec]) -> None:
+    for spec in specs:
+        text = Text.assemble(("ok ", "bold green"), (spec.name, "bold"))
+        console.print(text.append(f" ({spec.path}): {spec.mode}, {spec.ingestion.input_format}"))
+
+
+def _show_plan(console: Console, plan: ApplyPlan) -> None:
+    for what, name, change in (
+        ("schema", plan.spec.name, plan.schema),
+        ("table", plan.spec.name_with_type, plan.table),
+    ):
+        verb = {"create": "will be created", "update": "will be updated", "keep": "is up to date"}[
+            change.action
+        ]
+        console.print(Text.assemble(f"{what} ", (name, "bold"), f" {verb}"))
+        if change.differences:
+            grid = Table("setting", "in Pinot", "in the spec", box=None, padding=(0, 2))
+            for difference in change.differences:
+                grid.add_row(
+                    Text(difference.path),
+                    Text(_shown(difference.found), style="red"),
+                    Text(_shown(difference.wanted), style="green"),
+                )
+            console.print(grid)
+
+
+def _shown(value: object) -> str:
+    return "–" if value is None else canonical_json(value)

@@ -1,0 +1,251 @@
+"""Where Pinot's stored schema and table config are not what a spec says.
+
+Pinot does not store what it is given: it fills in defaults, drops values that equal a default, rewrites
+deprecated keys and turns some numbers into texts, and each version does so differently. So only three things
+count: what the spec says and Pinot lacks or holds otherwise, columns that Pinot has and the spec has not, and
+settings that shape segments or queries which Pinot has and the spec has not. What a newer Pinot adds by
+itself is no difference.
+
+Source: Schema, FieldSpec and TableConfig of pinot-spi, 0.11.0 and 1.5.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from pinot_assets.spec.document import canonical_json
+from pinot_assets.spec.environment import has_reference, is_secret_key
+from pinot_assets.spec.pinot_json import FIELD_KINDS, raw_table_name, without_file_ingestion
+
+_HIDDEN: Final = "(hidden)"
+_ELEMENT_KEYS: Final = ("name", "columnName")
+"""Lists of objects that have one of these are compared object by object, whatever their order."""
+
+_ANY_CASE: Final = frozenset(
+    (
+        *("tableType", "dataType", "fieldType", "segmentIngestionType", "segmentIngestionFrequency"),
+        *("loadMode", "timeType", "retentionTimeUnit", "encodingType", "indexType", "compressionCodec"),
+    )
+)
+"""Enumerations, which some versions of Pinot write in upper case."""
+
+_WATCHED: Final = {
+    "tableIndexConfig": re.compile(r".*Columns|sortedColumn|starTreeIndexConfigs|segmentPartitionConfig"),
+    "ingestionConfig": re.compile(r"transformConfigs|filterConfig|complexTypeConfig|aggregationConfigs"),
+    "segmentsConfig": re.compile(r"timeColumnName|retentionTime(?:Unit|Value)"),
+}
+"""Settings that nobody but a user makes, so that their presence in Pinot alone is a difference."""
+
+_DROPPED_DEFAULTS: Final = {
+    "singleValueField": True,
+    "notNull": False,
+    "allowTrailingZeros": False,
+    "maxLength": 512,
+}
+"""Values that Pinot leaves out of a stored field spec."""
+
+_METRIC_NULLS: Final = {"INT": 0, "LONG": 0, "FLOAT": 0, "DOUBLE": 0, "BIG_DECIMAL": 0, "BYTES": ""}
+_DIMENSION_NULLS: Final = {
+    "INT": -(2**31),
+    "LONG": -(2**63),
+    "FLOAT": "-Infinity",
+    "DOUBLE": "-Infinity",
+    "BIG_DECIMAL": 0,
+    "BOOLEAN": False,
+    "TIMESTAMP": 0,
+    "STRING": "null",
+    "JSON": "null",
+    "BYTES": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where Pinot does not hold what the spec says.
+
+    :ivar path: dotted path, beginning with `schema` or `table`.
+    :ivar wanted: the spec's value, None where it has none.
+    :ivar found: Pinot's value, None where it has none.
+    """
+
+    path: str
+    wanted: Any
+    found: Any
+
+    def __str__(self) -> str:
+        return f"{self.path}: wanted {_shown(self.wanted)}, found {_shown(self.found)}"
+
+
+def diff_json(wanted: Any, found: Any, path: str = "") -> list[Difference]:
+    """Where `found` lacks or contradicts what `wanted` says; what only `found` has does not count.
+
+    Equal are: numbers, booleans and their texts (`1`, `"1"`); an empty value, false or null and no value at
+    all; a reference to the environment and whatever Pinot made of it.
+
+    :param path: where the two stand, for the result.
+    """
+    return list(_differences(wanted, found, path))
+
+
+def diff_schema(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
+    """Compare two Pinot schemas by column; columns that only `found` has are differences."""
+    ours, theirs = _by_column(wanted), _by_column(found)
+    surplus = (name for name in theirs["columns"] if name not in ours["columns"] and not name.startswith("$"))
+    return [
+        *diff_json(ours, theirs, "schema"),
+        *(Difference(f"schema.columns.{name}", None, theirs["columns"][name]) for name in surplus),
+    ]
+
+
+def diff_table(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
+    """Compare two Pinot table configs; see the module for what counts."""
+    ours, theirs = _modern(wanted), _modern(found)
+    return [*diff_json(ours, theirs, "table"), *_surplus_settings(ours, theirs)]
+
+
+def _differences(wanted: Any, found: Any, path: str) -> Iterator[Difference]:
+    key = path.rsplit(".", 1)[-1]
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping | None):
+        for name, value in wanted.items():
+            yield from _differences(value, (found or {}).get(name), f"{path}.{name}" if path else name)
+    elif (ours := _by_name(wanted)) is not None and (theirs := _by_name(found)) is not None:
+        yield from _differences(ours, theirs, path)
+        for name in theirs.keys() - ours.keys():
+            yield Difference(f"{path}.{name}", None, theirs[name])
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for position, (one, other) in enumerate(zip(wanted, found, strict=True)):
+            yield from _differences(one, other, f"{path}[{position}]")
+    elif not _same(wanted, found, key):
+        hide = is_secret_key(key)
+        yield Difference(path, _HIDDEN if hide else wanted, _HIDDEN if hide else found)
+
+
+def _same(wanted: Any, found: Any, key: str) -> bool:
+    if _is_nothing(wanted) and (found is None or _is_nothing(found)):
+        return True
+    if isinstance(wanted, str) and has_reference(wanted):
+        return found is not None  # Pinot's API shows table configs with its own environment filled in
+    if isinstance(wanted, dict | list) or isinstance(found, dict | list) or found is None:
+        return bool(wanted == found)
+    one, other = _text(wanted), _text(found)
+    return one == other or (key in _ANY_CASE and one.lower() == other.lower())
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value is False or value == "" or value == [] or value == {}
+
+
+def _text(value: Any) -> str:
+    """One text for `1`, `1.0`, `"1"`, and for `true`, `"true"`."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if re.fullmatch(r"[-+]?[0-9]+(\.0*)?", text):
+        return str(int(text.split(".")[0]))
+    if re.fullmatch(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?", text):
+        try:
+            return repr(float(text))
+        except ValueError:
+            return text
+    return text
+
+
+def _by_name(value: Any) -> dict[str, Any] | None:
+    """A list of objects that all have a name, by that name; None for any other value."""
+    if not isinstance(value, list) or not value:
+        return None
+    for key in _ELEMENT_KEYS:
+        names = [element.get(key) if isinstance(element, Mapping) else None for element in value]
+        if all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
+            return {str(name): element for name, element in zip(names, value, strict=True)}
+    return None
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else canonical_json(value)
+
+
+# --- schemas -------------------------------------------------------------------------------------
+
+
+def _by_column(schema: Mapping[str, Any]) -> dict[str, Any]:
+    columns = {}
+    for group, kind in FIELD_KINDS.items():
+        for spec in schema.get(group) or ():
+            columns[spec["name"]] = _field(spec, kind)
+    rest = {key: value for key, value in schema.items() if key not in FIELD_KINDS}
+    return {**rest, "columns": columns}
+
+
+def _field(spec: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """A field spec as Pinot would store it: without its kind's defaults."""
+    data_type = str(spec.get("dataType")).upper()
+    field = {**spec, "fieldType": kind}
+    for key, default in _DROPPED_DEFAULTS.items():
+        if key in field and _text(field[key]) == _text(default):
+            del field[key]
+    if data_type == "TIMESTAMP":
+        field.pop("format", None)  # 1.5 always says TIMESTAMP, 0.11 keeps what was written
+    if "defaultNullValue" in field:
+        nulls = _METRIC_NULLS if kind == "METRIC" else _DIMENSION_NULLS
+        value = _null_value(field["defaultNullValue"], data_type)
+        if value == _null_value(nulls.get(data_type), data_type):
+            del field["defaultNullValue"]
+        else:
+            field["defaultNullValue"] = value
+    return field
+
+
+def _null_value(value: Any, data_type: str) -> Any:
+    """One spelling for one default."""
+    if data_type == "TIMESTAMP" and value is not None:
+        return _epoch_ms(str(value))
+    if data_type == "BOOLEAN":
+        return str(value).lower() in ("true", "1")
+    return value if value is None else _text(value)
+
+
+def _epoch_ms(text: str) -> str:
+    """Milliseconds of a timestamp, taken as UTC; the text itself where it is none.
+
+    The controller prints in its own time zone; where that is not UTC the spec has to say the same.
+    """
+    if re.fullmatch(r"-?[0-9]+", text):
+        return str(int(text))
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return text
+    return str((moment.replace(tzinfo=None) - datetime(1970, 1, 1)) // timedelta(milliseconds=1))
+
+
+# --- table configs -------------------------------------------------------------------------------
+
+
+def _modern(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A table config with the raw name, without StarTree's task, its deprecated push settings moved."""
+    table = without_file_ingestion(dict(config))
+    table["tableName"] = raw_table_name(str(table.get("tableName")))
+    segments = dict(table.get("segmentsConfig") or {})
+    segments.pop("schemaName", None)  # the table's own name, as the spec's check makes sure
+    batch = dict((table.get("ingestionConfig") or {}).get("batchIngestionConfig") or {})
+    for what in ("Type", "Frequency"):
+        legacy = segments.pop(f"segmentPush{what}", None)
+        if legacy is not None:
+            batch.setdefault(f"segmentIngestion{what}", legacy)
+    table["segmentsConfig"] = segments
+    if batch:
+        table["ingestionConfig"] = {**(table.get("ingestionConfig") or {}), "batchIngestionConfig": batch}
+    return table
+
+
+def _surplus_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[Difference]:
+    for section, watched in _WATCHED.items():
+        said = ours.get(section) or {}
+        for key, value in (theirs.get(section) or {}).items():
+            if watched.fullmatch(key) and _is_nothing(said.get(key)) and not _is_nothing(value):
+                yield Difference(f"table.{section}.{key}", None, value)
+    if not ours.get("fieldConfigList") and theirs.get("fieldConfigList"):
+        yield Difference("table.fieldConfigList", None, theirs["fieldConfigList"])

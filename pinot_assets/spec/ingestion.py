@@ -1,0 +1,320 @@
+"""The `fileIngestion` block: StarTree's FileIngestionTask keys in their own spelling, and a few of ours.
+
+Source: spec/consistent-push.md section 1. Values may be texts, as in Pinot's task configs (`"true"`, `"3"`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from pinot_assets.spec.environment import has_reference, malformed_reference
+from pinot_assets.spec.quartz import check_quartz
+
+Mode = Literal["append", "sync", "swap"]
+
+INT_MAX: Final = 2_147_483_647
+DEFAULT_MAX_ROWS: Final = 5_000_000
+"""Pinot's own default for `maxNumRecordsPerSegment` in its segment processing framework."""
+OLDEST_SERVER: Final = (0, 11)
+"""The oldest Pinot that the project is tested against."""
+
+INPUT_PROP: Final = "input.fs.prop"
+OUTPUT_PROP: Final = "output.fs.prop"
+READER_PROP: Final = "recordReader.prop"
+FAMILIES: Final = (INPUT_PROP, OUTPUT_PROP, READER_PROP)
+"""Keys that are the beginning of many: `input.fs.prop.region`."""
+
+CSV_READER_KEYS: Final = frozenset(
+    [
+        "commentMarker",
+        "delimiter",
+        "escapeCharacter",
+        "fileFormat",
+        "header",
+        "ignoreEmptyLines",
+        "ignoreSurroundingSpaces",
+        "multiValueDelimiter",
+        "multiValueDelimiterEnabled",
+        "nullStringValue",
+        "quoteCharacter",
+        "quoteMode",
+        "recordSeparator",
+        "skipHeader",
+        "skipUnParseableLines",
+        "stopOnError",
+    ]
+)
+"""Properties of upstream's CSVRecordReaderConfig, 0.11 and 1.5."""
+
+_SINGLE_CHARACTER: Final = frozenset(
+    ("commentMarker", "delimiter", "escapeCharacter", "multiValueDelimiter", "quoteCharacter")
+)
+
+UNUSED_KEYS: Final = {
+    "authToken": "pushes authenticate as the Pinot resource says",
+    "checkpointTTLSec": "the ledger is the last snapshot; there are no checkpoints to expire",
+    "hasDirectories": "directories are recognised by themselves",
+    "input.data.file.uri": "it belongs to one run of a Minion task",
+    "input.fs.className": "the store is chosen by the scheme of inputDirURI",
+    "maxNumAttemptsPerTask": "Spark retries tasks; consistentPushMaxRetries retries sessions",
+    "numConcurrentTasksPerInstance": "Spark decides how many files are built at a time",
+    "output.fs.className": "the store is chosen by the scheme of output.segment.dir.uri",
+    "push.controllerUri": "the Pinot resource knows the controller",
+    "recordReader.className": "the reader is chosen by inputFormat",
+    "recordReader.configClassName": "the reader is chosen by inputFormat",
+    "segmentNameGenerator.type": "segment names are given by the session",
+    "segmentNamePostfix": "segment names are given by the session",
+    "segmentNamePrefix": "segment names are given by the session and begin with the table's name",
+    "sequenceId": "it belongs to one run of a Minion task",
+    "tableMaxNumTasks": "every file is one Spark task, and a session is never cut into two publications",
+    "taskMaxDataSize": "every file is one Spark task, so files are not packed",
+    "taskMaxNumFiles": "every file is one Spark task, so files are not packed",
+    "timeoutMs": "Spark and the session have their own limits",
+    "uploadURL": "the Pinot resource knows the controller",
+}
+"""Keys of StarTree's that are accepted, and why they change nothing here."""
+
+
+def _flag(value: object) -> object:
+    # Java's Boolean.parseBoolean takes "yes" for false, so anything but the two words is refused.
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    if isinstance(value, bool):
+        return value
+    raise ValueError("is neither true nor false")
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]{1,19}", value.strip()):
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError("is not a whole number")
+
+
+def _one_of(*words: str) -> Callable[[object], object]:
+    by_lower = {word.lower(): word for word in words}
+
+    def choose(value: object) -> object:
+        chosen = by_lower.get(value.strip().lower()) if isinstance(value, str) else None
+        if chosen is None:
+            raise ValueError(f"is none of {', '.join(words)}")
+        return chosen
+
+    return choose
+
+
+def _any_case(*words: str) -> WithJsonSchema:
+    spellings = {spelling: None for word in words for spelling in (word, word.lower(), word.upper())}
+    return WithJsonSchema({"enum": list(spellings)})
+
+
+def _text(value: object) -> object:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("is empty")
+    return value.strip()
+
+
+def _referring(value: object) -> object:
+    if malformed_reference(str(_text(value))):
+        raise ValueError("has a malformed reference; ${NAME} and ${NAME:-default} are understood")
+    return _text(value)
+
+
+def _pattern(value: object) -> object:
+    text = str(_text(value))
+    if not re.match(r"(?:glob|regex):.", text, re.IGNORECASE):
+        raise ValueError(f"lacks its syntax; write glob:{text.removeprefix('glob:') or '**/*'} or regex:…")
+    return text
+
+
+def _size(value: object) -> object:
+    text = str(value).strip().lower()
+    if not re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,6})?\s*(?:[kmgt]b?|b)?", text):
+        raise ValueError("is not a size; write 500m, 1g or a number of bytes")
+    return text
+
+
+def _server(value: object) -> object:
+    text = str(value).strip()
+    if not re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?", text):
+        raise ValueError("is not a version; write 0.11 or 1.5.1")
+    if tuple(int(step) for step in text.split(".")[:2]) < OLDEST_SERVER:
+        raise ValueError(f"is older than the oldest supported Pinot, {'.'.join(map(str, OLDEST_SERVER))}")
+    return text
+
+
+def _quartz(value: object) -> object:
+    return check_quartz(str(_text(value)))
+
+
+_WHOLE_JSON: Final = {"type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 0}
+Flag = Annotated[
+    bool, BeforeValidator(_flag), WithJsonSchema({"enum": [True, False, "true", "false", "TRUE", "FALSE"]})
+]
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=INT_MAX), WithJsonSchema(_WHOLE_JSON)]
+Positive = Annotated[int, BeforeValidator(_whole), Field(gt=0, le=INT_MAX), WithJsonSchema(_WHOLE_JSON)]
+Location = Annotated[str, BeforeValidator(_referring), WithJsonSchema({"type": "string", "minLength": 1})]
+Pattern = Annotated[
+    str, BeforeValidator(_pattern), WithJsonSchema({"type": "string", "pattern": "^(glob|regex):."})
+]
+Props = dict[str, Annotated[str, BeforeValidator(_referring)]]
+
+
+class FileIngestion(BaseModel):
+    """One table's ingestion, as values. References to the environment are kept as they are written.
+
+    Field names are this project's; the aliases are the keys in the YAML.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    input_dir_uri: Annotated[Location, Field(alias="inputDirURI")]
+    """Directory of the files: file:// or s3://, or a path relative to this file; ${NAME} is allowed."""
+    input_format: Annotated[
+        Literal["csv", "json", "parquet"],
+        BeforeValidator(_one_of("csv", "json", "parquet")),
+        _any_case("csv", "json", "parquet"),
+        Field(alias="inputFormat"),
+    ]
+    """Format of every file; .gz is recognised by the name."""
+    include: Annotated[Pattern | None, Field(alias="includeFileNamePattern")] = None
+    """Files to take, in Java path-matcher syntax: glob:**/*.csv.gz."""
+    exclude: Annotated[Pattern | None, Field(alias="excludeFileNamePattern")] = None
+    """Files to leave out, in Java path-matcher syntax."""
+    input_props: Annotated[Props, Field(alias=INPUT_PROP)] = {}
+    """How to reach the input; secrets as ${NAME} only."""
+    staging_uri: Annotated[Location, Field(alias="output.segment.dir.uri")]
+    """Staging area for built segments and receipts, outside inputDirURI and outside Pinot's data."""
+    output_props: Annotated[Props, Field(alias=OUTPUT_PROP)] = {}
+    """How to reach the staging area; secrets as ${NAME} only."""
+
+    ingestion_mode: Annotated[
+        Literal["append", "sync"],
+        BeforeValidator(_one_of("append", "sync")),
+        _any_case("append", "sync"),
+        Field(alias="ingestionMode"),
+    ] = "append"
+    """append adds new and rewritten files; sync also replaces rewritten and removes deleted ones."""
+    consistent_push: Annotated[Flag, Field(alias="consistentPushEnabled")] = False
+    """Publish a session's files all together."""
+    consistent_push_swap: Annotated[Flag, Field(alias="consistentPushSwapEnabled")] = False
+    """Replace the whole table by the present files, at one instant."""
+    max_retries: Annotated[Count, Field(alias="consistentPushMaxRetries")] = 0
+    """How many later triggers may continue a failed session before it starts over."""
+    clear_state: Annotated[Flag, Field(alias="clearConsistentPushState")] = False
+    """Drop the unpublished session, once per change of this value to true."""
+    atomic_upload: Annotated[Flag, Field(alias="enableAtomicUpload")] = False
+    """StarTree's older switch for sync mode."""
+
+    schedule: Annotated[
+        str | None, BeforeValidator(_quartz), WithJsonSchema({"type": "string", "minLength": 11})
+    ] = None
+    """Quartz cron with seconds: 0 */30 * * * ?."""
+    push_mode: Annotated[
+        Literal["TAR", "METADATA"] | None,
+        BeforeValidator(_one_of("TAR", "METADATA")),
+        WithJsonSchema({"enum": ["TAR", "METADATA", "tar", "metadata", "Tar", "Metadata"]}),
+        Field(alias="push.mode"),
+    ] = None
+    """How segments get into Pinot; left out, whatever works is chosen."""
+    skip_unreadable: Annotated[Flag, Field(alias="skipFileIfFailToInitReader")] = False
+    """Publish without files that cannot be read. StarTree has this on; here only an explicit true counts."""
+    max_rows_per_segment: Annotated[Positive, Field(alias="maxNumRecordsPerSegment")] = DEFAULT_MAX_ROWS
+    """A file with more rows becomes several segments."""
+    desired_segment_size: Annotated[
+        str | None,
+        BeforeValidator(_size),
+        WithJsonSchema({"type": ["string", "integer"]}),
+        Field(alias="desiredSegmentSize"),
+    ] = None
+    """Accepted and not used: files are cut by rows."""
+    reader: Annotated[dict[str, str], Field(alias=READER_PROP)] = {}
+    """Settings of the csv reader: delimiter, header, skipHeader, multiValueDelimiter, …"""
+
+    rollback_window: Annotated[
+        Literal["keepUntilSwitch", "pinotDefault"],
+        BeforeValidator(_one_of("keepUntilSwitch", "pinotDefault")),
+        WithJsonSchema({"enum": ["keepUntilSwitch", "pinotDefault"]}),
+        Field(alias="rollbackWindow"),
+    ] = "keepUntilSwitch"
+    """Whether the previous snapshot lives until the switch (three generations at the peak) or not (two)."""
+    empty_source_action: Annotated[
+        Literal["APPLY", "REFUSE"],
+        BeforeValidator(_one_of("APPLY", "REFUSE")),
+        _any_case("APPLY", "REFUSE"),
+        Field(alias="emptySourceAction"),
+    ] = "APPLY"
+    """What to do when every file is gone: empty the table, or refuse."""
+    min_server: Annotated[
+        str,
+        BeforeValidator(_server),
+        WithJsonSchema({"type": ["string", "number"]}),
+        Field(alias="minServer"),
+    ] = "0.11"
+    """The oldest Pinot server that must be able to read the segments."""
+    min_file_age_sec: Annotated[Count, Field(alias="minFileAgeSec")] = 0
+    """Files younger than this are left for the next trigger."""
+    sensor_retries: Annotated[Flag, Field(alias="sensorRetries")] = False
+    """Whether the files sensor may spend a retry of a failed session."""
+
+    @property
+    def mode(self) -> Mode:
+        """What a session does to the table; swap wins over append and sync."""
+        return "swap" if self.consistent_push_swap else self.ingestion_mode
+
+
+KNOWN_KEYS: Final = frozenset(
+    field.alias or name for name, field in FileIngestion.model_fields.items()
+) - frozenset(FAMILIES)
+"""Keys with a meaning, the families left out."""
+
+REFERRING_KEYS: Final = frozenset(("inputDirURI", "output.segment.dir.uri"))
+"""Keys outside the families that may refer to the environment."""
+
+
+def reader_problem(name: str, text: str, input_format: str) -> str | None:
+    """What is wrong with one `recordReader.prop.<name>`, None if nothing is.
+
+    :param text: its value.
+    :param input_format: properties are only known for csv.
+    """
+    if input_format != "csv":
+        return None
+    if name not in CSV_READER_KEYS:
+        return "is not a property of the csv reader"
+    if name in _SINGLE_CHARACTER and len(text) != 1:
+        return "is not a single character"
+    return None
+
+
+def stray_reference(key: str, text: str) -> str | None:
+    """What is wrong with a reference at a key that is not resolved, None if there is none."""
+    may_refer = key in REFERRING_KEYS or key.startswith((f"{INPUT_PROP}.", f"{OUTPUT_PROP}."))
+    if may_refer or not (has_reference(text) or malformed_reference(text)):
+        return None
+    return "refers to the environment, which is only read for directories and fs properties"
+
+
+def family_of(key: str) -> tuple[str, str] | None:
+    """`input.fs.prop.region` → (`input.fs.prop`, `region`); None for a key of no family."""
+    for family in FAMILIES:
+        if key.startswith(f"{family}.") and len(key) > len(family) + 1:
+            return family, key[len(family) + 1 :]
+    return None
+
+
+def model_input(texts: dict[str, Any]) -> dict[str, Any]:
+    """The flat block with its families gathered, as `FileIngestion` wants it."""
+    gathered: dict[str, Any] = {}
+    for key, value in texts.items():
+        family = family_of(key)
+        if family is None:
+            gathered[key] = value
+        else:
+            gathered.setdefault(family[0], {})[family[1]] = value
+    return gathered

@@ -1,0 +1,126 @@
+"""One table's whole spec, checked, as values."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pinot_assets.errors import SpecError
+from pinot_assets.spec.document import canonical_json
+from pinot_assets.spec.environment import resolve_env
+from pinot_assets.spec.ingestion import FileIngestion, Mode
+from pinot_assets.spec.location import BadLocation, normalise_location
+from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
+from pinot_assets.spec.problem import Note
+from pinot_assets.spec.rules import check_apart
+
+_SHAPING_CONFIG: Final = ("tableIndexConfig", "fieldConfigList", "upsertConfig", "dedupConfig")
+_SHAPING_INGESTION: Final = (
+    "aggregationConfigs",
+    "complexTypeConfig",
+    "continueOnError",
+    "enrichmentConfigs",
+    "filterConfig",
+    "rowTimeValueCheck",
+    "schemaConformingTransformerConfig",
+    "schemaConformingTransformerV2Config",
+    "segmentTimeValueCheck",
+    "transformConfigs",
+)
+_NOT_SHAPING_INDEX: Final = ("loadMode",)
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """What one `tables/*.yaml` says.
+
+    :ivar name: raw table name.
+    :ivar path: the YAML file.
+    :ivar schema_json: the Pinot schema.
+    :ivar table_json: the table config that is applied to Pinot, without the FileIngestionTask block.
+    :ivar ingestion: how files become segments.
+    :ivar notes: what was accepted but is worth knowing.
+    """
+
+    name: str
+    path: Path
+    schema_json: dict[str, Any]
+    table_json: dict[str, Any]
+    ingestion: FileIngestion
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def name_with_type(self) -> str:
+        """`<name>_OFFLINE`."""
+        return self.name + OFFLINE_SUFFIX
+
+    @property
+    def asset_name(self) -> str:
+        """The name with `_` for `-`, as Dagster wants it; unique among the tables loaded together."""
+        return self.name.replace("-", "_")
+
+    @property
+    def mode(self) -> Mode:
+        """append, sync or swap."""
+        return self.ingestion.mode
+
+    def input_uri(self, environ: Mapping[str, str] | None = None) -> str:
+        """The input directory: references resolved, relative to the YAML file, without a trailing slash.
+
+        :param environ: environment variables; those of the process if None.
+        :raises SpecError: a variable is not set, or the result is no usable directory.
+        """
+        return self._locate("inputDirURI", self.ingestion.input_dir_uri, environ)
+
+    def staging_uri(self, environ: Mapping[str, str] | None = None) -> str:
+        """The staging area, as `input_uri`.
+
+        :raises SpecError: as `input_uri`, or one of the two directories lies in the other.
+        """
+        staging = self._locate("output.segment.dir.uri", self.ingestion.staging_uri, environ)
+        check_apart(self.input_uri(environ), staging)
+        return staging
+
+    def config_fingerprint(self, writer_version: str, environ: Mapping[str, str] | None = None) -> str:
+        """What a session must not outlive: a change of it abandons an open one (rule R28, edge case E14).
+
+        Credentials, schedule, retries, parallelism and the push mode are not part of it.
+
+        :param writer_version: version of the segment writer.
+        :param environ: environment variables; those of the process if None.
+        :returns: 64 hex digits.
+        :raises SpecError: as `input_uri`.
+        """
+        index = self.table_json.get("tableIndexConfig") or {}
+        ingestion = self.table_json.get("ingestionConfig") or {}
+        segments = self.table_json.get("segmentsConfig") or {}
+        shaping = {
+            "mode": self.mode,
+            "input": self.input_uri(environ),
+            "patterns": [self.ingestion.include, self.ingestion.exclude],
+            "format": self.ingestion.input_format,
+            "reader": self.ingestion.reader,
+            "skipUnreadable": self.ingestion.skip_unreadable,
+            "maxRows": self.ingestion.max_rows_per_segment,
+            "minServer": self.ingestion.min_server,
+            "schema": self.schema_json,
+            "timeColumn": [segments.get("timeColumnName"), segments.get("timeType")],
+            "table": {key: self.table_json.get(key) for key in _SHAPING_CONFIG}
+            | {"tableIndexConfig": {k: v for k, v in index.items() if k not in _NOT_SHAPING_INDEX}},
+            "ingestion": {key: ingestion.get(key) for key in _SHAPING_INGESTION},
+            "writer": writer_version,
+        }
+        return hashlib.sha256(canonical_json(shaping).encode()).hexdigest()
+
+    def _locate(self, key: str, text: str, environ: Mapping[str, str] | None) -> str:
+        try:
+            return normalise_location(resolve_env(text, environ), self.path.parent)
+        except BadLocation as error:
+            raise SpecError(
+                f"{self.path}: {key} is no usable directory",
+                why=str(error),
+                hint="write s3://bucket/prefix, file:///path or a path",
+            ) from None

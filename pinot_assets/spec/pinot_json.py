@@ -1,0 +1,233 @@
+"""What must hold for the Pinot schema and table config of a spec; Pinot's own checks come on top.
+
+Only what this project relies on is looked at, and what would otherwise be noticed late.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pinot_assets.spec.document import Part
+from pinot_assets.spec.problem import Note, Problem, did_you_mean
+
+FIELD_KINDS: Final = {
+    "dimensionFieldSpecs": "DIMENSION",
+    "metricFieldSpecs": "METRIC",
+    "dateTimeFieldSpecs": "DATE_TIME",
+    "complexFieldSpecs": "COMPLEX",
+}
+DATA_TYPES: Final = (
+    *("INT", "LONG", "FLOAT", "DOUBLE", "BIG_DECIMAL", "BOOLEAN", "TIMESTAMP", "STRING", "JSON", "BYTES"),
+    *("UUID", "MAP", "LIST", "STRUCT", "OPEN_STRUCT"),
+)
+"""All of Pinot's; which of them can be written is the segment writer's to say."""
+OFFLINE_SUFFIX: Final = "_OFFLINE"
+FILE_INGESTION_TASK: Final = "FileIngestionTask"
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_MERGING_TASKS: Final = ("MergeRollupTask", "UpsertCompactMergeTask")
+
+
+def raw_table_name(name: str) -> str:
+    """`flights_OFFLINE` → `flights`."""
+    return name.removesuffix(OFFLINE_SUFFIX)
+
+
+def field_specs(schema: Part) -> Iterator[tuple[str, Part]]:
+    """Every well-formed field spec of a schema with its kind (`DIMENSION`, …)."""
+    for group, kind in FIELD_KINDS.items():
+        specs = schema.value.get(group)
+        if isinstance(specs, list):
+            for position, spec in enumerate(specs):
+                if isinstance(spec, dict) and isinstance(spec.get("name"), str):
+                    yield kind, schema.at(group, position)
+
+
+def schema_problems(schema: Part) -> list[Problem]:
+    """What is wrong with the schema itself."""
+    if not isinstance(schema.value, dict):
+        return [schema.problem("is no mapping", "paste the Pinot schema as it is")]
+    return [*_schema_shape(schema), *_fields(schema)]
+
+
+def table_problems(table: Part) -> list[Problem]:
+    """What is wrong with the table config itself."""
+    if not isinstance(table.value, dict):
+        return [table.problem("is no mapping", "paste the Pinot table config as it is")]
+    return [*_table_name(table), *_table_kind(table), *_table_shape(table)]
+
+
+def agreement_problems(schema: Part, table: Part) -> list[Problem]:
+    """Where schema and table config, each a mapping, do not fit together."""
+    return [*_same_name(schema, table), *_columns_exist(schema, table)]
+
+
+def table_notes(table: Part) -> list[Note]:
+    """What is accepted in the table config but worth knowing."""
+    notes = []
+    if _get(table.value, "ingestionConfig", "batchIngestionConfig", "consistentDataPush") is True:
+        place = table.at("ingestionConfig", "batchIngestionConfig", "consistentDataPush")
+        notes.append(place.note("is for Pinot's own batch jobs; the session does its switch by itself"))
+    return notes
+
+
+def is_refresh(table: dict[str, Any]) -> bool:
+    """Whether Pinot treats the table as REFRESH; the older `segmentPushType` counts where it stands alone."""
+    kind = _get(table, "ingestionConfig", "batchIngestionConfig", "segmentIngestionType")
+    if kind is None:
+        kind = _get(table, "segmentsConfig", "segmentPushType")
+    return isinstance(kind, str) and kind.upper() == "REFRESH"
+
+
+def without_file_ingestion(table: dict[str, Any]) -> dict[str, Any]:
+    """The table config as open-source Pinot can take it: it does not know the task type."""
+    task = table.get("task")
+    by_type = _get(task, "taskTypeConfigsMap")
+    if not isinstance(task, dict) or not isinstance(by_type, dict) or FILE_INGESTION_TASK not in by_type:
+        return table
+    others = {k: v for k, v in by_type.items() if k != FILE_INGESTION_TASK}
+    rest = {k: v for k, v in table.items() if k != "task"}
+    if others or len(task) > 1:
+        rest["task"] = {**task, "taskTypeConfigsMap": others}
+    return rest
+
+
+def _schema_shape(schema: Part) -> Iterator[Problem]:
+    if not isinstance(schema.value.get("schemaName"), str):
+        yield schema.problem("schemaName is missing", "write schemaName: <table name>")
+    for group in FIELD_KINDS:
+        specs = schema.value.get(group)
+        if specs is not None and not isinstance(specs, list):
+            yield schema.at(group).problem("is no list")
+    if "timeFieldSpec" in schema.value:
+        yield schema.at("timeFieldSpec").problem("is deprecated in Pinot", "write a dateTimeFieldSpecs entry")
+    if not any(True for _ in field_specs(schema)):
+        yield schema.problem("has no columns", "write dimensionFieldSpecs")
+
+
+def _fields(schema: Part) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for group in FIELD_KINDS:
+        specs = schema.value.get(group)
+        for position, spec in enumerate(specs if isinstance(specs, list) else ()):
+            place = schema.at(group, position)
+            if not isinstance(spec, dict) or not isinstance(spec.get("name"), str) or not spec["name"]:
+                yield place.problem("has no name", "write name: <column>")
+                continue
+            name, line = spec["name"], place.document.line(place.path)
+            if name in first:
+                yield place.problem(f"column {name} is there twice, first in line {first[name]}")
+            first.setdefault(name, line)
+            yield from _data_type(place, name, spec.get("dataType"))
+            if group == "dateTimeFieldSpecs":
+                for key in ("format", "granularity"):
+                    if not isinstance(spec.get(key), str):
+                        yield place.problem(f"column {name} has no {key}")
+
+
+def _data_type(place: Part, name: str, data_type: object) -> Iterator[Problem]:
+    if not isinstance(data_type, str):
+        yield place.problem(f"column {name} has no dataType", f"one of {', '.join(DATA_TYPES)}")
+    elif data_type.upper() not in DATA_TYPES:
+        fix = did_you_mean(data_type, DATA_TYPES) or f"one of {', '.join(DATA_TYPES)}"
+        yield place.at("dataType").problem(f"column {name} has an unknown type", fix)
+
+
+def _table_name(table: Part) -> Iterator[Problem]:
+    name = table.value.get("tableName")
+    if not isinstance(name, str) or not name:
+        yield table.problem("tableName is missing", "write tableName: <name>")
+    elif not _NAME.fullmatch(raw_table_name(name)) or "__cp" in name:
+        # `__cp` marks our segments, a dot is Pinot's database separator, a comma joins lineage lists.
+        yield table.at("tableName").problem(
+            "is not a usable table name",
+            "use letters, digits, _ and -, and not __cp, our mark in segment names",
+        )
+
+
+def _table_kind(table: Part) -> Iterator[Problem]:
+    kind = table.value.get("tableType")
+    if not isinstance(kind, str) or kind.upper() != "OFFLINE":
+        place = table.at("tableType") if "tableType" in table.value else table
+        is_realtime = isinstance(kind, str) and kind.upper() == "REALTIME"
+        reason = (
+            "REALTIME tables cannot be pushed to consistently: consuming segments cannot be replaced"
+            if is_realtime
+            else "tableType is not OFFLINE"
+        )
+        yield place.problem(reason, "write tableType: OFFLINE")
+    if str(table.value.get("isDimTable")).lower() == "true":
+        yield table.at("isDimTable").problem(
+            "dimension tables are not supported: servers load all their segments, lineage or not",
+            "remove isDimTable",
+        )
+
+
+def _table_shape(table: Part) -> Iterator[Problem]:
+    for key in ("segmentsConfig", "tenants", "tableIndexConfig", "metadata"):
+        value = table.value.get(key)
+        if value is None:
+            yield table.problem(f"{key} is missing, and Pinot wants it", f"write {key}: {{}}")
+        elif not isinstance(value, dict):
+            yield table.at(key).problem("is no mapping")
+    tasks = _get(table.value, "task", "taskTypeConfigsMap")
+    for name in _MERGING_TASKS:
+        if isinstance(tasks, dict) and name in tasks:
+            yield table.at("task", "taskTypeConfigsMap", name).problem(
+                "merges segments of several files, after which none of them can be replaced",
+                "remove the task from this table",
+            )
+
+
+def _same_name(schema: Part, table: Part) -> Iterator[Problem]:
+    schema_name, table_name = schema.value.get("schemaName"), table.value.get("tableName")
+    if not isinstance(schema_name, str) or not isinstance(table_name, str):
+        return
+    raw = raw_table_name(table_name)
+    if schema_name != raw:
+        place = schema.at("schemaName")
+        yield place.problem(
+            f"is not the table's name, {raw}: Pinot finds a schema by it", f"schemaName: {raw}"
+        )
+    other = _get(table.value, "segmentsConfig", "schemaName")
+    if isinstance(other, str) and other != raw:
+        place = table.at("segmentsConfig", "schemaName")
+        yield place.problem(f"is not the table's name, {raw}", "remove it")
+
+
+def _columns_exist(schema: Part, table: Part) -> Iterator[Problem]:
+    columns = {place.value["name"] for _, place in field_specs(schema)}
+    for place, name in _mentioned_columns(table):
+        if name not in columns and not name.startswith("$"):
+            yield place.problem(f"column {name} is not in the schema", did_you_mean(name, columns))
+    time_column = _get(table.value, "segmentsConfig", "timeColumnName")
+    times = {place.value["name"] for kind, place in field_specs(schema) if kind == "DATE_TIME"}
+    if isinstance(time_column, str) and time_column in columns - times:
+        place = table.at("segmentsConfig", "timeColumnName")
+        yield place.problem(f"column {time_column} is none of the schema's dateTimeFieldSpecs")
+
+
+def _mentioned_columns(table: Part) -> Iterator[tuple[Part, str]]:
+    """Places of the table config that name a column."""
+    segments, index = table.value.get("segmentsConfig"), table.value.get("tableIndexConfig")
+    if isinstance(segments, dict) and isinstance(segments.get("timeColumnName"), str):
+        yield table.at("segmentsConfig", "timeColumnName"), segments["timeColumnName"]
+    for key, value in index.items() if isinstance(index, dict) else ():
+        if key == "sortedColumn" or key.endswith("Columns"):
+            for position, name in enumerate(value if isinstance(value, list) else ()):
+                if isinstance(name, str):
+                    yield table.at("tableIndexConfig", key, position), name
+    fields = table.value.get("fieldConfigList")
+    for position, field in enumerate(fields if isinstance(fields, list) else ()):
+        if isinstance(field, dict) and isinstance(field.get("name"), str):
+            yield table.at("fieldConfigList", position, "name"), field["name"]
+
+
+def _get(value: Any, *steps: str) -> Any:
+    for step in steps:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(step)
+    return value

@@ -1,0 +1,194 @@
+"""What the keys of an ingestion block must not say together, one small rule each.
+
+A plain push shows queries half of a push, so it is not offered; the reasons for the other refusals stand in
+the rules. Source: spec/consistent-push.md sections 1, 4 and 10, spec/session.md section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pinot_assets.errors import SpecError
+from pinot_assets.spec.environment import missing_variables, resolve_env
+from pinot_assets.spec.ingestion import INPUT_PROP, OUTPUT_PROP, READER_PROP, FileIngestion
+from pinot_assets.spec.location import BadLocation, is_within, normalise_location
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a rule may know of the rest of the spec.
+
+    :ivar base: directory that relative paths start from.
+    :ivar is_refresh: whether the table's segmentIngestionType is REFRESH.
+    """
+
+    base: Path
+    is_refresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem (`fix` may be given) or a note at one key."""
+
+    key: str
+    text: str
+    fix: str | None = None
+    is_note: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a rule judges.
+
+    :ivar spec: the block as values; broken keys hold defaults or stand-ins.
+    :ivar around: the rest of the table spec.
+    :ivar written: keys that the author wrote.
+    """
+
+    spec: FileIngestion
+    around: Surroundings
+    written: frozenset[str]
+
+
+Check = Callable[[Case], Iterator[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One check and the keys that it looks at."""
+
+    keys: frozenset[str]
+    check: Check
+
+
+RULES: list[Rule] = []
+
+
+def _rule(*keys: str) -> Callable[[Check], Check]:
+    def register(check: Check) -> Check:
+        RULES.append(Rule(frozenset(keys), check))
+        return check
+
+    return register
+
+
+@_rule("consistentPushEnabled", "consistentPushSwapEnabled", "enableAtomicUpload")
+def _push_is_consistent(case: Case) -> Iterator[Finding]:
+    if case.spec.consistent_push or case.spec.consistent_push_swap:
+        if case.spec.atomic_upload:
+            yield Finding("enableAtomicUpload", "is not needed: consistent push goes further", is_note=True)
+        return
+    fix = 'write consistentPushEnabled: "true"'
+    if case.spec.atomic_upload:
+        yield Finding("enableAtomicUpload", "is not supported on its own yet", fix)
+    else:
+        key = "consistentPushEnabled" if "consistentPushEnabled" in case.written else ""
+        yield Finding(key, "a plain push would show queries half of its files while it runs", fix)
+
+
+@_rule("ingestionMode", "consistentPushSwapEnabled")
+def _swap_wins(case: Case) -> Iterator[Finding]:
+    if case.spec.consistent_push_swap and "ingestionMode" in case.written:
+        yield Finding(
+            "ingestionMode", "has no effect: consistentPushSwapEnabled replaces the whole table", is_note=True
+        )
+
+
+@_rule("ingestionMode", "consistentPushSwapEnabled")
+def _replacing_needs_refresh(case: Case) -> Iterator[Finding]:
+    if case.spec.mode != "append" and not case.around.is_refresh:
+        yield Finding(
+            "consistentPushSwapEnabled" if case.spec.mode == "swap" else "ingestionMode",
+            f"{case.spec.mode} mode needs a REFRESH table: elsewhere Pinot deletes what is replaced at once,"
+            " and there would be no way back",
+            "write segmentIngestionType: REFRESH in table.ingestionConfig.batchIngestionConfig",
+        )
+
+
+@_rule("consistentPushMaxRetries", "consistentPushEnabled", "consistentPushSwapEnabled")
+def _zero_retries_start_over(case: Case) -> Iterator[Finding]:
+    if case.spec.sensor_retries and case.spec.max_retries == 0:
+        yield Finding("sensorRetries", "has no effect while consistentPushMaxRetries is 0", is_note=True)
+
+
+@_rule("clearConsistentPushState")
+def _clear_is_an_edge(case: Case) -> Iterator[Finding]:
+    if case.spec.clear_state:
+        yield Finding(
+            "clearConsistentPushState",
+            "is applied once; set it to false before it can be applied again",
+            is_note=True,
+        )
+
+
+@_rule("skipFileIfFailToInitReader")
+def _skipping_is_explicit(case: Case) -> Iterator[Finding]:
+    if case.spec.skip_unreadable:
+        yield Finding(
+            "skipFileIfFailToInitReader", "unreadable files are left out of what is published", is_note=True
+        )
+
+
+@_rule("desiredSegmentSize")
+def _size_is_unused(case: Case) -> Iterator[Finding]:
+    if case.spec.desired_segment_size is not None:
+        text = "has no use here: files are cut by rows, at maxNumRecordsPerSegment"
+        yield Finding("desiredSegmentSize", text, is_note=True)
+
+
+@_rule("inputFormat")
+def _reader_settings_are_for_csv(case: Case) -> Iterator[Finding]:
+    if case.spec.input_format != "csv":
+        for key in sorted(case.written):
+            if key.startswith(f"{READER_PROP}."):
+                yield Finding(key, f"has no use with inputFormat {case.spec.input_format}", is_note=True)
+
+
+@_rule("inputDirURI", "output.segment.dir.uri")
+def _staging_is_apart(case: Case) -> Iterator[Finding]:
+    places = {}
+    for key, text in (
+        ("inputDirURI", case.spec.input_dir_uri),
+        ("output.segment.dir.uri", case.spec.staging_uri),
+    ):
+        if missing_variables(text):
+            continue  # a note says so, and whoever runs it looks again
+        try:
+            places[key] = normalise_location(resolve_env(text), case.around.base)
+        except BadLocation as error:
+            yield Finding(key, str(error), "write s3://bucket/prefix, file:///path or a path")
+    if len(places) == 2:
+        yield from _apart(*places.values())
+
+
+@_rule("inputDirURI", "output.segment.dir.uri")
+def _props_are_for_stores(case: Case) -> Iterator[Finding]:
+    locations = {INPUT_PROP: case.spec.input_dir_uri, OUTPUT_PROP: case.spec.staging_uri}
+    for key in sorted(case.written):
+        for family, location in locations.items():
+            is_local = "${" not in location and not location.lower().startswith("s3:")
+            if key.startswith(f"{family}.") and is_local:
+                yield Finding(key, "has no use with a local directory", is_note=True)
+
+
+def check_apart(input_uri: str, staging_uri: str) -> None:
+    """Make sure that neither directory lies in the other.
+
+    :param input_uri: normalised.
+    :param staging_uri: normalised.
+    :raises SpecError: one does.
+    """
+    for finding in _apart(input_uri, staging_uri):
+        raise SpecError(f"{finding.key} {finding.text}", hint=finding.fix)
+
+
+def _apart(input_uri: str, staging_uri: str) -> Iterator[Finding]:
+    if is_within(staging_uri, input_uri):
+        text = "lies inside inputDirURI, so its objects would be taken for input"
+    elif is_within(input_uri, staging_uri):
+        text = "contains inputDirURI, and what lies in the staging area may be deleted"
+    else:
+        return
+    yield Finding("output.segment.dir.uri", text, "name a directory of its own")
