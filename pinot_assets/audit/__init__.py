@@ -3,9 +3,10 @@
 from pinot_assets.audit.checks import (
     Finding,
     crc_as_built,
+    files_built,
     replicas_online,
     rows_as_built,
     sources_unchanged,
 )
 
-__all__ = ["Finding", "crc_as_built", "replicas_online", "rows_as_built", "sources_unchanged"]
+__all__ = ["Finding", "crc_as_built", "files_built", "replicas_online", "rows_as_built", "sources_unchanged"]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pinot_assets.pinot.port import Replicas
-from pinot_assets.session.receipt import Output
+from pinot_assets.session.receipt import Failure, Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,12 @@ class Finding:
     expected: int
     found: int
     message: str
+
+
+def files_built(planned: int, failures: Sequence[Failure]) -> Finding:
+    """Every file of the session is built: all or none (I1)."""
+    bad = [f"{f.uri.rsplit('/', 1)[-1]}: {f.code}: {f.reason}" for f in failures]
+    return _finding("files_built", planned, planned - len(failures), bad, "files are built")
 
 
 def replicas_online(outputs: Sequence[Output], replicas: Replicas) -> Finding:
@@ -74,4 +80,6 @@ def _finding(name: str, expected: int, found: int, bad: Sequence[str], good: str
     if not bad:
         return Finding(name, True, expected, found, f"{found} of {expected} {good}")
     more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
-    return Finding(name, False, expected, found, "; ".join(bad[:3]) + more)
+    return Finding(
+        name, False, expected, found, f"{found} of {expected} {good}: " + "; ".join(bad[:3]) + more
+    )

@@ -59,6 +59,8 @@ def _delete(run: Run, names: set[str]) -> None:
 def _delete_staged(run: Run, session: Session) -> None:
     """Receipts first: without its receipt a tar is nothing."""
     store = run.edges.staging.store
-    for prefix in (f"sessions/{session.id}/files/", f"segments/{run.spec.name}__{session.id}_"):
-        for info in list(store.list(prefix)):
-            store.delete(info.key)
+    tars = f"segments/{run.spec.name}__{session.id}_"
+    receipts = [info.key for info in store.list(f"sessions/{session.id}/files")]
+    staged = [info.key for info in store.list("segments") if info.key.startswith(tars)]
+    for key in (*receipts, *staged):
+        store.delete(key)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 from pinot_assets.errors import ListingFailed
+from pinot_assets.session.observe import list_source
 from pinot_assets.session.plan import Changes
 from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.source import Inventory, Published, SourceFile, diff, take_inventory
+from pinot_assets.source import Inventory, Published, SourceFile, diff
 
 SECOND_LOOK_S = 30.0
 """An empty source is believed only when a second listing, so much later, agrees (edge case E2)."""
@@ -21,7 +19,7 @@ def list_changes(run: Run, current: Snapshot | None) -> Changes:
     :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
     """
     ledger = current.ledger if current else {}
-    inventory = _list(run)
+    inventory = list_source(run.spec, run.edges.source)
     if not inventory.files and ledger:
         inventory = _believe_empty(run, inventory)
     found = diff(
@@ -36,15 +34,6 @@ def list_changes(run: Run, current: Snapshot | None) -> Changes:
         touched={f.uri: f.fingerprint for f in found.touched},
         listed=inventory.files,
         listing_digest=inventory.digest,
-    )
-
-
-def _list(run: Run) -> Inventory:
-    ingestion = run.spec.ingestion
-    return take_inventory(
-        run.edges.source,
-        include=ingestion.include_file_name_pattern,
-        exclude=ingestion.exclude_file_name_pattern,
     )
 
 
@@ -64,7 +53,7 @@ def _believe_empty(run: Run, first: Inventory) -> Inventory:
         )
     run.note(f"{where} lists no file; looking again in {SECOND_LOOK_S:.0f} s before anything is removed")
     run.edges.sleep(SECOND_LOOK_S)
-    second = _list(run)
+    second = list_source(run.spec, run.edges.source)
     if second.files:
         raise ListingFailed(
             f"{where} listed no file, then {len(second.files)}",
@@ -75,5 +64,4 @@ def _believe_empty(run: Run, first: Inventory) -> Inventory:
 
 
 def _content_sha256(run: Run, file: SourceFile) -> str:
-    with tempfile.TemporaryDirectory(prefix="pinot-assets-") as folder:
-        return run.edges.source.download(run.edges.source.key_of(file.uri), Path(folder) / "content")
+    return run.edges.source.sha256(run.edges.source.key_of(file.uri))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit import Finding, files_built
 from pinot_assets.errors import SnapshotIncomplete, SwitchConflict
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session import plan as planning
@@ -62,11 +62,17 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
 def audit(run: Run) -> tuple[Session, tuple[Finding, ...]]:
     """W4: look at what the servers loaded and store the receipt that opens the gate, or keeps it shut.
 
-    :raises SnapshotIncomplete: no switch is staged.
+    Files that failed to build keep it shut before Pinot is asked for anything.
+
+    :raises SnapshotIncomplete: nothing is built or staged.
     """
+    broken = run.active_session()
+    if broken is not None and broken.failures is not None:
+        failures = run.edges.staging.failures(broken.failures)
+        return broken, (files_built(broken.counts["files"], failures),)
     session = _staged_session(run)
     switch = read_switch(run, session)
-    findings = run.switcher.audit(switch)
+    findings = (files_built(session.counts["files"], ()), *run.switcher.audit(switch))
     failed = [f for f in findings if not f.passed]
     assert session.switch_object is not None
     receipt = AuditReceipt(

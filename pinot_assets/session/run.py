@@ -45,7 +45,7 @@ class Run:
     @cached_property
     def clear_token(self) -> str:
         """Changes whenever the part of the spec changes that can ask for a clear."""
-        wish = f"{self.spec.ingestion.clear_consistent_push_state}|{self.fingerprint}"
+        wish = f"{self.spec.ingestion.clear_state}|{self.fingerprint}"
         return hashlib.sha256(wish.encode()).hexdigest()[:16]
 
     @cached_property

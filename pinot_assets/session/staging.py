@@ -56,11 +56,11 @@ class Staging:
     @property
     def segments_uri(self) -> str:
         """Where the tars lie."""
-        return f"{self.store.uri.rstrip('/')}/segments"
+        return self.store.uri_of("segments")
 
     def session_uri(self, session: str) -> str:
         """The folder of one session."""
-        return f"{self.store.uri.rstrip('/')}/sessions/{session}"
+        return self.store.uri_of(f"sessions/{session}")
 
     # --- plans ---------------------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ class Staging:
         """
         found: dict[int, tuple[str, Receipt]] = {}
         accepted = {r.ordinal: r.receipt for r in plan.done}
-        for info in self.store.list(f"sessions/{plan.session}/files/"):
+        for info in self.store.list(f"sessions/{plan.session}/files"):
             receipt = self._valid_receipt(info.key)
             if receipt is None:
                 continue
@@ -114,10 +114,7 @@ class Staging:
 
         :raises SourceError: the URI lies elsewhere.
         """
-        root = self.store.uri.rstrip("/") + "/"
-        if not uri.startswith(root):
-            raise SourceError(f"{uri} does not lie in the staging area {root}")
-        return uri.removeprefix(root)
+        return self.store.key_of(uri)
 
     # --- failures ------------------------------------------------------------------------------------
 

@@ -74,7 +74,7 @@ def _settled(run: Run) -> Session | None:
 def _cleared(run: Run, session: Session | None) -> Session | None:
     """`clearConsistentPushState` acts once per change of the spec, not at every trigger (section 9)."""
     pointer = run.lease.pointer
-    asked = run.spec.ingestion.clear_consistent_push_state
+    asked = run.spec.ingestion.clear_state
     token = run.clear_token if asked else ""
     if token == pointer.clear_token:
         return session
@@ -142,7 +142,7 @@ def _go_on(
         failed=bool(failures) or audit_failed,
         same_config=session.config_fingerprint == run.fingerprint,
         retry_count=session.retry_count,
-        max_retries=run.spec.ingestion.consistent_push_max_retries,
+        max_retries=run.spec.ingestion.max_retries,
     )
     if step is Next.ABANDON_CONFIG:
         abandon(run, session, Outcome.ABANDONED_CONFIG, "the table spec changed")
@@ -229,13 +229,13 @@ def _order(run: Run, session: Session, plan: Plan) -> BuildOrder:
         schema=run.spec.schema_json,
         table_config=run.spec.table_json,
         input_format=ingestion.input_format,
-        reader=ingestion.reader_props,
-        source_uri=ingestion.input_dir_uri,
-        source_props=ingestion.input_fs_props,
+        reader=ingestion.reader,
+        source_uri=run.edges.source.uri,
+        source_props=ingestion.input_props,
         staging_uri=staging.session_uri(session.id),
         segments_uri=staging.segments_uri,
-        staging_props=ingestion.output_fs_props,
-        max_rows_per_segment=ingestion.max_num_records_per_segment,
+        staging_props=ingestion.output_props,
+        max_rows_per_segment=ingestion.max_rows_per_segment,
         min_server=ingestion.min_server,
     )
 

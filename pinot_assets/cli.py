@@ -1,0 +1,243 @@
+"""The command line: what the Dagster UI does, without the UI."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from pinot_assets.build import SparkBuilder, local_session
+from pinot_assets.cli_progress import ConsoleProgress
+from pinot_assets.connect import open_edges, open_session_store, open_source, open_staging
+from pinot_assets.doctor import doctor
+from pinot_assets.errors import PinotAssetsError, SnapshotIncomplete, SpecError
+from pinot_assets.local.cli import app as local_app
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.observe import Observation, Sighting, list_source, observe, sight
+from pinot_assets.session.report import Result
+from pinot_assets.settings import load_settings, tables_directory
+from pinot_assets.spec import TableSpec, load_tables
+from pinot_assets.spec.cli import app as tables_app
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Files into Apache Pinot, all or nothing: consistent push, retries and rollback.",
+    epilog="Start with `pinot-assets doctor`, then `pinot-assets local up`.",
+)
+session_app = typer.Typer(no_args_is_help=True, help="The consistent-push session of a table.")
+app.add_typer(local_app, name="local", help="A real Pinot with its ZooKeeper on this machine.")
+app.add_typer(tables_app, name="tables", help="Check table specs and bring them to Pinot.")
+app.add_typer(session_app, name="session")
+app.command()(doctor)
+
+out = Console()
+err = Console(stderr=True)
+
+TableName = Annotated[str, typer.Argument(help="Table name, as in tables/<name>.yaml.", metavar="TABLE")]
+Tables = Annotated[
+    Path | None,
+    typer.Option(
+        "--tables", help="Directory of the table specs [default: $PINOT_ASSETS_TABLES, else tables]."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")]
+
+
+@app.command()
+def run(table: TableName, tables: Tables = None) -> None:
+    """Bring TABLE up to its files: build what changed, gate it, switch to it at one instant.
+
+    Exits 0 when the table equals its source, 2 when files failed or the gate stayed shut (queries still see
+    the former state), 1 on any other error.
+    """
+    spec = _spec(table, tables)
+    with _driver(spec) as driver:
+        report = driver.trigger()
+        out.print(report.summary)
+        if report.result in (Result.NOTHING, Result.HELD, Result.NOOP):
+            return
+        _, findings = driver.audit()
+        for finding in findings:
+            mark = "[green]✓[/]" if finding.passed else "[red]✗[/]"
+            out.print(f"  {mark} {finding.name}: {finding.message}", highlight=False)
+        try:
+            snapshot = driver.publish()
+        except SnapshotIncomplete as error:
+            err.print(f"[red]not switched[/]: {error}\n  queries still see the former state", highlight=False)
+            raise typer.Exit(2) from error
+        out.print(
+            f"[green]switched[/]: {len(snapshot.ledger)} files, {len(snapshot.segments)} segments, "
+            f"{snapshot.rows:,} rows are visible"
+        )
+
+
+@app.command()
+def status(table: TableName, tables: Tables = None, as_json: AsJson = False) -> None:
+    """Show what is published, what waits in the source, and the open session, without changing anything."""
+    spec = _spec(table, tables)
+    with open_session_store(spec, load_settings()) as store:
+        seen = observe(store, open_staging(spec))
+    sighting = sight(list_source(spec, open_source(spec)), seen)
+    if as_json:
+        typer.echo(json.dumps(_status_values(spec, seen, sighting), indent=2))
+    else:
+        out.print(_status_table(spec, seen, sighting))
+
+
+@app.command()
+def rollback(
+    table: TableName,
+    tables: Tables = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Take TABLE back to the snapshot before the current one, at one instant.
+
+    What is taken back stays out until `pinot-assets resume`, or until its files change again.
+    """
+    spec = _spec(table, tables)
+    if not yes:
+        typer.confirm(f"Take {table} back to the snapshot before the current one?", abort=True)
+    with _driver(spec) as driver:
+        snapshot = driver.rollback()
+    out.print(
+        f"[green]rolled back[/]: {len(snapshot.ledger)} files, {snapshot.rows:,} rows are visible. "
+        f"What was taken back is held; let it in again with `pinot-assets resume {table}`"
+    )
+
+
+@app.command()
+def resume(table: TableName, tables: Tables = None) -> None:
+    """Let in again what a rollback of TABLE holds back."""
+    with _driver(_spec(table, tables)) as driver:
+        held = driver.resume()
+    text = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
+    out.print(text)
+
+
+@session_app.command("clear")
+def session_clear(table: TableName, tables: Tables = None) -> None:
+    """Drop the open session of TABLE and what it staged; what is published stays."""
+    with _driver(_spec(table, tables)) as driver:
+        session = driver.clear()
+    out.print(f"{session.id} cleared" if session else f"{table} has no open session")
+
+
+@contextmanager
+def _driver(spec: TableSpec) -> Iterator[Driver]:
+    with ConsoleProgress(err) as progress:
+        builder = SparkBuilder(lambda: local_session(f"pinot-assets {spec.name}"))
+        with (
+            open_edges(spec, load_settings(), builder) as edges,
+            Driver(spec, edges, "pinot-assets run", progress) as driver,
+        ):
+            yield driver
+
+
+def _spec(name: str, directory: Path | None) -> TableSpec:
+    folder = directory or tables_directory()
+    specs = {spec.name: spec for spec in load_tables(folder)}
+    if name not in specs:
+        raise SpecError(
+            f"there is no table {name} in {folder}",
+            why=f"there is {', '.join(sorted(specs)) or 'none'}",
+            hint="name one of these, or write its spec",
+        )
+    return specs[name]
+
+
+def _status_values(spec: TableSpec, seen: Observation, sighting: Sighting) -> dict[str, object]:
+    snapshot, session = seen.snapshot, seen.session
+    return {
+        "table": spec.name_with_type,
+        "mode": spec.mode,
+        "published": None
+        if snapshot is None
+        else {
+            "session": snapshot.session,
+            "mode": snapshot.mode,
+            "files": len(snapshot.ledger),
+            "segments": len(snapshot.segments),
+            "rows": snapshot.rows,
+            "at": _utc(snapshot.published_ms),
+            "lineageEntry": snapshot.lineage_entry_id,
+        },
+        "source": {
+            "listed": sighting.listed,
+            "new": sighting.new,
+            "rewritten": sighting.rewritten,
+            "deleted": sighting.deleted,
+        },
+        "session": None
+        if session is None
+        else {
+            "id": session.id,
+            "state": session.state,
+            "attempt": session.attempt,
+            "retryCount": session.retry_count,
+            "maxRetries": spec.ingestion.max_retries,
+            "files": dict(session.counts),
+            "lastError": session.last_error,
+            "failed": [f"{f.uri}: {f.code}: {f.reason}" for f in seen.failures],
+        },
+        "heldBack": {"files": len(seen.hold.files), "removals": len(seen.hold.removals)},
+        "leaseHolder": str(seen.holder) if seen.holder else None,
+    }
+
+
+def _status_table(spec: TableSpec, seen: Observation, sighting: Sighting) -> Table:
+    values = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    values.add_column(style="bold")
+    values.add_column(overflow="fold")
+    snapshot, session = seen.snapshot, seen.session
+    values.add_row("table", f"{spec.name_with_type} ({spec.mode})")
+    values.add_row(
+        "published",
+        "nothing yet"
+        if snapshot is None
+        else f"{len(snapshot.ledger)} files, {len(snapshot.segments)} segments, {snapshot.rows:,} rows "
+        f"by {snapshot.session} at {_utc(snapshot.published_ms)}",
+    )
+    values.add_row("source", f"{sighting.listed} files listed: {sighting}")
+    if session is None:
+        values.add_row("session", "none open")
+    else:
+        counts = ", ".join(f"{n} {what}" for what, n in session.counts.items() if n)
+        retries = f"retry {session.retry_count} of {spec.ingestion.max_retries}"
+        values.add_row("session", f"{session.id} {session.state}, {retries}: {counts}")
+        for failure in seen.failures[:10]:
+            values.add_row("", f"[red]{failure.uri}: {failure.code}: {failure.reason}[/]")
+        if session.last_error and not seen.failures:
+            values.add_row("", f"[red]{session.last_error}[/]")
+    if seen.hold.files or seen.hold.removals:
+        held = f"{len(seen.hold.files)} file versions, {len(seen.hold.removals)} removals"
+        values.add_row(
+            "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` lets them in"
+        )
+    if seen.holder is not None:
+        values.add_row("lease", f"held by {seen.holder} since {_utc(seen.holder.since_ms)}")
+    return values
+
+
+def _utc(ms: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(ms / 1000))
+
+
+def main() -> None:
+    """Entry point: our own errors as sentences, not tracebacks."""
+    try:
+        app()
+    except PinotAssetsError as error:
+        err.print(f"[red]error[/]: {error}", highlight=False, soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        err.print("interrupted; what was done so far is stored, run it again to go on")
+        sys.exit(130)

@@ -1,0 +1,54 @@
+"""A driver's progress on a terminal: notes as lines, builds as a bar."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from pinot_assets.session.receipt import Failure, Receipt
+
+
+class ConsoleProgress:
+    """Shows on stderr, so that stdout stays for results."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> ConsoleProgress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def note(self, text: str) -> None:
+        """One step."""
+        self._console.print(text, style="dim", highlight=False)
+
+    def building(self, files: int) -> None:
+        """Start the bar."""
+        self._task = self._bar.add_task("building", total=files)
+        self._bar.start()
+
+    def built(self, outcome: Receipt | Failure) -> None:
+        """One file further."""
+        if self._task is not None:
+            self._bar.advance(self._task)
+        if isinstance(outcome, Failure):
+            self._console.print(
+                f"{outcome.uri}: {outcome.code}: {outcome.reason}", style="red", highlight=False
+            )
+        if self._bar.finished:
+            self._bar.stop()

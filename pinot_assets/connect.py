@@ -1,0 +1,49 @@
+"""The one place where the clients of a table are made: ZooKeeper, Pinot, input directory, staging area."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pinot_assets.build.order import Builder
+from pinot_assets.pinot import PinotCluster
+from pinot_assets.session.edges import Edges
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.store import SessionStore, close, connect
+from pinot_assets.settings import Settings
+from pinot_assets.source import ObjectStore, open_store
+from pinot_assets.spec import TableSpec
+
+
+def open_source(spec: TableSpec) -> ObjectStore:
+    """The table's input directory."""
+    return open_store(spec.ingestion.input_dir_uri, spec.ingestion.input_props)
+
+
+def open_staging(spec: TableSpec) -> Staging:
+    """The table's own folder of the staging area."""
+    root = f"{spec.ingestion.staging_uri.rstrip('/')}/{spec.name_with_type}"
+    return Staging(open_store(root, spec.ingestion.output_props))
+
+
+@contextmanager
+def open_session_store(spec: TableSpec, settings: Settings) -> Iterator[SessionStore]:
+    """The table's nodes in ZooKeeper."""
+    client = connect(settings.zookeeper)
+    try:
+        yield SessionStore(client, settings.cluster, spec.name_with_type)
+    finally:
+        close(client)
+
+
+@contextmanager
+def open_edges(spec: TableSpec, settings: Settings, builder: Builder) -> Iterator[Edges]:
+    """Everything that a driver of this table needs; closed at the end."""
+    with open_session_store(spec, settings) as store, PinotCluster(settings.pinot) as pinot:
+        yield Edges(
+            store=store,
+            pinot=pinot,
+            source=open_source(spec),
+            staging=open_staging(spec),
+            builder=builder,
+        )

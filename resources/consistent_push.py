@@ -1,0 +1,40 @@
+"""The session machine as a Dagster resource: one driver per table and run, its lease let go with the run."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+from pydantic import PrivateAttr
+
+from pinot_assets.build import SparkBuilder
+from pinot_assets.connect import open_edges
+from pinot_assets.resources.pinot import PinotResource
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.report import Progress
+from pinot_assets.spec import TableSpec
+
+
+class ConsistentPushResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Drives tables on behalf of Dagster runs."""
+
+    pinot: PinotResource
+    spark: LazyPySparkResource
+
+    _open: ExitStack = PrivateAttr(default_factory=ExitStack)
+    _drivers: dict[tuple[str, str], Driver] = PrivateAttr(default_factory=dict)
+
+    def driver(self, spec: TableSpec, run_id: str, progress: Progress) -> Driver:
+        """The driver of this table in this run; the same one for every step of a process."""
+        key = (spec.name, run_id)
+        if key not in self._drivers:
+            builder = SparkBuilder(lambda: self.spark.spark_session)
+            edges = self._open.enter_context(open_edges(spec, self.pinot.settings(), builder))
+            self._drivers[key] = self._open.enter_context(Driver(spec, edges, run_id, progress))
+        return self._drivers[key]
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
+        """Let go of leases and connections."""
+        self._drivers.clear()
+        self._open.close()
