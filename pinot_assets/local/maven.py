@@ -81,6 +81,31 @@ def find_maven() -> Path:
     return Path(found)
 
 
+def check_reachable() -> None:
+    """Let Maven fetch one small file, through whatever mirror or proxy its settings name.
+
+    :raises LocalStackError: it could not; says why.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        # A parent pom is fetched before anything else, and nothing else is when there is no module to build.
+        pom = Path(scratch, "reachable.xml")
+        pom.write_text(
+            "<project><modelVersion>4.0.0</modelVersion><artifactId>reachable</artifactId>"
+            "<packaging>pom</packaging><parent><groupId>org.apache</groupId><artifactId>apache</artifactId>"
+            "<version>29</version><relativePath/></parent></project>"
+        )
+        log = Path(scratch, "log")
+        empty = f"-Dmaven.repo.local={Path(scratch, 'repository')}"
+        command = [str(find_maven()), "--batch-mode", "--file", str(pom), *_TIME_OUTS, empty, "validate"]
+        with log.open("w") as lines:
+            answer = subprocess.run(
+                command, cwd=scratch, stdin=subprocess.DEVNULL, stdout=lines, stderr=lines, check=False
+            )
+        if answer.returncode != 0:
+            why, way_out = _reason(log)
+            raise LocalStackError("Maven cannot fetch from its repository", why=why, hint=way_out)
+
+
 def _folder(pom: Path, content: bytes, cache: Path) -> Path:
     return cache / "jars" / f"{pom.stem}-{hashlib.sha256(content).hexdigest()[:16]}"
 
@@ -181,13 +206,20 @@ _REASONS = (
 
 
 def _explained(pom: Path, log: Path) -> LocalStackError:
-    errors = [line for line in log.read_text().splitlines() if line.startswith("[ERROR]")]
-    text = "\n".join(errors) or log.read_text()
-    unknown = errors[0].removeprefix("[ERROR]").strip()[:300] if errors else "it did not say why"
-    why, way_out = next(
-        ((why, way_out) for pattern, why, way_out in _REASONS if re.search(pattern, text, re.IGNORECASE)),
-        (unknown, "read the log"),
-    )
+    why, way_out = _reason(log)
     return LocalStackError(
         f"Maven could not resolve the jars of {pom.name}", why=why, hint=f"{way_out} (Maven's log: {log})"
     )
+
+
+def _reason(log: Path) -> tuple[str, str]:
+    """Why Maven failed, and the way out, as far as its log tells."""
+    text = log.read_text(errors="replace")
+    errors = [
+        line.removeprefix("[ERROR]").strip() for line in text.splitlines() if line.startswith("[ERROR]")
+    ]
+    said = "\n".join(errors) or text
+    for pattern, why, way_out in _REASONS:
+        if re.search(pattern, said, re.IGNORECASE):
+            return why, way_out
+    return said.strip().split("\n")[0][:300] or "it did not say why", "read what it said"

@@ -300,20 +300,19 @@ class Stack:
         """One `up` or `down` at a time per home; the second then finds what the first did."""
         try:
             self.home.mkdir(parents=True, exist_ok=True)
-            lock = (self.home / "lock").open("w")
+            with (self.home / "lock").open("w") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    self._progress.doing("another `local up` or `down` is at work here, waiting for it")
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
         except OSError as error:
             raise LocalStackError(
-                f"the stack's home {self.home} cannot be written",
+                f"the stack's home {self.home} cannot be used",
                 why=str(error),
-                hint="point PINOT_ASSETS_HOME at a folder that can",
+                hint="free disk space and check its permissions, or point PINOT_ASSETS_HOME elsewhere",
             ) from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self._progress.doing("another `local up` or `down` is at work here, waiting for it")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
 
 def _marker(record: Record, part: Part) -> str:

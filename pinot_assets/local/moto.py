@@ -1,0 +1,59 @@
+"""moto's S3 server, for the cases that need object versions, which the S3 part of the stack has not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from pinot_assets.errors import LocalStackError
+from pinot_assets.local import ports, processes
+from pinot_assets.local.state import LOOPBACK
+
+_PATIENCE = 60.0
+
+
+@contextmanager
+def moto_server(log: Path) -> Iterator[str]:
+    """Run moto's server process for the length of the block; it keeps everything in memory.
+
+    Any credentials will do. Needs the `dev` extra.
+
+    :param log: where its output goes.
+    :returns: its endpoint URL.
+    :raises LocalStackError: it does not start.
+    """
+    port = ports.pick(())
+    url = f"http://{LOOPBACK}:{port}"
+    command = [sys.executable, "-m", "moto.server", "--host", LOOPBACK, "--port", str(port)]
+    with (
+        log.open("ab") as output,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output) as server,
+    ):
+        try:
+            _wait(server, url, log)
+            yield url
+        finally:
+            server.terminate()
+
+
+def _wait(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            if httpx.get(f"{url}/moto-api/data.json", timeout=5, trust_env=False).status_code == 200:
+                return
+        except httpx.HTTPError:
+            pass
+        if server.poll() is not None or time.monotonic() > deadline:
+            raise LocalStackError(
+                "moto's server did not start",
+                why=f"the end of its log:\n{processes.tail(log)}\n",
+                hint="install the development extra: pip install 'pinot-assets[dev]'",
+            )
+        time.sleep(0.1)
