@@ -1,6 +1,5 @@
 """Table specs: `tables/*.yaml`, read, checked, compared with Pinot and applied to it."""
 
-from pinot_assets.spec.environment import resolve_env, resolve_props
 from pinot_assets.spec.ingestion import FileIngestion, Mode
 from pinot_assets.spec.load import Tables, check_files, check_tables, load_tables
 from pinot_assets.spec.model import TableSpec
@@ -16,6 +15,4 @@ __all__ = [
     "check_files",
     "check_tables",
     "load_tables",
-    "resolve_env",
-    "resolve_props",
 ]

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from pinot_assets.errors import SourceError
+from pinot_assets.source import compile_pattern
 from pinot_assets.spec.environment import has_reference, malformed_reference
 from pinot_assets.spec.quartz import check_quartz
 
@@ -129,6 +131,10 @@ def _pattern(value: object) -> object:
     text = str(_text(value))
     if not re.match(r"(?:glob|regex):.", text, re.IGNORECASE):
         raise ValueError(f"lacks its syntax; write glob:{text.removeprefix('glob:') or '**/*'} or regex:…")
+    try:
+        compile_pattern(text)
+    except SourceError as error:
+        raise ValueError(f"is no path pattern: {error.why or error.what}") from None
     return text
 
 

@@ -23,6 +23,7 @@ from pinot_assets.spec.pinot_json import (
 )
 from pinot_assets.spec.problem import KeyPath, Note, Problem, did_you_mean
 from pinot_assets.spec.rules import Surroundings
+from pinot_assets.spec.writable import writer_findings
 
 _BLOCK: Final = "fileIngestion"
 _FILE_FOR: Final = {"schema": "schemaFile", "table": "tableFile"}
@@ -149,7 +150,12 @@ class _FileCheck:
         ingestion, problems, notes = read_block(block, self._refused, around)
         self.problems += problems
         self.notes += notes
-        if self.problems or schema is None or ingestion is None:
+        if self.problems or schema is None or table is None or ingestion is None:
+            return None
+        unwritable, left_to_server = writer_findings(schema, table, ingestion.min_server)
+        self.problems += unwritable
+        self.notes += left_to_server
+        if unwritable:
             return None
         return TableSpec(
             name=raw_table_name(table_value["tableName"]),

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pinot_assets.errors import SpecError
+from pinot_assets.errors import SourceError, SpecError
+from pinot_assets.source import resolve_env
 from pinot_assets.spec.document import canonical_json
-from pinot_assets.spec.environment import resolve_env
 from pinot_assets.spec.ingestion import FileIngestion, Mode
-from pinot_assets.spec.location import BadLocation, normalise_location
+from pinot_assets.spec.location import normalise_location
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
 from pinot_assets.spec.problem import Note
 from pinot_assets.spec.rules import check_apart
@@ -67,30 +66,28 @@ class TableSpec:
         """append, sync or swap."""
         return self.ingestion.mode
 
-    def input_uri(self, environ: Mapping[str, str] | None = None) -> str:
+    def input_uri(self) -> str:
         """The input directory: references resolved, relative to the YAML file, without a trailing slash.
 
-        :param environ: environment variables; those of the process if None.
         :raises SpecError: a variable is not set, or the result is no usable directory.
         """
-        return self._locate("inputDirURI", self.ingestion.input_dir_uri, environ)
+        return self._locate("inputDirURI", self.ingestion.input_dir_uri)
 
-    def staging_uri(self, environ: Mapping[str, str] | None = None) -> str:
+    def staging_uri(self) -> str:
         """The staging area, as `input_uri`.
 
         :raises SpecError: as `input_uri`, or one of the two directories lies in the other.
         """
-        staging = self._locate("output.segment.dir.uri", self.ingestion.staging_uri, environ)
-        check_apart(self.input_uri(environ), staging)
+        staging = self._locate("output.segment.dir.uri", self.ingestion.staging_uri)
+        check_apart(self.input_uri(), staging)
         return staging
 
-    def config_fingerprint(self, writer_version: str, environ: Mapping[str, str] | None = None) -> str:
+    def config_fingerprint(self, writer_version: str) -> str:
         """What a session must not outlive: a change of it abandons an open one (rule R28, edge case E14).
 
         Credentials, schedule, retries, parallelism and the push mode are not part of it.
 
         :param writer_version: version of the segment writer.
-        :param environ: environment variables; those of the process if None.
         :returns: 64 hex digits.
         :raises SpecError: as `input_uri`.
         """
@@ -99,7 +96,7 @@ class TableSpec:
         segments = self.table_json.get("segmentsConfig") or {}
         shaping = {
             "mode": self.mode,
-            "input": self.input_uri(environ),
+            "input": self.input_uri(),
             "patterns": [self.ingestion.include, self.ingestion.exclude],
             "format": self.ingestion.input_format,
             "reader": self.ingestion.reader,
@@ -115,12 +112,10 @@ class TableSpec:
         }
         return hashlib.sha256(canonical_json(shaping).encode()).hexdigest()
 
-    def _locate(self, key: str, text: str, environ: Mapping[str, str] | None) -> str:
+    def _locate(self, key: str, text: str) -> str:
         try:
-            return normalise_location(resolve_env(text, environ), self.path.parent)
-        except BadLocation as error:
+            return normalise_location(resolve_env(text), self.path.parent)
+        except SourceError as error:
             raise SpecError(
-                f"{self.path}: {key} is no usable directory",
-                why=str(error),
-                hint="write s3://bucket/prefix, file:///path or a path",
+                f"{self.path}: {key} is no usable directory", why=error.why or error.what, hint=error.hint
             ) from None

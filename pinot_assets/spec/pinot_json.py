@@ -130,7 +130,7 @@ def _fields(schema: Part) -> Iterator[Problem]:
 def _data_type(place: Part, name: str, data_type: object) -> Iterator[Problem]:
     if not isinstance(data_type, str):
         yield place.problem(f"column {name} has no dataType", f"one of {', '.join(DATA_TYPES)}")
-    elif data_type.upper() not in DATA_TYPES:
+    elif data_type not in DATA_TYPES:
         fix = did_you_mean(data_type, DATA_TYPES) or f"one of {', '.join(DATA_TYPES)}"
         yield place.at("dataType").problem(f"column {name} has an unknown type", fix)
 

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pinot_assets.errors import SpecError
-from pinot_assets.spec.environment import missing_variables, resolve_env
+from pinot_assets.errors import BuildError, SourceError, SpecError
+from pinot_assets.source import resolve_env
+from pinot_assets.spec.environment import missing_variables
 from pinot_assets.spec.ingestion import INPUT_PROP, OUTPUT_PROP, READER_PROP, FileIngestion
-from pinot_assets.spec.location import BadLocation, is_within, normalise_location
+from pinot_assets.spec.location import is_within, normalise_location
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +140,20 @@ def _size_is_unused(case: Case) -> Iterator[Finding]:
 
 
 @_rule("inputFormat")
-def _reader_settings_are_for_csv(case: Case) -> Iterator[Finding]:
+def _reader_settings_are_known(case: Case) -> Iterator[Finding]:
+    keys = sorted(key for key in case.written if key.startswith(f"{READER_PROP}."))
+    if not keys:
+        return
     if case.spec.input_format != "csv":
-        for key in sorted(case.written):
-            if key.startswith(f"{READER_PROP}."):
-                yield Finding(key, f"has no use with inputFormat {case.spec.input_format}", is_note=True)
+        for key in keys:
+            yield Finding(key, f"has no use with inputFormat {case.spec.input_format}", is_note=True)
+        return
+    from pinot_assets.build.csv_file import CsvSettings
+
+    try:
+        CsvSettings.from_reader(case.spec.reader)
+    except BuildError as error:
+        yield Finding(keys[0], str(error.what), error.hint)
 
 
 @_rule("inputDirURI", "output.segment.dir.uri")
@@ -157,8 +167,8 @@ def _staging_is_apart(case: Case) -> Iterator[Finding]:
             continue  # a note says so, and whoever runs it looks again
         try:
             places[key] = normalise_location(resolve_env(text), case.around.base)
-        except BadLocation as error:
-            yield Finding(key, str(error), "write s3://bucket/prefix, file:///path or a path")
+        except SourceError as error:
+            yield Finding(key, error.why or error.what, error.hint)
     if len(places) == 2:
         yield from _apart(*places.values())
 
