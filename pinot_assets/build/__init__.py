@@ -1,1 +1,25 @@
+"""Files become staged segments, one Spark task per file.
 
+`SparkBuilder` is imported from `pinot_assets.build.spark`, so that an executor's task, and whoever only
+checks settings, does not pay for PySpark's driver side.
+"""
+
+from pinot_assets.build.order import Builder, BuildOrder, FileTask, segment_name
+from pinot_assets.build.read import check_reader, read_file
+from pinot_assets.build.rejected import FileRejected
+from pinot_assets.build.task import build_file, file_id, receipt_key, version_from_text, version_text
+
+__all__ = [
+    "BuildOrder",
+    "Builder",
+    "FileRejected",
+    "FileTask",
+    "build_file",
+    "check_reader",
+    "file_id",
+    "read_file",
+    "receipt_key",
+    "segment_name",
+    "version_from_text",
+    "version_text",
+]

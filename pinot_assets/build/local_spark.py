@@ -1,0 +1,59 @@
+"""A small Spark inside this process, for one machine: the demo, tests, `dagster dev`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+_LOG4J = """\
+rootLogger.level = error
+# Spark announces a change of level on stderr unless its gateway already has the root's.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+
+
+def local_session(app_name: str, cores: int) -> SparkSession:
+    """The session of this process, started on first use: on 127.0.0.1, without UI, silent but for errors.
+
+    :param cores: Python workers at a time. A worker that dies is retried, up to three times a file.
+    """
+    # Spark reads these three from the environment alone, when its JVM starts.
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
+    home = Path(tempfile.gettempdir()) / f"pinot-assets-spark-{os.getuid()}"
+    home.mkdir(mode=0o700, exist_ok=True)
+    log4j = home / "log4j2.properties"
+    log4j.write_text(_LOG4J)
+    settings: dict[str, bool | float | int | str | None] = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "512m",  # the rows are in the Python workers, not in the JVM
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile={log4j.as_uri()} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+        ),
+        # A copy of resources/ or sensors/ in the working folder must not be imported by a worker.
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.local.dir": str(home),
+    }
+    builder = SparkSession.builder.appName(app_name).master(f"local[{cores},4]")
+    with warnings.catch_warnings():
+        # PySpark looks at pandas, which nothing here uses, and complains of its version.
+        warnings.filterwarnings("ignore", category=FutureWarning, message=r".*pandas")
+        return builder.config(map=settings).getOrCreate()

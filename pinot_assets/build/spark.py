@@ -1,0 +1,132 @@
+"""The builder of production: one Spark task per file, in the Python workers of Spark's executors.
+
+The result of a task travels twice. An accumulator brings it while the job still runs, so that ten thousand
+files show their progress; the job's own result brings all of them at the end and is what counts.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark import SparkContext
+from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.sql import SparkSession
+
+from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.build.task import build_file
+from pinot_assets.errors import BuildError
+from pinot_assets.session.receipt import Failure, Receipt
+
+Result = Receipt | Failure
+
+_LOOK_S: Final = 0.2  # how often the driver looks for finished files
+
+
+class SparkBuilder:
+    """A `Builder` (see there) on a Spark session.
+
+    A worker that dies is a matter for Spark (`spark.task.maxFailures`); only when Spark gives up does the
+    build end with an error. The package must be installed where the executors run.
+
+    :param session_factory: gives the session when the first file is to be built.
+    """
+
+    def __init__(self, session_factory: Callable[[], SparkSession]) -> None:
+        self._session_factory = session_factory
+
+    def build(self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Result], None]) -> None:
+        """Build all tasks, largest files first; `on_done` is called from this thread as they finish.
+
+        :raises BuildError: Spark gave the job up. What `on_done` was told stays true.
+        """
+        if not tasks:
+            return
+        context = self._session_factory().sparkContext
+        job = _Job(context, order, sorted(tasks, key=lambda task: -task.file.fingerprint.size))
+        told: set[int] = set()
+        with closing(job.results()) as results:
+            for result in results:
+                if result.ordinal not in told:
+                    told.add(result.ordinal)
+                    on_done(result)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What runs on an executor, once per file."""
+
+    order: BuildOrder
+    finished: Accumulator[list[Result]]
+
+    def __call__(self, task: FileTask) -> Result:
+        result = build_file(self.order, task)
+        self.finished.add([result])
+        return result
+
+
+class _Results(AccumulatorParam[list[Result]]):
+    """Results of finished tasks, in the order of their arrival at the driver."""
+
+    def zero(self, value: list[Result]) -> list[Result]:  # noqa: ARG002  # Spark's signature
+        return []
+
+    def addInPlace(self, value1: list[Result], value2: list[Result]) -> list[Result]:
+        value1.extend(value2)
+        return value1
+
+
+class _Job:
+    """One Spark job and what it has told so far."""
+
+    def __init__(self, context: SparkContext, order: BuildOrder, tasks: Sequence[FileTask]) -> None:
+        self._context = context
+        self._tasks = tasks
+        self._group = f"{order.session}-{order.attempt}-{uuid.uuid4().hex[:8]}"
+        self._description = (
+            f"{order.table}: {len(tasks)} files of session {order.session}, attempt {order.attempt}"
+        )
+        self._finished: Accumulator[list[Result]] = context.accumulator([], _Results())
+        self._run = _Task(order, self._finished)
+
+    def results(self) -> Generator[Result, None, None]:
+        """Every file's result; some come twice. Leaving early cancels the job."""
+        with ThreadPoolExecutor(1, thread_name_prefix="spark-job") as pool:
+            job = pool.submit(self._collect)
+            try:
+                told = 0
+                while not job.done():
+                    wait([job], timeout=_LOOK_S)
+                    arrived = self._finished.value[told:]
+                    told += len(arrived)
+                    yield from arrived
+                yield from self._outcome(job)
+            finally:
+                if not job.done():
+                    self._context.cancelJobGroup(self._group)
+
+    def _collect(self) -> list[Result]:
+        # Job group and description belong to the thread that starts the job.
+        self._context.setJobGroup(self._group, self._description, interruptOnCancel=True)
+        return self._context.parallelize(self._tasks, len(self._tasks)).map(self._run).collect()
+
+    def _outcome(self, job: Future[list[Result]]) -> list[Result]:
+        try:
+            return job.result()
+        except Exception as error:
+            raise BuildError(
+                f"Spark gave up building {self._description}",
+                why=_cause(error),
+                hint="see Spark's UI or log for the executor that failed; files that are done stay done",
+            ) from error
+
+
+def _cause(error: Exception) -> str:
+    """The line of a Py4J error that says what went wrong; the rest is two stack traces."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if line.startswith("org.apache.spark.SparkException")]
+    return (named or lines or [type(error).__name__])[0][:500]

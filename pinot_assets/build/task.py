@@ -1,0 +1,233 @@
+"""What one task does with one file: read it once, unchanged; stage its segments; say so last.
+
+Everything is written under names that only this attempt of this session uses, and put-if-absent, so a task
+that runs twice (a lost executor, speculation) does no harm. The receipt comes after all tars: a file is done
+when, and only when, its receipt exists (spec/session.md section 1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+import pyarrow as pa
+
+from pinot_assets.build.order import BuildOrder, FileTask, segment_name
+from pinot_assets.build.read import read_file
+from pinot_assets.build.rejected import FileRejected
+from pinot_assets.errors import (
+    BuildError,
+    PinotAssetsError,
+    SourceChanged,
+    SourceError,
+    StoreConflict,
+    UnsupportedFeature,
+)
+from pinot_assets.segment import DataType, SegmentSpec, build_segment, metadata_tar, write_tar
+from pinot_assets.session.receipt import Failure, Output, Receipt
+from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.source.objects import ObjectStore, open_store
+
+_TEMPORARY = "pinot-assets-build-"
+
+
+class _Vanished(SourceError):
+    """The file is not there any more."""
+
+
+_CODES: tuple[tuple[type[PinotAssetsError], str], ...] = (
+    (_Vanished, "VANISHED"),
+    (SourceChanged, "CHANGED_DURING_READ"),
+    (StoreConflict, "STAGING_CONFLICT"),
+    (SourceError, "STORE"),
+    (UnsupportedFeature, "UNSUPPORTED"),
+    (BuildError, "BUILD"),
+)
+
+
+def build_file(order: BuildOrder, task: FileTask) -> Receipt | Failure:
+    """Build one file; whatever goes wrong with it is a `Failure`.
+
+    :returns: the receipt that stands in the staging area. Where another run of this task wrote one for the
+        same version first, that one (rule R13).
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=_TEMPORARY) as folder:
+            return _build(order, task, Path(folder))
+    except PinotAssetsError as error:
+        return _failure(order, task, _code(error), str(error))
+    except Exception as error:
+        # A bug or a full disk under one file must not take the other files' job with it.
+        return _failure(order, task, "INTERNAL", f"{type(error).__name__}: {error}")
+
+
+def file_id(uri: str) -> str:
+    """Sixteen hex digits that name a file in receipts."""
+    return hashlib.sha256(uri.encode(errors="surrogateescape")).hexdigest()[:16]
+
+
+def receipt_key(uri: str, read: Fingerprint, attempt: int) -> str:
+    """Name of a receipt below the session's folder: the version *read* and the attempt (rule R12)."""
+    return f"files/{file_id(uri)}-{read.token}-{attempt}.json"
+
+
+def version_text(read: Fingerprint) -> str:
+    """A version for a segment's custom map, which takes no comma; `version_from_text` is the inverse."""
+    return urlencode({name: value for name, value in read.to_json().items() if value is not None})
+
+
+def version_from_text(text: str) -> Fingerprint:
+    """Inverse of `version_text`.
+
+    :raises ValueError: the text is not of a version.
+    """
+    values: dict[str, str] = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=True))
+    try:
+        size, mtime_us = int(values.pop("size")), int(values.pop("mtime_us"))
+        return Fingerprint(size, mtime_us, **values)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a version: {text}") from error
+
+
+def _custom(uri: str) -> str:
+    """A URI for a segment's custom map: `%2C` and a comma mean the same there, but Pinot splits at commas."""
+    return uri.replace(",", "%2C")
+
+
+def _build(order: BuildOrder, task: FileTask, folder: Path) -> Receipt:
+    started = time.monotonic()
+    spec = SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
+    source = open_store(order.source_uri, order.source_props)
+    local = folder / "source"
+    read, sha256 = _fetch(source, task.file.uri, local)
+    table = read_file(
+        local,
+        spec.arrow_schema(),
+        order.input_format,
+        reader=order.reader,
+        json_columns=[column.name for column in spec.columns if column.data_type is DataType.JSON],
+    )
+    segments = open_store(order.segments_uri, order.staging_props)
+    outputs = tuple(
+        _stage(order, task, spec, segments, rows, k, read, folder)
+        for k, rows in enumerate(_pieces(table, order.max_rows_per_segment))
+    )
+    receipt = Receipt(
+        uri=task.file.uri,
+        ordinal=task.ordinal,
+        attempt=order.attempt,
+        read=read,
+        sha256=sha256,
+        rows=table.num_rows,
+        bad_rows=0,
+        outputs=outputs,
+        seconds=round(time.monotonic() - started, 3),
+        worker=f"{socket.gethostname()}/{os.getpid()}",
+    )
+    return _record(order, receipt)
+
+
+def _fetch(source: ObjectStore, uri: str, local: Path) -> tuple[Fingerprint, str]:
+    """Copy the file in one version: version and sha256 of what was copied (edge case E1).
+
+    :raises SourceChanged: it changed while it was copied, twice.
+    """
+    key = source.key_of(uri)
+    for _ in range(2):
+        before = _stat(source, key, uri)
+        try:
+            sha256 = source.download(key, local)
+        except SourceError:
+            _stat(source, key, uri)  # gone says more than unreadable
+            raise
+        if _stat(source, key, uri) == before and local.stat().st_size == before.size:
+            return before, sha256
+    raise SourceChanged(
+        f"{uri} changed while it was read, twice",
+        hint="let its writer finish; the next trigger reads it again",
+    )
+
+
+def _stat(source: ObjectStore, key: str, uri: str) -> Fingerprint:
+    found = source.stat(key)
+    if found is None:
+        raise _Vanished(f"{uri} is not there any more", hint="the next trigger lists again")
+    return found
+
+
+def _pieces(table: pa.Table, max_rows: int) -> Iterator[pa.Table]:
+    return (table.slice(start, max_rows) for start in range(0, table.num_rows, max_rows))
+
+
+def _stage(
+    order: BuildOrder,
+    task: FileTask,
+    spec: SegmentSpec,
+    segments: ObjectStore,
+    rows: pa.Table,
+    k: int,
+    read: Fingerprint,
+    folder: Path,
+) -> Output:
+    """Build one segment and put its two tars."""
+    name = segment_name(order.table, order.session, order.attempt, task.ordinal, k)
+    segment = build_segment(
+        rows,
+        spec,
+        name=name,
+        table_name=order.table,
+        creation_time_ms=order.creation_time_ms,
+        now_ms=order.creation_time_ms,  # a task run twice makes the same bytes
+        custom={
+            "input.data.file.uri": _custom(task.file.uri),  # the key that Pinot's own batch jobs write
+            "pinotAssets.file": _custom(task.file.uri),
+            "pinotAssets.session": order.session,
+            "pinotAssets.version": version_text(read),
+        },
+    )
+    path = folder / "segment.tar.gz"
+    tar = write_tar(segment, path)
+    tar_key, metadata_key = f"{name}.tar.gz", f"{name}.metadata.tar.gz"
+    segments.put_file_if_absent(tar_key, path)
+    segments.put_if_absent(metadata_key, metadata_tar(segment))
+    return Output(
+        segment=name,
+        crc=segment.crc,
+        rows=segment.rows,
+        tar_uri=segments.uri_of(tar_key),
+        tar_bytes=tar.bytes,
+        tar_sha256=tar.sha256,
+        metadata_uri=segments.uri_of(metadata_key),
+        start_ms=segment.start_ms,
+        end_ms=segment.end_ms,
+    )
+
+
+def _record(order: BuildOrder, receipt: Receipt) -> Receipt:
+    """Write the receipt, or obey the one that another run of this task wrote first (rule R13)."""
+    staging = open_store(order.staging_uri, order.staging_props)
+    key = receipt_key(receipt.uri, receipt.read, receipt.attempt)
+    try:
+        staging.put_if_absent(key, receipt.to_bytes())
+    except StoreConflict:
+        winner = Receipt.from_bytes(staging.read(key))
+        if winner.outputs != receipt.outputs or winner.uri != receipt.uri:
+            raise
+        return winner
+    return receipt
+
+
+def _code(error: PinotAssetsError) -> str:
+    if isinstance(error, FileRejected):
+        return error.code
+    return next((code for kind, code in _CODES if isinstance(error, kind)), "BUILD")
+
+
+def _failure(order: BuildOrder, task: FileTask, code: str, reason: str) -> Failure:
+    return Failure(task.file.uri, task.ordinal, order.attempt, code, " ".join(reason.split()))
