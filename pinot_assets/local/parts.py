@@ -168,6 +168,10 @@ def _controller_arguments(site: Site) -> list[str]:
         "controller.zk.str": _zookeeper_address(site),
         "controller.host": LOOPBACK,
         **_http("controller", site.port("controller", "http")),
+        # Without these the download URLs of a local deep store read http://127.0.0.1:null/segments/…
+        "controller.vip.host": LOOPBACK,
+        "controller.vip.port": site.port("controller", "http"),
+        "controller.vip.protocol": "http",
         "controller.data.dir": site.data("controller"),
         "controller.local.temp.dir": site.data("controller-temp"),
         **_s3("pinot.controller", site),
