@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -14,18 +15,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from pinot_assets.build import SparkBuilder, local_session
+from pinot_assets.build.local_spark import local_session
+from pinot_assets.build.spark import SparkBuilder
 from pinot_assets.cli_progress import ConsoleProgress
 from pinot_assets.connect import open_edges, open_session_store, open_source, open_staging
 from pinot_assets.doctor import doctor
-from pinot_assets.errors import PinotAssetsError, SnapshotIncomplete, SpecError
+from pinot_assets.errors import PinotAssetsError, SnapshotIncomplete
 from pinot_assets.local.cli import app as local_app
+from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.observe import Observation, Sighting, list_source, observe, sight
 from pinot_assets.session.report import Result
 from pinot_assets.settings import load_settings, tables_directory
 from pinot_assets.spec import TableSpec, load_tables
-from pinot_assets.spec.cli import app as tables_app
+from pinot_assets.spec.cli import tables_app
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -35,7 +38,7 @@ app = typer.Typer(
 )
 session_app = typer.Typer(no_args_is_help=True, help="The consistent-push session of a table.")
 app.add_typer(local_app, name="local", help="A real Pinot with its ZooKeeper on this machine.")
-app.add_typer(tables_app, name="tables", help="Check table specs and bring them to Pinot.")
+app.add_typer(tables_app(lambda: PinotCluster(load_settings().pinot)), name="tables")
 app.add_typer(session_app, name="session")
 app.command()(doctor)
 
@@ -134,7 +137,7 @@ def session_clear(table: TableName, tables: Tables = None) -> None:
 @contextmanager
 def _driver(spec: TableSpec) -> Iterator[Driver]:
     with ConsoleProgress(err) as progress:
-        builder = SparkBuilder(lambda: local_session(f"pinot-assets {spec.name}"))
+        builder = SparkBuilder(lambda: local_session("pinot-assets", os.cpu_count() or 1))
         with (
             open_edges(spec, load_settings(), builder) as edges,
             Driver(spec, edges, "pinot-assets run", progress) as driver,
@@ -143,15 +146,7 @@ def _driver(spec: TableSpec) -> Iterator[Driver]:
 
 
 def _spec(name: str, directory: Path | None) -> TableSpec:
-    folder = directory or tables_directory()
-    specs = {spec.name: spec for spec in load_tables(folder)}
-    if name not in specs:
-        raise SpecError(
-            f"there is no table {name} in {folder}",
-            why=f"there is {', '.join(sorted(specs)) or 'none'}",
-            hint="name one of these, or write its spec",
-        )
-    return specs[name]
+    return load_tables(directory or tables_directory()).choose([name])[0]
 
 
 def _status_values(spec: TableSpec, seen: Observation, sighting: Sighting) -> dict[str, object]:

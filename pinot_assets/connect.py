@@ -17,12 +17,12 @@ from pinot_assets.spec import TableSpec
 
 def open_source(spec: TableSpec) -> ObjectStore:
     """The table's input directory."""
-    return open_store(spec.ingestion.input_dir_uri, spec.ingestion.input_props)
+    return open_store(spec.input_uri(), spec.ingestion.input_props)
 
 
 def open_staging(spec: TableSpec) -> Staging:
     """The table's own folder of the staging area."""
-    root = f"{spec.ingestion.staging_uri.rstrip('/')}/{spec.name_with_type}"
+    root = f"{spec.staging_uri()}/{spec.name_with_type}"
     return Staging(open_store(root, spec.ingestion.output_props))
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from pinot_assets.assets.table import table_assets
-from pinot_assets.build import local_conf
 from pinot_assets.resources import ConsistentPushResource, PinotResource
 from pinot_assets.sensors import files_sensor
 from pinot_assets.settings import tables_directory
@@ -21,9 +19,10 @@ def build_definitions(directory: Path) -> dg.Definitions:
 
     :raises SpecError: a table spec is wrong; lists every problem of every file.
     """
-    tables = [table_assets(spec) for spec in load_tables(directory)]
+    tables = [table_assets(spec) for spec in load_tables(directory).values()]
     pinot = PinotResource()
-    spark = LazyPySparkResource(spark_config=local_conf(os.environ.get("PINOT_ASSETS_SPARK_MASTER")))
+    # No settings: a small Spark on this machine. A cluster's go here, spark.master first.
+    spark = LazyPySparkResource(spark_config={})
     return dg.Definitions(
         assets=[asset for table in tables for asset in table.assets],
         asset_checks=[table.check for table in tables],

@@ -104,7 +104,7 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
     spec = table.spec
 
     @dg.sensor(
-        name=f"{spec.name}_files",
+        name=f"{spec.asset_name}_files",
         job=table.job,
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.STOPPED,

@@ -64,7 +64,7 @@ def table_assets(spec: TableSpec) -> TableAssets:
     snapshot = _snapshot(spec, segments.key)
     check = _consistent_push(spec, segments.key)
     job = dg.define_asset_job(
-        f"{spec.name}_ingest",
+        f"{spec.asset_name}_ingest",
         selection=dg.AssetSelection.assets(segments.key, snapshot.key),
         executor_def=dg.in_process_executor,
         tags={TABLE_TAG: spec.name},
@@ -75,8 +75,8 @@ def table_assets(spec: TableSpec) -> TableAssets:
 
 def _segments(spec: TableSpec) -> dg.AssetsDefinition:
     @dg.asset(
-        key=[spec.name, "segments"],
-        group_name=spec.name,
+        key=[spec.asset_name, "segments"],
+        group_name=spec.asset_name,
         kinds={"spark", "pinot"},
         output_required=False,
         description=f"Files of {spec.ingestion.input_dir_uri}, each built into Pinot segments and staged, hidden.",
@@ -86,7 +86,7 @@ def _segments(spec: TableSpec) -> dg.AssetsDefinition:
     ) -> Iterator[dg.AssetMaterialization | dg.MaterializeResult[None]]:
         report = push.driver(spec, context.run_id, RunLog(context.log)).trigger()
         context.log.info(report.summary)
-        prefix = f"{spec.ingestion.input_dir_uri.rstrip('/')}/"
+        prefix = f"{spec.input_uri()}/"
         for receipt in report.built:
             yield dg.AssetMaterialization(
                 asset_key=context.asset_key,
@@ -112,7 +112,7 @@ def _consistent_push(spec: TableSpec, segments: dg.AssetKey) -> dg.AssetChecksDe
         context: dg.AssetCheckExecutionContext, push: ConsistentPushResource
     ) -> dg.AssetCheckResult:
         try:
-            _, findings = push.driver(spec, context.run_id, RunLog(context.log)).audit()
+            _, findings = push.driver(spec, context.run.run_id, RunLog(context.log)).audit()
         except PinotAssetsError as error:
             # An exception would leave no evaluation behind: a gate that broke is a gate that is shut.
             return dg.AssetCheckResult(passed=False, description=str(error))
@@ -129,9 +129,9 @@ def _consistent_push(spec: TableSpec, segments: dg.AssetKey) -> dg.AssetChecksDe
 
 def _snapshot(spec: TableSpec, segments: dg.AssetKey) -> dg.AssetsDefinition:
     @dg.asset(
-        key=[spec.name, "snapshot"],
+        key=[spec.asset_name, "snapshot"],
         deps=[segments],
-        group_name=spec.name,
+        group_name=spec.asset_name,
         kinds={"pinot"},
         description=f"What queries of {spec.name} see: one atomic switch of Pinot's segment lineage.",
     )

@@ -38,7 +38,7 @@ def list_changes(run: Run, current: Snapshot | None) -> Changes:
 
 
 def _believe_empty(run: Run, first: Inventory) -> Inventory:
-    where = run.spec.ingestion.input_dir_uri
+    where = run.edges.source.uri
     if run.spec.ingestion.empty_source_action == "REFUSE":
         raise ListingFailed(
             f"no file of {where} matches, but files of it are published",

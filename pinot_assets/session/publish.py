@@ -12,7 +12,7 @@ from pinot_assets.audit import Finding, files_built
 from pinot_assets.errors import SnapshotIncomplete, SwitchConflict
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session import plan as planning
-from pinot_assets.session.model import AuditReceipt, Outcome, Session, State, close
+from pinot_assets.session.model import AuditReceipt, Mode, Outcome, Session, State, close
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.run import Run
@@ -220,7 +220,7 @@ def _refuse_hidden_sources(run: Run, plan: Plan, current: Snapshot | None, visib
     if current is None:
         return
     hidden = (set(current.segments) - visible) & run.edges.pinot.all_segments(run.spec.name)
-    if hidden and plan.mode is not planning.Mode.SWAP:
+    if hidden and plan.mode is not Mode.SWAP:
         raise SwitchConflict(
             f"{run.spec.name} is paused: somebody else replaced segments of this table",
             why=f"{len(hidden)} published segments are hidden, first {min(hidden)}",

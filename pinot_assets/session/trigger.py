@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pinot_assets.build.order import BuildOrder, FileTask
-from pinot_assets.errors import SessionError, SpecDrift
+from pinot_assets.errors import SessionError
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import abandon, sweep
 from pinot_assets.session.listing import list_changes
@@ -19,7 +19,7 @@ from pinot_assets.session.rollback import finish_rollback
 from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source.fingerprint import SourceFile
-from pinot_assets.spec import drift
+from pinot_assets.spec.apply import refuse_drift
 
 
 def trigger(run: Run) -> Report:
@@ -28,7 +28,7 @@ def trigger(run: Run) -> Report:
     :raises SpecDrift: Pinot's schema or table config is not what the spec says.
     :raises ListingFailed: the listing did not complete; nothing was changed (invariant I12).
     """
-    _refuse_drift(run)
+    refuse_drift(run.spec, run.edges.pinot)
     session = _settled(run)
     current = run.current_snapshot()
     sweep(run, session, current)
@@ -42,16 +42,6 @@ def trigger(run: Run) -> Report:
         result = Result.NOTHING if free == changes else Result.HELD
         return _report(run, result, None, free)
     return _build_and_stage(run, *begun, free)
-
-
-def _refuse_drift(run: Run) -> None:
-    differences = drift(run.spec, run.edges.pinot)
-    if differences:
-        raise SpecDrift(
-            f"Pinot's {run.spec.name} is not what {run.spec.path} says",
-            why="; ".join(str(d) for d in differences[:5]),
-            hint=f"pinot-assets tables apply {run.spec.name}",
-        )
 
 
 def _settled(run: Run) -> Session | None:
