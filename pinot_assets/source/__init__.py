@@ -1,1 +1,29 @@
+"""Where files come from: object stores, complete listings, fingerprints, path patterns, the diff.
 
+No Dagster and no Spark in here: executors use it.
+"""
+
+from pinot_assets.source.diff import Diff, Published, diff
+from pinot_assets.source.env import resolve_env
+from pinot_assets.source.fingerprint import Fingerprint, SourceFile
+from pinot_assets.source.inventory import Inventory, take_inventory
+from pinot_assets.source.objects import ObjectInfo, ObjectStore, open_store
+from pinot_assets.source.patterns import PathPattern, compile_pattern
+from pinot_assets.source.uris import join_uri
+
+__all__ = [
+    "Diff",
+    "Fingerprint",
+    "Inventory",
+    "ObjectInfo",
+    "ObjectStore",
+    "PathPattern",
+    "Published",
+    "SourceFile",
+    "compile_pattern",
+    "diff",
+    "join_uri",
+    "open_store",
+    "resolve_env",
+    "take_inventory",
+]

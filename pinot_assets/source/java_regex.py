@@ -8,7 +8,6 @@ Refused by name, since the engines (or JVM versions) differ: `\b` and `\B`, `\G`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from pinot_assets.errors import SourceError
 from pinot_assets.source.java_glob import ANY
@@ -71,15 +70,32 @@ class _Translator:
         return self
 
     def _next(self) -> str:
-        char = self._take()
-        if special := self._SPECIAL.get(char):
-            return special(self)
-        if quantifier := _QUANTIFIER.match(self.pattern, self.i - 1):
-            self.i = quantifier.end()
-            return quantifier[0]
-        if char == "{":
+        match char := self._take():
+            case "\\":
+                return self._escape()
+            case "[":
+                return self._class()
+            case "(":
+                return self._group()
+            case ".":
+                return self.dot
+            case "^":
+                return r"\A"
+            case "$":
+                return _END
+            case "|" | ")":
+                return char
+            case "*" | "+" | "?" | "{":
+                return self._quantifier()
+            case _:
+                return re.escape(char)
+
+    def _quantifier(self) -> str:
+        found = _QUANTIFIER.match(self.pattern, self.i - 1)
+        if found is None:
             raise self._refuse("'{' starts no repetition; write \\{")
-        return char if char in "|)" else re.escape(char)
+        self.i = found.end()
+        return found[0]
 
     def _group(self) -> str:
         if not self.pattern.startswith("?", self.i):
@@ -152,7 +168,7 @@ class _Translator:
         start = self._class_char()
         if len(start) > 1:
             return start
-        if self._peek() != "-" or self.pattern[self.i + 1 : self.i + 2] in ("]", "["):
+        if self._peek() != "-" or self.pattern[self.i + 1 : self.i + 2] in ("]", "[", ""):
             return re.escape(start)
         self.i += 1
         end = self._class_char()
@@ -185,15 +201,6 @@ class _Translator:
 
     def _refuse(self, why: str) -> SourceError:
         return _refused(self.pattern, self.i - 1, why)
-
-    _SPECIAL: dict[str, Callable[[_Translator], str]] = {  # noqa: RUF012 - never changed
-        "\\": _escape,
-        "[": _class,
-        "(": _group,
-        ".": lambda self: self.dot,
-        "^": lambda self: r"\A",
-        "$": lambda self: _END,
-    }
 
 
 def _refused(pattern: str, position: int | None, why: str) -> SourceError:

@@ -85,12 +85,10 @@ class S3ObjectStore:
             for page in obstore.list(self._calls, below or None, chunk_size=1000):
                 for meta in page:
                     key = meta["path"][strip:]
-                    fingerprint: Fingerprint | None = _fingerprint(meta)
-                    if meta["size"] == 0:
-                        # An empty object, or a folder marker: only a HEAD can tell.
-                        fingerprint = self.stat(key)
-                    if fingerprint is not None:
-                        yield ObjectInfo(key, self.uri_of(key), fingerprint)
+                    if meta["size"] > 0:
+                        yield ObjectInfo(key, self.uri_of(key), _fingerprint(meta))
+                    elif (empty := self._look_again(key)) is not None:
+                        yield ObjectInfo(key, self.uri_of(key), empty)
         except InvalidPathError as error:
             raise ListingFailed(
                 f"Listing {self.uri} did not complete",
@@ -104,11 +102,9 @@ class S3ObjectStore:
 
     def stat(self, key: str) -> Fingerprint | None:
         """HEAD; with the version id on a versioned bucket."""
+        full = self._full(key)
         with self._mapped(f"Cannot look at {self.uri_of(key)}"):
-            try:
-                return _fingerprint(obstore.head(self._calls, self._full(key)))
-            except FileNotFoundError:
-                return None
+            return self._head(full)
 
     def read(self, key: str) -> bytes:
         """GET."""
@@ -210,6 +206,16 @@ class S3ObjectStore:
         if _CONTROL.search(key):
             raise SourceError(f"{key!r} cannot be a key on S3", hint="leave out control characters")
         return f"{self._root.path}/{key}" if self._root.path else key
+
+    def _head(self, full: str) -> Fingerprint | None:
+        try:
+            return _fingerprint(obstore.head(self._calls, full))
+        except FileNotFoundError:
+            return None
+
+    def _look_again(self, key: str) -> Fingerprint | None:
+        """What a listed empty object is: only a HEAD tells it from a folder marker (None)."""
+        return self._head(self._full(key)) if key else None
 
     def _put(self, key: str, data: bytes | Path, size: int, sha256: str) -> None:
         full = self._full(key)

@@ -1,0 +1,82 @@
+"""The set of files that a table is to equal, as one complete listing says now."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.source.objects import ObjectInfo, ObjectStore
+from pinot_assets.source.patterns import PathPattern, compile_pattern, path_of_uri
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """One complete listing.
+
+    :ivar files: the chosen files by URI.
+    :ivar listed_at_ms: when the listing began, by this machine's clock; for people, never compared with
+        a file's time (edge case E28).
+    :ivar digest: sha256 in hex of all URIs and versions: equal listings have equal digests.
+    :ivar skipped: how many objects the patterns did not choose.
+    :ivar hidden: how many objects were chosen by the patterns but left out for their name (see
+        `take_inventory`).
+    """
+
+    files: Mapping[str, SourceFile]
+    listed_at_ms: int
+    digest: str
+    skipped: int = 0
+    hidden: int = 0
+
+
+def take_inventory(
+    store: ObjectStore, *, include: str | None = None, exclude: str | None = None
+) -> Inventory:
+    """List a store completely and choose files by Java path patterns (`patterns.compile_pattern`).
+
+    What upstream writers leave around is left out unless the include pattern spells it (edge case E26):
+    names that start with a dot (or lie in such a folder), `_SUCCESS`, `_temporary/…`, `*.tmp`. To spell it
+    is to have `/.`, `_SUCCESS`, `_temporary` or `.tmp` in its text. Symbolic links are never listed.
+
+    :raises ListingFailed: the listing did not complete; there is then no inventory (invariant I12).
+    :raises SourceError: a pattern cannot be used.
+    """
+    chosen_by = None if include is None else compile_pattern(include)
+    refused_by = None if exclude is None else compile_pattern(exclude)
+    listed_at_ms = time.time_ns() // 1_000_000
+    files: dict[str, SourceFile] = {}
+    skipped = hidden = 0
+    for info in store.list():
+        path = path_of_uri(info.uri)
+        if (chosen_by and not chosen_by.matches(path)) or (refused_by and refused_by.matches(path)):
+            skipped += 1
+        elif _is_hidden(info, chosen_by):
+            hidden += 1
+        else:
+            files[info.uri] = SourceFile(info.uri, info.fingerprint)
+    return Inventory(files, listed_at_ms, _digest(files), skipped, hidden)
+
+
+def _is_hidden(info: ObjectInfo, include: PathPattern | None) -> bool:
+    *folders, name = info.key.split("/")
+    marks = []
+    if name.startswith(".") or any(folder.startswith(".") for folder in folders):
+        marks.append("/.")
+    if name == "_SUCCESS":
+        marks.append(name)
+    if "_temporary" in folders:
+        marks.append("_temporary")
+    if name.endswith(".tmp"):
+        marks.append(".tmp")
+    return any(include is None or not include.names(mark) for mark in marks)
+
+
+def _digest(files: Mapping[str, SourceFile]) -> str:
+    digest = hashlib.sha256()
+    for uri in sorted(files):
+        version = files[uri].fingerprint
+        digest.update(f"{uri}\t{version.size}\t{version.mtime_us}\t{version.etag or ''}\n".encode())
+    return digest.hexdigest()

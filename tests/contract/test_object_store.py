@@ -1,0 +1,197 @@
+"""What every object store promises, held against a disk and an S3 server."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from moto.server import ThreadedMotoServer
+
+from pinot_assets.errors import SourceError, StoreConflict
+from pinot_assets.source.objects import ObjectStore, open_store
+
+KEYS = {"accessKey": "contract", "secretKey": "${CONTRACT_SECRET}", "region": "us-east-1"}
+ODD_NAMES = [
+    "a b.csv",
+    "a+b.csv",
+    "x#1",
+    "100%.csv",
+    "%41.csv",
+    "a,b;c=d.csv",
+    "q?x=1&y",
+    "dt=2024-01-01/part-0.csv",
+    "ü/日本.csv",
+    "e\u0301.csv",
+    "[x]{y}*.csv",
+    "quote'\"`.csv",
+    "back\\slash.csv",
+    "...",
+    ".hidden",
+    " lead and trail ",
+    "~$a^|b<c>.csv",
+    "😀.csv",
+]
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    server = ThreadedMotoServer("127.0.0.1", 0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture(params=["local", "s3", "s3 bucket root"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
+    if request.param == "local":
+        (tmp_path / "root").mkdir()
+        return open_store(f"file://{tmp_path}/root", {})
+    import boto3
+
+    endpoint = request.getfixturevalue("endpoint")
+    monkeypatch.setenv("CONTRACT_SECRET", "s3cret")
+    bucket = f"contract-{time.time_ns()}"
+    boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="contract",
+        aws_secret_access_key="s3cret",
+    ).create_bucket(Bucket=bucket)
+    prefix = "" if request.param == "s3 bucket root" else "/in/folder 1"
+    return open_store(f"s3://{bucket}{prefix}", {**KEYS, "endpoint": endpoint})
+
+
+def keys(store: ObjectStore, prefix: str = "") -> list[str]:
+    return sorted(info.key for info in store.list(prefix))
+
+
+def test_what_is_put_is_read(store: ObjectStore, tmp_path: Path) -> None:
+    data = os.urandom(100_000)
+    store.put_if_absent("d/a.bin", data)
+    assert store.read("d/a.bin") == data
+    assert store.sha256("d/a.bin") == hashlib.sha256(data).hexdigest()
+    assert store.download("d/a.bin", tmp_path / "copy") == hashlib.sha256(data).hexdigest()
+    assert (tmp_path / "copy").read_bytes() == data
+
+
+def test_a_download_replaces_what_is_there(store: ObjectStore, tmp_path: Path) -> None:
+    (tmp_path / "copy").write_bytes(b"longer than the object")
+    store.put_if_absent("a", b"x")
+    store.download("a", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_names_are_kept(store: ObjectStore, name: str) -> None:
+    store.put_if_absent(f"d/{name}", b"x")
+    (info,) = store.list()
+    assert info.key == f"d/{name}"
+    assert info.uri == store.uri_of(info.key)
+    assert store.key_of(info.uri) == info.key
+    assert store.read(info.key) == b"x"
+    assert store.stat(info.key) == info.fingerprint
+    store.delete(info.key)
+    assert keys(store) == []
+
+
+def test_listing_and_looking_tell_the_same_version(store: ObjectStore) -> None:
+    for size in (0, 1, 1000):
+        store.put_if_absent(f"{size}", b"x" * size)
+    listed = {info.key: info.fingerprint for info in store.list()}
+    assert {key: version.size for key, version in listed.items()} == {"0": 0, "1": 1, "1000": 1000}
+    assert {key: store.stat(key) for key in listed} == listed
+
+
+def test_a_prefix_is_a_folder(store: ObjectStore) -> None:
+    for key in ("a/1", "a/b/2", "ab/3", "a.csv", "c"):
+        store.put_if_absent(key, b"x")
+    assert keys(store) == ["a.csv", "a/1", "a/b/2", "ab/3", "c"]
+    assert keys(store, "a") == ["a/1", "a/b/2"]
+    assert keys(store, "a/b") == ["a/b/2"]
+    assert keys(store, "nothing") == []
+
+
+def test_an_empty_store_lists_nothing_and_is_there(store: ObjectStore) -> None:
+    assert keys(store) == []
+    assert store.exists_root() is True
+
+
+def test_put_again_with_the_same_content_is_success(store: ObjectStore, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"same")
+    store.put_if_absent("a", b"same")
+    store.put_if_absent("a", b"same")
+    store.put_file_if_absent("a", tmp_path / "file")
+    assert store.read("a") == b"same"
+
+
+@pytest.mark.parametrize("other", [b"else", b"longer", b""])
+def test_put_with_other_content_is_a_conflict_and_changes_nothing(
+    store: ObjectStore, tmp_path: Path, other: bytes
+) -> None:
+    store.put_if_absent("a", b"same")
+    before = store.stat("a")
+    (tmp_path / "file").write_bytes(other)
+    with pytest.raises(StoreConflict, match="already exists with other content"):
+        store.put_if_absent("a", other)
+    with pytest.raises(StoreConflict, match="already exists with other content"):
+        store.put_file_if_absent("a", tmp_path / "file")
+    assert store.read("a") == b"same"
+    assert store.stat("a") == before
+
+
+def test_a_deleted_name_is_free_again(store: ObjectStore) -> None:
+    store.put_if_absent("a", b"one")
+    store.delete("a")
+    assert store.stat("a") is None
+    store.delete("a")
+    store.put_if_absent("a", b"two")
+    assert store.read("a") == b"two"
+
+
+def test_what_is_missing_is_told(store: ObjectStore, tmp_path: Path) -> None:
+    assert store.stat("a/b") is None
+    for act in (store.read, store.sha256, lambda key: store.download(key, tmp_path / "copy")):
+        with pytest.raises(SourceError, match="a/b"):
+            act("a/b")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_folder_is_no_object(store: ObjectStore) -> None:
+    store.put_if_absent("a/b", b"x")
+    assert store.stat("a") is None
+
+
+@pytest.mark.parametrize("key", ["", "/a", "a//b", "../a", "a/../../b", "a/"])
+def test_no_key_leaves_the_root(store: ObjectStore, key: str) -> None:
+    with pytest.raises(SourceError, match="cannot be a key"):
+        store.put_if_absent(key, b"x")
+    with pytest.raises(SourceError, match="cannot be a key"):
+        store.read(key)
+
+
+def test_probe_passes_and_leaves_nothing(store: ObjectStore) -> None:
+    store.probe()
+    store.probe()
+    assert keys(store) == []
+
+
+def test_a_store_can_be_pickled(store: ObjectStore) -> None:
+    store.put_if_absent("a", b"x")
+    again = pickle.loads(pickle.dumps(store))
+    assert again.uri == store.uri
+    assert again.read("a") == b"x"
+
+
+def test_a_store_below_another_sees_its_part(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.put_if_absent("a b/c/1", b"x")
+    props = store.__reduce__()[1][1] if store.uri.startswith("s3") else {}  # type: ignore[misc]
+    below = open_store(store.uri_of("a b"), props)
+    assert keys(below) == ["c/1"]
+    assert below.uri_of("c/1") == store.uri_of("a b/c/1")

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from pinot_assets.errors import SourceError
+from pinot_assets.source.patterns import compile_pattern, path_of_uri
+
+
+@pytest.mark.parametrize("text", ["**/*.csv", "", ":x", "shell:*.csv"])
+def test_the_syntax_must_be_named_and_the_error_says_what_to_write(text: str) -> None:
+    with pytest.raises(SourceError, match="does not say its syntax") as caught:
+        compile_pattern(text)
+    assert f"write glob:{text}" in str(caught.value)
+
+
+def test_the_syntax_name_is_read_in_any_case() -> None:
+    assert compile_pattern("GLOB:**/*.csv").matches("/in/a.csv")
+    assert compile_pattern("Regex:.*csv").matches("/in/a.csv")
+
+
+@pytest.mark.parametrize(
+    ("glob", "position", "why"),
+    [
+        ("a\\", 1, "no character to escape"),
+        ("ab[c", 3, "missing ']'"),
+        ("[a/b]", 2, "cannot hold '/'"),
+        ("{a,{b}}", 3, "cannot be nested"),
+        ("{a,b", 3, "missing '}'"),
+        ("x[--a]", 3, "without a start"),
+        ("x[]", 2, "empty class"),
+        ("s3://bucket/*", 3, "s3:/bucket/key"),
+    ],
+)
+def test_a_malformed_glob_is_refused_with_its_position(glob: str, position: int, why: str) -> None:
+    with pytest.raises(SourceError, match=f"at position {position}") as caught:
+        compile_pattern(f"glob:{glob}")
+    assert why in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("regex", "named"),
+    [
+        (r"\bx", r"\b"),
+        (r"\p{L}+", "property"),
+        ("[a&&[b]]", "&&"),
+        ("[a[b]]", "nested"),
+        ("a(?i)b", "flags"),
+        (r"a\R", r"\R"),
+        ("a{", "repetition"),
+        (r"(a)\12", "two digits"),
+        ("(a", "missing )"),
+        ("(?<=a+)b", "look-behind"),
+    ],
+)
+def test_a_regex_that_cannot_be_translated_is_refused_by_name(regex: str, named: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        compile_pattern(f"regex:{regex}")
+    assert caught.value.why is not None
+    assert named in caught.value.why
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///data/a%20b.csv", "/data/a b.csv"),
+        ("file:///data/x%231", "/data/x#1"),
+        ("s3://bucket/in/a,b.csv", "s3:/bucket/in/a,b.csv"),
+        ("s3://bucket/%2541", "s3:/bucket/%41"),
+    ],
+)
+def test_patterns_see_the_decoded_path_as_pinot_does(uri: str, path: str) -> None:
+    assert path_of_uri(uri) == path
+
+
+def test_a_pattern_can_be_pickled() -> None:
+    assert pickle.loads(pickle.dumps(compile_pattern("glob:**/*.csv"))).matches("/a/b.csv")
