@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,3 +27,17 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackState]:
         yield own.up()
     finally:
         own.down(purge=True)
+
+
+@pytest.fixture
+def executable(tmp_path: Path) -> Callable[[str, str], Path]:
+    """Writes a shell script, to stand in for a program: `executable("bin/mvn", "exit 1")`."""
+
+    def write(name: str, script: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return path
+
+    return write

@@ -99,6 +99,7 @@ class Stack:
             to_start = [part for part in wanted if part.name not in running]
             starter = self._starter(record, running, to_start) if to_start else None
             self._bring_up(record, wanted, running, starter)
+            save_record(self.home, record)  # with the process, if any, whose start was not written down
             return reachable(self.home, record)
 
     def status(self) -> list[PartStatus]:
