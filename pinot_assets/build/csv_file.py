@@ -102,6 +102,10 @@ def read_csv(data: pa.Buffer, schema: pa.Schema, settings: CsvSettings) -> pa.Ta
     body = data.slice(offset)
     if is_blank(body):
         return schema.empty_table()
+    # No column of a table begins with #, so the others do not get into the way.
+    names = [name if name in schema.names else f"#{n}" for n, name in enumerate(names)]
+    end = _end_marker(body, len(names), settings)
+    body = body if end is None else pa.py_buffer(body.to_pybytes() + end)
     known = [field for field in schema if field.name in names]
     try:
         table = pacsv.read_csv(
@@ -116,9 +120,10 @@ def read_csv(data: pa.Buffer, schema: pa.Schema, settings: CsvSettings) -> pa.Ta
                 newlines_in_values=True,
             ),
             convert_options=pacsv.ConvertOptions(
-                include_columns=[field.name for field in known],
+                include_columns=[*dict.fromkeys([*(field.name for field in known), names[-1]])],
                 # Arrow would take a timestamp without a zone, so these come as text.
-                column_types={f.name: pa.string() if pt.is_timestamp(f.type) else f.type for f in known},
+                column_types={names[-1]: pa.string()}
+                | {f.name: pa.string() if pt.is_timestamp(f.type) else f.type for f in known},
                 null_values=list(settings.nulls),
                 strings_can_be_null=True,
                 true_values=["true", "True", "TRUE", "1"],
@@ -127,7 +132,27 @@ def read_csv(data: pa.Buffer, schema: pa.Schema, settings: CsvSettings) -> pa.Ta
         )
     except (pa.ArrowException, ValueError) as error:
         raise _refusal(error, names, rows) from error
+    if end is not None:
+        table = _without_end(table, names[-1], rows)
     return conform(table, schema, first_row=1 + rows)
+
+
+def _end_marker(body: pa.Buffer, columns: int, settings: CsvSettings) -> bytes | None:
+    """A last row of empty cells; a quote that is never closed swallows it.
+
+    Arrow takes such a quote (a file cut in the middle, a stray quote) for a long cell that ends with the
+    file, and the rows in it would be lost without a word. None where no quote is.
+    """
+    quote = settings.quote.encode()
+    if quote not in body.to_pybytes():
+        return None
+    return b"\n" + settings.delimiter.encode().join([quote * 2] * columns) + b"\n"
+
+
+def _without_end(table: pa.Table, last: str, rows: int) -> pa.Table:
+    if table.column(last)[-1].is_valid:
+        raise Unreadable(f"row {table.num_rows + rows}: a quote is opened and never closed")
+    return table.slice(0, table.num_rows - 1)
 
 
 def _header(data: pa.Buffer, settings: CsvSettings) -> tuple[list[str], int, int]:

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pinot_assets.build import json_file
+from pinot_assets.build.json_file import read_json
+from pinot_assets.build.rejected import FileRejected, TypeMismatch, Unreadable, ZoneMissing
+
+MOMENT = pa.timestamp("ms", "UTC")
+SCHEMA = pa.schema(
+    [
+        ("i", pa.int32()),
+        ("l", pa.int64()),
+        ("d", pa.float64()),
+        ("s", pa.string()),
+        ("b", pa.bool_()),
+        ("t", MOMENT),
+        ("j", pa.string()),
+    ]
+)
+NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
+NOON_MS = 1357041600000
+
+
+def read(text: str | bytes) -> pa.Table:
+    return read_json(pa.py_buffer(text if isinstance(text, bytes) else text.encode()), SCHEMA, {"j"})
+
+
+def column(name: str, *values: str) -> list[Any]:
+    table = read("\n".join(f'{{"{name}":{value}}}' for value in values))
+    assert table.schema.equals(SCHEMA)
+    found: list[Any] = table[name].to_pylist()
+    return found
+
+
+def test_missing_members_are_null_and_unknown_ones_left_out() -> None:
+    rows = read('{"i":1,"x":{"y":[1]}}\n\n{"s":"a","i":null}\n').to_pylist()
+    assert [(row["i"], row["s"], row["d"]) for row in rows] == [(1, None, None), (None, "a", None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("i", ["1", "-2147483648", "1.0", '"7"', "null"], [1, -(2**31), 1, 7, None]),
+        ("l", ["9223372036854775807", '"-9223372036854775808"'], [2**63 - 1, -(2**63)]),
+        ("d", ["1", "1.5", "1e400", '"2.5"'], [1.0, 1.5, float("inf"), 2.5]),
+        ("s", ['"a"', "12", "true", '"\\u00e9\\ud83d\\ude00"'], ["a", "12", "true", "é😀"]),
+        ("s", ["12", '"a"'], ["12", "a"]),
+        ("b", ["true", "false", '"TRUE"', '"0"'], [True, False, True, False]),
+        ("t", [str(NOON_MS), '"2013-01-01T12:00:00Z"', f'"{NOON_MS}"', f"{NOON_MS}.0"], [NOON] * 4),
+        ("t", ['"2013-01-01T12:00:00Z"', '"2013-01-01T13:00:00+01:00"'], [NOON] * 2),
+        ("t", [str(NOON_MS)], [NOON]),
+        ("j", ['{"a" : [1, 2.5, "é"]}', "[ ]", '"{\\"a\\": 1}"', "3", "null"],
+         ['{"a":[1,2.5,"é"]}', "[]", '{"a": 1}', "3", None]),
+        ("j", ['"text"', '{"a":1}'], ["text", '{"a":1}']),
+    ],
+)  # fmt: skip
+def test_values(name: str, values: list[str], expected: list[Any]) -> None:
+    assert column(name, *values) == expected
+
+
+def test_values_may_change_their_kind_late() -> None:
+    values = [str(NOON_MS)] * 5000 + ['"2013-01-01T12:00:00Z"']
+    assert column("t", *values) == [NOON] * 5001
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ('{"i":1}\n{"i":1.5}\n', TypeMismatch, "column i, row 2: 1.5"),
+        ('{"i":1}\n\n{"i":2147483648}\n', TypeMismatch, "column i, row 2: 2147483648"),
+        ('{"i":true}', TypeMismatch, "column i, row 1: True"),
+        ('{"i":"1_0"}', TypeMismatch, "column i, row 1: '1_0'"),
+        ('{"d":"1_0"}', TypeMismatch, "column d, row 1: '1_0'"),
+        ('{"d":[1]}', TypeMismatch, "column d, row 1"),
+        ('{"s":1.5}', TypeMismatch, "column s, row 1: 1.5"),
+        ('{"s":{"a":1}}', TypeMismatch, "column s, row 1"),
+        ('{"s":"\\ud83d"}', TypeMismatch, "column s, row 1"),
+        ('{"b":1}', TypeMismatch, "column b, row 1: 1"),
+        ('{"b":"yes"}', TypeMismatch, "column b, row 1: 'yes'"),
+        ('{"t":"noon"}', TypeMismatch, "column t, row 1: 'noon'"),
+        ('{"t":true}', TypeMismatch, "column t, row 1: True"),
+        ('{"t":"2013-01-01T12:00:00Z"}\n{"t":"2013-01-01T12:00:00"}', ZoneMissing, "column t, row 2"),
+        ('{"j":{"a":NaN}}', TypeMismatch, "column j, row 1"),
+        ('{"i":1}\n{"i":2\n', Unreadable, "row 2, line 3"),
+        ('{"i":1}\n{"i":2},\n', Unreadable, "row 3, line 2"),
+        ('{"i":1}\n7\n', Unreadable, "row 2: 7 is not a JSON object"),
+        ('[{"i":1}]\n', Unreadable, "not a JSON object"),
+        (b'{"s":"a"}\n{"s":"\xff"}\n', Unreadable, "not UTF-8"),
+        ('{"I":1}\n{"x":2}\n', Unreadable, "none of the table's columns: its first row has I"),
+        ('{"j":' + "[" * 100_000 + "]" * 100_000 + "}", Unreadable, "row 1: values are nested too deeply"),
+    ],
+)
+def test_what_is_wrong_is_named(text: str | bytes, error: type[FileRejected], said: str) -> None:
+    with pytest.raises(error) as caught:
+        read(text)
+    assert said in str(caught.value)
+
+
+def test_columns_that_are_null_in_every_row_are_still_known() -> None:
+    assert read('{"i":null}\n{"x":1}\n').num_rows == 2
+
+
+def test_the_last_of_two_members_counts_as_in_jackson() -> None:
+    assert column("i", '1,"i":2') == [2]
+
+
+def test_a_document_may_be_long_and_take_several_lines() -> None:
+    long = "x" * (17 << 20)
+    assert column("s", f'\n"{long}"') == [long]
+
+
+def test_a_first_document_that_is_longer_than_the_look_ahead() -> None:
+    assert read('{"x":"' + "y" * 70_000 + '","i":1}\n{"i":2}\n')["i"].to_pylist() == [1, 2]
+
+
+cells = {
+    "i": st.integers(-(2**31), 2**31 - 1),
+    "l": st.integers(-(2**63), 2**63 - 1),
+    "d": st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53),
+    "s": st.text(st.characters(exclude_categories=["Cs"])),
+    "b": st.booleans(),
+    "t": st.integers(-(2**40), 2**40),
+}
+first = st.fixed_dictionaries(cells)
+rest = st.lists(
+    st.fixed_dictionaries({}, optional={name: st.none() | cell for name, cell in cells.items()}), max_size=5
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(first, rest)
+def test_both_ways_to_read_agree(first: dict[str, Any], rest: list[dict[str, Any]]) -> None:
+    documents = [first, *rest]
+    text = "\n".join(json.dumps(document) for document in documents)
+    schema = pa.schema([field for field in SCHEMA if field.name != "j"])
+    guess = json_file._guess(documents[0], schema, ())
+    fast = json_file.conform(json_file._by_arrow(pa.py_buffer(text.encode()), guess), schema)
+    assert fast.equals(json_file._by_python(text, schema, ()))

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import io
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pinot_assets.build.parquet_file import read_parquet
+from pinot_assets.build.rejected import FileRejected, TypeMismatch, Unreadable, ZoneMissing
+
+MOMENT = pa.timestamp("ms", "UTC")
+NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
+
+
+def parquet(**columns: pa.Array) -> pa.Buffer:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink, write_page_checksum=True)
+    return pa.py_buffer(sink.getvalue())
+
+
+def convert(values: pa.Array, target: pa.DataType) -> list[Any]:
+    schema = pa.schema([("x", target)])
+    table = read_parquet(parquet(x=values), schema)
+    assert table.schema.equals(schema)
+    found: list[Any] = table["x"].to_pylist()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("values", "target", "expected"),
+    [
+        (pa.array([1, None], pa.int64()), pa.int32(), [1, None]),
+        (pa.array([1.0, None]), pa.int64(), [1, None]),
+        (pa.array([2**53 + 1]), pa.float64(), [float(2**53)]),
+        (pa.array([Decimal("1.50")]), pa.float64(), [1.5]),
+        (pa.array([1.1], pa.float64()), pa.float32(), [pytest.approx(1.1)]),
+        (pa.array(["a", None], pa.large_string()), pa.string(), ["a", None]),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), pa.string(), ["a", "b", "a"]),
+        (pa.array([7]), pa.string(), ["7"]),
+        (pa.array([True]), pa.string(), ["true"]),
+        (pa.array(["7"]), pa.int32(), [7]),
+        (pa.nulls(2), pa.int32(), [None, None]),
+        (pa.array([1357041600000]), MOMENT, [NOON]),
+        (pa.array([NOON], pa.timestamp("us", "America/New_York")), MOMENT, [NOON]),
+        (pa.array([NOON.replace(tzinfo=None, microsecond=999)], pa.timestamp("us")), MOMENT, [NOON]),
+        (pa.array(["2013-01-01T12:00:00.000999Z", "1357041600000"]), MOMENT, [NOON, NOON]),
+    ],
+)
+def test_types(values: pa.Array, target: pa.DataType, expected: list[Any]) -> None:
+    assert convert(values, target) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "target", "error", "said"),
+    [
+        (pa.array([1, 2**31]), pa.int32(), TypeMismatch, "column x, row 2: 2147483648 cannot become int32"),
+        (pa.array([1.0] * 5000 + [1.5]), pa.int32(), TypeMismatch, "column x, row 5001: 1.5"),
+        (pa.array([1.5]), pa.string(), TypeMismatch, "column x: double cannot become string"),
+        (pa.array([1]), pa.bool_(), TypeMismatch, "column x: int64 cannot become bool"),
+        (pa.array([date(2013, 1, 1)]), MOMENT, TypeMismatch, "column x: date32"),
+        (pa.array([[1]]), pa.int32(), TypeMismatch, "column x: list"),
+        (pa.array([b"a"]), pa.string(), TypeMismatch, "column x: binary"),
+        (
+            pa.array(["2013-01-01T12:00:00Z", "2013-01-01"]),
+            MOMENT,
+            ZoneMissing,
+            "column x, row 2: '2013-01-01'",
+        ),
+    ],
+)
+def test_what_would_lose_something_is_refused(
+    values: pa.Array, target: pa.DataType, error: type[FileRejected], said: str
+) -> None:
+    with pytest.raises(error) as caught:
+        convert(values, target)
+    assert said in str(caught.value)
+
+
+def test_only_the_columns_wanted_are_read() -> None:
+    data = parquet(y=pa.array([[1]]), x=pa.array([1]))
+    table = read_parquet(data, pa.schema([("absent", pa.string()), ("x", pa.int64())]))
+    assert table.to_pylist() == [{"absent": None, "x": 1}]
+
+
+def test_a_file_without_rows() -> None:
+    assert read_parquet(parquet(y=pa.array([], pa.int32())), pa.schema([("x", pa.int32())])).num_rows == 0
+
+
+def test_a_file_with_none_of_the_columns_is_refused() -> None:
+    with pytest.raises(Unreadable, match="none of the table's columns: its columns are y"):
+        read_parquet(parquet(y=pa.array([1])), pa.schema([("x", pa.int32())]))
+
+
+@pytest.mark.parametrize("cut", [4, 100, -1])
+def test_a_cut_file_is_unreadable(cut: int) -> None:
+    whole = parquet(x=pa.array(range(1000)))
+    with pytest.raises(Unreadable, match="damaged or cut short"):
+        read_parquet(whole.slice(0, cut if cut > 0 else whole.size + cut), pa.schema([("x", pa.int64())]))
+
+
+def test_a_flipped_bit_is_seen_by_the_checksum() -> None:
+    data = bytearray(parquet(x=pa.array(range(1000))))
+    data[200] ^= 1
+    with pytest.raises(Unreadable):
+        read_parquet(pa.py_buffer(bytes(data)), pa.schema([("x", pa.int64())]))
+
+
+def test_text_that_is_not_utf_8_is_refused() -> None:
+    text = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
+    )
+    with pytest.raises(Unreadable, match="not UTF-8"):
+        convert(text, pa.string())
