@@ -86,8 +86,7 @@ def apply_plan(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
         store.update_table(plan.spec.table_json)
     if left := drift(plan.spec, store):
         raise SpecDrift(
-            f"Pinot took schema and table config of {plan.spec.name} but did not keep all of it",
-            why=_listed(left),
+            f"Pinot took schema and table config of {plan.spec.name} but did not keep all of it:{_listed(left)}",
             hint="this Pinot does not know these settings, or rewrites them: take them out of the spec",
         )
 
@@ -120,8 +119,7 @@ def refuse_drift(spec: TableSpec, store: SchemaAndTableStore) -> None:
     """
     if found := drift(spec, store):
         raise SpecDrift(
-            f"Pinot is not what {spec.path} says",
-            why=_listed(found),
+            f"Pinot is not what {spec.path} says:{_listed(found)}",
             hint=f"pinot-assets tables apply {spec.name}, or change the spec",
         )
 

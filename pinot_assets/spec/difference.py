@@ -40,13 +40,13 @@ _WATCHED: Final = {
 }
 """Settings that nobody but a user makes, so that their presence in Pinot alone is a difference."""
 
-_DROPPED_DEFAULTS: Final = {
+_FIELD_DEFAULTS: Final = {
     "singleValueField": True,
     "notNull": False,
     "allowTrailingZeros": False,
     "maxLength": 512,
 }
-"""Values that Pinot leaves out of a stored field spec."""
+"""What a field spec means where it does not say; Pinot leaves these out."""
 
 _METRIC_NULLS: Final = {"INT": 0, "LONG": 0, "FLOAT": 0, "DOUBLE": 0, "BIG_DECIMAL": 0, "BYTES": ""}
 _DIMENSION_NULLS: Final = {
@@ -93,12 +93,15 @@ def diff_json(wanted: Any, found: Any, path: str = "") -> list[Difference]:
 
 def diff_schema(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
     """Compare two Pinot schemas by column; columns that only `found` has are differences."""
-    ours, theirs = _by_column(wanted), _by_column(found)
-    surplus = (name for name in theirs["columns"] if name not in ours["columns"] and not name.startswith("$"))
-    return [
-        *diff_json(ours, theirs, "schema"),
-        *(Difference(f"schema.columns.{name}", None, theirs["columns"][name]) for name in surplus),
-    ]
+    ours, theirs = _columns(wanted), _columns(found)
+    result = diff_json({k: v for k, v in wanted.items() if k not in FIELD_KINDS}, found, "schema")
+    for name in sorted({*ours, *(name for name in theirs if not name.startswith("$"))}):
+        path = f"schema.columns.{name}"
+        if name in ours and name in theirs:
+            result += diff_json(_field(*ours[name]), _field(*theirs[name]), path)
+        else:
+            result.append(Difference(path, ours.get(name, (None,))[0], theirs.get(name, (None,))[0]))
+    return result
 
 
 def diff_table(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
@@ -170,22 +173,17 @@ def _shown(value: Any) -> str:
 # --- schemas -------------------------------------------------------------------------------------
 
 
-def _by_column(schema: Mapping[str, Any]) -> dict[str, Any]:
-    columns = {}
-    for group, kind in FIELD_KINDS.items():
-        for spec in schema.get(group) or ():
-            columns[spec["name"]] = _field(spec, kind)
-    rest = {key: value for key, value in schema.items() if key not in FIELD_KINDS}
-    return {**rest, "columns": columns}
+def _columns(schema: Mapping[str, Any]) -> dict[str, tuple[Mapping[str, Any], str]]:
+    """Field specs and their kinds by column."""
+    return {
+        spec["name"]: (spec, kind) for group, kind in FIELD_KINDS.items() for spec in schema.get(group) or ()
+    }
 
 
 def _field(spec: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """A field spec as Pinot would store it: without its kind's defaults."""
+    """A field spec with its defaults written out, but for the null value, where the default is left out."""
     data_type = str(spec.get("dataType")).upper()
-    field = {**spec, "fieldType": kind}
-    for key, default in _DROPPED_DEFAULTS.items():
-        if key in field and _text(field[key]) == _text(default):
-            del field[key]
+    field = {**_FIELD_DEFAULTS, **spec, "fieldType": kind}
     if data_type == "TIMESTAMP":
         field.pop("format", None)  # 1.5 always says TIMESTAMP, 0.11 keeps what was written
     if "defaultNullValue" in field:

@@ -19,7 +19,7 @@ _SECRET_KEY: Final = re.compile(
 )
 _SECRET_VALUE: Final = re.compile(
     r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|AccountKey=|[?&](?:sig|X-Amz-Signature)="
-    r"|^[a-z][a-z0-9+.-]*://[^/?#@]*:[^/?#@]*@",
+    r"|^[a-z][a-z0-9+.-]*://[^/?#@\s]*:[^?#@\s]*@",
     re.IGNORECASE,
 )
 _VARIABLE_FOR: Final = {

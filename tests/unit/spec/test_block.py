@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+import pytest
+
+FEW = {"ingestionMode": "append"}
+
+
+@pytest.mark.parametrize(
+    ("block", "attribute", "value"),
+    [
+        ({"inputFormat": "PARQUET"}, "input_format", "parquet"),
+        ({"consistentPushMaxRetries": "0"}, "max_retries", 0),
+        ({"consistentPushMaxRetries": 2147483647}, "max_retries", 2147483647),
+        ({"consistentPushEnabled": True}, "consistent_push", True),
+        ({"consistentPushEnabled": "TRUE"}, "consistent_push", True),
+        ({"consistentPushSwapEnabled": "false"}, "consistent_push_swap", False),
+        ({"ingestionMode": "SYNC"}, "ingestion_mode", "sync"),
+        ({"push.mode": "Tar"}, "push_mode", "TAR"),
+        ({}, "push_mode", None),
+        ({}, "skip_unreadable", False),
+        ({}, "max_retries", 0),
+        ({}, "rollback_window", "keepUntilSwitch"),
+        ({"rollbackWindow": "pinotDefault"}, "rollback_window", "pinotDefault"),
+        ({"emptySourceAction": "refuse"}, "empty_source_action", "REFUSE"),
+        ({"minServer": 1.5}, "min_server", "1.5"),
+        ({"minFileAgeSec": "30"}, "min_file_age_sec", 30),
+        ({"maxNumRecordsPerSegment": "1000"}, "max_rows_per_segment", 1000),
+        ({"excludeFileNamePattern": "regex:.*tmp"}, "exclude", "regex:.*tmp"),
+        ({"recordReader.prop.delimiter": "|"}, "reader", {"delimiter": "|"}),
+        ({"recordReader.prop.delimiter": "\t"}, "reader", {"delimiter": "\t"}),
+        ({"output.fs.prop.region": "eu"}, "output_props", {"region": "eu"}),
+        ({"schedule": "0 0/5 * ? * * *"}, "schedule", "0 0/5 * ? * * *"),
+        ({"sensorRetries": "true", "consistentPushMaxRetries": 1}, "sensor_retries", True),
+    ],
+)
+def test_keys_and_their_values(folder, block, attribute, value):
+    assert getattr(folder.load(block).ingestion, attribute) == value
+
+
+def test_a_version_keeps_its_digits(folder):
+    file = folder.spec()
+    file.write_text(file.read_text() + "  minServer: 0.110\n")
+    assert folder.check()[0][0].ingestion.min_server == "0.110"
+
+
+@pytest.mark.parametrize(
+    ("mode", "swap", "expected"),
+    [(None, None, "append"), ("sync", "false", "sync"), (None, "true", "swap"), ("sync", "true", "swap")],
+)
+def test_swap_wins_over_append_and_sync(folder, mode, swap, expected):
+    assert folder.load({"ingestionMode": mode, "consistentPushSwapEnabled": swap}).mode == expected
+
+
+def test_swap_is_enough_by_itself(folder):
+    spec = folder.load({"consistentPushEnabled": None, "consistentPushSwapEnabled": "true"})
+    assert spec.mode == "swap"
+
+
+@pytest.mark.parametrize(
+    ("block", "key", "reason", "fix"),
+    [
+        ({"inputDirURI": None}, "", "inputDirURI is missing", "inputDirURI: "),
+        ({"inputFormat": None}, "", "inputFormat is missing", "csv, json or parquet"),
+        (
+            {"output.segment.dir.uri": None},
+            "",
+            "output.segment.dir.uri is missing",
+            "output.segment.dir.uri: ",
+        ),
+        ({"inputFormat": "avro"}, "inputFormat", "none of csv, json, parquet", ""),
+        ({"consistentPushEnabled": None}, "", "plain push", 'consistentPushEnabled: "true"'),
+        (
+            {"consistentPushEnabled": "false"},
+            "consistentPushEnabled",
+            "plain push",
+            'consistentPushEnabled: "true"',
+        ),
+        ({"consistentPushEnabled": "yes"}, "consistentPushEnabled", "neither true nor false", ""),
+        (
+            {"consistentPushEnabled": None, "enableAtomicUpload": "true"},
+            "enableAtomicUpload",
+            "not supported on its own",
+            'consistentPushEnabled: "true"',
+        ),
+        ({"consistentPushMaxRetries": "-1"}, "consistentPushMaxRetries", "negative", ""),
+        ({"consistentPushMaxRetries": "2147483648"}, "consistentPushMaxRetries", "above", ""),
+        ({"consistentPushMaxRetries": "many"}, "consistentPushMaxRetries", "whole number", ""),
+        ({"consistentPushMaxRetries": "1_0"}, "consistentPushMaxRetries", "whole number", ""),
+        ({"maxNumRecordsPerSegment": 0}, "maxNumRecordsPerSegment", "not above 0", ""),
+        ({"push.mode": "URI"}, "push.mode", "none of TAR, METADATA", ""),
+        ({"includeFileNamePattern": "**/*.csv"}, "includeFileNamePattern", "lacks its syntax", ""),
+        ({"includeFileNamePattern": "glob:{a"}, "includeFileNamePattern", "no path pattern", ""),
+        (
+            {"segmentNameGenerator.type": "fixed"},
+            "segmentNameGenerator.type",
+            "same segment name",
+            "leave it out",
+        ),
+        ({"segmentNameGenerator": "inputFile"}, "segmentNameGenerator", "same segment name", "leave it out"),
+        ({"inputDirURI": "gs://bucket/in"}, "inputDirURI", "scheme", "s3://"),
+        ({"inputDirURI": "s3://"}, "inputDirURI", "no bucket", "s3://"),
+        ({"inputDirURI": ""}, "inputDirURI", "empty", ""),
+        (
+            {"output.segment.dir.uri": "s3://flights-in/2013/staging"},
+            "output.segment.dir.uri",
+            "inside inputDirURI",
+            "directory of its own",
+        ),
+        ({"output.segment.dir.uri": "s3://flights-in"}, "output.segment.dir.uri", "contains inputDirURI", ""),
+        ({"output.segment.dir.uri": "s3://flights-in/2013/"}, "output.segment.dir.uri", "inside", ""),
+        ({"inputFromat": "csv"}, "inputFromat", "not a key", "inputFormat"),
+        ({"INPUTFORMAT": "csv"}, "INPUTFORMAT", "not a key", "inputFormat"),
+        ({"rollbackwindow": "x"}, "rollbackwindow", "not a key", "rollbackWindow"),
+        ({"input": {"fs": {"prop": {"region": "x"}}}}, "input", "single value", "input.fs.prop.region"),
+        ({"schedule": None, "minServer": "0.10"}, "minServer", "older", ""),
+        ({"minServer": "new"}, "minServer", "version", ""),
+        ({"desiredSegmentSize": "big"}, "desiredSegmentSize", "size", ""),
+        ({"schedule": "${CRON}"}, "schedule", "environment", ""),
+        ({"input.fs.prop.region": "${1X}"}, "input.fs.prop.region", "malformed", ""),
+        ({"recordReader.prop.delimeter": ";"}, "recordReader.prop.delimeter", "csv reader", ""),
+        ({"recordReader.prop.delimiter": "||"}, "recordReader.prop.delimiter", "single character", ""),
+    ],
+)
+def test_what_is_refused(folder, block, key, reason, fix):
+    problems = folder.problems(block)
+    assert [problem.key for problem in problems] == [f"fileIngestion.{key}".rstrip(".")]
+    assert reason in problems[0].reason
+    assert fix in (problems[0].fix or "")
+
+
+@pytest.mark.parametrize("mode", [{"ingestionMode": "sync"}, {"consistentPushSwapEnabled": "true"}])
+def test_modes_that_replace_need_a_refresh_table(folder, mode):
+    (problem,) = folder.problems(
+        mode,
+        change=lambda w: w["table"]["ingestionConfig"]["batchIngestionConfig"].update(
+            segmentIngestionType="APPEND"
+        ),
+    )
+    assert problem.key == f"fileIngestion.{next(iter(mode))}"
+    assert "segmentIngestionType: REFRESH" in (problem.fix or "")
+
+
+def test_a_misspelt_required_key_is_one_problem(folder):
+    problems = folder.problems({"inputFormat": None, "inputFromat": "csv"})
+    assert [problem.key for problem in problems] == ["fileIngestion.inputFromat"]
+
+
+@pytest.mark.parametrize(
+    ("cron", "reason"),
+    [
+        ("*/30 * * * *", "five fields"),
+        ("0 * *", "3 fields"),
+        ("0 0 12 * * *", "exactly one"),
+        ("0 0 12 ? * ?", "exactly one"),
+        ("0 0 noon! * * ?", "hours"),
+        ("@daily", "1 fields"),
+    ],
+)
+def test_schedules_that_are_not_quartz(folder, cron, reason):
+    (problem,) = folder.problems({"schedule": cron})
+    assert reason in problem.reason
+
+
+@pytest.mark.parametrize(
+    "cron", ["0 */30 * * * ?", "0 15 10 ? * MON-FRI", "0 15 10 L * ?", "0 0 1 ? * 6#3 2027"]
+)
+def test_schedules_that_are_quartz(folder, cron):
+    assert folder.load({"schedule": cron}).ingestion.schedule == cron
+
+
+@pytest.mark.parametrize(
+    ("block", "key", "text"),
+    [
+        ({"tableMaxNumTasks": "-1"}, "tableMaxNumTasks", "one Spark task"),
+        ({"taskMaxDataSize": "1"}, "taskMaxDataSize", "not packed"),
+        ({"taskMaxNumFiles": "3"}, "taskMaxNumFiles", "not packed"),
+        ({"hasDirectories": "true"}, "hasDirectories", "recognised"),
+        ({"checkpointTTLSec": "0"}, "checkpointTTLSec", "ledger"),
+        ({"push.controllerUri": "http://x"}, "push.controllerUri", "resource"),
+        ({"uploadURL": "http://x"}, "uploadURL", "resource"),
+        ({"input.fs.className": "x"}, "input.fs.className", "scheme"),
+        ({"segmentNamePrefix": "x"}, "segmentNamePrefix", "session"),
+        ({"segmentNameGenerator.type": "simple"}, "segmentNameGenerator.type", "session"),
+        ({"desiredSegmentSize": "500m"}, "desiredSegmentSize", "maxNumRecordsPerSegment"),
+        ({"enableAtomicUpload": "true"}, "enableAtomicUpload", "further"),
+        ({"ingestionMode": "sync", "consistentPushSwapEnabled": "true"}, "ingestionMode", "no effect"),
+        ({"clearConsistentPushState": "true"}, "clearConsistentPushState", "once"),
+        ({"skipFileIfFailToInitReader": "true"}, "skipFileIfFailToInitReader", "left out"),
+        (
+            {"inputFormat": "json", "recordReader.prop.x": "y"},
+            "recordReader.prop.x",
+            "no use with inputFormat json",
+        ),
+        ({"sensorRetries": "true"}, "sensorRetries", "no effect"),
+    ],
+)
+def test_what_is_accepted_with_a_note(folder, block, key, text):
+    notes = folder.notes(block)
+    assert list(notes) == [f"fileIngestion.{key}"]
+    assert text in notes[f"fileIngestion.{key}"]
+
+
+# --- the environment -----------------------------------------------------------------------------
+
+
+def test_directories_are_resolved_at_use_and_relative_to_the_file(folder, monkeypatch):
+    monkeypatch.setenv("DATA_HERE", "../data")
+    spec = folder.load(
+        {"inputDirURI": "${DATA_HERE}/flights", "output.segment.dir.uri": "${STAGING_HERE:-/staging}/x"}
+    )
+    assert spec.ingestion.input_dir_uri == "${DATA_HERE}/flights"
+    assert spec.input_uri() == f"file://{folder.path.parent}/data/flights"
+    assert spec.staging_uri() == "file:///staging/x"
+    monkeypatch.setenv("DATA_HERE", "s3://other-bucket")
+    assert spec.input_uri() == "s3://other-bucket/flights"
+
+
+def test_an_unset_variable_is_a_note_and_an_error_at_use(folder, monkeypatch):
+    monkeypatch.delenv("NOWHERE", raising=False)
+    notes = folder.notes({"inputDirURI": "${NOWHERE}/x"})
+    assert "NOWHERE" in notes["fileIngestion.inputDirURI"]
+    (spec,) = folder.check()[0]
+    with pytest.raises(Exception, match="NOWHERE") as caught:
+        spec.input_uri()
+    assert type(caught.value).__name__ == "SpecError"
+
+
+def test_staging_inside_the_input_is_seen_after_resolving(folder, monkeypatch):
+    monkeypatch.setenv("DATA_HERE", "/data")
+    spec = folder.load({"inputDirURI": "${DATA_HERE}", "output.segment.dir.uri": "${STAGING_HERE:-/staging}"})
+    monkeypatch.setenv("STAGING_HERE", "/data/staging")
+    with pytest.raises(Exception, match="inside inputDirURI"):
+        spec.staging_uri()
+
+
+# --- secrets -------------------------------------------------------------------------------------
+
+LEAK = "hunter2-Xy/Zz+0123456789"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "input.fs.prop.secretKey",
+        "input.fs.prop.accessKey",
+        "input.fs.prop.sasToken",
+        "input.fs.prop.sessionToken",
+        "input.fs.prop.password",
+        "input.fs.prop.authToken",
+        "input.fs.prop.aws_secret_access_key",
+        "input.fs.prop.connectionString",
+        "output.fs.prop.secretKey",
+        "output.fs.prop.accountKey",
+        "authToken",
+        "secretKey",
+    ],
+)
+def test_a_literal_secret_is_refused_and_never_shown(folder, key):
+    problems = folder.problems({key: LEAK})
+    assert problems[0].key == f"fileIngestion.{key}"
+    assert f"{key}: ${{" in (problems[0].fix or "")
+    assert LEAK not in "".join(map(str, problems))
+
+
+def test_the_line_to_write_instead_is_accepted(folder):
+    for key, variable in (("secretKey", "AWS_SECRET_ACCESS_KEY"), ("accessKey", "AWS_ACCESS_KEY_ID")):
+        (problem,) = folder.problems({f"input.fs.prop.{key}": LEAK})
+        assert problem.fix == f"write input.fs.prop.{key}: ${{{variable}}}"
+        spec = folder.load({f"input.fs.prop.{key}": f"${{{variable}}}"})
+        assert spec.ingestion.input_props == {key: f"${{{variable}}}"}
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"input.fs.prop.secretKey": f"${{KEY:-{LEAK}}}"},
+        {"input.fs.prop.secretKey": f"{LEAK}${{KEY}}"},
+        {"input.fs.prop.secretKey": [LEAK]},
+        {"input.fs.prop.secretKey": {"value": LEAK, "secret": LEAK}},
+        {"input": {"fs": {"prop": {"secretKey": LEAK}}}},
+        {"input.fs.prop.whatever": f"https://user:{LEAK}@host/x"},
+        {"inputDirURI": f"s3://key:{LEAK}@bucket/x"},
+        {"inputDirURI": f"s3://bucket/x?sig={LEAK}"},
+    ],
+)
+def test_no_way_of_writing_a_secret_shows_it(folder, block):
+    problems = folder.problems(block)
+    assert problems
+    assert LEAK not in "".join(map(str, problems))
+
+
+def test_a_secret_in_the_table_config_is_refused(folder):
+    (problem,) = folder.problems(
+        change=lambda w: w["table"].update(
+            task={"taskTypeConfigsMap": {"SegmentGenerationAndPushTask": {"input.fs.prop.secretKey": LEAK}}}
+        )
+    )
+    assert "literal secret" in problem.reason
+    assert LEAK not in str(problem)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"a: [\n  input.fs.prop.secretKey: *{LEAK[:7]}x\n",
+        f"input.fs.prop.secretKey: %{LEAK}\n",
+        f"input.fs.prop.secretKey: 'unclosed {LEAK}\n",
+        f"input.fs.prop.secretKey: !{LEAK[:7]} x\n",
+        f"input.fs.prop.secretKey: {LEAK}: b: c\n",
+        f"input.fs.prop.secretKey: &{LEAK[:7]} a\nb: &{LEAK[:7]} c\nd: *{LEAK[:7]}2\n",
+    ],
+)
+def test_broken_yaml_does_not_show_a_secret(folder, text):
+    folder.text(text)
+    _, problems, _ = folder.check()
+    assert problems
+    assert LEAK[:7] not in "".join(map(str, problems))

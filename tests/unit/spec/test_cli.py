@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pinot_assets.errors import SpecError
+from pinot_assets.spec.cli import tables_app
+
+
+class Controller:
+    def __init__(self) -> None:
+        self.schemas: dict[str, Any] = {}
+        self.tables: dict[str, Any] = {}
+
+    def get_schema(self, name: str) -> dict[str, Any] | None:
+        return self.schemas.get(name)
+
+    def put_schema(self, schema: Mapping[str, Any]) -> None:
+        self.schemas[schema["schemaName"]] = dict(schema)
+
+    def get_table_config(self, table: str) -> dict[str, Any] | None:
+        return self.tables.get(table)
+
+    def create_table(self, config: Mapping[str, Any]) -> None:
+        self.tables[config["tableName"]] = dict(config)
+
+    update_table = create_table
+
+
+@pytest.fixture
+def controller() -> Controller:
+    return Controller()
+
+
+@pytest.fixture
+def run(controller, folder):
+    @contextmanager
+    def open_store() -> Iterator[Controller]:
+        yield controller
+
+    app = tables_app(open_store)
+
+    def invoke(*arguments: str, answer: str | None = None, tables: bool = True) -> Any:
+        where = ["--tables", str(folder.path)] if tables else []
+        return CliRunner().invoke(app, [*arguments, *where], input=answer)
+
+    return invoke
+
+
+def test_validate_shows_what_is_good(run, folder):
+    file = folder.spec({"tableMaxNumTasks": "3"})
+    result = run("validate")
+    assert result.exit_code == 0
+    assert "ok flights" in result.output
+    assert f"{file}:" in result.output
+    assert "note fileIngestion.tableMaxNumTasks" in result.output
+
+
+def test_validate_shows_every_problem_and_fails(run, folder):
+    folder.spec({"inputFormat": "avro", "input.fs.prop.secretKey": "hunter2[bold]"}, name="a.yaml")
+    folder.text("[", "b.yaml")
+    result = run("validate")
+    assert result.exit_code == 1
+    for part in ("a.yaml:", "b.yaml:", "inputFormat", "${AWS_SECRET_ACCESS_KEY}"):
+        assert part in result.output
+    assert "hunter2" not in result.output
+
+
+def test_validate_takes_single_files(run, folder):
+    folder.text("[", "bad.yaml")
+    good = folder.spec()
+    assert run("validate", str(good), tables=False).exit_code == 0
+    assert run("validate", str(folder.path / "none.yaml"), tables=False).exit_code == 1
+
+
+def test_apply_asks_first(run, folder, controller):
+    folder.spec()
+    refused = run("apply", answer="n\n")
+    assert (refused.exit_code, controller.schemas, controller.tables) == (1, {}, {})
+    assert "will be created" in refused.output
+    assert run("apply", answer="y\n").exit_code == 0
+    assert list(controller.tables) == list(controller.schemas) == ["flights"]
+
+
+def test_apply_shows_the_difference(run, folder, controller):
+    folder.spec()
+    run("apply", "--yes")
+    folder.spec(change=lambda w: w["table"]["segmentsConfig"].update(replication="3"))
+    result = run("apply", "--dry-run")
+    assert result.exit_code == 0
+    assert "table.segmentsConfig.replication" in result.output
+    assert '"3"' in result.output
+    assert controller.tables["flights"]["segmentsConfig"]["replication"] == "2"
+    assert "applied flights" in run("apply", "flights", "--yes").output
+    assert controller.tables["flights"]["segmentsConfig"]["replication"] == "3"
+    assert "up to date" in run("apply").output
+
+
+def test_apply_refuses_bad_specs_and_unknown_names(run, folder, controller):
+    folder.spec()
+    assert isinstance(run("apply", "flihgts").exception, SpecError)
+    folder.text("[", "b.yaml")
+    assert isinstance(run("apply", "--yes").exception, SpecError)
+    assert controller.tables == {}
+
+
+def test_json_schema_is_printed(run):
+    assert json.loads(run("json-schema", tables=False).output)["title"] == "pinot-assets table spec"

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pinot_assets.spec.document import MAX_VALUES, Part, parse_document
+
+FILE = Path("x.yaml")
+
+
+def value_of(text: str) -> object:
+    document, problems = parse_document(text, FILE)
+    assert problems == []
+    assert document is not None
+    return document.value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("NO", "NO"),
+        ("yes", "yes"),
+        ("on", "on"),
+        ("true", True),
+        ("False", False),
+        ("2013-01-01", "2013-01-01"),
+        ("12:30:00", "12:30:00"),
+        ("0o10", "0o10"),
+        ("010", 10),
+        ("-3", -3),
+        ("1.5", 1.5),
+        ("1e3", 1000.0),
+        ('"1"', "1"),
+        ("~", None),
+        ("null", None),
+        ("!!str 5", "5"),
+        ('"\\ud83d\\ude00"', "😀"),
+        ('{"a": "x\\/y"}', {"a": "x/y"}),
+    ],
+)
+def test_scalars_mean_what_json_and_yaml_12_say(text, value):
+    found = value_of(f"[{text}]")
+    assert found == [value]
+    assert type(found[0]) is type(value)  # type: ignore[index]
+
+
+def test_places_know_their_lines_and_texts():
+    document, _ = parse_document("a:\n  b: 0.10\n  c:\n    - 1\n    - x: 2\n", FILE)
+    assert document is not None
+    root = Part(document, ())
+    assert document.line(("a", "b")) == 2
+    assert document.line(("a", "c", 1, "x")) == 5
+    assert document.line(("a", "nothing", "there")) == 1
+    assert root.at("a", "b").text() == "0.10"
+    assert root.at("a", "c").text() is None
+    assert root.at("a", "c", 1, "x").problem("is odd").key == "a.c[1].x"
+
+
+def test_every_duplicate_is_found():
+    _, problems = parse_document("a: 1\nb: {x: 1, x: 2}\na: 2\n", FILE)
+    assert [(p.line, p.key) for p in problems] == [(2, "b.x"), (3, "a")]
+
+
+def test_a_syntax_error_has_its_line():
+    document, (problem,) = parse_document("a: 1\nb: [1, 2\nc: 3\n", FILE)
+    assert document is None
+    assert problem.line == 3
+
+
+def test_tabs_get_a_way_out():
+    _, (problem,) = parse_document("a:\n\tb: 1\n", FILE)
+    assert "spaces" in (problem.fix or "")
+
+
+def test_two_documents_are_one_too_many():
+    _, (problem,) = parse_document("a: 1\n---\nb: 2\n", FILE)
+    assert problem.fix == "one table per file"
+
+
+def test_there_is_a_limit():
+    _, problems = parse_document("[" + "1," * (MAX_VALUES + 1) + "]", FILE)
+    assert "values" in problems[0].reason
