@@ -95,6 +95,11 @@ class Changes:
     listing_digest: str
 
     @property
+    def any(self) -> bool:
+        """Whether the listing differs from the ledger at all."""
+        return bool(self.new or self.rewritten or self.deleted or self.touched)
+
+    @property
     def work(self) -> dict[str, SourceFile]:
         """Files that append and sync have to build."""
         return {f.uri: f for f in (*self.new, *self.rewritten)}

@@ -82,7 +82,7 @@ def _begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Sessio
     names = run.edges.pinot.all_segments(run.spec.name)
     seq = max(run.lease.pointer.next_seq, 1 + max((seq_of(s) or 0 for s in names), default=0))  # R17
     plan = planning.new_plan(new_session_id(seq), run.mode, changes)
-    if planning.is_empty(plan) or _same_swap(run, changes, current):
+    if _nothing_to_do(run, plan, changes, current):
         return None
     now = run.edges.now_ms()
     session = Session(
@@ -107,15 +107,14 @@ def _begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Sessio
     return session, plan
 
 
-def _same_swap(run: Run, changes: Changes, current: Snapshot | None) -> bool:
-    """Swap has nothing to do when listing and spec are those of the snapshot."""
-    return (
-        run.mode is Mode.SWAP
-        and current is not None
-        and current.mode == Mode.SWAP
-        and current.listing_digest == changes.listing_digest
-        and current.config_fingerprint == run.fingerprint
-    )
+def _nothing_to_do(run: Run, plan: Plan, changes: Changes, current: Snapshot | None) -> bool:
+    if run.mode is not Mode.SWAP:
+        return planning.is_empty(plan)
+    if current is None or not current.files:
+        return not plan.rows
+    # Beside the ledger, not beside the listing that the snapshot was made from: a file that was rewritten
+    # after it had been built is in that listing and not in the snapshot (scene 4).
+    return not changes.any and current.mode == Mode.SWAP and current.config_fingerprint == run.fingerprint
 
 
 # --- an open session -------------------------------------------------------------------------------
