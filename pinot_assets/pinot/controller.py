@@ -139,8 +139,12 @@ class Controller:
         return self._view(table, "idealstate")
 
     def external_view(self, table: str) -> Replicas:
-        """What servers report: segment → instance → state."""
-        return self._view(table, "externalview")
+        """What servers report: segment → instance → state; empty where there is no such table either."""
+        try:
+            return self._view(table, "externalview")
+        except PinotNotFound:
+            # A new table has none until its first segment is assigned.
+            return {}
 
     def _view(self, table: str, view: str) -> Replicas:
         value: Replicas | None = self._get(f"/tables/{_q(table)}/{view}", tableType="OFFLINE")["OFFLINE"]

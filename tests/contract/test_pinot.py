@@ -397,14 +397,16 @@ def test_what_was_never_there_is_none(lab: Lab) -> None:
         pytest.param(lambda pinot: pinot.end_replace_segments("nosuch", "a"), id="end"),
         pytest.param(lambda pinot: pinot.revert_replace_segments("nosuch", "a"), id="revert"),
         pytest.param(lambda pinot: pinot.brokers("nosuch"), id="brokers"),
-        pytest.param(
-            lambda pinot: pinot.update_table({"tableName": "nosuch", "tableType": "OFFLINE"}), id="update"
-        ),
     ],
 )
 def test_a_table_that_is_not_there(lab: Lab, call: Callable[[Pinot], object]) -> None:
     with pytest.raises(PinotNotFound):
         call(lab.pinot)
+
+
+def test_a_table_that_is_not_there_cannot_be_updated(lab: Lab) -> None:
+    with pytest.raises(PinotNotFound):
+        lab.pinot.update_table({**lab.config, "tableName": f"{lab.table}x"})
 
 
 def test_a_segment_that_is_not_there(lab: Lab) -> None:

@@ -1,0 +1,91 @@
+"""The builder without Spark, and orders to give to any builder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pinot_assets.build import BuildOrder, FileTask, build_file
+from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.source import SourceFile, open_store
+
+NAMES_SCHEMA = {
+    "schemaName": "names",
+    "dimensionFieldSpecs": [{"name": "name", "dataType": "STRING"}],
+    "metricFieldSpecs": [{"name": "count", "dataType": "LONG"}],
+    "dateTimeFieldSpecs": [
+        {"name": "at", "dataType": "TIMESTAMP", "format": "TIMESTAMP", "granularity": "1:MILLISECONDS"}
+    ],
+}
+
+
+class InProcessBuilder:
+    """Runs the same task as Spark's executors do, in threads of this process.
+
+    :param threads: files at a time.
+    """
+
+    def __init__(self, threads: int = 2) -> None:
+        self._threads = threads
+
+    def build(
+        self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
+    ) -> None:
+        with ThreadPoolExecutor(self._threads) as pool:
+            futures = [pool.submit(build_file, order, task) for task in tasks]
+            try:
+                for future in as_completed(futures):
+                    on_done(future.result())
+            finally:
+                for future in futures:
+                    future.cancel()
+
+
+def make_order(root: Path, **changes: Any) -> BuildOrder:
+    """An order for csv files in `root/in` with the columns name, count and at; staged in `root/staging`.
+
+    :param changes: fields of the order to set otherwise.
+    """
+    (root / "in").mkdir(parents=True, exist_ok=True)
+    (root / "staging").mkdir(exist_ok=True)
+    order = BuildOrder(
+        table="names",
+        session="cp7-abc",
+        attempt=1,
+        creation_time_ms=1_700_000_000_000,
+        schema=NAMES_SCHEMA,
+        table_config={
+            "tableName": "names_OFFLINE",
+            "tableType": "OFFLINE",
+            "segmentsConfig": {"timeColumnName": "at", "replication": "1"},
+            "tableIndexConfig": {"nullHandlingEnabled": True},
+            "tenants": {},
+            "metadata": {},
+        },
+        input_format="csv",
+        reader={},
+        source_uri=(root / "in").as_uri(),
+        source_props={},
+        staging_uri=(root / "staging" / "sessions" / "cp7-abc").as_uri(),
+        segments_uri=(root / "staging" / "segments").as_uri(),
+        staging_props={},
+        max_rows_per_segment=1000,
+        min_server="0.11",
+    )
+    return replace(order, **changes)
+
+
+def write_names(path: Path, rows: int, first: int = 0) -> Path:
+    """A csv file that `make_order`'s table can take."""
+    lines = [f"n{n},{n},2020-01-01T00:00:{n % 60:02}Z" for n in range(first, first + rows)]
+    path.write_text("\n".join(["name,count,at", *lines, ""]))
+    return path
+
+
+def tasks_of(order: BuildOrder) -> list[FileTask]:
+    """One task per file that lies in the order's source now, by name."""
+    found = sorted(open_store(order.source_uri, order.source_props).list(), key=lambda info: info.key)
+    return [FileTask(SourceFile(info.uri, info.fingerprint), n) for n, info in enumerate(found)]
