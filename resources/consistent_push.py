@@ -1,7 +1,5 @@
 """The session machine as a Dagster resource: one driver per table and run, its lease let go with the run."""
 
-from __future__ import annotations
-
 import os
 from contextlib import ExitStack
 from typing import cast

@@ -1,7 +1,5 @@
 """Where Pinot is, as a Dagster resource."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from pinot_assets.pinot.connection import BasicAuth, PinotConnection, Tls, TokenAuth

@@ -4,7 +4,7 @@ It decides by fingerprints alone and changes nothing; the run lists again and le
 keeps what was launched last, so that a listing that already failed is not launched again at every tick.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 import json
 from dataclasses import dataclass

@@ -50,7 +50,7 @@ def of_report(report: Report) -> Metadata:
     if report.session is not None:
         values |= {
             "session": report.session.id,
-            "state": report.session.state,
+            "state": report.session.state.value,
             "attempt": report.session.attempt,
             "retry_count": report.session.retry_count,
         }
@@ -76,7 +76,7 @@ def of_snapshot(snapshot: Snapshot) -> Metadata:
     """What is visible now."""
     return {
         "session": snapshot.session,
-        "mode": snapshot.mode,
+        "mode": str(snapshot.mode),
         "lineage_entry": snapshot.lineage_entry_id,
         "files": len(snapshot.ledger),
         "segments": len(snapshot.segments),

@@ -5,12 +5,13 @@ itself as a blocking asset check; `snapshot` enforces it again from the session'
 selection without checks, or `snapshot` alone, switches nothing that was not audited.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from pinot_assets.assets.metadata import of_file, of_findings, of_report, of_snapshot
 from pinot_assets.errors import PinotAssetsError
@@ -30,7 +31,7 @@ class TableAssets:
     spec: TableSpec
     assets: tuple[dg.AssetsDefinition, ...]
     check: dg.AssetChecksDefinition
-    job: dg.UnresolvedAssetJobDefinition
+    job: UnresolvedAssetJobDefinition
 
 
 class RunLog:
