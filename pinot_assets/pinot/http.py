@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from threading import Lock
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import httpx
 from tenacity import (
@@ -100,6 +101,14 @@ class Door:
     def close(self) -> None:
         """Close the pool."""
         self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def send(self, call: Call) -> str:
         """Send the call and return the reply's text.
