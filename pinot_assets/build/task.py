@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import socket
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
+import psutil
 import pyarrow as pa
 
 from pinot_assets.build.order import BuildOrder, FileTask, segment_name
@@ -58,13 +61,24 @@ def build_file(order: BuildOrder, task: FileTask) -> Receipt | Failure:
         same version first, that one (rule R13).
     """
     try:
-        with tempfile.TemporaryDirectory(prefix=_TEMPORARY) as folder:
-            return _build(order, task, Path(folder))
+        with _temporary_folder() as folder:
+            return _build(order, task, folder)
     except PinotAssetsError as error:
         return _failure(order, task, _code(error), str(error))
     except Exception as error:
         # A bug or a full disk under one file must not take the other files' job with it.
         return _failure(order, task, "INTERNAL", f"{type(error).__name__}: {error}")
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """A folder that is gone afterwards; also removes those that killed workers of this host left behind."""
+    ours = f"{_TEMPORARY}{socket.gethostname()}-"
+    for left in Path(tempfile.gettempdir()).glob(f"{ours}*"):
+        if not psutil.pid_exists(int(left.name.removeprefix(ours).partition("-")[0])):
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"{ours}{os.getpid()}-") as folder:
+        yield Path(folder)
 
 
 def file_id(uri: str) -> str:

@@ -1,0 +1,119 @@
+"""What the session relies on, whichever builder it has."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pinot_assets.build import Builder, BuildOrder
+from pinot_assets.build.local_spark import local_session
+from pinot_assets.build.spark import SparkBuilder
+from pinot_assets.session.receipt import Failure, Receipt
+
+
+@pytest.fixture(scope="module")
+def fakes() -> ModuleType:
+    path = Path(__file__).parents[1] / "fakes" / "builder.py"
+    spec = importlib.util.spec_from_file_location("fake_builder", path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules["fake_builder"] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module", params=["in_process", pytest.param("spark", marks=pytest.mark.spark)])
+def builder(request: pytest.FixtureRequest, fakes: ModuleType) -> Iterator[Builder]:
+    if request.param == "in_process":
+        yield fakes.InProcessBuilder()
+        return
+    session = local_session("builder contract", 2)
+    try:
+        yield SparkBuilder(lambda: session)
+    finally:
+        session.stop()
+
+
+@pytest.fixture
+def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
+    made: BuildOrder = fakes.make_order(tmp_path)
+    return made
+
+
+def receipts(order: BuildOrder) -> list[Receipt]:
+    folder = Path(order.staging_uri.removeprefix("file://")) / "files"
+    return [Receipt.from_bytes(path.read_bytes()) for path in folder.glob("*.json")]
+
+
+def test_every_file_is_told_once_and_from_the_calling_thread(
+    builder: Builder, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    for n in range(7):
+        fakes.write_names(tmp_path / "in" / f"{n}.csv", n)
+    told: list[Receipt | Failure] = []
+    threads = set()
+
+    def on_done(result: Receipt | Failure) -> None:
+        told.append(result)
+        threads.add(threading.current_thread())
+
+    builder.build(order, fakes.tasks_of(order), on_done)
+    assert sorted(result.ordinal for result in told) == list(range(7))
+    assert threads == {threading.current_thread()}
+    assert {r.ordinal: r.rows for r in told if isinstance(r, Receipt)} == {n: n for n in range(7)}
+    assert sorted(receipts(order), key=lambda r: r.ordinal) == sorted(told, key=lambda r: r.ordinal)
+
+
+def test_one_bad_file_does_no_harm_to_the_others(
+    builder: Builder, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    for n in range(6):
+        fakes.write_names(tmp_path / "in" / f"{n}.csv", 3)
+    (tmp_path / "in" / "3.csv").write_bytes(b"\x1f\x8bnot gzip at all")
+    told: list[Receipt | Failure] = []
+    builder.build(order, fakes.tasks_of(order), told.append)
+    [failure] = [result for result in told if isinstance(result, Failure)]
+    assert (failure.ordinal, failure.code, failure.attempt) == (3, "UNREADABLE", 1)
+    assert failure.uri.endswith("/3.csv")
+    assert sorted(r.ordinal for r in receipts(order)) == [0, 1, 2, 4, 5]
+
+
+def test_nothing_to_build(builder: Builder, order: BuildOrder) -> None:
+    told: list[Receipt | Failure] = []
+    builder.build(order, [], told.append)
+    assert told == []
+
+
+def test_a_caller_that_gives_up_is_heard(
+    builder: Builder, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    for n in range(4):
+        fakes.write_names(tmp_path / "in" / f"{n}.csv", 3)
+
+    class Lost(Exception):
+        pass
+
+    def on_done(result: Receipt | Failure) -> None:
+        raise Lost
+
+    with pytest.raises(Lost):
+        builder.build(order, fakes.tasks_of(order), on_done)
+
+
+def test_building_again_gives_the_same_receipts(
+    builder: Builder, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    for n in range(3):
+        fakes.write_names(tmp_path / "in" / f"{n}.csv", 3)
+    first: list[Receipt | Failure] = []
+    again: list[Receipt | Failure] = []
+    builder.build(order, fakes.tasks_of(order), first.append)
+    builder.build(order, fakes.tasks_of(order), again.append)
+    assert sorted(first, key=lambda r: r.ordinal) == sorted(again, key=lambda r: r.ordinal)
+    assert all(isinstance(result, Receipt) for result in again)

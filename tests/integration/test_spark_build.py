@@ -1,0 +1,191 @@
+"""Spark's executors, and not the driver, build the files; and what Spark does when one of them dies."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from pinot_assets.build import BuildOrder
+from pinot_assets.build.local_spark import local_session
+from pinot_assets.build.spark import SparkBuilder
+from pinot_assets.errors import BuildError
+from pinot_assets.session.receipt import Failure, Receipt
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def fakes() -> ModuleType:
+    path = Path(__file__).parents[1] / "fakes" / "builder.py"
+    spec = importlib.util.spec_from_file_location("fake_builder", path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules["fake_builder"] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    started = local_session("spark build", 2)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
+    made: BuildOrder = fakes.make_order(tmp_path)
+    return made
+
+
+def last_job(session: SparkSession) -> Any:
+    """What Spark itself recorded of the newest job."""
+    session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    return session.sparkContext._jsc.sc().statusStore().jobsList(None).head()
+
+
+def pid(result: Receipt | Failure) -> int:
+    assert isinstance(result, Receipt), result
+    return int(result.worker.rpartition("/")[2])
+
+
+def test_executors_build_one_task_per_file(
+    session: SparkSession, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    for n in range(12):
+        fakes.write_names(tmp_path / "in" / f"{n}.csv", 5)
+    told: list[Receipt | Failure] = []
+    SparkBuilder(lambda: session).build(order, fakes.tasks_of(order), told.append)
+    assert len(told) == 12
+    pids = {pid(result) for result in told}
+    assert os.getpid() not in pids
+    for worker in pids:
+        ancestors = [process.name() for process in psutil.Process(worker).parents()]
+        assert ancestors.index("java") < len(ancestors) - 1, "a worker is a child of Spark's JVM"
+    job = last_job(session)
+    assert (job.numTasks(), job.numCompletedTasks(), job.numFailedTasks()) == (12, 12, 0)
+    assert job.description().get() == "names: 12 files of session cp7-abc, attempt 1"
+
+
+def test_results_arrive_while_the_job_runs(
+    session: SparkSession, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    for n in range(6):
+        fakes.write_names(tmp_path / "in" / f"{n}.csv", 60_000)
+    running: list[int] = []
+
+    def on_done(result: Receipt | Failure) -> None:
+        running.append(len(session.sparkContext.statusTracker().getActiveJobsIds()))
+
+    SparkBuilder(lambda: session).build(
+        replace(order, max_rows_per_segment=100_000), fakes.tasks_of(order), on_done
+    )
+    assert len(running) == 6
+    assert running[0] == 1
+
+
+def test_the_largest_file_is_begun_first(
+    session: SparkSession, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    sizes = [10, 4000, 10, 10, 8000, 10]
+    for n, rows in enumerate(sizes):
+        fakes.write_names(tmp_path / "in" / f"{n}.csv", rows)
+    written: dict[int, int] = {}
+    SparkBuilder(lambda: session).build(order, fakes.tasks_of(order), lambda result: None)
+    for path in (tmp_path / "staging" / "segments").glob("*_0.tar.gz"):
+        written[int(path.name.split("_")[-2])] = path.stat().st_mtime_ns
+    # Two files at a time: the first to be written is one of the two that were begun first.
+    assert min(written, key=lambda n: written[n]) in (1, 4)
+
+
+def holds_a_source_file(process: psutil.Process) -> bool:
+    """Whether it is a worker in the middle of a task: a plain file is mapped while its rows are read."""
+    try:
+        return any("pinot-assets-build-" in mapped.path for mapped in process.memory_maps())
+    except psutil.Error:
+        return False  # gone meanwhile
+
+
+def test_a_killed_worker_is_replaced_and_its_file_built(
+    session: SparkSession, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    fakes.write_names(tmp_path / "in" / "big.csv", 1_500_000)
+    fakes.write_names(tmp_path / "in" / "small.csv", 5)
+    told: list[Receipt | Failure] = []
+    build = threading.Thread(
+        target=SparkBuilder(lambda: session).build,
+        args=(replace(order, max_rows_per_segment=2_000_000), fakes.tasks_of(order), told.append),
+    )
+    [jvm] = [child for child in psutil.Process().children() if child.name() == "java"]
+    build.start()
+    killed = None
+    deadline = time.monotonic() + 60
+    while killed is None and time.monotonic() < deadline:
+        killed = next(filter(holds_a_source_file, jvm.children(recursive=True)), None)
+        time.sleep(0.02)
+    assert killed is not None
+    killed.kill()
+    build.join(120)
+    assert not build.is_alive()
+    by_ordinal = {result.ordinal: result for result in told}
+    assert len(told) == 2
+    big = by_ordinal[0]
+    assert isinstance(big, Receipt)
+    assert big.rows == 1_500_000
+    assert pid(big) != killed.pid
+    job = last_job(session)
+    assert (job.numCompletedTasks(), job.numFailedTasks()) == (2, 1)
+
+
+def test_a_caller_that_gives_up_ends_the_job(
+    session: SparkSession, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    for n in range(30):
+        fakes.write_names(tmp_path / "in" / f"{n}.csv", 30_000)
+
+    def on_done(result: Receipt | Failure) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        SparkBuilder(lambda: session).build(
+            replace(order, max_rows_per_segment=50_000), fakes.tasks_of(order), on_done
+        )
+    assert session.sparkContext.statusTracker().getActiveJobsIds() == []
+    assert last_job(session).numCompletedTasks() < 30
+
+
+def test_a_worker_imports_no_module_from_the_working_folder(session: SparkSession) -> None:
+    paths = session.sparkContext.parallelize([0], 1).map(lambda _: list(sys.path)).collect()[0]
+    assert "" not in paths
+    assert os.getcwd() not in paths
+
+
+def test_spark_that_gives_up_is_an_error(fakes: ModuleType, order: BuildOrder, tmp_path: Path) -> None:
+    session = local_session("spark that gives up", 1)
+    for n in range(20):
+        fakes.write_names(tmp_path / "in" / f"{n}.csv", 30_000)
+    told: list[Receipt | Failure] = []
+
+    def on_done(result: Receipt | Failure) -> None:
+        if not told:
+            session.stop()
+        told.append(result)
+
+    with pytest.raises(BuildError, match="Spark gave up building names: 20 files"):
+        SparkBuilder(lambda: session).build(
+            replace(order, max_rows_per_segment=50_000), fakes.tasks_of(order), on_done
+        )
+    assert 0 < len(told) < 20
+    assert all(isinstance(result, Receipt) for result in told)

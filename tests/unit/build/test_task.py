@@ -1,0 +1,347 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import pickle
+import socket
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pinot_assets.build import (
+    BuildOrder,
+    FileTask,
+    build_file,
+    file_id,
+    receipt_key,
+    task,
+    version_from_text,
+    version_text,
+)
+from pinot_assets.segment import read_segment_info
+from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.source import Fingerprint
+from pinot_assets.source.local_objects import LocalObjectStore
+
+
+@pytest.fixture
+def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
+    made: BuildOrder = fakes.make_order(tmp_path)
+    return made
+
+
+@pytest.fixture
+def one_task(fakes: ModuleType, tmp_path: Path, order: BuildOrder) -> FileTask:
+    fakes.write_names(tmp_path / "in" / "a.csv", 5)
+    [found] = fakes.tasks_of(order)
+    assert isinstance(found, FileTask)
+    return found
+
+
+def done(order: BuildOrder, wanted: FileTask) -> Receipt:
+    result = build_file(order, wanted)
+    assert isinstance(result, Receipt), result
+    return result
+
+
+def failed(order: BuildOrder, wanted: FileTask) -> Failure:
+    result = build_file(order, wanted)
+    assert isinstance(result, Failure), result
+    return result
+
+
+def files_in(folder: Path) -> list[str]:
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+def test_a_file_becomes_a_segment_and_a_receipt(
+    tmp_path: Path, order: BuildOrder, one_task: FileTask
+) -> None:
+    receipt = done(order, one_task)
+    source = tmp_path / "in" / "a.csv"
+    assert receipt.uri == source.as_uri()
+    assert receipt.sha256 == hashlib.sha256(source.read_bytes()).hexdigest()
+    assert receipt.read == one_task.file.fingerprint
+    assert (receipt.rows, receipt.bad_rows, receipt.ordinal, receipt.attempt) == (5, 0, 0, 1)
+    [output] = receipt.outputs
+    assert output.segment == "names__cp7-abc_1_0_0"
+    assert (output.start_ms, output.end_ms) == (1577836800000, 1577836804000)
+    tar = tmp_path / "staging" / "segments" / "names__cp7-abc_1_0_0.tar.gz"
+    assert output.tar_uri == tar.as_uri()
+    assert output.tar_bytes == tar.stat().st_size
+    assert output.tar_sha256 == hashlib.sha256(tar.read_bytes()).hexdigest()
+    info = read_segment_info(tar)
+    assert (info.name, info.crc, info.rows) == (output.segment, output.crc, 5)
+    with tarfile.open(tmp_path / "staging" / "segments" / "names__cp7-abc_1_0_0.metadata.tar.gz") as small:
+        assert small.getnames()[0] == output.segment
+    key = receipt_key(receipt.uri, receipt.read, 1)
+    assert key == f"files/{file_id(receipt.uri)}-{receipt.read.token}-1.json"
+    stored = tmp_path / "staging" / "sessions" / "cp7-abc" / key
+    assert Receipt.from_bytes(stored.read_bytes()) == receipt
+
+
+def test_the_segment_says_where_it_comes_from(tmp_path: Path, fakes: ModuleType, order: BuildOrder) -> None:
+    fakes.write_names(tmp_path / "in" / "a,b é.csv", 1)
+    [wanted] = fakes.tasks_of(order)
+    receipt = done(order, wanted)
+    tar = tmp_path / "staging" / "segments" / f"{receipt.outputs[0].segment}.tar.gz"
+    with tarfile.open(tar) as archive:
+        member = archive.extractfile(f"{receipt.outputs[0].segment}/v3/metadata.properties")
+        assert member is not None
+        lines = member.read().decode().splitlines()
+    custom = dict(
+        line.removeprefix("custom.").split(" = ", 1) for line in lines if line.startswith("custom.")
+    )
+    escaped = receipt.uri.replace(",", "%2C")
+    assert custom == {
+        "input.data.file.uri": escaped,
+        "pinotAssets.file": escaped,
+        "pinotAssets.session": "cp7-abc",
+        "pinotAssets.version": version_text(receipt.read),
+    }
+    assert LocalObjectStore.key_of(task.open_store(order.source_uri, {}), escaped) == "a,b é.csv"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "version", [Fingerprint(0, -5), Fingerprint(7, 8, etag='a,b="&é', version_id=""), Fingerprint(1, 2, "e")]
+)
+def test_versions_go_through_the_custom_map(version: Fingerprint) -> None:
+    text = version_text(version)
+    assert "," not in text
+    assert version_from_text(text) == version
+    with pytest.raises(ValueError, match=r"."):
+        version_from_text("size=1")
+
+
+def test_a_long_file_becomes_several_segments(
+    tmp_path: Path, fakes: ModuleType, order: BuildOrder, one_task: FileTask
+) -> None:
+    receipt = done(replace(order, max_rows_per_segment=2), one_task)
+    assert [o.segment[-2:] for o in receipt.outputs] == ["_0", "_1", "_2"]
+    assert [o.rows for o in receipt.outputs] == [2, 2, 1]
+    assert [o.start_ms for o in receipt.outputs] == [1577836800000, 1577836802000, 1577836804000]
+
+
+@pytest.mark.parametrize("data", [b"", b"name,count,at\n", gzip.compress(b"")])
+def test_an_empty_file_is_done_without_segments(
+    tmp_path: Path, fakes: ModuleType, order: BuildOrder, data: bytes
+) -> None:
+    (tmp_path / "in" / "a.csv").write_bytes(data)
+    receipt = done(order, fakes.tasks_of(order)[0])
+    assert (receipt.rows, receipt.outputs) == (0, ())
+    assert len(files_in(tmp_path / "staging")) == 1
+
+
+def test_a_task_run_twice_makes_the_same_bytes(tmp_path: Path, order: BuildOrder, one_task: FileTask) -> None:
+    first = done(order, one_task)
+    tar = tmp_path / "staging" / "segments" / f"{first.outputs[0].segment}.tar.gz"
+    other = replace(order, segments_uri=(tmp_path / "other").as_uri(), staging_uri=(tmp_path / "o2").as_uri())
+    again = done(other, one_task)
+    assert again.outputs[0].crc == first.outputs[0].crc
+    assert (tmp_path / "other" / tar.name).read_bytes() == tar.read_bytes()
+
+
+def test_the_second_run_obeys_the_first(tmp_path: Path, order: BuildOrder, one_task: FileTask) -> None:
+    first = done(order, one_task)
+    before = {
+        name: (tmp_path / "staging" / name).stat().st_mtime_ns for name in files_in(tmp_path / "staging")
+    }
+    assert done(order, one_task) == first  # its seconds too: it is the stored one
+    after = {
+        name: (tmp_path / "staging" / name).stat().st_mtime_ns for name in files_in(tmp_path / "staging")
+    }
+    assert before == after
+
+
+def test_a_receipt_that_says_otherwise_is_not_obeyed(
+    tmp_path: Path, order: BuildOrder, one_task: FileTask
+) -> None:
+    first = done(order, one_task)
+    key = tmp_path / "staging" / "sessions" / "cp7-abc" / receipt_key(first.uri, first.read, 1)
+    key.write_bytes(replace(first, outputs=()).to_bytes())
+    assert failed(order, one_task).code == "STAGING_CONFLICT"
+
+
+def test_the_receipt_comes_last(
+    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    real = LocalObjectStore._put
+
+    def put(self: LocalObjectStore, key: str, write: Callable[[Any], object]) -> None:
+        written.append(key)
+        real(self, key, write)
+
+    monkeypatch.setattr(LocalObjectStore, "_put", put)
+    done(replace(order, max_rows_per_segment=3), one_task)
+    assert [key.split("_1_0_")[-1] for key in written[:4]] == [
+        "0.tar.gz",
+        "0.metadata.tar.gz",
+        "1.tar.gz",
+        "1.metadata.tar.gz",
+    ]
+    assert len(written) == 5
+    assert written[4].startswith("files/")
+
+
+def test_no_receipt_when_a_tar_cannot_be_written(
+    tmp_path: Path, order: BuildOrder, one_task: FileTask
+) -> None:
+    foreign = tmp_path / "staging" / "segments" / "names__cp7-abc_1_0_0.metadata.tar.gz"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_bytes(b"foreign")
+    failure = failed(order, one_task)
+    assert failure.code == "STAGING_CONFLICT"
+    assert not (tmp_path / "staging" / "sessions").exists()
+
+
+def change_while_read(path: Path, times: int) -> Callable[..., str]:
+    real = LocalObjectStore.download
+    left = [times]
+
+    def download(self: LocalObjectStore, key: str, to: Path) -> str:
+        if left[0]:
+            left[0] -= 1
+            with path.open("a") as file:
+                file.write(f"late{left[0]},1,2020-01-01T00:00:00Z\n")
+        return real(self, key, to)
+
+    return download
+
+
+def test_a_file_that_changes_once_is_read_again(
+    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "in" / "a.csv"
+    monkeypatch.setattr(LocalObjectStore, "download", change_while_read(path, 1))
+    receipt = done(order, one_task)
+    assert receipt.read != one_task.file.fingerprint
+    assert receipt.read.size == path.stat().st_size
+    assert receipt.rows == 6
+
+
+def test_a_file_that_changes_twice_is_refused(
+    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalObjectStore, "download", change_while_read(tmp_path / "in" / "a.csv", 2))
+    failure = failed(order, one_task)
+    assert failure.code == "CHANGED_DURING_READ"
+    assert files_in(tmp_path / "staging") == []
+
+
+def test_a_file_rewritten_after_the_plan_is_done_with_what_was_read(
+    tmp_path: Path, fakes: ModuleType, order: BuildOrder, one_task: FileTask
+) -> None:
+    fakes.write_names(tmp_path / "in" / "a.csv", 9)
+    receipt = done(order, one_task)
+    assert receipt.rows == 9
+    assert receipt.read.token != one_task.file.fingerprint.token
+
+
+def test_a_vanished_file(tmp_path: Path, order: BuildOrder, one_task: FileTask) -> None:
+    (tmp_path / "in" / "a.csv").unlink()
+    failure = failed(order, one_task)
+    assert (failure.code, failure.uri, failure.ordinal, failure.attempt) == (
+        "VANISHED",
+        one_task.file.uri,
+        0,
+        1,
+    )
+
+
+def test_a_file_that_vanishes_while_it_is_read(
+    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = LocalObjectStore.download
+
+    def download(self: LocalObjectStore, key: str, to: Path) -> str:
+        (tmp_path / "in" / "a.csv").unlink(missing_ok=True)
+        return real(self, key, to)
+
+    monkeypatch.setattr(LocalObjectStore, "download", download)
+    assert failed(order, one_task).code == "VANISHED"
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "said"),
+    [
+        (b"name,count,at\na,1.5,\n", "TYPE_MISMATCH", "column count, row 2: invalid value '1.5'"),
+        (b"name,at\na,2020-01-01 00:00:00\n", "TIMESTAMP_STRING_ZONE_DEPENDENT", "column at, row 2"),
+        (b"foo\n1\n", "UNREADABLE", "none of the table's columns"),
+        (gzip.compress(b"name\na\n")[:-4], "UNREADABLE", "gzip"),
+        (b"name,at\na,0\n", "BUILD", "time"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_a_failure(
+    tmp_path: Path, fakes: ModuleType, order: BuildOrder, data: bytes, code: str, said: str
+) -> None:
+    (tmp_path / "in" / "a.csv").write_bytes(data)
+    failure = failed(order, fakes.tasks_of(order)[0])
+    assert failure.code == code
+    assert said in failure.reason
+    assert "\n" not in failure.reason
+    assert files_in(tmp_path / "staging") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"reader": {"multiValueDelimiter": ";"}}, "READER_SETTINGS"),
+        ({"schema": {"dimensionFieldSpecs": [{"name": "x", "dataType": "BYTES"}]}}, "UNSUPPORTED"),
+        ({"source_uri": "ftp://host/dir"}, "STORE"),
+        ({"schema": None}, "INTERNAL"),
+    ],
+)
+def test_a_wrong_order_is_a_failure_too(
+    order: BuildOrder, one_task: FileTask, changes: dict[str, Any], code: str
+) -> None:
+    assert failed(replace(order, **changes), one_task).code == code
+
+
+def test_no_temporary_file_stays(
+    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    here = f"pinot-assets-build-{socket.gethostname()}"
+    (tmp_path / "tmp" / f"{here}-{dead.pid}-left").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    done(order, one_task)
+    os.truncate(tmp_path / "in" / "a.csv", 20)
+    failed(replace(order, attempt=2), one_task)
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_the_folder_of_a_running_task_is_left_alone(
+    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive = tmp_path / "tmp" / f"pinot-assets-build-{socket.gethostname()}-{os.getppid()}-x"
+    alive.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    done(order, one_task)
+    assert alive.exists()
+
+
+def test_orders_tasks_and_results_can_be_pickled(order: BuildOrder, one_task: FileTask) -> None:
+    again = pickle.loads(pickle.dumps((order, one_task)))
+    assert again == (order, one_task)
+    result = done(*again)
+    assert pickle.loads(pickle.dumps(result)) == result
+
+
+def test_json_columns_take_objects(tmp_path: Path, fakes: ModuleType, order: BuildOrder) -> None:
+    schema = {"schemaName": "names", "dimensionFieldSpecs": [{"name": "doc", "dataType": "JSON"}]}
+    config = dict(order.table_config) | {"segmentsConfig": {"replication": "1"}}
+    (tmp_path / "in" / "a.json").write_text(json.dumps({"doc": {"b": 1, "a": [None]}}))
+    [wanted] = fakes.tasks_of(order)
+    receipt = done(replace(order, schema=schema, table_config=config, input_format="json"), wanted)
+    assert (receipt.rows, receipt.outputs[0].start_ms) == (1, None)
