@@ -23,12 +23,13 @@ from pinot_assets.segment.forward import bits_per_value, fixed_bit, is_sorted, s
 from pinot_assets.segment.metadata import BuiltColumn, Header, TimeRange, segment_metadata
 from pinot_assets.segment.roaring import roaring
 from pinot_assets.segment.spec import SegmentSpec
-from pinot_assets.segment.text import escaped_key, utf16_key
+from pinot_assets.segment.text import UNSAFE_VALUE, escaped_key, utf16_key
 from pinot_assets.segment.time_format import VALID_FROM_MS, VALID_TO_MS
 from pinot_assets.segment.types import STORAGE, Default
 
 _MARKER = bytes.fromhex("deadbeefdeafbead")
-_UNSAFE = re.compile(r"[,/\x00-\x1f\x7f]|\$\{|^$")
+_HELD = "a comma, ${ or a character beyond U+FFFF"
+_UNSAFE_NAME = re.compile(r"[/\x00-\x1f\x7f]|^$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,12 +238,13 @@ def creation_meta(crc: int, creation_time_ms: int, data_crc: int) -> bytes:
 
 def _check_texts(name: str, table_name: str, custom: Mapping[str, str]) -> None:
     """Refuse what a properties file would not give back."""
-    for what, text in (("segment name", name), ("table name", table_name)):
-        check_name(what, text)
+    check_name("segment name", name)
+    check_name("table name", table_name)
     for key, value in custom.items():
-        if "${" in key + value or "," in value or key != key.strip() or not key:
+        if UNSAFE_VALUE.search(key + value) or key != key.strip() or not key:
             raise BuildError(
-                f"Custom entry {key!r} cannot be written", why="a comma, ${ or a blank at the edge"
+                f"Custom entry {key!r} cannot be written",
+                why=f"its key is empty or has blanks at the edge, or it holds {_HELD}",
             )
 
 
@@ -251,7 +253,7 @@ def check_name(what: str, text: str) -> None:
 
     :raises BuildError: says which.
     """
-    if _UNSAFE.search(text):
+    if _UNSAFE_NAME.search(text) or UNSAFE_VALUE.search(text):
         raise BuildError(
-            f"{text!r} cannot be a {what}", why="empty, or a comma, slash, ${ or control character"
+            f"{text!r} cannot be a {what}", why=f"it is empty, has a slash or control character, or {_HELD}"
         )

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from pinot_assets.segment.table_config import is_true
+from pinot_assets.segment.text import UNSAFE_VALUE
 from pinot_assets.segment.types import (
     DataType,
     Default,
@@ -25,7 +26,7 @@ _LISTS = {
     "dateTimeFieldSpecs": FieldType.DATE_TIME,
 }
 _METRIC_TYPES = {DataType.INT, DataType.LONG, DataType.FLOAT, DataType.DOUBLE}
-_UNSAFE_NAME = re.compile(r"^[#!]|[,\x00-\x1f\x7f]|\$\{|^$")
+_UNSAFE_NAME = re.compile(r"^[#!]|[,\x00-\x1f\x7f\U00010000-\U0010ffff]|\$\{|^$")
 
 
 class TooLong(StrEnum):
@@ -99,7 +100,7 @@ def _problems(field: Mapping[str, Any], field_type: FieldType) -> list[str]:
     found: list[str] = []
     name, type_name = str(field.get("name") or ""), str(field.get("dataType"))
     if _UNSAFE_NAME.search(name):
-        found.append("unsafe name (leading # or !, comma, ${ or a control character)")
+        found.append("unsafe name (leading # or !, comma, ${, a control character or one beyond U+FFFF)")
     if not is_true(field.get("singleValueField", True)):
         found.append("multi-value")
     for key in ("transformFunction", "virtualColumnProvider"):
@@ -112,8 +113,8 @@ def _problems(field: Mapping[str, Any], field_type: FieldType) -> list[str]:
         return [*found, f"a metric of type {data_type}"]
     if field_type is FieldType.DATE_TIME and not (field.get("format") or data_type is DataType.TIMESTAMP):
         found.append("no date-time format")
-    if "${" in f"{field.get('format')}{field.get('granularity')}":
-        found.append("${ in format or granularity")
+    if UNSAFE_VALUE.search(f"{field.get('format')}{field.get('granularity')}"):
+        found.append("comma, ${ or a character beyond U+FFFF in format or granularity")
     if str(field.get("maxLengthExceedStrategy") or "NO_ACTION") not in TooLong.__members__:
         found.append(f"maxLengthExceedStrategy {field['maxLengthExceedStrategy']}")
     default = field.get("defaultNullValue")

@@ -11,7 +11,11 @@ import re
 import numpy as np
 
 _NAMED = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 92: "\\\\"}
-_ESCAPED = re.compile(r"[\x00-\x1f\\\u0080-\U0010ffff]")
+_ESCAPED = re.compile(r"[\x00-\x1f\\\u0080-\uffff]")
+UNSAFE_VALUE = re.compile(r"[,\U00010000-\U0010ffff]|\$\{")
+"""What a value cannot hold: a comma makes it a list, `${` is interpolated, and commons-configuration2 writes
+five hex digits for a character beyond U+FFFF and reads back four."""
+
 _KEY_ESCAPED = re.compile(r"[ \t\f=:\\]")
 _SURROGATE = re.compile(r"[\ud800-\udfff\U00010000-\U0010ffff]")
 
@@ -33,10 +37,7 @@ def cut_utf16(text: str, units: int) -> str:
 
 def _escape_unit(match: re.Match[str]) -> str:
     code = ord(match[0])
-    if code in _NAMED:
-        return _NAMED[code]
-    units = match[0].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[i]:02X}{units[i + 1]:02X}" for i in range(0, len(units), 2))
+    return _NAMED.get(code) or f"\\u{code:04X}"
 
 
 def property_line(key: str, value: str) -> str:

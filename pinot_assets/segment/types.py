@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,6 +10,8 @@ from enum import StrEnum
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
+
+from pinot_assets.segment.text import java_double
 
 
 class DataType(StrEnum):
@@ -102,25 +105,40 @@ def implicit_default(data_type: DataType, field_type: FieldType) -> Default:
     return _METRIC_NULL[data_type] if field_type is FieldType.METRIC else _NULL[data_type]
 
 
-_BOUNDS = {DataType.INT: 31, DataType.LONG: 63, DataType.TIMESTAMP: 63}
+_BITS = {DataType.INT: 31, DataType.LONG: 63, DataType.TIMESTAMP: 63}
 
 
 def parse_default(data_type: DataType, value: object) -> Default:
     """The stored form of a schema's `defaultNullValue` (`FieldSpec.DataType.convert`).
 
-    :raises ValueError: Pinot would not accept the text, or it depends on the server's time zone.
+    :raises ValueError: Pinot would not accept the value, or its meaning depends on the server's time zone.
     """
-    text = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    text = _json_text(value)
     if data_type.is_text:
         return text
     if data_type is DataType.BOOLEAN:
         return int(text == "1" or text.lower() == "true")
-    if data_type in _BOUNDS:
-        number = int(text)
-        if not -(2 ** _BOUNDS[data_type]) <= number < 2 ** _BOUNDS[data_type]:
-            raise ValueError(f"{text} is out of range")
+    if data_type in _BITS:
+        if not re.fullmatch(r"[+-]?[0-9]+", text):
+            raise ValueError("not an integer")
+        number, limit = int(text), 2 ** _BITS[data_type]
+        if not -limit <= number < limit:
+            raise ValueError("out of range")
         return number
-    real = float(text)
-    if real != real or (real == 0.0 and np.signbit(real)):
+    # Arrow parses straight to the column's width, as Java does; by way of a double some texts round twice.
+    real = float(pa.scalar(text).cast(STORAGE[data_type].stored).as_py())
+    if np.isnan(real) or (real == 0.0 and np.signbit(real)):
         raise ValueError("NaN and -0.0 never reach a dictionary")
-    return float(np.float32(text)) if data_type is DataType.FLOAT else real
+    return real
+
+
+def _json_text(value: object) -> str:
+    """A JSON value as Jackson's `asText` gives it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return java_double(value)
+        case int() | str():
+            return str(value)
+    raise ValueError("neither text nor number")

