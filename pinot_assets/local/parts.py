@@ -30,8 +30,6 @@ _OPENS = tuple(
         "sun.util.calendar",
     )
 )
-# How long the cluster waits for a silent instance; shorter would give up one on a busy machine.
-_HELIX = ("-Dzk.session.timeout=15000",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +125,6 @@ def _pinot_arguments(command: str, config: str) -> list[str]:
         "-Xmx512m",
         *_SMALL_JVM,
         *_OPENS,
-        *_HELIX,
         _LOG4J,
         "org.apache.pinot.tools.admin.PinotAdministrator",
         command,

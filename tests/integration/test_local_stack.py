@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from botocore.exceptions import ClientError
 from kazoo.client import KazooClient
 
 from pinot_assets.local import PartStatus, Stack, StackState, load_state
+from pinot_assets.local.helix import forget
 
 pytestmark = pytest.mark.integration
 
@@ -51,6 +53,23 @@ def address(stack: Stack) -> StackState:
     state = load_state(stack.home)
     assert state is not None
     return state
+
+
+@contextmanager
+def zookeeper(state: StackState) -> Iterator[KazooClient]:
+    client = KazooClient(state.zookeeper)
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def kill(part: PartStatus) -> int:
+    assert part.pid is not None
+    os.kill(part.pid, signal.SIGKILL)
+    return part.pid
 
 
 def create_table(state: StackState) -> None:
@@ -103,28 +122,25 @@ def test_a_second_up_finds_the_first(own: Stack) -> None:
 def test_up_repairs_after_kill_9_and_nothing_is_forgotten(own: Stack) -> None:
     state, before = address(own), parts(own)
     create_table(state)
-    client = KazooClient(state.zookeeper)
-    client.start()
-    client.create("/kept", b"value")
-    client.stop()
-    client.close()
-
+    with zookeeper(state) as client:
+        client.create("/kept", b"value")
+        broker = kill(before["broker-2"])
+        live = set(client.get_children("/pinot/LIVEINSTANCES"))
+        forget(state.zookeeper, broker)
+        assert live - set(client.get_children("/pinot/LIVEINSTANCES")) == {
+            f"Broker_127.0.0.1_{before['broker-2'].ports['http']}"
+        }
+    kill(before["server-1"])
+    kill(before["zookeeper"])
     killed = {"server-1", "broker-2", "zookeeper"}
-    for name in killed:
-        pid = before[name].pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
     while {name for name, part in parts(own).items() if part.state == "dead"} != killed:
         time.sleep(0.1)
 
     assert own.up() == state
     after = parts(own)
     assert {name for name in after if after[name].pid != before[name].pid} == killed
-    client = KazooClient(state.zookeeper)
-    client.start()
-    assert client.get("/kept")[0] == b"value"
-    client.stop()
-    client.close()
+    with zookeeper(state) as client:
+        assert client.get("/kept")[0] == b"value"
     assert_serves(state)
 
 

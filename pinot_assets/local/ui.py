@@ -1,0 +1,95 @@
+"""The Dagster UI and daemon beside the local stack, for `make dev`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from pinot_assets.errors import LocalStackError
+from pinot_assets.local import ports, processes
+from pinot_assets.local.state import LOOPBACK, ProcessRecord
+
+PREFERRED_PORT = 3000  # Dagster's own
+_PATIENCE_S = 180.0
+_GRACE_S = 20.0
+
+
+class _Record(BaseModel):
+    process: ProcessRecord
+    port: int
+
+
+def start(home: Path, project: Path) -> str:
+    """Start `dagster dev` on the project's workspace, or find the one that runs; returns its URL.
+
+    :param home: the stack's folder; the record, the log and DAGSTER_HOME go there.
+    :param project: the folder with workspace.yaml and dagster.yaml.
+    :raises LocalStackError: it does not come up; shows the end of its log.
+    """
+    running = _running(home)
+    if running is not None:
+        return _url(running.port)
+    dagster_home = home / "dagster"
+    dagster_home.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(project / "dagster.yaml", dagster_home / "dagster.yaml")
+    os.environ["DAGSTER_HOME"] = str(dagster_home)
+    port = PREFERRED_PORT if ports.is_free(PREFERRED_PORT) else ports.pick(())
+    command = [sys.executable, "-m", "dagster", "dev", "-w", str(project / "workspace.yaml")]
+    command += ["--host", LOOPBACK, "--port", str(port)]
+    record = _Record(process=processes.spawn(command, _log(home)), port=port)
+    _path(home).write_text(record.model_dump_json())
+    _await(home, record)
+    return _url(port)
+
+
+def stop(home: Path) -> bool:
+    """Stop what `start` started; returns whether anything ran."""
+    record = _running(home)
+    _path(home).unlink(missing_ok=True)
+    process = processes.find(record.process) if record else None
+    if process is None:
+        return False
+    processes.stop([process, *process.children(recursive=True)], grace=_GRACE_S)
+    return True
+
+
+def _await(home: Path, record: _Record) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline and processes.find(record.process) is not None:
+        try:
+            if httpx.get(f"{_url(record.port)}/server_info", timeout=2).is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.5)
+    stop(home)
+    raise LocalStackError(
+        "the Dagster UI does not come up",
+        why=f"the end of {_log(home)}:\n{processes.tail(_log(home))}",
+        hint="a table spec that is wrong shows there: pinot-assets tables validate",
+    )
+
+
+def _running(home: Path) -> _Record | None:
+    try:
+        record = _Record.model_validate_json(_path(home).read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+    return record if processes.find(record.process) is not None else None
+
+
+def _url(port: int) -> str:
+    return f"http://{LOOPBACK}:{port}"
+
+
+def _path(home: Path) -> Path:
+    return home / "dagster.json"
+
+
+def _log(home: Path) -> Path:
+    return home / "logs" / "dagster.log"
