@@ -109,7 +109,7 @@ class SessionStore:
         :raises SessionError: no such session, or its node cannot be parsed.
         """
         try:
-            data, _ = self._zk.get(f"{self.path}/{node}")
+            data, _ = self._zk.retry(self._zk.get, f"{self.path}/{node}")
         except NoNodeError as error:
             raise SessionError(f"{self.table} has no session {node}") from error
         return self._parse(node, session_from_bytes, data)
@@ -121,7 +121,7 @@ class SessionStore:
     def sessions(self) -> list[Session]:
         """The kept sessions, oldest first."""
         try:
-            nodes = [n for n in self._zk.get_children(self.path) if n.startswith("cp")]
+            nodes = [n for n in self._zk.retry(self._zk.get_children, self.path) if n.startswith("cp")]
         except NoNodeError:
             return []
         return [self.session(n) for n in sorted(nodes, key=lambda n: int(n[2:]))]
@@ -129,7 +129,7 @@ class SessionStore:
     def holder(self) -> Owner | None:
         """Who holds the lease now, None when it is free."""
         try:
-            data, _ = self._zk.get(f"{self.path}/lease")
+            data, _ = self._zk.retry(self._zk.get, f"{self.path}/lease")
         except NoNodeError:
             return None
         return Owner(**json.loads(data))
@@ -149,7 +149,7 @@ class SessionStore:
             try:
                 results = transaction.commit()
             except _UNKNOWN:
-                if not self._lease_is_ours():
+                if not (self._lease_is_ours() and self.pointer() == mine):
                     continue
                 results = []
             failure = _first_error(results)
@@ -178,7 +178,7 @@ class SessionStore:
     def _read_pointer(self) -> tuple[Pointer, int, bool]:
         """Pointer, node version, and whether it was ever set."""
         try:
-            data, stat = self._zk.get(self.path)
+            data, stat = self._zk.retry(self._zk.get, self.path)
         except NoNodeError:
             return Pointer(), -1, False
         if not data:
@@ -186,13 +186,13 @@ class SessionStore:
         return self._parse("pointer", pointer_from_bytes, data), stat.version, True
 
     def _version(self) -> int:
-        return int(self._zk.exists(self.path).version)
+        return int(self._zk.retry(self._zk.exists, self.path).version)
 
     def _pointer_bytes(self, pointer: Pointer) -> bytes:
         return pointer_to_bytes(pointer, "consistentPush")
 
     def _lease_is_ours(self) -> bool:
-        stat = self._zk.exists(f"{self.path}/lease")
+        stat = self._zk.retry(self._zk.exists, f"{self.path}/lease")
         return stat is not None and stat.ephemeralOwner == self._zk.client_id[0]
 
     def _parse(self, name: str, parse: Callable[[bytes], T], data: bytes) -> T:
@@ -239,7 +239,7 @@ class Lease:
             transaction.set_data(path, self._store._pointer_bytes(pointer), version=self._pointer_version)
         if session is not None:
             node, data = f"{path}/{session.node}", session_to_bytes(session)
-            if self._zk.exists(node) is None:
+            if self._zk.retry(self._zk.exists, node) is None:
                 transaction.create(node, data)
             else:
                 transaction.set_data(node, data)
