@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pinot_assets.errors import ListingFailed
+from pinot_assets.session.model import Mode
 from pinot_assets.session.observe import list_source
 from pinot_assets.session.plan import Changes
 from pinot_assets.session.run import Run
@@ -20,7 +21,7 @@ def list_changes(run: Run, current: Snapshot | None) -> Changes:
     """
     ledger = current.ledger if current else {}
     inventory = list_source(run.spec, run.edges.source)
-    if not inventory.files and ledger:
+    if not inventory.files and ledger and run.mode is not Mode.APPEND:
         inventory = _believe_empty(run, inventory)
     found = diff(
         inventory,
