@@ -21,7 +21,7 @@ def abandon(run: Run, session: Session, outcome: Outcome, why: str) -> None:
     done = close(replace(session, last_error=session.last_error or why), outcome, run.edges.now_ms())
     run.lease.write(pointer=replace(run.lease.pointer, active_session=""), session=done)
     if session.state is State.SWITCH and session.switch_object is not None:
-        _delete(run, set(read_switch(run, session).names_to))
+        run.switcher.delete(read_switch(run, session).names_to)
     _delete_staged(run, session)
     run.note(f"session {session.id} abandoned: {why}")
 
@@ -45,15 +45,8 @@ def sweep(run: Run, session: Session | None, current: Snapshot | None) -> None:
         known |= set(read_switch(run, session).names_to)
     strays = ours - known
     if strays:
-        _delete(run, strays)
+        run.switcher.delete(strays)
         run.note(f"deleted {len(strays)} stray segments that no snapshot knows, first {min(strays)}")
-
-
-def _delete(run: Run, names: set[str]) -> None:
-    present = names & run.edges.pinot.all_segments(run.spec.name)
-    if present:
-        run.before_pinot_write()
-        run.edges.pinot.delete_segments(run.spec.name, sorted(present))
 
 
 def _delete_staged(run: Run, session: Session) -> None:

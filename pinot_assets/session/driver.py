@@ -101,8 +101,7 @@ class Driver:
         run = self._run
         session = run.active_session()
         if session is not None and session.mode is Mode.ROLLBACK:
-            rolling_back.finish_rollback(run, session)
-            return None
+            return rolling_back.clear_rollback(run, session)
         if session is not None and session.state is State.SWITCH:
             session = settle(run, session)
         if session is not None:

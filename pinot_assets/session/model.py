@@ -104,6 +104,8 @@ class Session:
     :ivar id: `cp<seq>-<nonce>`; the nonce keeps a dropped and re-created table from meeting old names (R17).
     :ivar attempt: grows with every reconcile; stands in segment names (R16).
     :ivar switch: number of the newest switch written, 0 before the first.
+    :ivar switch_attempt: the attempt whose plan that switch publishes; while it is not `attempt`, the plan
+        has moved on and the switch must not be ended.
     :ivar end_issued: the lineage entry whose `endReplaceSegments` was sent (R3).
     :ivar target: the snapshot that a ROLLBACK session restores.
     :ivar counts: files by status.
@@ -123,6 +125,7 @@ class Session:
     failures: ObjectRef | None = None
     switch: int = 0
     switch_object: ObjectRef | None = None
+    switch_attempt: int = 0
     switch_ms: int = 0
     lineage_entry_id: str = ""
     end_issued: str = ""
@@ -250,6 +253,7 @@ def session_from_bytes(data: bytes) -> Session:
             attempt=int(fields["attempt"]),
             attempt_started_ms=int(fields["attemptStartedMs"]),
             switch=int(fields["switch"]),
+            switch_attempt=int(fields["switchAttempt"]),
             switch_ms=int(fields["switchMs"]),
             lineage_entry_id=fields["lineageEntryId"],
             end_issued=fields["endIssued"],

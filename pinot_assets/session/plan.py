@@ -162,6 +162,7 @@ def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Re
     :param receipts: valid receipts by ordinal, each with its key (R12).
     """
     rows: list[Row] = []
+    work = changes.listed if plan.mode is Mode.SWAP else changes.work
     for row in plan.rows:
         listed = changes.listed.get(row.uri)
         found = receipts.get(row.ordinal)
@@ -172,10 +173,12 @@ def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Re
         elif found is not None:
             key, receipt = found
             rows.append(replace(row, planned=receipt.read, status=Status.DONE, receipt=key))
+        elif row.uri not in work:
+            # Back to the version that is published: built again, append would show its rows twice.
+            rows.append(replace(row, status=Status.GONE, receipt=""))
         else:
             rows.append(replace(row, planned=listed.fingerprint, status=Status.BUILD, receipt=""))
     live = {r.uri for r in rows if r.status is not Status.GONE}
-    work = changes.listed if plan.mode is Mode.SWAP else changes.work
     free = max((r.ordinal for r in rows), default=-1) + 1
     for ordinal, uri in enumerate(sorted(set(work) - live), start=free):
         rows.append(Row(uri, ordinal, work[uri].fingerprint, Status.BUILD))

@@ -33,6 +33,7 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
     _refuse_hidden_sources(run, plan, current, visible)
     plan_ref = run.edges.staging.put_plan(plan)
     if not outputs and not replaced:
+        _withdraw(run, session)
         return _finish_without_switch(run, replace(session, plan=plan_ref, counts=plan.counts()))
     if not _same_lists(run, session, replaced, tuple(o.segment for o in outputs)):
         switch = Switch(session.switch + 1, replaced, outputs)
@@ -45,7 +46,9 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
             end_issued="",
             audit=None,
         )
-    session = replace(session, plan=plan_ref, counts=plan.counts(), last_error="")
+    session = replace(
+        session, plan=plan_ref, switch_attempt=plan.attempt, counts=plan.counts(), last_error=""
+    )
     run.lease.write(session=session)  # W1
     switch = read_switch(run, session)
     entry_id = run.switcher.open_entry(switch, session.lineage_entry_id)
@@ -109,7 +112,7 @@ def publish(run: Run) -> Snapshot:
     switch = read_switch(run, session)
     if not run.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
         _refuse_changed_sources(run, switch)
-        run.switcher.require_open(session.lineage_entry_id)
+        run.switcher.require_usable(session.lineage_entry_id)
         session = replace(session, end_issued=session.lineage_entry_id)
         run.lease.write(session=session)
         run.switcher.end(session.lineage_entry_id)
@@ -124,17 +127,26 @@ def settle(run: Run, session: Session) -> Session | None:
     if session.switch_object is None:
         return session
     switch = read_switch(run, session)
-    if not run.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
-        return session
-    record(run, session)
-    run.note(f"session {session.id} had been switched before its driver died; recorded now")
-    return None
+    if run.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+        record(run, session)
+        run.note(f"session {session.id} had been switched before its driver died; recorded now")
+        return None
+    if not is_open(run, session) and (twin := run.switcher.open_twin(switch)):
+        # Died between start and the write of the entry's id.
+        session = replace(session, lineage_entry_id=twin.id)
+        run.lease.write(session=session)
+    return session
 
 
 def record(run: Run, session: Session) -> Snapshot:
     """W6: see the new set everywhere, write the snapshot, close the session in one transaction."""
     switch = read_switch(run, session)
-    run.switcher.confirm_visible(switch.names_to, switch.segments_from)
+    there = run.edges.pinot.all_segments(run.spec.name)
+    names = [name for name in switch.names_to if name in there]
+    if len(names) < len(switch.names_to):
+        lost = len(switch.names_to) - len(names)
+        run.note(f"{lost} segments of {session.id} were deleted after its switch, not by this project")
+    run.switcher.confirm_visible(names, switch.segments_from)
     plan = run.edges.staging.plan(session.plan)
     snapshot = _snapshot_of(run, session, plan, session.lineage_entry_id, run.lease.pointer.current_snapshot)
     _close(run, session, Outcome.PUBLISHED, snapshot)
@@ -151,6 +163,15 @@ def is_open(run: Run, session: Session) -> bool:
     """Whether the session's lineage entry waits for its end."""
     entry = run.edges.pinot.lineage(run.spec.name).get(session.lineage_entry_id)
     return entry is not None and entry.state is LineageState.IN_PROGRESS
+
+
+def _withdraw(run: Run, session: Session) -> None:
+    """Take back what an earlier switch of this session staged: nothing of it is wanted any more (I14)."""
+    if session.switch_object is None:
+        return
+    if is_open(run, session):
+        run.switcher.revert_entry(session.lineage_entry_id)
+    run.switcher.delete(read_switch(run, session).names_to)
 
 
 def _finish_without_switch(run: Run, session: Session) -> Session:
@@ -171,7 +192,7 @@ def _finish_without_switch(run: Run, session: Session) -> Session:
 def _snapshot_of(
     run: Run, session: Session, plan: Plan, entry_id: str, parent: SnapshotRef | None
 ) -> Snapshot:
-    receipts = {o: r for o, (_, r) in run.edges.staging.receipts(plan).items()}
+    receipts = run.edges.staging.accepted_receipts(plan)
     return Snapshot(
         seq=session.seq,
         table=run.spec.name_with_type,
@@ -204,6 +225,12 @@ def _staged_session(run: Run) -> Session:
             why=session.last_error and f"{state}; {session.last_error}" if session else state,
             hint="materialize `segments` first: it builds and stages what the source holds",
         )
+    if session.failures is not None or session.switch_attempt != session.attempt:
+        raise SnapshotIncomplete(
+            f"what is staged of {run.spec.name} is not what its newest plan says",
+            why=session.last_error or f"attempt {session.attempt} of {session.id} has not been staged",
+            hint="materialize `segments` again: it goes on from what is built",
+        )
     return session
 
 
@@ -212,15 +239,21 @@ def _same_lists(run: Run, session: Session, replaced: tuple[str, ...], outputs: 
     if session.switch_object is None or not session.lineage_entry_id:
         return False
     switch = read_switch(run, session)
-    return (switch.segments_from, switch.names_to) == (replaced, outputs) and is_open(run, session)
+    return (switch.segments_from, switch.names_to) == (
+        replaced,
+        outputs,
+    ) and run.switcher.is_usable(session.lineage_entry_id)
 
 
 def _refuse_hidden_sources(run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> None:
-    """Segments of ours that somebody else's entry hides: not ours to replace any more (rule R5)."""
-    if current is None:
+    """Segments of ours that somebody else's entry hides: not ours to replace any more (rule R5).
+
+    Append replaces nothing, and swap whatever is visible.
+    """
+    if current is None or plan.mode is not Mode.SYNC:
         return
     hidden = (set(current.segments) - visible) & run.edges.pinot.all_segments(run.spec.name)
-    if hidden and plan.mode is not Mode.SWAP:
+    if hidden:
         raise SwitchConflict(
             f"{run.spec.name} is paused: somebody else replaced segments of this table",
             why=f"{len(hidden)} published segments are hidden, first {min(hidden)}",

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pinot_assets.errors import RollbackRefused, SessionError, SwitchConflict, SwitchStateUnknown
-from pinot_assets.pinot.lineage import LineageEntry, LineageState
+from pinot_assets.pinot.lineage import LineageEntry, LineageState, why_not_revert
+from pinot_assets.session.abandon import abandon
 from pinot_assets.session.model import Mode, Outcome, Session, State, close, new_session_id
 from pinot_assets.session.plan import NO_HOLD, Hold, Plan
 from pinot_assets.session.run import Run
@@ -35,6 +36,9 @@ def rollback(run: Run) -> Snapshot:
             hint="run the table once more so that it ends, then roll back",
         )
     current, target = _way_back(run)
+    if open_session is not None:
+        # Its plan was made beside the snapshot that goes.
+        abandon(run, open_session, Outcome.CLEARED, "the table is rolled back")
     session = _store_intent(run, current, target)
     return finish_rollback(run, session)
 
@@ -60,6 +64,33 @@ def finish_rollback(run: Run, session: Session) -> Snapshot:
     run.lease.write(pointer=pointer, session=close(session, Outcome.PUBLISHED, run.edges.now_ms()))
     run.note(f"{current.session} rolled back to {target.session}")
     return restored
+
+
+def clear_rollback(run: Run, session: Session) -> Session | None:
+    """Drop a rollback that Pinot refuses to carry out, with what it alone holds back; finish one that it did.
+
+    :returns: the session that was dropped, None if it was finished.
+    """
+    entry = run.edges.pinot.lineage(run.spec.name).get(session.lineage_entry_id)
+    current = run.current_snapshot()
+    if entry is None or entry.state is not LineageState.COMPLETED:
+        finish_rollback(run, session)
+        return None
+    assert session.target is not None
+    assert current is not None
+    staging, hold = run.edges.staging, run.hold()
+    taken = hold_of(current, staging.snapshot(session.target))
+    before = Hold(
+        files={uri: token for uri, token in hold.files.items() if taken.files.get(uri) != token},
+        removals=tuple(uri for uri in hold.removals if uri not in taken.removals),
+    )
+    pointer = replace(
+        run.lease.pointer,
+        active_session="",
+        hold=staging.put_hold(session.id, before) if before != NO_HOLD else None,
+    )
+    run.lease.write(pointer=pointer, session=close(session, Outcome.CLEARED, run.edges.now_ms()))
+    return session
 
 
 def resume(run: Run) -> bool:
@@ -106,11 +137,12 @@ def _refuse_unsafe(run: Run, entry: LineageEntry) -> None:
             why="Pinot deletes what it replaced 24 hours after a switch, and a revert now could meet that",
             hint="put the former files back into the source and run the table",
         )
-    missing = entry.segments_from - run.edges.pinot.all_segments(run.spec.name)
-    if missing:
+    pinot, table = run.edges.pinot, run.spec.name
+    reasons = why_not_revert(pinot.lineage(table), pinot.all_segments(table), entry.id)
+    if reasons:
         raise RollbackRefused(
-            f"{len(missing)} of the segments that the switch of {run.spec.name} replaced are deleted",
-            why=f"first {min(missing)}",
+            f"Pinot would not revert the switch of {table}",
+            why="; ".join(reasons),
             hint="put the former files back into the source and run the table",
         )
 
@@ -167,5 +199,7 @@ def _revert(run: Run, entry_id: str) -> None:
         entry = run.edges.pinot.lineage(run.spec.name).get(entry_id)
         if entry is not None and entry.state is LineageState.COMPLETED:
             raise SessionError(
-                f"{run.spec.name} could not be rolled back", why=str(error), hint="try again"
+                f"{run.spec.name} could not be rolled back",
+                why=str(error),
+                hint="the next trigger tries again; `clear` gives the rollback up",
             ) from error

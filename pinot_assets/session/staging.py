@@ -98,6 +98,23 @@ class Staging:
                 found[receipt.ordinal] = (info.key, receipt)
         return found
 
+    def accepted_receipts(self, plan: Plan) -> dict[int, Receipt]:
+        """The receipts that a plan accepted, by ordinal, as they were written (R11).
+
+        :raises SnapshotCorrupt: one cannot be read.
+        """
+        return {row.ordinal: self._receipt(row.receipt) for row in plan.done}
+
+    def _receipt(self, key: str) -> Receipt:
+        try:
+            return Receipt.from_bytes(self.store.read(key))
+        except (SourceError, ValueError) as error:
+            raise SnapshotCorrupt(
+                f"the receipt {self.store.uri}/{key} cannot be read",
+                why=str(error),
+                hint="restore the object; nothing is published or deleted until it is back",
+            ) from error
+
     def _valid_receipt(self, key: str) -> Receipt | None:
         try:
             receipt = Receipt.from_bytes(self.store.read(key))

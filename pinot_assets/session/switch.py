@@ -6,7 +6,7 @@ reply is looked up in the lineage. What to write to ZooKeeper between them is th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -25,6 +25,10 @@ from pinot_assets.session.staging import Switch
 
 BATCH = 200
 """Segments between two looks at lease and entry (rule R2)."""
+
+ENTRY_MAX_AGE_MS = 20 * 3_600_000
+"""An older entry is opened anew before anything is pushed under it or ended: Pinot gives up entries after a
+day, segments first, and works from stale lists (rules R2, R3)."""
 
 ONLINE_WAIT_S = 300.0
 """How long the audit waits for servers to load what was pushed; external-view waits are not retries (R10)."""
@@ -52,7 +56,7 @@ class Switcher:
         :param former: id of this session's entry for an earlier switch, "" if it had none.
         :raises SwitchConflict: somebody else's entry names the same segments; it is never forced away.
         """
-        adopted = self._open_twin(switch)
+        adopted = self.open_twin(switch)
         if adopted is not None:
             return adopted.id
         self.before_write()
@@ -75,7 +79,7 @@ class Switcher:
         try:
             entry_id = start(self.table, names_from, names_to)
         except SwitchStateUnknown:
-            found = self._open_twin(switch)
+            found = self.open_twin(switch)
             if found is None:
                 raise
             return found.id
@@ -86,6 +90,11 @@ class Switcher:
                 hint="the next trigger starts it again",
             )
         return entry_id
+
+    def open_twin(self, switch: Switch) -> LineageEntry | None:
+        """An IN_PROGRESS entry with exactly our names: a driver died between start and its write."""
+        found = self.edges.pinot.lineage(self.table).find(switch.segments_from, switch.names_to)
+        return next((e for e in found if self._is_usable(e)), None)
 
     def revert_entry(self, entry_id: str) -> None:
         """Revert an entry of ours that is not published, and read that back (rules R4, R19)."""
@@ -101,6 +110,13 @@ class Switcher:
                 hint="look at the controller's log; the next trigger tries again",
             )
 
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete segments of ours, as far as they are there."""
+        present = self.edges.pinot.all_segments(self.table).intersection(names)
+        if present:
+            self.before_write()
+            self.edges.pinot.delete_segments(self.table, sorted(present))
+
     # --- W3 ------------------------------------------------------------------------------------------
 
     def push(self, switch: Switch, entry_id: str) -> int:
@@ -108,7 +124,7 @@ class Switcher:
         staging, pushed, mode = self.edges.staging, 0, None
         for start in range(0, len(switch.segments_to), BATCH):
             self.before_write()
-            self.require_open(entry_id)
+            self.require_usable(entry_id)
             report = self.edges.pinot.push(
                 self.table,
                 switch.segments_to[start : start + BATCH],
@@ -118,17 +134,22 @@ class Switcher:
             mode, pushed = report.mode, pushed + len(report.pushed)
         return pushed
 
-    def require_open(self, entry_id: str) -> None:
+    def is_usable(self, entry_id: str) -> bool:
+        """Whether segments may be pushed under that entry, and it may be ended: IN_PROGRESS and not old."""
+        entry = self.edges.pinot.lineage(self.table).get(entry_id)
+        return entry is not None and self._is_usable(entry)
+
+    def require_usable(self, entry_id: str) -> None:
         """Segments pushed without their entry would be visible at once.
 
-        :raises SwitchConflict: the entry is not IN_PROGRESS any more.
+        :raises SwitchConflict: the entry is not IN_PROGRESS any more, or too old.
         """
         entry = self.edges.pinot.lineage(self.table).get(entry_id)
-        if entry is None or entry.state is not LineageState.IN_PROGRESS:
+        if entry is None or not self._is_usable(entry):
             state = "gone" if entry is None else entry.state.value
             raise SwitchConflict(
-                f"lineage entry {entry_id} of {self.table} is {state}",
-                why="it was reverted or reaped by Pinot while segments were pushed",
+                f"lineage entry {entry_id} of {self.table} cannot be used: it is {state}",
+                why="it was reverted or reaped, or it is so old that Pinot may reap it any moment",
                 hint="the next trigger starts the switch again",
             )
 
@@ -191,9 +212,12 @@ class Switcher:
             return entry.state is LineageState.COMPLETED
         if not end_issued or end_issued != entry_id:
             return False
-        # Gone after its end was sent: completed and reaped, if the outputs are in sight.
+        # Gone after its end was sent. Pinot deletes the outputs of an entry that it gives up, so one that is
+        # in sight says: completed and reaped. Some may have been deleted since, by time retention or by hand.
         visible = self.edges.pinot.visible_segments(self.table)
-        return set(switch.names_to) <= visible and visible.isdisjoint(switch.segments_from)
+        if switch.segments_to:
+            return not visible.isdisjoint(switch.names_to)
+        return visible.isdisjoint(switch.segments_from)
 
     def confirm_visible(self, names_to: Sequence[str], names_from: Sequence[str]) -> None:
         """Under the whole lineage, and at every broker, all of the new and none of the old (rule R7).
@@ -230,10 +254,11 @@ class Switcher:
 
     # --- shared --------------------------------------------------------------------------------------
 
-    def _open_twin(self, switch: Switch) -> LineageEntry | None:
-        """An IN_PROGRESS entry with exactly our names: a driver died between start and its write."""
-        found = self.edges.pinot.lineage(self.table).find(switch.segments_from, switch.names_to)
-        return next((e for e in found if e.state is LineageState.IN_PROGRESS), None)
+    def _is_usable(self, entry: LineageEntry) -> bool:
+        return (
+            entry.state is LineageState.IN_PROGRESS
+            and self.edges.now_ms() - entry.timestamp_ms < ENTRY_MAX_AGE_MS
+        )
 
     def _is_our_entry(self, entry: LineageEntry) -> bool:
         return bool(entry.segments_to) and all(is_ours(self.table, s) for s in entry.segments_to)

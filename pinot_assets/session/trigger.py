@@ -28,13 +28,17 @@ def trigger(run: Run) -> Report:
     :raises SpecDrift: Pinot's schema or table config is not what the spec says.
     :raises ListingFailed: the listing did not complete; nothing was changed (invariant I12).
     """
-    refuse_drift(run.spec, run.edges.pinot)
     session = _settled(run)
+    refuse_drift(run.spec, run.edges.pinot)
     current = run.current_snapshot()
     sweep(run, session, current)
     session = _cleared(run, session)
     if session is None and run.mode is Mode.SWAP and run.lease.pointer.hold is not None:
         return Report(Result.HELD, None, listed=0, notes=tuple(run.notes))
+    if session is not None and session.end_issued:
+        # It may complete at any moment: end it again, and look at the source at the next trigger.
+        run.note(f"session {session.id} goes on with its switch, whose end gave no answer")
+        return Report(Result.STAGED, session, listed=0, notes=tuple(run.notes))
     changes = list_changes(run, current)
     free = planning.without_held(changes, run.hold())
     begun = _go_on(run, session, free, current) if session else _begin(run, free, current)
@@ -58,7 +62,14 @@ def _settled(run: Run) -> Session | None:
         # Its names stand in an entry that was reverted or reaped: they are spent for ever (rule R16).
         abandon(run, session, Outcome.ABANDONED_ENTRY, "its lineage entry was reverted or reaped")
         return None
+    if session is not None and session.end_issued and not _may_end_again(run, session):
+        abandon(run, session, Outcome.ABANDONED_ENTRY, "its switch was never ended and is not fit to be now")
+        return None
     return session
+
+
+def _may_end_again(run: Run, session: Session) -> bool:
+    return session.gate_open and run.switcher.is_usable(session.lineage_entry_id)
 
 
 def _cleared(run: Run, session: Session | None) -> Session | None:
@@ -104,6 +115,8 @@ def _begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Sessio
     run.lease.write(pointer=pointer, session=session)
     run.lease.prune()
     run.note(f"session {session.id} ({session.mode.lower()}): {len(plan.rows)} files to build")
+    if run.mode is Mode.APPEND and changes.rewritten:
+        run.note(f"{len(changes.rewritten)} rewritten files are added beside their older versions (append)")
     return session, plan
 
 
@@ -150,7 +163,7 @@ def _go_on(
         attempt_started_ms=run.edges.now_ms(),
         retry_count=retries,
         failures=None,
-        audit=None if audit_failed else session.audit,
+        audit=None,
         counts=plan.counts(),
     )
     run.lease.write(session=session)
