@@ -11,6 +11,7 @@ import io
 import itertools
 import re
 import tarfile
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -86,7 +87,7 @@ class FakePinot:
         self._refuses_empty_outputs = refuses_empty_outputs
         self._tables: dict[str, _Table] = {}
         self._schemas: dict[str, dict[str, Any]] = {}
-        self._clock = itertools.count(1_700_000_000_000)
+        self._clock = itertools.count(time.time_ns() // 1_000_000)  # entries age beside a real clock
         self._before: dict[str, list[Callable[[], None]]] = {}
         self._after: dict[str, list[Callable[[], None]]] = {}
         self._refused: dict[str, str] = {}
