@@ -19,15 +19,20 @@ from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.spark import SparkBuilder
 from pinot_assets.cli_progress import ConsoleProgress
 from pinot_assets.connect import open_edges, open_session_store, open_source, open_staging
+from pinot_assets.demo.sample import first_days, write_days
 from pinot_assets.doctor import doctor
 from pinot_assets.errors import PinotAssetsError, SnapshotIncomplete
+from pinot_assets.local import default_home, ui
 from pinot_assets.local.cli import app as local_app
+from pinot_assets.local.cli import down as local_down
+from pinot_assets.local.cli import up as local_up
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.observe import Observation, Sighting, list_source, observe, sight
 from pinot_assets.session.report import Result
 from pinot_assets.settings import load_settings, tables_directory
 from pinot_assets.spec import TableSpec, load_tables
+from pinot_assets.spec.apply import apply_plan, plan_apply
 from pinot_assets.spec.cli import tables_app
 
 app = typer.Typer(
@@ -124,6 +129,35 @@ def resume(table: TableName, tables: Tables = None) -> None:
         held = driver.resume()
     text = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
     out.print(text)
+
+
+@app.command()
+def dev() -> None:
+    """Start the local stack, sample data and the Dagster UI, and leave them running.
+
+    Writes the sample's first 30 days of flights where tables/flights.yaml looks for them, unless files lie
+    there, and applies the table specs. `pinot-assets down` stops everything again.
+    """
+    local_up(kafka=False, s3=False, home=None)
+    specs = list(load_tables(tables_directory()).values())
+    sample = default_home() / "data" / "flights"
+    if not sample.exists():
+        write_days(sample, "csv", first_days(30))
+        out.print(f"sample files are in {sample}")
+    with PinotCluster(load_settings().pinot) as pinot:
+        for spec in specs:
+            apply_plan(plan_apply(spec, pinot), pinot)
+    out.print("starting the Dagster UI")
+    out.print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
+    out.print("materialize `flights` there, or `pinot-assets run flights`; stop with `make down`")
+
+
+@app.command()
+def down() -> None:
+    """Stop the Dagster UI and the local stack; their data stay."""
+    if ui.stop(default_home()):
+        out.print("the Dagster UI has stopped")
+    local_down(purge=False, home=None)
 
 
 @session_app.command("clear")

@@ -1,0 +1,51 @@
+# Everything a new machine needs is Python 3.11 or newer, Java 17 or newer, and Maven.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+DONE   := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check dev down lock clean
+
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(DONE) ## Install the locked dependencies and this package into .venv
+
+$(DONE): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another one: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@echo "installing into $(VENV) (about two minutes the first time)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock || { \
+	  echo "The dependencies could not be installed. Check the network and the disk, then run make again: it goes on from there."; exit 1; }
+	@rm -rf build
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(DONE) ## Run the main job on real data, on a local Pinot of its own, and show what happened
+	@$(BIN)/python -m pinot_assets.demo
+
+test: check ## Run all tests, integration included, after the static checks
+	@$(BIN)/pytest
+
+check: $(DONE) ## Lint, formatting and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@rm -rf build .mypy_cache/installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --target .mypy_cache/installed .
+	@rm -rf build
+	@cd .mypy_cache/installed && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../cache -p pinot_assets
+
+dev: $(DONE) ## Start the local stack, sample data and the Dagster UI, and leave them running
+	@$(BIN)/pinot-assets dev
+
+down: $(DONE) ## Stop what `make dev` started; the data stay
+	@$(BIN)/pinot-assets down
+
+lock: $(DONE) ## Resolve the dependencies anew into requirements.lock (needs uv)
+	@uv pip compile pyproject.toml --extra dev --python-version 3.11 --universal --generate-hashes \
+	  --no-emit-index-url --no-header --quiet --output-file requirements.lock
+
+clean: ## Remove the virtual environment and what tools left
+	@rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

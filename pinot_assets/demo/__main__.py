@@ -1,0 +1,25 @@
+"""`python -m pinot_assets.demo`: the story of `make demo`."""
+
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from pinot_assets.demo.story import tell
+from pinot_assets.errors import PinotAssetsError
+
+HOME = Path(".pinot-assets") / "demo"
+
+
+def main() -> int:
+    """Tell the story; 0 when no query saw a mixed answer and the control did."""
+    console = Console()
+    try:
+        return 0 if tell(HOME.resolve(), console) else 1
+    except PinotAssetsError as error:
+        console.print(f"[red]error[/]: {error}", highlight=False, soft_wrap=True)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""The control of the demo: the same change pushed the plain way, file by file, without a lineage.
+
+It shows that the query load would have seen mixed answers, had there been any.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pinot_assets.pinot import PinotCluster, PushMode, wait_online
+from pinot_assets.segment import rename_tar
+from pinot_assets.session.receipt import Output
+from pinot_assets.session.staging import Staging
+
+
+def push_plainly(
+    pinot: PinotCluster, table: str, staging: Staging, new: Sequence[Output], old: Sequence[str]
+) -> None:
+    """Push the new segments one by one, then delete the old ones one by one.
+
+    The new ones get fresh names: those that a rollback took back are spent.
+    """
+    for number, output in enumerate(new):
+        _push_one(pinot, table, staging, output, f"{table}_plain_{number}")
+    for name in old:
+        pinot.delete_segments(table, [name])
+
+
+def _push_one(pinot: PinotCluster, table: str, staging: Staging, output: Output, name: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="pinot-assets-") as folder:
+        source, target = Path(folder) / "source", Path(folder) / "target"
+        staging.store.download(staging.key_of(output.tar_uri), source)
+        renamed = rename_tar(source, target, name=name)
+        objects = {"tar": target.read_bytes(), "metadata": renamed.metadata_tar}
+        plain = replace(
+            output,
+            segment=name,
+            crc=renamed.crc,
+            tar_uri="tar",
+            tar_bytes=len(objects["tar"]),
+            metadata_uri="metadata",
+        )
+        pinot.push(table, [plain], read=objects.__getitem__, mode=PushMode.TAR)
+    wait_online(pinot, table, [name], seconds=60)

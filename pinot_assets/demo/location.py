@@ -1,0 +1,90 @@
+"""The demo's Dagster: the shipped code location on a directory of tables of its own, and one instance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from pinot_assets.definitions import build_definitions
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.resources import PinotResource
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One run of the table's job.
+
+    :ivar segments: metadata of the `segments` asset, empty when there was nothing to do.
+    :ivar gate: whether the check `consistent_push` passed, None when it did not run.
+    :ivar gate_text: what the check said.
+    :ivar snapshot: metadata of the `snapshot` asset, empty when it was not switched.
+    """
+
+    success: bool
+    segments: dict[str, Any]
+    built: tuple[str, ...]
+    gate: bool | None
+    gate_text: str
+    snapshot: dict[str, Any]
+
+
+class Location:
+    """Runs the table's job and its files sensor as Dagster does.
+
+    :param tables: directory of table specs; read again at every use, as a reload does.
+    """
+
+    def __init__(self, tables: Path, table: str, instance: dg.DagsterInstance) -> None:
+        self._tables = tables
+        self._table = table
+        self._instance = instance
+        self._cursor: str | None = None
+
+    def tick(self) -> tuple[bool, str]:
+        """One evaluation of the files sensor: whether it asks for a run, and what it says."""
+        definitions = build_definitions(self._tables)
+        sensor = definitions.resolve_sensor_def(f"{self._table}_files")
+        context = dg.build_sensor_context(
+            instance=self._instance,
+            cursor=self._cursor,
+            definitions=definitions,
+            resources={"pinot": PinotResource()},
+        )
+        result = sensor.evaluate_tick(context)
+        self._cursor = result.cursor
+        if result.run_requests:
+            return True, result.run_requests[0].tags["pinot/tick"]
+        return False, result.skip_message or ""
+
+    def run(self) -> Outcome:
+        """One run of the job `<table>_ingest`, to its end."""
+        definitions = build_definitions(self._tables)
+        job = definitions.resolve_job_def(f"{self._table}_ingest")
+        result = job.execute_in_process(instance=self._instance, raise_on_error=False)
+        segments: dict[str, Any] = {}
+        snapshot: dict[str, Any] = {}
+        built: list[str] = []
+        for event in result.get_asset_materialization_events():
+            materialization = event.materialization
+            metadata = {k: v.value for k, v in materialization.metadata.items()}
+            if materialization.asset_key.path[-1] == "snapshot":
+                snapshot = metadata
+            elif materialization.partition is not None:
+                built.append(materialization.partition)
+            else:
+                segments = metadata
+        checks = result.get_asset_check_evaluations()
+        if not result.success and not checks:
+            failures = [e.step_failure_data.error_display_string for e in result.get_step_failure_events()]
+            raise PinotAssetsError("the run failed", why=(failures or ["no step ran"])[0])
+        return Outcome(
+            success=result.success,
+            segments=segments,
+            built=tuple(sorted(built)),
+            gate=checks[0].passed if checks else None,
+            gate_text=(checks[0].description or "") if checks else "",
+            snapshot=snapshot,
+        )
