@@ -86,7 +86,7 @@ def apply_plan(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
         store.update_table(plan.spec.table_json)
     if left := drift(plan.spec, store):
         raise SpecDrift(
-            f"Pinot took schema and table config of {plan.spec.name} but did not keep all of it:{_listed(left)}",
+            f"Pinot took the configs of {plan.spec.name} but did not keep all of them:{_listed(left)}",
             hint="this Pinot does not know these settings, or rewrites them: take them out of the spec",
         )
 

@@ -181,18 +181,14 @@ def _columns(schema: Mapping[str, Any]) -> dict[str, tuple[Mapping[str, Any], st
 
 
 def _field(spec: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """A field spec with its defaults written out, but for the null value, where the default is left out."""
+    """A field spec with its defaults written out."""
     data_type = str(spec.get("dataType")).upper()
+    nulls = _METRIC_NULLS if kind == "METRIC" else _DIMENSION_NULLS
+    null = spec.get("defaultNullValue")
     field = {**_FIELD_DEFAULTS, **spec, "fieldType": kind}
+    field["defaultNullValue"] = _null_value(nulls.get(data_type) if null is None else null, data_type)
     if data_type == "TIMESTAMP":
         field.pop("format", None)  # 1.5 always says TIMESTAMP, 0.11 keeps what was written
-    if "defaultNullValue" in field:
-        nulls = _METRIC_NULLS if kind == "METRIC" else _DIMENSION_NULLS
-        value = _null_value(field["defaultNullValue"], data_type)
-        if value == _null_value(nulls.get(data_type), data_type):
-            del field["defaultNullValue"]
-        else:
-            field["defaultNullValue"] = value
     return field
 
 
