@@ -70,14 +70,14 @@ def status(
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(part) for part in found], indent=2, default=str))
         return
-    table = Table("part", "state", "pid", "ports", "log", box=None, header_style="bold")
+    table = Table("part", "state", "pid", "ports", "what is wrong", box=None, header_style="bold")
     for part in found:
         table.add_row(
             part.name,
-            f"[{_COLOURS[part.state]}]{part.state}[/]" + (f": {part.missing}" if part.missing else ""),
+            f"[{_COLOURS[part.state]}]{part.state}[/]",
             str(part.pid or ""),
             " ".join(f"{purpose}={port}" for purpose, port in part.ports.items()) if part.pid else "",
-            _log_hint(part),
+            escape(_trouble(part)),
         )
     Console().print(table)
 
@@ -110,8 +110,10 @@ def _print_addresses(console: Console, state: StackState) -> None:
             console.print(f"  {name:<11} {address}", highlight=False, soft_wrap=True)
 
 
-def _log_hint(part: PartStatus) -> str:
-    return str(part.log) if part.state in ("dead", "starting") else ""
+def _trouble(part: PartStatus) -> str:
+    if part.state == "dead":
+        return f"its process ended, see {part.log}"
+    return f"{part.missing}, see {part.log}" if part.missing else ""
 
 
 @contextmanager
