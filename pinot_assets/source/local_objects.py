@@ -23,7 +23,7 @@ import psutil
 
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.source.fingerprint import Fingerprint
-from pinot_assets.source.objects import CHUNK_BYTES, PROBE_FOLDER, ObjectInfo, probe_put_if_absent
+from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent
 from pinot_assets.source.uris import Root, check_key, join_uri, key_below
 
 # Where unfinished writes lie, on the same file system as what they become. Never listed.
@@ -127,7 +127,6 @@ class LocalObjectStore:
         """Try it; also removes what killed writers of this host left behind."""
         probe_put_if_absent(self)
         with _mapped(f"Cannot clean up in {self.uri}"):
-            os.rmdir(os.path.join(self.root.path, PROBE_FOLDER))
             self._sweep()
 
     def exists_root(self) -> bool:

@@ -19,9 +19,6 @@ from pinot_assets.source.uris import parse_root
 # Bytes held in memory at a time while a file is copied or hashed.
 CHUNK_BYTES = 4 * 1024 * 1024
 
-# Where `probe` writes, below the root.
-PROBE_FOLDER = ".pinot-assets-probe"
-
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
@@ -147,7 +144,8 @@ def probe_put_if_absent(store: ObjectStore) -> None:
 
     :raises SourceError: as `ObjectStore.probe`.
     """
-    key = f"{PROBE_FOLDER}/{uuid.uuid4().hex}"
+    # No folder of its own, that several executors that probe at once would make and remove.
+    key = f".pinot-assets-probe-{uuid.uuid4().hex}"
     try:
         store.put_if_absent(key, b"first")
         try:

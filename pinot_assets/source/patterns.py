@@ -68,5 +68,6 @@ def path_of_uri(uri: str) -> str:
 
 def normalise_path(path: str) -> str:
     """What `Paths.get(path).toString()` gives on Unix: each slash once, none at the end."""
-    path = re.sub("/+", "/", path)
+    if "//" in path:
+        path = re.sub("/+", "/", path)
     return path if path == "/" else path.removesuffix("/")

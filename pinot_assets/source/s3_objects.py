@@ -286,6 +286,8 @@ def _reason(error: Exception) -> str:
         return " ".join(part for part in (status, code[1], message[1] if message else None) if part)
     if isinstance(error, FileNotFoundError):
         return "it does not exist"
+    if bare := re.search(r"status code: (\d{3}[^:<\n]*)", text):
+        return bare[1].strip()
     return text.split("<", 1)[0].splitlines()[0].strip().rstrip(":")
 
 

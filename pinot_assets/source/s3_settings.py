@@ -33,7 +33,7 @@ KNOWN_PROPS = {
 CALL_TIMEOUT = timedelta(minutes=1)
 # One whole transfer of a large file on a slow line.
 TRANSFER_TIMEOUT = timedelta(minutes=30)
-# About 20 s of patience: rides out a throttled or restarting store, yet a wrong endpoint is told soon.
+# Up to 20 s of patience: rides out a throttled or restarting store, yet a wrong endpoint is told soon.
 RETRY: RetryConfig = {
     "max_retries": 8,
     "retry_timeout": timedelta(minutes=1),

@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from urllib.parse import quote, unquote_to_bytes
 
 from pinot_assets.errors import SourceError
 
 _SAFE = "/!$&'()*+,;=:@"
+_PLAIN = re.compile(r"[A-Za-z0-9/._=-]*")
 # Hadoop once took `s3://key:secret@bucket`: never shown in an error.
 _USER_INFO = re.compile(r"//[^/]*@")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -22,7 +24,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _SCHEMES = {"file": "file", "s3": "s3", "s3a": "s3", "s3n": "s3"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Root:
     """A folder that a store is rooted at.
 
@@ -36,7 +38,7 @@ class Root:
     bucket: str
     path: str
 
-    @property
+    @cached_property
     def uri(self) -> str:
         """The normalised URI, without a slash at its end."""
         if self.scheme == "file":
@@ -84,12 +86,13 @@ def parse_root(uri: str) -> Root:
 
 def quote_key(key: str) -> str:
     """Percent-encode a key or path; bytes that are no UTF-8 (local names) survive the way back."""
-    return quote(os.fsencode(key), safe=_SAFE)
+    # Most names need nothing, and a listing may hold a million of them.
+    return key if _PLAIN.fullmatch(key) else quote(os.fsencode(key), safe=_SAFE)
 
 
 def unquote_key(text: str) -> str:
     """Inverse of `quote_key`."""
-    return os.fsdecode(unquote_to_bytes(text))
+    return os.fsdecode(unquote_to_bytes(text)) if "%" in text else text
 
 
 def join_uri(root_uri: str, key: str) -> str:

@@ -7,6 +7,7 @@ import os
 import pickle
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,13 @@ def test_no_key_leaves_the_root(store: ObjectStore, key: str) -> None:
 def test_probe_passes_and_leaves_nothing(store: ObjectStore) -> None:
     store.probe()
     store.probe()
+    assert keys(store) == []
+
+
+def test_executors_may_probe_at_once(store: ObjectStore) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        for probed in [pool.submit(store.probe) for _ in range(12)]:
+            probed.result()
     assert keys(store) == []
 
 

@@ -119,7 +119,7 @@ def jvm() -> Iterator[Jvm]:
     process.wait(30)
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(patterns_and_paths(GLOB_PIECES, ["", "", "**/"]))
 @example(("**/*.json.gz", ["/a/b.json.gz", "/b.json.gz", "/a.json.gz/x", "/a/.json.gz", "b.json.gz"]))
 @example(("/a/[!a-c].{csv,json}", ["/a/d.csv", "/a/b.csv", "/a/-.json", "/a//.csv"]))
@@ -144,7 +144,7 @@ def test_globs_mean_what_java_says(jvm: Jvm, case: tuple[str, list[str]]) -> Non
         assert ours == java
 
 
-@settings(max_examples=2500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(patterns_and_paths(REGEX_PIECES, ["", "", "(?i)", "(?s)", "(?is)"]))
 def test_a_regex_that_is_taken_means_what_java_says(jvm: Jvm, case: tuple[str, list[str]]) -> None:
     regex, paths = case
