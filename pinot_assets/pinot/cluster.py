@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from pinot_assets.errors import PinotNotFound
 from pinot_assets.pinot.broker import Broker
@@ -12,6 +12,7 @@ from pinot_assets.pinot.controller import Controller
 from pinot_assets.pinot.http import Call, Kind
 from pinot_assets.pinot.port import PushMode, PushReport, ReadObject
 from pinot_assets.pinot.push import push_segments
+from pinot_assets.pinot.tables import quoted
 from pinot_assets.session.receipt import Output
 
 THREADS = 8
@@ -45,7 +46,7 @@ class PinotCluster(Controller):
         return f"{self._scheme}://{host}:{instance['adminPort']}"
 
     def _rows(self, server_url: str, table: str, segment: str) -> int | None:
-        path = f"/tables/{quote(table, safe='')}_OFFLINE/segments/{quote(segment, safe='')}/metadata"
+        path = f"/tables/{quoted(table)}_OFFLINE/segments/{quoted(segment)}/metadata"
         call = Call("GET", path, Kind.READ, self.connection.timeouts.call)
         try:
             return int(self._doors.at(server_url).send_json(call)["totalDocs"])
@@ -57,7 +58,7 @@ class PinotCluster(Controller):
         `PinotConnection.broker_urls` says otherwise."""
         if self.connection.broker_urls:
             return self.connection.broker_urls
-        found = self._get(f"/v2/brokers/tables/{quote(table, safe='')}", type="OFFLINE", state="ONLINE")
+        found = self._get(f"/v2/brokers/tables/{quoted(table)}", type="OFFLINE", state="ONLINE")
         return tuple(sorted(f"{self._scheme}://{b['host']}:{b['port']}" for b in found))
 
     def broker(self, url: str) -> Broker:

@@ -1,4 +1,4 @@
-"""The controller's REST API, call by call. OFFLINE tables only.
+"""The controller's REST API about segments and their lineage. OFFLINE tables only.
 
 Two traps are answered here. Up to 0.11 `GET /segments/{table}` reads the property store, which lists a
 deleted segment for some seconds more, and what a failed upload left behind, so what is *in the table* is read
@@ -10,127 +10,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from types import TracebackType
-from typing import Any, Self
-from urllib.parse import quote
-
-import httpx
+from typing import Any
 
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict
-from pinot_assets.pinot.connection import PinotConnection
-from pinot_assets.pinot.http import Call, Doors, Kind
+from pinot_assets.pinot.http import Call, Kind
 from pinot_assets.pinot.lineage import Lineage, why_not_end, why_not_revert, why_not_start
 from pinot_assets.pinot.port import Replicas, SegmentMetadata
+from pinot_assets.pinot.tables import Tables, quoted
 
 
-class Controller:
+class Controller(Tables):
     """A client of one controller. Thread-safe; close it, or use it in a `with`.
 
     Errors of every method: see `pinot_assets.pinot.port.Pinot`.
     """
-
-    def __init__(self, connection: PinotConnection, transport: httpx.BaseTransport | None = None) -> None:
-        self.connection = connection
-        self._doors = Doors(connection, transport)
-        self._door = self._doors.at(connection.controller_url)
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._doors.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _get(self, path: str, **params: str) -> Any:
-        return self._door.send_json(
-            Call("GET", path, Kind.READ, self.connection.timeouts.call, params=params or None)
-        )
-
-    def _write(self, method: str, path: str, *, body: Any = None, **params: str) -> None:
-        self._door.send(
-            Call(method, path, Kind.WRITE, self.connection.timeouts.call, params=params or None, json=body)
-        )
-
-    # --- cluster ---------------------------------------------------------------------------------
-
-    def version(self) -> str:
-        """Version of the controller, e.g. `0.11.0`."""
-        components = self._get("/version")
-        return str(
-            components["pinot-controller"]
-            if "pinot-controller" in components
-            else next(iter(components.values()))
-        ).partition("-")[0]
-
-    def is_healthy(self) -> bool:
-        """Whether the controller says that it is ready."""
-        try:
-            return self._door.send(Call("GET", "/health", Kind.READ, self.connection.timeouts.call)) == "OK"
-        except PinotError:
-            return False
-
-    def instances(self) -> tuple[str, ...]:
-        """Names of all instances: controllers, brokers, servers."""
-        return tuple(self._get("/instances")["instances"])
-
-    def instance(self, name: str) -> dict[str, Any]:
-        """One instance: `hostName`, `port`, `adminPort`, …
-
-        :raises PinotNotFound: there is none of that name.
-        """
-        value: dict[str, Any] = self._get(f"/instances/{_q(name)}")
-        return value
-
-    # --- schema and table config -----------------------------------------------------------------
-
-    def get_schema(self, name: str) -> dict[str, Any] | None:
-        """See `Pinot.get_schema`."""
-        try:
-            value: dict[str, Any] = self._get(f"/schemas/{_q(name)}")
-        except PinotNotFound:
-            return None
-        return value
-
-    def put_schema(self, schema: Mapping[str, Any]) -> None:
-        """See `Pinot.put_schema`."""
-        self._write("POST", "/schemas", body=dict(schema), override="true")
-
-    def delete_schema(self, name: str) -> None:
-        """See `Pinot.delete_schema`."""
-        self._write("DELETE", f"/schemas/{_q(name)}")
-
-    def get_table_config(self, table: str) -> dict[str, Any] | None:
-        """See `Pinot.get_table_config`."""
-        try:
-            value: dict[str, Any] | None = self._get(f"/tables/{_q(table)}", type="OFFLINE").get("OFFLINE")
-        except PinotNotFound:
-            return None
-        return value
-
-    def create_table(self, config: Mapping[str, Any]) -> None:
-        """See `Pinot.create_table`."""
-        self._write("POST", "/tables", body=dict(config))
-
-    def update_table(self, config: Mapping[str, Any]) -> None:
-        """See `Pinot.update_table`."""
-        name = str(config["tableName"]).removesuffix("_OFFLINE")
-        self._write("PUT", f"/tables/{_q(name)}", body=dict(config))
-
-    def delete_table(self, table: str) -> None:
-        """See `Pinot.delete_table`."""
-        self._write("DELETE", f"/tables/{_q(table)}", type="offline")
-
-    def table_bytes(self, table: str) -> int:
-        """See `Pinot.table_bytes`."""
-        size = (self._get(f"/tables/{_q(table)}/size") or {}).get("offlineSegments")
-        if size is None or size["estimatedSizeInBytes"] < 0:
-            raise PinotError(f"no server reported a size for table {table}", hint="are its servers up?")
-        return int(size["estimatedSizeInBytes"])
 
     # --- segments --------------------------------------------------------------------------------
 
@@ -147,7 +40,7 @@ class Controller:
             return {}
 
     def _view(self, table: str, view: str) -> Replicas:
-        value: Replicas | None = self._get(f"/tables/{_q(table)}/{view}", tableType="OFFLINE")["OFFLINE"]
+        value: Replicas | None = self._get(f"/tables/{quoted(table)}/{view}", tableType="OFFLINE")["OFFLINE"]
         return value or {}
 
     def all_segments(self, table: str) -> frozenset[str]:
@@ -162,7 +55,7 @@ class Controller:
 
     def registered_segments(self, table: str) -> frozenset[str]:
         """Names that Pinot's own listing shows: up to 0.11 left-overs in the property store included."""
-        listed = self._get(f"/segments/{_q(table)}", type="OFFLINE")
+        listed = self._get(f"/segments/{quoted(table)}", type="OFFLINE")
         return frozenset(name for part in listed for name in part.get("OFFLINE", ()))
 
     def online_replicas(self, table: str, names: Collection[str]) -> Replicas:
@@ -175,11 +68,11 @@ class Controller:
 
     def segment_crcs(self, table: str) -> dict[str, int]:
         """See `Pinot.segment_crcs`."""
-        return {name: int(crc) for name, crc in self._get(f"/segments/{_q(table)}/crc").items()}
+        return {name: int(crc) for name, crc in self._get(f"/segments/{quoted(table)}/crc").items()}
 
     def segment_metadata(self, table: str, name: str) -> SegmentMetadata:
         """See `Pinot.segment_metadata`."""
-        value = self._get(f"/segments/{_q(table)}_OFFLINE/{_q(name)}/metadata")
+        value = self._get(f"/segments/{quoted(table)}_OFFLINE/{quoted(name)}/metadata")
         return SegmentMetadata(
             segment=name,
             crc=int(value["segment.crc"]),
@@ -195,7 +88,7 @@ class Controller:
         """See `Pinot.delete_segments`."""
         if not names:
             raise ValueError("an empty list of segments to delete: Pinot would delete every segment")
-        self._write("POST", f"/segments/{_q(table)}_OFFLINE/delete", body=sorted(names))
+        self._write("POST", f"/segments/{quoted(table)}_OFFLINE/delete", body=sorted(names))
 
     def upload_metadata(self, table: str, segment: str, metadata_tar: bytes, download_uri: str) -> None:
         """METADATA push: the controller copies `download_uri` into its deep store (rule R9).
@@ -235,7 +128,7 @@ class Controller:
 
     def lineage(self, table: str) -> Lineage:
         """See `Pinot.lineage`."""
-        value = self._get(f"/segments/{_q(table)}/lineage", type="OFFLINE")
+        value = self._get(f"/segments/{quoted(table)}/lineage", type="OFFLINE")
         try:
             return Lineage() if value is None else Lineage.from_json(value)
         except ValueError as error:
@@ -298,14 +191,10 @@ class Controller:
     def _replace(
         self, table: str, verb: str, deadline: float, params: Mapping[str, str], body: Any = None
     ) -> Any:
-        path = f"/segments/{_q(table)}/{verb}ReplaceSegments"
+        path = f"/segments/{quoted(table)}/{verb}ReplaceSegments"
         return self._door.send_json(
             Call("POST", path, Kind.LINEAGE, deadline, params={"type": "OFFLINE", **params}, json=body or {})
         )
-
-
-def _q(name: str) -> str:
-    return quote(name, safe="")
 
 
 def _millis(text: str | None) -> int | None:

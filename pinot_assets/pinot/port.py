@@ -176,6 +176,7 @@ class Pinot(Protocol):
         Not idempotent: after `SwitchStateUnknown` look for an entry with exactly these names.
 
         :raises SwitchConflict: a source is missing or hidden, a target is visible, or another entry overlaps.
+        :raises PinotError: `segments_to` is empty and Pinot is older than 1.0, which has no atomic delete.
         :raises ValueError: both sides are empty, or a name holds a comma (it would be torn in two).
         """
         ...
@@ -185,7 +186,11 @@ class Pinot(Protocol):
     ) -> str:
         """The same with forceCleanup: overlapping IN_PROGRESS entries are reverted or removed first, their
         other outputs deleted; on a REFRESH table the generation before `segments_from` is deleted as well
-        (spec/lineage.md section 4)."""
+        (spec/lineage.md section 4).
+
+        Up to 0.11 the answer comes when the servers have dropped what is deleted (2 s at least, 20 minutes
+        at most), while the entry is written at once: `SwitchStateUnknown` is usual there, so read the lineage.
+        """
         ...
 
     def end_replace_segments(self, table: str, entry_id: str) -> None:

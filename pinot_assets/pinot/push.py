@@ -66,11 +66,13 @@ def push_segments(
     push = _Push(pinot, table, read)
     fallback = None
     if mode is None:
-        mode, fallback = push.trial(missing[0]) if missing else (PushMode.METADATA, None)
-        push.all(missing[1:], mode)
-    else:
-        push.all(missing, mode)
-    _confirm(pinot, table, missing, push.troubles)
+        mode = PushMode.METADATA
+        if missing:
+            mode, fallback = push.trial(missing[0])
+            push.confirm()
+    while rest := [output for output in missing if output.segment not in push.begun]:
+        push.some(rest, mode)
+        push.confirm()
     return PushReport(
         pushed=tuple(output.segment for output in missing),
         skipped=tuple(skipped),
@@ -111,16 +113,22 @@ def wait_online(pinot: Pinot, table: str, names: Collection[str], *, seconds: fl
 
 
 class _Push:
-    """Uploads to one table; collects what went wrong instead of stopping at it."""
+    """Uploads to one table.
+
+    :ivar begun: what was uploaded, or tried, by name.
+    :ivar troubles: what was said about uploads that `confirm` has not looked at yet.
+    """
 
     def __init__(self, pinot: Uploads, table: str, read: ReadObject) -> None:
         self._pinot = pinot
         self._table = table
         self._read = read
+        self.begun: dict[str, Output] = {}
         self.troubles: dict[str, PushRefused | SwitchStateUnknown] = {}
 
     def trial(self, output: Output) -> tuple[PushMode, str | None]:
         """Push one segment in the mode that works; returns the mode and why it is not METADATA."""
+        self.begun[output.segment] = output
         try:
             self._pinot.upload_metadata(
                 self._table, output.segment, self._read(output.metadata_uri), output.tar_uri
@@ -137,15 +145,39 @@ class _Push:
             self.troubles[output.segment] = trouble
         return PushMode.METADATA, None
 
-    def all(self, outputs: Sequence[Output], mode: PushMode) -> None:
-        """Push all of them, a few at a time; after a trouble nothing more is begun."""
-        with ThreadPoolExecutor(min(THREADS, max(len(outputs), 1)), "push") as pool:
+    def some(self, outputs: Sequence[Output], mode: PushMode) -> None:
+        """Push these, a few at a time; after a trouble no other is begun."""
+        with ThreadPoolExecutor(min(THREADS, len(outputs)), "push") as pool:
             # list() for the exceptions that are not about Pinot (an unreadable staging area).
             list(pool.map(lambda output: self._one(output, mode), outputs))
+
+    def confirm(self) -> None:
+        """Compare what was begun with what Pinot shows; what was said about an upload counts only if the
+        segment is not there."""
+        unknown = [e for e in self.troubles.values() if isinstance(e, SwitchStateUnknown)]
+        until = time.monotonic() + (SETTLE_SECONDS if unknown else 0.0)
+        while (absent := self._absent()) and time.monotonic() < until:
+            time.sleep(POLL_SECONDS)
+        told = [error for segment, error in self.troubles.items() if segment in absent]
+        # A lost call first: it may still land, so the refusal of another one is not the whole truth.
+        for error in sorted(told, key=lambda error: isinstance(error, PushRefused)):
+            raise error
+        if absent:
+            raise PushRefused(
+                f"{len(absent)} segments of table {self._table} were accepted but are not there",
+                why=f"{min(absent)} is not in the ideal state with its CRC",
+                hint="push again",
+            )
+        self.troubles.clear()
+
+    def _absent(self) -> set[str]:
+        crcs, ideal = self._pinot.segment_crcs(self._table), self._pinot.all_segments(self._table)
+        return {name for name, o in self.begun.items() if name not in ideal or crcs.get(name) != o.crc}
 
     def _one(self, output: Output, mode: PushMode) -> None:
         if self.troubles:
             return
+        self.begun[output.segment] = output
         try:
             if mode is PushMode.METADATA:
                 metadata = self._read(output.metadata_uri)
@@ -177,46 +209,20 @@ def _missing(pinot: Uploads, table: str, outputs: Sequence[Output]) -> tuple[lis
 
 
 def _await_no_leftovers(pinot: Uploads, table: str, outputs: Sequence[Output]) -> None:
-    """Until 0.11 a failed upload leaves its metadata for some seconds, and an upload that meets it answers
-    well but is never assigned to a server."""
+    """Up to 0.11 a failed upload leaves its metadata for some seconds; an upload that meets it is taken for a
+    refresh: refused, or accepted and never assigned to a server."""
     names = {output.segment for output in outputs}
-    if not names:
-        return
-    until = time.monotonic() + LEFTOVER_SECONDS
-    while left := (pinot.registered_segments(table) - pinot.all_segments(table)) & names:
-        if time.monotonic() >= until:
+    started = time.monotonic()
+    waited = False
+    while names and (left := (pinot.registered_segments(table) - pinot.all_segments(table)) & names):
+        if time.monotonic() - started >= LEFTOVER_SECONDS:
             raise PushRefused(
                 f"{len(left)} segments of table {table} are half there from an earlier upload",
                 why=f"{min(left)} has metadata and no place in the ideal state",
                 hint="delete them in Pinot, then push again",
             )
         time.sleep(POLL_SECONDS)
-
-
-def _confirm(
-    pinot: Uploads,
-    table: str,
-    outputs: Sequence[Output],
-    troubles: dict[str, PushRefused | SwitchStateUnknown],
-) -> None:
-    unknown = [error for error in troubles.values() if isinstance(error, SwitchStateUnknown)]
-    until = time.monotonic() + (SETTLE_SECONDS if unknown else 0.0)
-    while absent := _absent(pinot, table, outputs):
-        if time.monotonic() >= until:
-            break
+        waited = True
+    if waited:
+        # Pinot removes the metadata first and the file of that name in the deep store a moment later.
         time.sleep(POLL_SECONDS)
-    # A lost call first: as long as it may still land, the refusal of another one is not the whole truth.
-    for segment, trouble in sorted(troubles.items(), key=lambda item: isinstance(item[1], PushRefused)):
-        if segment in absent:
-            raise trouble
-    if absent:
-        raise PushRefused(
-            f"{len(absent)} segments of table {table} were accepted but are not there",
-            why=f"{min(absent)} is not in the ideal state with its CRC",
-            hint="push again",
-        )
-
-
-def _absent(pinot: Uploads, table: str, outputs: Collection[Output]) -> set[str]:
-    crcs, ideal = pinot.segment_crcs(table), pinot.all_segments(table)
-    return {o.segment for o in outputs if o.segment not in ideal or crcs.get(o.segment) != o.crc}

@@ -199,21 +199,34 @@ def load_fake() -> ModuleType:
     return sys.modules["fake_pinot"]
 
 
+@pytest.fixture
+def real_lab(stack: Any, tmp_path: Path) -> Iterator[Lab]:
+    transport = LossyTransport()
+    with PinotCluster(PinotConnection(stack.controller_url), transport=transport) as cluster:
+        lab = Lab(cluster, transport, int(cluster.version().split(".")[0]) >= 1, tmp_path)
+        lab.table += f"_{time.time_ns()}"
+        lab.create()
+        yield lab
+        lab.drop()
+
+
 @pytest.fixture(
     params=["fake", "fake of 0.11", pytest.param("real", marks=pytest.mark.integration)],
 )
 def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     if request.param == "real":
-        stack = request.getfixturevalue("stack")
-        transport = LossyTransport()
-        with PinotCluster(PinotConnection(stack.controller_url), transport=transport) as cluster:
-            lab = Lab(cluster, transport, int(cluster.version().split(".")[0]) >= 1, tmp_path)
-            lab.table += f"_{time.time_ns()}"
-            lab.create()
-            yield lab
-            lab.drop()
+        yield request.getfixturevalue("real_lab")
         return
-    fake = load_fake().FakePinot(refuses_empty_outputs=request.param == "fake of 0.11")
-    lab = Lab(fake, fake, request.param == "fake", tmp_path)
+    yield fake_lab(tmp_path, refuses_empty_outputs=request.param == "fake of 0.11")
+
+
+def fake_lab(folder: Path, *, refuses_empty_outputs: bool = False) -> Lab:
+    fake = load_fake().FakePinot(refuses_empty_outputs=refuses_empty_outputs)
+    lab = Lab(fake, fake, not refuses_empty_outputs, folder)
     lab.create()
-    yield lab
+    return lab
+
+
+@pytest.fixture
+def make_fake_lab() -> Callable[[Path], Lab]:
+    return fake_lab

@@ -78,9 +78,11 @@ class Failing:
     ],
 )
 def test_status_to_error(status: int, kind: Kind, error: type[PinotError]) -> None:
-    with door(lambda _: httpx.Response(status, json={"code": status, "error": "the reason"})) as it:
-        with pytest.raises(PinotError) as caught:
-            it.send(call(kind))
+    with (
+        door(lambda _: httpx.Response(status, json={"code": status, "error": "the reason"})) as it,
+        pytest.raises(PinotError) as caught,
+    ):
+        it.send(call(kind))
     assert type(caught.value) is error
     text = str(caught.value)
     assert "the reason" in text
@@ -116,9 +118,11 @@ def test_pinots_own_words(text: str, words: str) -> None:
 
 
 def test_a_long_error_is_cut() -> None:
-    with door(lambda _: httpx.Response(500, json={"error": "x" * 100_000})) as it:
-        with pytest.raises(PinotError) as caught:
-            it.send(call(Kind.WRITE))
+    with (
+        door(lambda _: httpx.Response(500, json={"error": "x" * 100_000})) as it,
+        pytest.raises(PinotError) as caught,
+    ):
+        it.send(call(Kind.WRITE))
     assert len(str(caught.value)) < 1000
 
 
@@ -322,6 +326,8 @@ def test_an_empty_reply_is_none() -> None:
 
 
 def test_what_is_not_json_is_told() -> None:
-    with door(lambda _: httpx.Response(200, text="<html>login</html>")) as it:
-        with pytest.raises(PinotError, match="did not answer with JSON"):
-            it.send_json(call(Kind.READ))
+    with (
+        door(lambda _: httpx.Response(200, text="<html>login</html>")) as it,
+        pytest.raises(PinotError, match="did not answer with JSON"),
+    ):
+        it.send_json(call(Kind.READ))

@@ -82,7 +82,7 @@ def test_from_json_is_oldest_first() -> None:
     ],
 )
 def test_what_is_not_a_lineage_is_refused(value: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"not a lineage|PAUSED|invalid literal"):
         Lineage.from_json(value)
 
 

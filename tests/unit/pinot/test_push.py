@@ -180,7 +180,7 @@ def test_a_lost_call_that_does_not_show_up_stays_unknown() -> None:
     pinot = Controller()
 
     def script(mode: str, name: str) -> None:
-        raise SwitchStateUnknown("lost") if name == "a" else PushRefused("over quota")
+        raise SwitchStateUnknown("lost")
 
     pinot.script = script
     with pytest.raises(SwitchStateUnknown):
@@ -196,7 +196,21 @@ def test_a_refusal_of_what_an_earlier_lost_call_put_there_is_none() -> None:
         raise PushRefused("it exists")
 
     pinot.script = script
-    assert push_segments(pinot, "t", [output("a"), output("b")], read=read, mode=PushMode.TAR).pushed
+    outputs = [output(f"s{n}") for n in range(20)]
+    assert len(push_segments(pinot, "t", outputs, read=read, mode=PushMode.TAR).pushed) == 20
+    assert len(pinot.segments) == 20
+
+
+def test_after_a_refusal_nothing_more_is_begun() -> None:
+    pinot = Controller()
+
+    def script(mode: str, name: str) -> None:
+        raise PushRefused("over quota")
+
+    pinot.script = script
+    with pytest.raises(PushRefused, match="over quota"):
+        push_segments(pinot, "t", [output(f"s{n}") for n in range(100)], read=read, mode=PushMode.TAR)
+    assert len(pinot.calls) < 10
 
 
 def test_a_200_is_not_believed() -> None:

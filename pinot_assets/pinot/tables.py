@@ -1,0 +1,133 @@
+"""The controller's REST API about the cluster itself, schemas and table configs. OFFLINE tables only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from pinot_assets.errors import PinotError, PinotNotFound
+from pinot_assets.pinot.connection import PinotConnection
+from pinot_assets.pinot.http import Call, Doors, Kind
+
+
+class Tables:
+    """The part of `Controller` that knows no segments. Thread-safe; close it, or use it in a `with`.
+
+    Errors of every method: see `pinot_assets.pinot.port.Pinot`.
+    """
+
+    def __init__(self, connection: PinotConnection, transport: httpx.BaseTransport | None = None) -> None:
+        self.connection = connection
+        self._doors = Doors(connection, transport)
+        self._door = self._doors.at(connection.controller_url)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._doors.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _get(self, path: str, **params: str) -> Any:
+        return self._door.send_json(
+            Call("GET", path, Kind.READ, self.connection.timeouts.call, params=params or None)
+        )
+
+    def _write(self, method: str, path: str, *, body: Any = None, **params: str) -> None:
+        self._door.send(
+            Call(method, path, Kind.WRITE, self.connection.timeouts.call, params=params or None, json=body)
+        )
+
+    # --- cluster ---------------------------------------------------------------------------------
+
+    def version(self) -> str:
+        """Version of the controller, e.g. `0.11.0`."""
+        components = self._get("/version")
+        return str(
+            components["pinot-controller"]
+            if "pinot-controller" in components
+            else next(iter(components.values()))
+        ).partition("-")[0]
+
+    def is_healthy(self) -> bool:
+        """Whether the controller says that it is ready."""
+        try:
+            return self._door.send(Call("GET", "/health", Kind.READ, self.connection.timeouts.call)) == "OK"
+        except PinotError:
+            return False
+
+    def instances(self) -> tuple[str, ...]:
+        """Names of all instances: controllers, brokers, servers."""
+        return tuple(self._get("/instances")["instances"])
+
+    def instance(self, name: str) -> dict[str, Any]:
+        """One instance: `hostName`, `port`, `adminPort`, …
+
+        :raises PinotNotFound: there is none of that name.
+        """
+        value: dict[str, Any] = self._get(f"/instances/{quoted(name)}")
+        return value
+
+    # --- schema and table config -----------------------------------------------------------------
+
+    def get_schema(self, name: str) -> dict[str, Any] | None:
+        """See `Pinot.get_schema`."""
+        try:
+            value: dict[str, Any] = self._get(f"/schemas/{quoted(name)}")
+        except PinotNotFound:
+            return None
+        return value
+
+    def put_schema(self, schema: Mapping[str, Any]) -> None:
+        """See `Pinot.put_schema`."""
+        self._write("POST", "/schemas", body=dict(schema), override="true")
+
+    def delete_schema(self, name: str) -> None:
+        """See `Pinot.delete_schema`."""
+        self._write("DELETE", f"/schemas/{quoted(name)}")
+
+    def get_table_config(self, table: str) -> dict[str, Any] | None:
+        """See `Pinot.get_table_config`."""
+        try:
+            value: dict[str, Any] | None = self._get(f"/tables/{quoted(table)}", type="OFFLINE").get(
+                "OFFLINE"
+            )
+        except PinotNotFound:
+            return None
+        return value
+
+    def create_table(self, config: Mapping[str, Any]) -> None:
+        """See `Pinot.create_table`."""
+        self._write("POST", "/tables", body=dict(config))
+
+    def update_table(self, config: Mapping[str, Any]) -> None:
+        """See `Pinot.update_table`."""
+        name = str(config["tableName"]).removesuffix("_OFFLINE")
+        self._write("PUT", f"/tables/{quoted(name)}", body=dict(config))
+
+    def delete_table(self, table: str) -> None:
+        """See `Pinot.delete_table`."""
+        self._write("DELETE", f"/tables/{quoted(table)}", type="offline")
+
+    def table_bytes(self, table: str) -> int:
+        """See `Pinot.table_bytes`."""
+        # From 1.0 on a size may leave out replaced segments and the list of them; the quota counts them all.
+        reply = self._get(f"/tables/{quoted(table)}/size", includeReplacedSegments="true", verbose="false")
+        size = (reply or {}).get("offlineSegments")
+        if size is None or size["estimatedSizeInBytes"] < 0:
+            raise PinotError(f"no server reported a size for table {table}", hint="are its servers up?")
+        return int(size["estimatedSizeInBytes"])
+
+
+def quoted(name: str) -> str:
+    """A name as one segment of a path."""
+    return quote(name, safe="")

@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict, SwitchStateUnknown
+from pinot_assets.pinot import Lineage, PinotCluster, PinotConnection, Timeouts
+
+URL = "http://127.0.0.1:9000"
+GENERIC = {"code": 500, "error": "Failed to update the segment lineage during startReplaceSegments."}
+
+Answer = httpx.Response | Callable[[httpx.Request], httpx.Response]
+
+
+def ok(value: Any = None) -> httpx.Response:
+    return httpx.Response(200, text="" if value is None else json.dumps(value))
+
+
+class Pinot:
+    """Answers by method and path; keeps what was asked."""
+
+    def __init__(self, answers: dict[str, Answer], connection: PinotConnection | None = None) -> None:
+        self.answers = answers
+        self.asked: list[httpx.Request] = []
+        self.cluster = PinotCluster(connection or PinotConnection(URL), httpx.MockTransport(self._answer))
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        path = request.url.raw_path.decode().partition("?")[0]
+        answer = self.answers.get(f"{request.method} {path}")
+        if answer is None:
+            return httpx.Response(404, json={"code": 404, "error": f"nothing at {path}"})
+        return answer(request) if callable(answer) else answer
+
+
+def lineage(**entries: tuple[str, str, str]) -> httpx.Response:
+    return ok(
+        {
+            "tableNameWithType": "t_OFFLINE",
+            "lineageEntries": {
+                name: {"state": state, "timestamp": 1, "segmentsFrom": list(a), "segmentsTo": list(b)}
+                for name, (a, b, state) in entries.items()
+            },
+        }
+    )
+
+
+def ideal(*names: str) -> httpx.Response:
+    return ok({"OFFLINE": {name: {"s1": "ONLINE"} for name in names}, "REALTIME": None})
+
+
+# --- lineage calls -----------------------------------------------------------------------------------
+
+
+def test_start() -> None:
+    pinot = Pinot({"POST /segments/t/startReplaceSegments": ok({"segmentLineageEntryId": "e1"})})
+    assert pinot.cluster.start_replace_segments("t", {"b", "a"}, {"c"}) == "e1"
+    (request,) = pinot.asked
+    assert dict(request.url.params) == {"type": "OFFLINE"}
+    # No customMap: 0.11 refuses a field that it does not know.
+    assert json.loads(request.content) == {"segmentsFrom": ["a", "b"], "segmentsTo": ["c"]}
+
+
+def test_only_the_forced_calls_force() -> None:
+    pinot = Pinot(
+        {
+            "POST /segments/t/startReplaceSegments": ok({"segmentLineageEntryId": "e1"}),
+            "POST /segments/t/revertReplaceSegments": ok(),
+        }
+    )
+    pinot.cluster.force_start_replace_segments("t", [], ["c"])
+    pinot.cluster.force_revert_replace_segments("t", "e1")
+    pinot.cluster.revert_replace_segments("t", "e1")
+    assert [dict(request.url.params) for request in pinot.asked] == [
+        {"type": "OFFLINE", "forceCleanup": "true"},
+        {"type": "OFFLINE", "segmentLineageEntryId": "e1", "forceRevert": "true"},
+        {"type": "OFFLINE", "segmentLineageEntryId": "e1"},
+    ]
+
+
+def test_the_reason_of_a_refused_start_is_looked_up() -> None:
+    pinot = Pinot(
+        {
+            "POST /segments/t/startReplaceSegments": httpx.Response(500, json=GENERIC),
+            "GET /segments/t/lineage": lineage(e1=("a", "b", "IN_PROGRESS")),
+            "GET /tables/t/idealstate": ideal("a", "b"),
+        }
+    )
+    with pytest.raises(SwitchConflict) as caught:
+        pinot.cluster.start_replace_segments("t", ["a"], ["x"])
+    assert "entry e1 (IN_PROGRESS) overlaps; Pinot says: Failed to update" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "path", "reason"),
+    [
+        (PinotCluster.end_replace_segments, "end", "outputs that are not in the table: c"),
+        (PinotCluster.revert_replace_segments, "revert", "the entry is IN_PROGRESS"),
+    ],
+)
+def test_the_reason_of_a_refused_end_or_revert_is_looked_up(
+    call: Callable[[PinotCluster, str, str], None], path: str, reason: str
+) -> None:
+    pinot = Pinot(
+        {
+            f"POST /segments/t/{path}ReplaceSegments": httpx.Response(500, json=GENERIC),
+            "GET /segments/t/lineage": lineage(e1=("a", "c", "IN_PROGRESS")),
+            "GET /tables/t/idealstate": ideal("a"),
+        }
+    )
+    with pytest.raises(SwitchConflict, match=reason):
+        call(pinot.cluster, "t", "e1")
+
+
+def test_a_refusal_stands_when_the_reason_cannot_be_looked_up() -> None:
+    pinot = Pinot({"POST /segments/t/startReplaceSegments": httpx.Response(500, json=GENERIC)})
+    with pytest.raises(SwitchConflict, match="Failed to update the segment lineage"):
+        pinot.cluster.start_replace_segments("t", ["a"], ["x"])
+
+
+def test_a_lost_lineage_call_is_sent_once_and_unknown() -> None:
+    def lost(request: httpx.Request) -> httpx.Response:
+        raise httpx.ReadTimeout("lost", request=request)
+
+    pinot = Pinot({"POST /segments/t/endReplaceSegments": lost})
+    with pytest.raises(SwitchStateUnknown, match="read the lineage"):
+        pinot.cluster.end_replace_segments("t", "e1")
+    assert len(pinot.asked) == 1
+
+
+def test_end_has_a_deadline_of_its_own() -> None:
+    connection = PinotConnection(URL, timeouts=Timeouts(call=1, upload=2, end=3))
+    pinot = Pinot({"POST /segments/t/endReplaceSegments": ok()}, connection)
+    pinot.cluster.end_replace_segments("t", "e1")
+    assert 2 < pinot.asked[0].extensions["timeout"]["read"] <= 3
+
+
+def test_no_lineage_is_an_empty_reply() -> None:
+    assert Pinot({"GET /segments/t/lineage": ok()}).cluster.lineage("t") == Lineage()
+
+
+def test_a_lineage_that_cannot_be_read_is_an_error() -> None:
+    pinot = Pinot({"GET /segments/t/lineage": lineage(e1=("a", "b", "PAUSED"))})
+    with pytest.raises(PinotError, match="PAUSED"):
+        pinot.cluster.lineage("t")
+
+
+# --- segments ----------------------------------------------------------------------------------------
+
+
+def test_the_lineage_is_read_after_the_segments() -> None:
+    pinot = Pinot(
+        {
+            "GET /tables/t/idealstate": ideal("a", "b"),
+            "GET /segments/t/lineage": lineage(e1=("a", "b", "COMPLETED")),
+        }
+    )
+    assert pinot.cluster.visible_segments("t") == {"b"}
+    assert [request.url.path for request in pinot.asked] == ["/tables/t/idealstate", "/segments/t/lineage"]
+
+
+def test_replicas_are_what_ought_to_be_and_what_is() -> None:
+    wanted = {"a": {"s1": "ONLINE", "s2": "ONLINE"}, "b": {"s1": "ONLINE"}}
+    there = {"a": {"s1": "ONLINE"}, "b": {"s1": "ERROR"}, "c": {"s3": "ONLINE"}}
+    pinot = Pinot(
+        {
+            "GET /tables/t/idealstate": ok({"OFFLINE": wanted, "REALTIME": None}),
+            "GET /tables/t/externalview": ok({"OFFLINE": there, "REALTIME": None}),
+        }
+    )
+    assert pinot.cluster.online_replicas("t", ["a", "b", "c", "d"]) == {
+        "a": {"s1": "ONLINE", "s2": "OFFLINE"},
+        "b": {"s1": "ERROR"},
+        "c": {"s3": "ONLINE"},
+        "d": {},
+    }
+
+
+def test_a_new_table_has_no_external_view() -> None:
+    pinot = Pinot({"GET /tables/t/idealstate": ok({"OFFLINE": {}, "REALTIME": None})})
+    assert pinot.cluster.online_replicas("t", ["a"]) == {"a": {}}
+
+
+def test_segment_metadata() -> None:
+    full = {
+        "segment.crc": "3170493285",
+        "segment.total.docs": "2",
+        "segment.start.time": "1357016400000",
+        "segment.end.time": "1357102799999",
+        "segment.push.time": "1795259634335",
+        "segment.download.url": "http://c/segments/t/a",
+        "custom.map": '{"k":"v"}',
+    }
+    bare = {"segment.crc": "1", "segment.total.docs": "2", "segment.start.time": "-1"}
+    pinot = Pinot(
+        {"GET /segments/t_OFFLINE/a/metadata": ok(full), "GET /segments/t_OFFLINE/b/metadata": ok(bare)}
+    )
+    a, b = pinot.cluster.segment_metadata("t", "a"), pinot.cluster.segment_metadata("t", "b")
+    assert (a.crc, a.total_docs, a.start_ms, a.end_ms) == (3170493285, 2, 1357016400000, 1357102799999)
+    assert (a.push_ms, a.download_url, a.custom) == (1795259634335, "http://c/segments/t/a", {"k": "v"})
+    assert (b.custom, b.start_ms, b.end_ms, b.push_ms, b.download_url) == ({}, None, None, None, "")
+
+
+def test_names_are_quoted() -> None:
+    pinot = Pinot({})
+    with pytest.raises(PinotNotFound):
+        pinot.cluster.segment_metadata("t", "a b/c?d#é")
+    assert pinot.asked[0].url.raw_path == b"/segments/t_OFFLINE/a%20b%2Fc%3Fd%23%C3%A9/metadata"
+
+
+def test_deleting_names_what_to_delete() -> None:
+    pinot = Pinot({"POST /segments/t_OFFLINE/delete": ok({"status": "ok"})})
+    with pytest.raises(ValueError, match="every segment"):
+        pinot.cluster.delete_segments("t", [])
+    assert pinot.asked == []
+    pinot.cluster.delete_segments("t", {"b", "a"})
+    assert json.loads(pinot.asked[0].content) == ["a", "b"]
+
+
+def test_metadata_upload() -> None:
+    pinot = Pinot({"POST /v2/segments": ok({"status": "ok"})})
+    pinot.cluster.upload_metadata("t", "a", b"meta", "s3://bucket/a.tar.gz")
+    (request,) = pinot.asked
+    assert dict(request.url.params) == {"tableName": "t", "tableType": "OFFLINE", "allowRefresh": "false"}
+    assert request.headers["UPLOAD_TYPE"] == "METADATA"
+    assert request.headers["DOWNLOAD_URI"] == "s3://bucket/a.tar.gz"
+    assert request.headers["COPY_SEGMENT_TO_DEEP_STORE"] == "true"  # R9
+    assert request.headers["Content-Type"].startswith("multipart/form-data")
+    assert request.content.count(b"Content-Disposition") == 1
+    assert b"\r\n\r\nmeta\r\n" in request.content
+
+
+def test_tar_upload() -> None:
+    pinot = Pinot({"POST /v2/segments": ok({"status": "ok"})})
+    pinot.cluster.upload_tar("t", "a", b"\x1f\x8btar")
+    (request,) = pinot.asked
+    assert request.headers["UPLOAD_TYPE"] == "SEGMENT"
+    assert b"\r\n\r\n\x1f\x8btar\r\n" in request.content
+
+
+# --- the rest of the cluster -------------------------------------------------------------------------
+
+
+def test_version_and_health() -> None:
+    answers: dict[str, Answer] = {
+        "GET /version": ok({"pinot-orc": "9.9.9", "pinot-controller": "0.11.0-1b4d6b6b0a27"}),
+        "GET /health": httpx.Response(200, text="OK"),
+    }
+    pinot = Pinot(answers)
+    assert pinot.cluster.version() == "0.11.0"
+    assert pinot.cluster.is_healthy()
+    answers["GET /health"] = httpx.Response(503, text="Pinot controller status is BAD")
+    assert not pinot.cluster.is_healthy()
+
+
+@pytest.mark.parametrize("size", [None, {"estimatedSizeInBytes": -1}])
+def test_a_size_that_nobody_reported_is_not_zero(size: dict[str, int] | None) -> None:
+    with pytest.raises(PinotError, match="no server reported"):
+        Pinot({"GET /tables/t/size": ok({"offlineSegments": size})}).cluster.table_bytes("t")
+
+
+def test_rows_as_each_server_loaded_them() -> None:
+    def instance(port: int) -> httpx.Response:
+        return ok({"hostName": "127.0.0.1", "port": "8098", "adminPort": port})
+
+    wanted = {"a": {"s1": "ONLINE", "s2": "ONLINE"}, "b": {"s2": "ONLINE"}}
+
+    def rows(request: httpx.Request) -> httpx.Response:
+        if request.url.port == 8082:
+            return httpx.Response(404, json={"message": "not loaded", "status": 404})
+        return ok({"segmentName": "a", "totalDocs": 500})
+
+    pinot = Pinot(
+        {
+            "GET /tables/t/idealstate": ok({"OFFLINE": wanted, "REALTIME": None}),
+            "GET /instances/s1": instance(8081),
+            "GET /instances/s2": instance(8082),
+            "GET /tables/t_OFFLINE/segments/a/metadata": rows,
+            "GET /tables/t_OFFLINE/segments/b/metadata": rows,
+        }
+    )
+    assert pinot.cluster.rows_on_servers("t", ["a", "b", "c"]) == {"a": {"s1": 500}, "b": {}, "c": {}}
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_brokers_as_the_controller_names_them(scheme: str) -> None:
+    found = [
+        {"host": "b2", "port": 8099, "instanceName": "x"},
+        {"host": "b1", "port": 8099, "instanceName": "y"},
+    ]
+    pinot = Pinot({"GET /v2/brokers/tables/t": ok(found)}, PinotConnection(f"{scheme}://controller:9000"))
+    assert pinot.cluster.brokers("t") == (f"{scheme}://b1:8099", f"{scheme}://b2:8099")
+    assert dict(pinot.asked[0].url.params) == {"type": "OFFLINE", "state": "ONLINE"}
+
+
+def test_brokers_behind_a_gateway() -> None:
+    pinot = Pinot({}, PinotConnection(URL, broker_urls=("https://gateway/",)))
+    assert pinot.cluster.brokers("t") == ("https://gateway/",)
+    assert pinot.asked == []
