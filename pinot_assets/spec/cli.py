@@ -52,6 +52,8 @@ def tables_app(open_store: OpenStore) -> typer.Typer:
         _show_specs(console, specs)
         if problems:
             raise typer.Exit(1)
+        if not specs:
+            console.print(Text(f"no *.yaml in {tables}"))
 
     @app.command()
     def apply(

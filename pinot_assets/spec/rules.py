@@ -108,8 +108,8 @@ def _replacing_needs_refresh(case: Case) -> Iterator[Finding]:
         )
 
 
-@_rule("consistentPushMaxRetries", "consistentPushEnabled", "consistentPushSwapEnabled")
-def _zero_retries_start_over(case: Case) -> Iterator[Finding]:
+@_rule("sensorRetries", "consistentPushMaxRetries")
+def _sensor_retries_need_retries(case: Case) -> Iterator[Finding]:
     if case.spec.sensor_retries and case.spec.max_retries == 0:
         yield Finding("sensorRetries", "has no effect while consistentPushMaxRetries is 0", is_note=True)
 
@@ -148,7 +148,7 @@ def _reader_settings_are_known(case: Case) -> Iterator[Finding]:
         for key in keys:
             yield Finding(key, f"has no use with inputFormat {case.spec.input_format}", is_note=True)
         return
-    from pinot_assets.build.csv_file import CsvSettings
+    from pinot_assets.build.csv_file import CsvSettings  # here, since it brings Spark along
 
     try:
         CsvSettings.from_reader(case.spec.reader)

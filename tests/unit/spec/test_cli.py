@@ -78,6 +78,11 @@ def test_validate_takes_single_files(run, folder):
     assert run("validate", str(folder.path / "none.yaml"), tables=False).exit_code == 1
 
 
+def test_validate_says_that_there_is_nothing(run, folder):
+    result = run("validate")
+    assert (result.exit_code, result.output.split()) == (0, ["no", "*.yaml", "in", str(folder.path)])
+
+
 def test_apply_asks_first(run, folder, controller):
     folder.spec()
     refused = run("apply", answer="n\n")
