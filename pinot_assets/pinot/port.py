@@ -189,7 +189,7 @@ class Pinot(Protocol):
         (spec/lineage.md section 4).
 
         Up to 0.11 the answer comes when the servers have dropped what is deleted (2 s at least, 20 minutes
-        at most), while the entry is written at once: `SwitchStateUnknown` is usual there, so read the lineage.
+        at most), while the entry is written at once: expect `SwitchStateUnknown` and read the lineage.
         """
         ...
 
