@@ -13,7 +13,8 @@ HOME = Path(".pinot-assets") / "demo"
 
 def main() -> int:
     """Tell the story; 0 when no query saw a mixed answer and the control did."""
-    console = Console()
+    # A log has no width of its own: wide enough for the table at the end.
+    console = Console(width=None if sys.stdout.isatty() else 120)
     try:
         return 0 if tell(HOME.resolve(), console) else 1
     except PinotAssetsError as error:

@@ -63,7 +63,12 @@ class Location:
         """One run of the job `<table>_ingest`, to its end."""
         definitions = build_definitions(self._tables)
         job = definitions.resolve_job_def(f"{self._table}_ingest")
-        result = job.execute_in_process(instance=self._instance, raise_on_error=False)
+        result = job.execute_in_process(
+            # The story is told by the demo; the events are in the instance.
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            instance=self._instance,
+            raise_on_error=False,
+        )
         segments: dict[str, Any] = {}
         snapshot: dict[str, Any] = {}
         built: list[str] = []

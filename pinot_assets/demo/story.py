@@ -79,7 +79,9 @@ def tell(home: Path, console: Console) -> bool:
         (home / "dagster").mkdir()
         with (
             PinotCluster(load_settings().pinot) as pinot,
-            dg.DagsterInstance.local_temp(str(home / "dagster")) as instance,
+            dg.DagsterInstance.local_temp(
+                str(home / "dagster"), overrides={"telemetry": {"enabled": False}}
+            ) as instance,
             QueryLoad(state.broker_urls, FLIGHTS_SQL, threads=4) as load,
         ):
             steps = Story(home, console, pinot, instance, load).tell()
