@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import (
     BadVersionError,
     ConnectionLoss,
@@ -49,6 +49,9 @@ before its first write to Pinot, if the owner before never let go (rule R2)."""
 
 KEPT_SESSIONS = 2
 """Sessions whose nodes stay readable, the active one included (seed 000)."""
+
+SENDINGS = 3
+"""How often a transaction is sent that provably never arrived."""
 
 T = TypeVar("T")
 
@@ -229,13 +232,29 @@ class Lease:
 
         :raises LeaseLost: this owner has been replaced, or its ZooKeeper session ended. Nothing was written.
         """
+        if pointer is not None:
+            pointer = self._fenced(pointer)
+        for _ in range(SENDINGS):
+            try:
+                failure = _first_error(self._transaction(pointer, session).commit())
+            except KazooException as error:
+                failure = None if self._landed(pointer, session) else error
+                if isinstance(failure, _UNKNOWN) and self._is_held():
+                    continue  # it never arrived
+            break
+        if failure is not None:
+            raise self._lost(failure) from failure
+        if pointer is not None:
+            self.pointer = pointer
+            self._pointer_version += 1
+
+    def _transaction(self, pointer: Pointer | None, session: Session | None) -> TransactionRequest:
         path = self._store.path
         transaction = self._zk.transaction()
         transaction.check(f"{path}/lease", version=0)
         if pointer is None:
             transaction.check(path, version=self._pointer_version)
         else:
-            pointer = self._fenced(pointer)
             transaction.set_data(path, self._store._pointer_bytes(pointer), version=self._pointer_version)
         if session is not None:
             node, data = f"{path}/{session.node}", session_to_bytes(session)
@@ -243,28 +262,14 @@ class Lease:
                 transaction.create(node, data)
             else:
                 transaction.set_data(node, data)
-        try:
-            failure = _first_error(transaction.commit())
-        except _UNKNOWN as error:
-            if not self._landed(pointer, session):
-                raise self._lost(error) from error
-            failure = None
-        if failure is not None:
-            raise self._lost(failure) from failure
-        if pointer is not None:
-            self.pointer = pointer
-            self._pointer_version += 1
+        return transaction
 
     def assert_held(self) -> None:
         """Look before a write to Pinot (rule R2).
 
         :raises LeaseLost: somebody else owns the table now.
         """
-        try:
-            held = self._store._lease_is_ours() and self._store._version() == self._pointer_version
-        except KazooException as error:
-            raise self._lost(error) from error
-        if not held:
+        if not self._is_held():
             raise self._lost(None)
 
     def wait_out_former_owner(self, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -294,6 +299,12 @@ class Lease:
             # Not ours any more, or unreachable: the ephemeral node goes with the session.
             return
 
+    def _is_held(self) -> bool:
+        try:
+            return self._store._lease_is_ours() and self._store._version() == self._pointer_version
+        except KazooException:
+            return False
+
     def _fenced(self, pointer: Pointer) -> Pointer:
         return replace(pointer, epoch=self.pointer.epoch, owner=self.pointer.owner)
 
@@ -302,7 +313,8 @@ class Lease:
         try:
             if not self._store._lease_is_ours():
                 return False
-            if pointer is not None and self._store.pointer() != pointer:
+            version = self._pointer_version + (pointer is not None)
+            if self._store._version() != version:
                 return False
             return session is None or self._store.session(session.node) == session
         except (KazooException, SessionError):
@@ -312,7 +324,12 @@ class Lease:
         holder: Any = None
         with contextlib.suppress(KazooException):
             holder = self._store.holder()
-        why = f"it is held by {holder} since {_utc(holder.since_ms)}" if holder else repr(cause)
+        mine = holder is None or holder == self.pointer.owner
+        why = (
+            (repr(cause) if cause else "its ZooKeeper session ended")
+            if mine
+            else f"it is held by {holder} since {_utc(holder.since_ms)}"
+        )
         return LeaseLost(
             f"this run no longer holds the lease of {self._store.table}; nothing more was changed",
             why=why,
