@@ -1,0 +1,443 @@
+"""A world for the session machine: real ZooKeeper, real files, a Pinot in memory, a builder that obeys.
+
+Time moves only when something sleeps, and a driver can die at any call.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from pinot_assets.audit import Finding
+from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.build.task import build_file
+from pinot_assets.local import jars, parts, ports, processes
+from pinot_assets.local.java import find_java
+from pinot_assets.local.state import Record
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.edges import Edges
+from pinot_assets.session.model import Pointer, Session
+from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.session.report import Report, Result
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.store import SessionStore, close, connect
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.source import open_store
+from pinot_assets.spec import TableSpec, load_tables
+
+CLUSTER = "pinot"
+HOUR_MS = 3_600_000
+
+
+class Died(BaseException):
+    """The driver's process ends here."""
+
+
+def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """`host:port` of a ZooKeeper like the local stack's, without Pinot."""
+    home = tmp_path_factory.mktemp("zookeeper")
+    part = parts.PINOT[0]
+    site = parts.Site(home, Record(ports={part.name: {"client": ports.pick(())}}))
+    site.data(part.name).mkdir(parents=True)
+    class_path = ":".join(map(str, jars.class_path(part.jars)))
+    command = [str(find_java().executable), "-cp", class_path, *part.arguments(site)]
+    process = processes.find(processes.spawn(command, home / "zookeeper.log"))
+    assert process is not None
+    try:
+        until(lambda: part.missing(site) is None)
+        yield f"127.0.0.1:{site.port(part.name, 'client')}"
+    finally:
+        processes.stop([process], grace=5)
+
+
+def load_fake() -> ModuleType:
+    """The module of the fake (the folders of the tests are not packages)."""
+    if "fake_pinot" not in sys.modules:
+        path = Path(__file__).parents[2] / "fakes" / "pinot.py"
+        spec = importlib.util.spec_from_file_location("fake_pinot", path)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules["fake_pinot"] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules["fake_pinot"]
+
+
+class Watched:
+    """Passes every call on to a Pinot and tells after each what queries see now."""
+
+    def __init__(self, pinot: Any, look: Callable[[], None]) -> None:
+        self._pinot = pinot
+        self._look = look
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._pinot, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            try:
+                return method(*args, **options)
+            finally:
+                self._look()
+
+        return call
+
+
+class ScriptedBuilder:
+    """Builds in this process, one file after the other, and fails where it is told to.
+
+    :ivar failing: base names of files that cannot be built.
+    :ivar orders: for each call, the base names of the files that were to be built.
+    :ivar rows: segment name → the values that it holds.
+    """
+
+    def __init__(self, source: Path) -> None:
+        self.failing: set[str] = set()
+        self.orders: list[list[str]] = []
+        self.rows: dict[str, tuple[str, ...]] = {}
+        self.die_after: int | None = None
+        self._source = source
+
+    def build(
+        self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
+    ) -> None:
+        self.orders.append([base_name(t.file.uri) for t in tasks])
+        for done, task in enumerate(tasks):
+            if self.die_after == done:
+                self.die_after = None
+                raise Died
+            on_done(self._build(order, task))
+
+    def _build(self, order: BuildOrder, task: FileTask) -> Receipt | Failure:
+        name = base_name(task.file.uri)
+        if name in self.failing:
+            return Failure(task.file.uri, task.ordinal, order.attempt, "UNREADABLE", "as the test wants it")
+        receipt = build_file(order, task)
+        if isinstance(receipt, Receipt):
+            values = tuple((self._source / name).read_text().split()[1:])
+            start = 0
+            for output in receipt.outputs:
+                self.rows[output.segment] = values[start : start + output.rows]
+                start += output.rows
+        return receipt
+
+
+def base_name(uri: str) -> str:
+    return uri.rsplit("/", 1)[-1]
+
+
+@dataclass
+class World:
+    """One table and everything around it.
+
+    :ivar seen: the different sets of values that queries have seen, in their order, at any broker.
+    """
+
+    table: str
+    folder: Path
+    zookeeper: str
+    options: dict[str, Any]
+    pinot: Any
+    seen: list[tuple[str, ...]] = field(default_factory=list)
+    now_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
+    slept: list[float] = field(default_factory=list)
+    on_sleep: Callable[[], None] = lambda: None
+    notes: list[str] = field(default_factory=list)
+    _runs: Iterator[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        for name in ("source", "staging", "tables"):
+            (self.folder / name).mkdir()
+        self.builder = ScriptedBuilder(self.source)
+        self.pinot.put_schema(self.spec.schema_json)
+        self.pinot.create_table(self.spec.table_json)
+        self._look()
+
+    # --- the source ------------------------------------------------------------------------------
+
+    @property
+    def source(self) -> Path:
+        return self.folder / "source"
+
+    def write(self, *names: str, **versions: str) -> None:
+        """Files with one row each, their own name, or `F1="F1.1 F1.1b"`: these rows."""
+        for name, values in {**{n: n for n in names}, **versions}.items():
+            (self.source / name).write_text("\n".join(["v", *values.split()]) + "\n")
+
+    def remove(self, *names: str) -> None:
+        for name in names:
+            (self.source / name).unlink()
+
+    # --- the spec --------------------------------------------------------------------------------
+
+    @property
+    def spec(self) -> TableSpec:
+        """Written anew and read back each time, as the code location does."""
+        path = self.folder / "tables" / "world.yaml"
+        path.write_text(yaml.safe_dump(_document(self.table, self.folder, self.options)))
+        return load_tables(path.parent)[self.table]
+
+    # --- drivers ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def store(self) -> Iterator[SessionStore]:
+        client = connect(self.zookeeper)
+        try:
+            yield SessionStore(client, CLUSTER, f"{self.table}_OFFLINE")
+        finally:
+            close(client)
+
+    @contextmanager
+    def driver(self, pinot: Any = None) -> Iterator[Driver]:
+        """A driver; one that dies keeps its name on the pointer and loses its lease with its connection."""
+        with self.store() as store:
+            edges = Edges(
+                store=store,
+                pinot=Watched(pinot or self.pinot, self._look),
+                source=open_store(str(self.source), {}),
+                staging=self.staging,
+                builder=self.builder,
+                now_ms=lambda: self.now_ms,
+                sleep=self._sleep,
+            )
+            driver = Driver(self.spec, edges, f"run-{next(self._runs)}")
+            yield driver
+            driver.release()
+
+    @property
+    def staging(self) -> Staging:
+        return Staging(open_store(f"{self.folder}/staging/{self.table}_OFFLINE", {}))
+
+    def trigger(self) -> Report:
+        """The first step alone: build, stage."""
+        with self.driver() as driver:
+            report = driver.trigger()
+            driver.release()
+            return self._noted(report)
+
+    def run(self) -> Report:
+        """The whole job, as Dagster runs it: the gate stops it, and what is raised goes on."""
+        with self.driver() as driver:
+            try:
+                report = self._noted(driver.trigger())
+                if report.result in (Result.STAGED, Result.FAILED):
+                    _, findings = driver.audit()
+                    if all(f.passed for f in findings):
+                        driver.publish()
+            except Exception:
+                driver.release()
+                raise
+            return report
+
+    def dies(self) -> None:
+        """The whole job, which must die on its way."""
+        with pytest.raises(Died):
+            self.run()
+
+    def publish(self) -> Snapshot:
+        with self.driver() as driver:
+            return _released(driver, driver.publish)
+
+    def audit(self) -> tuple[Session, tuple[Finding, ...]]:
+        with self.driver() as driver:
+            return _released(driver, driver.audit)
+
+    def rollback(self) -> Snapshot:
+        with self.driver() as driver:
+            return _released(driver, driver.rollback)
+
+    def resume(self) -> bool:
+        with self.driver() as driver:
+            return _released(driver, driver.resume)
+
+    def clear(self) -> Session | None:
+        with self.driver() as driver:
+            return _released(driver, driver.clear)
+
+    def _noted(self, report: Report) -> Report:
+        self.notes += report.notes
+        return report
+
+    def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now_ms += int(seconds * 1000)
+        self.on_sleep()
+
+    # --- what is there ---------------------------------------------------------------------------
+
+    @property
+    def visible(self) -> list[str]:
+        """The values that queries see, by the lineage."""
+        names = self.pinot.visible_segments(self.table)
+        return sorted(v for name in names for v in self.builder.rows.get(name, (name,)))
+
+    @property
+    def built(self) -> list[str]:
+        """Base names of the files of the last build."""
+        return self.builder.orders[-1]
+
+    @property
+    def builds(self) -> int:
+        return len(self.builder.orders)
+
+    @property
+    def pointer(self) -> Pointer:
+        with self.store() as store:
+            return store.pointer()
+
+    @property
+    def session(self) -> Session | None:
+        """The open session."""
+        with self.store() as store:
+            return store.active_session(store.pointer())
+
+    @property
+    def sessions(self) -> list[Session]:
+        with self.store() as store:
+            return store.sessions()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        ref = self.pointer.current_snapshot
+        assert ref is not None
+        return self.staging.snapshot(ref)
+
+    @property
+    def ledger(self) -> dict[str, tuple[str, ...]]:
+        """What the newest snapshot says: base name → values."""
+        return {
+            base_name(uri): tuple(v for o in file.outputs for v in self.builder.rows[o.segment])
+            for uri, file in self.snapshot.ledger.items()
+        }
+
+    def assert_settled(self) -> None:
+        """Nothing is half way: no session, no open entry, Pinot holds the ledger's segments visibly (I15)."""
+        assert self.pointer.active_session == ""
+        assert [e for e in self.pinot.lineage(self.table) if e.state.value == "IN_PROGRESS"] == []
+        assert self.pinot.visible_segments(self.table) == set(self.snapshot.segments)
+
+    def _look(self) -> None:
+        routing = self.pinot._tables[self.table].routing.values()
+        for names in (self.pinot._tables[self.table].visible, *routing):
+            shown = tuple(sorted(v for name in names for v in self.builder.rows.get(name, (name,))))
+            if shown not in self.seen[-2:]:
+                self.seen.append(shown)
+
+
+def _released(driver: Driver, step: Callable[[], Any]) -> Any:
+    try:
+        return step()
+    finally:
+        with suppress(Died):
+            driver.release()
+
+
+def _document(table: str, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "schema": {"schemaName": table, "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}]},
+        "table": {
+            "tableName": table,
+            "tableType": "OFFLINE",
+            "segmentsConfig": {"replication": "2"},
+            "tenants": {},
+            "tableIndexConfig": {"loadMode": "MMAP"},
+            "ingestionConfig": {
+                "batchIngestionConfig": {
+                    "segmentIngestionType": "REFRESH",
+                    "segmentIngestionFrequency": "DAILY",
+                }
+            },
+            "metadata": {},
+        },
+        "fileIngestion": {
+            "inputDirURI": f"file://{folder}/source",
+            "inputFormat": "csv",
+            "output.segment.dir.uri": f"file://{folder}/staging",
+            "consistentPushMaxRetries": 3,
+            **options,
+        },
+    }
+
+
+MODES: dict[str, dict[str, Any]] = {
+    "append": {"consistentPushEnabled": True},
+    "sync": {"consistentPushEnabled": True, "ingestionMode": "sync"},
+    "swap": {"consistentPushSwapEnabled": True},
+}
+_tables = itertools.count()
+
+
+@pytest.fixture
+def make_world(zookeeper: str, tmp_path: Path) -> Callable[..., World]:
+    """Makes a world: `make_world("sync", consistentPushMaxRetries=0)`."""
+
+    def make(mode: str, **options: Any) -> World:
+        pinot = load_fake().FakePinot()
+        return World(f"world{next(_tables)}", tmp_path, zookeeper, {**MODES[mode], **options}, pinot)
+
+    return make
+
+
+@dataclass
+class Scene:
+    """The beginning that the scenes have in common (spec/consistent-push.md section 10).
+
+    :ivar mode: append, sync or swap.
+    :ivar before: what queries see until a session is published.
+    """
+
+    world: World
+    mode: str
+    before: list[str]
+
+    def after(self, *values: str) -> list[str]:
+        """What queries see once these and P1 are published."""
+        return sorted(("P1", *values))
+
+
+@pytest.fixture(params=list(MODES))
+def scene(request: pytest.FixtureRequest, make_world: Callable[..., World]) -> Scene:
+    return at_noon(make_world(request.param), request.param)
+
+
+def at_noon(world: World, mode: str) -> Scene:
+    """F1 and F2 are built, F3 to F5 have failed."""
+    match mode:
+        case "append":
+            world.write("P1")
+        case "sync":
+            world.write("P1", "Q", F1="F1old")
+        case _:
+            world.write("A1", "A2", "A3")
+    world.run()
+    before = world.visible
+    match mode:
+        case "sync":
+            world.remove("Q")
+        case "swap":
+            world.remove("A1", "A2", "A3")
+            world.write("P1")
+    world.write("F1", "F2", "F3", "F4", "F5")
+    world.builder.failing = {"F3", "F4", "F5"}
+    world.seen.clear()
+    world._look()
+    world.run()
+    world.now_ms += 4 * HOUR_MS
+    return Scene(world, mode, before)
