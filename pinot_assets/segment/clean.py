@@ -19,7 +19,7 @@ import pyarrow.types as pt
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.distinct import NULL, Codes, distinct, take
 from pinot_assets.segment.fields import Column, TooLong
-from pinot_assets.segment.json_text import NestingTooDeep, canonical_json
+from pinot_assets.segment.json_text import JsonRefused, canonical_json
 from pinot_assets.segment.text import cut_utf16, utf16_length
 from pinot_assets.segment.types import STORAGE, DataType, Default
 
@@ -54,7 +54,7 @@ def clean_texts(
 ) -> tuple[pa.Array, Codes, npt.NDArray[np.bool_]]:
     """As `clean_numbers`, for a column whose stored type is STRING.
 
-    :raises BuildError: a text is too long for strategy ERROR, or JSON is nested too deep.
+    :raises BuildError: a text is too long for strategy ERROR, or JSON that Pinot cannot build either.
     """
     texts, codes = _typed(column, data, rows)
     if column.data_type is DataType.JSON:
@@ -95,7 +95,7 @@ def _typed(column: Column, data: pa.ChunkedArray | None, rows: int) -> tuple[pa.
 def _json(column: Column, text: str) -> str:
     try:
         return canonical_json(text)
-    except NestingTooDeep as error:
+    except JsonRefused as error:
         raise BuildError(f"Column {column.name} holds JSON that cannot be built", why=str(error)) from None
 
 

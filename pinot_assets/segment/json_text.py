@@ -15,27 +15,27 @@ from typing import Any, NoReturn
 MAX_NESTING = 500
 """Deeper values are refused: Jackson stops at 1000, Python's parser may run out of stack before."""
 
-_MAX_NUMBER = 1000  # Jackson's StreamReadConstraints: a longer number does not parse
+_MAX_NUMBER = 1000  # Jackson's StreamReadConstraints; Pinot's build fails on a longer number
 _BLANKS = " \t\r\n"
 _REAL = re.compile(r"[0-9][.eE][0-9+-]")
 _ESCAPE = re.compile(r"\\u00[01][0-9a-f]|\\.")
 _WORD = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Nd", "Sc", "Pc", "Mc", "Mn", "Cf"}
 
 
-class NestingTooDeep(ValueError):
-    """A value is nested deeper than `MAX_NESTING`."""
+class JsonRefused(Exception):
+    """JSON that Pinot's builder fails on, or that is nested deeper than `MAX_NESTING`."""
 
 
 def canonical_json(text: str) -> str:
     """A JSON column's value as Pinot stores it.
 
-    :raises NestingTooDeep: see `MAX_NESTING`.
+    :raises JsonRefused: Pinot could not build it either, or see `MAX_NESTING`.
     """
     start = len(text) - len(text.lstrip(_BLANKS))
     if start == len(text):
         return ""
     if _nesting(text) > MAX_NESTING:
-        raise NestingTooDeep(f"nested deeper than {MAX_NESTING}")
+        raise JsonRefused(f"nested deeper than {MAX_NESTING}")
     try:
         value, end = _DECODER.raw_decode(text, start)
     except ValueError:
@@ -54,13 +54,13 @@ class _Real(str):
 def java_decimal(text: str) -> str:
     """`new BigDecimal(text).stripTrailingZeros().toString()` of a JSON number.
 
-    :raises ValueError: the exponent does not fit a Java int.
+    :raises JsonRefused: the exponent does not fit a Java int.
     """
     mantissa, _, power = text.lower().partition("e")
     whole, _, fraction = mantissa.lstrip("-").partition(".")
     exponent = int(power or "0") - len(fraction)
     if not -(2**31) < exponent < 2**31:
-        raise ValueError("scale out of range")
+        raise JsonRefused("a number whose exponent is out of range")
     digits = (whole + fraction).lstrip("0")
     if not digits:
         return "0"
@@ -77,13 +77,13 @@ def java_decimal(text: str) -> str:
 
 def _real(text: str) -> _Real:
     if len(text) > _MAX_NUMBER:
-        raise ValueError("number too long")
+        raise JsonRefused(f"a number of more than {_MAX_NUMBER} characters")
     return _Real(java_decimal(text))
 
 
 def _integer(text: str) -> int:
     if len(text) > _MAX_NUMBER:
-        raise ValueError("number too long")
+        raise JsonRefused(f"a number of more than {_MAX_NUMBER} characters")
     return int(text)
 
 

@@ -116,7 +116,7 @@ def _time_format(name: str | None, columns: list[Column]) -> tuple[TimeFormat | 
         return None, [f"column {name}: time format {column.format}: {error}"]
     allowed = {
         Kind.EPOCH: {DataType.INT, DataType.LONG},
-        Kind.TIMESTAMP: {DataType.LONG, DataType.TIMESTAMP},
+        Kind.TIMESTAMP: {DataType.TIMESTAMP},  # Pinot cannot write now into a LONG of this format
         Kind.SIMPLE_DATE_FORMAT: {DataType.INT, DataType.LONG, DataType.STRING},
     }[time_format.kind]
     if column.data_type not in allowed:

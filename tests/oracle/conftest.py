@@ -1,7 +1,7 @@
 """The oracle: Pinot's own segment builder and loader in a JVM, driven through the py4j that PySpark brings.
 
-Rows go in as one JSON file that Jackson reads into Pinot's rows, and columns come back as one JSON text each, so
-the number of calls does not depend on the number of rows.
+Rows go in as one JSON file that Jackson reads into Pinot's rows, and columns come back as one JSON text each,
+so the number of calls does not depend on the number of rows.
 """
 
 from __future__ import annotations
@@ -109,6 +109,22 @@ class Oracle:
             return {name: self._read_column(loaded, name, kind) for name, kind in columns.items()}
         finally:
             loaded.destroy()
+
+    def untar(self, tar: Path, folder: Path) -> list[str]:
+        """The paths that Pinot's `TarCompressionUtils` unpacks, in the order of the archive."""
+        utils = self.jvm.org.apache.pinot.common.utils.TarCompressionUtils
+        files = utils.untar(self.jvm.java.io.File(str(tar)), self.jvm.java.io.File(str(folder)))
+        return [str(file.getPath()) for file in files]
+
+    def metadata(self, segment: Path) -> Any:
+        """Pinot's `SegmentMetadataImpl` of a segment directory."""
+        impl = self.jvm.org.apache.pinot.segment.spi.index.metadata.SegmentMetadataImpl
+        return impl(self.jvm.java.io.File(str(segment)))
+
+    def crc(self, segment: Path) -> int:
+        """The CRC that Pinot computes over a segment directory."""
+        utils = self.jvm.org.apache.pinot.segment.local.utils.CrcUtils
+        return int(utils.computeCrc(self.jvm.java.io.File(str(segment))))
 
     def _read_column(self, loaded: Any, name: str, kind: str) -> ReadColumn:
         source = loaded.getDataSourceNullable(name)
