@@ -293,7 +293,7 @@ def _put(whole: Any, path: tuple[str | int, ...], value: Any) -> None:
     whole[path[-1]] = value
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
 @given(path=st.sampled_from(_PATHS), value=_anything)
 def test_any_value_anywhere_gives_a_spec_or_problems(folder, path, value):
     file = folder.spec(change=lambda whole: _put(whole, path, value))
@@ -304,7 +304,7 @@ def test_any_value_anywhere_gives_a_spec_or_problems(folder, path, value):
         assert len(spec.config_fingerprint("1")) == 64
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
 @given(text=st.text(max_size=80) | st.text(alphabet="{}[]:,-?&*!|>%@`'\"# \n\tab01.\\~<", max_size=60))
 @example("a: &a [*a]")
 @example('a: "\\UFFFFFFFF"')
