@@ -73,7 +73,7 @@ def build_file(order: BuildOrder, task: FileTask) -> Receipt | Failure:
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
     """A folder that is gone afterwards; also removes those that killed workers of this host left behind."""
-    ours = f"{_TEMPORARY}{socket.gethostname()}-"
+    ours = f"{_TEMPORARY}{socket.gethostname()}@"
     for left in Path(tempfile.gettempdir()).glob(f"{ours}*"):
         if not psutil.pid_exists(int(left.name.removeprefix(ours).partition("-")[0])):
             shutil.rmtree(left, ignore_errors=True)

@@ -313,7 +313,7 @@ def test_no_temporary_file_stays(
     dead = subprocess.Popen(["true"])
     dead.wait()
     here = f"pinot-assets-build-{socket.gethostname()}"
-    (tmp_path / "tmp" / f"{here}-{dead.pid}-left").mkdir(parents=True)
+    (tmp_path / "tmp" / f"{here}@{dead.pid}-left").mkdir(parents=True)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     done(order, one_task)
     os.truncate(tmp_path / "in" / "a.csv", 20)
@@ -324,7 +324,7 @@ def test_no_temporary_file_stays(
 def test_the_folder_of_a_running_task_is_left_alone(
     tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alive = tmp_path / "tmp" / f"pinot-assets-build-{socket.gethostname()}-{os.getppid()}-x"
+    alive = tmp_path / "tmp" / f"pinot-assets-build-{socket.gethostname()}@{os.getppid()}-x"
     alive.mkdir(parents=True)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     done(order, one_task)
