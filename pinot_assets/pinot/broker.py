@@ -14,9 +14,13 @@ from pinot_assets.pinot.http import Call, Doors, Kind
 MAX_SEGMENTS = 1_000_000
 
 
+# TABLE_DOES_NOT_EXIST and BROKER_RESOURCE_MISSING of Pinot's QueryErrorCode.
+NO_ROUTING = (190, 410)
+
+
 class NoResult(PinotError):
-    """The broker answered without a result and without an error: an empty table, or a broker that has not
-    built its routing yet (seen for a moment after segments went ONLINE)."""
+    """The broker has nothing to ask: an empty table, or no routing for the table (yet: seen for a moment after
+    the table was created, and after segments went ONLINE)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class Broker:
         """Run a query.
 
         :param options: Pinot's query options, e.g. `{"timeoutMs": "5000"}`.
-        :raises NoResult: no result table and no exception.
+        :raises NoResult: no routing for the table, or no result table and no exception.
         :raises PinotError: an exception in the reply, a server that did not answer, or a cut-off GROUP BY.
         :raises PinotUnreachable: no answer.
         """
@@ -83,7 +87,8 @@ def _result(url: str, reply: Mapping[str, Any]) -> QueryResult:
     exceptions = reply.get("exceptions") or []
     if exceptions:
         texts = [f"{e.get('errorCode')} {' '.join(str(e.get('message')).split())[:300]}" for e in exceptions]
-        raise PinotError(f"broker {url} could not answer a query", why="; ".join(texts))
+        kind = NoResult if all(e.get("errorCode") in NO_ROUTING for e in exceptions) else PinotError
+        raise kind(f"broker {url} could not answer a query", why="; ".join(texts))
     asked, answered = reply.get("numServersQueried", 0), reply.get("numServersResponded", 0)
     if answered < asked or reply.get("partialResult"):
         raise PinotError(f"broker {url} gave a partial answer", why=f"{answered} of {asked} servers answered")

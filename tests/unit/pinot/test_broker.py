@@ -97,9 +97,18 @@ def test_an_empty_table_shows_nothing() -> None:
     assert broker(nothing).visible_segments("t") == frozenset()
 
 
+def test_a_broker_without_routing_shows_nothing_and_answers_no_query() -> None:
+    unrouted = broker({"exceptions": [{"errorCode": 190, "message": "TableDoesNotExistError"}]})
+    assert unrouted.visible_segments("t") == frozenset()
+    with pytest.raises(NoResult, match="190 TableDoesNotExistError"):
+        unrouted.query("SELECT 1")
+
+
 def test_visible_segments_of_a_broken_broker_is_an_error_not_nothing() -> None:
-    with pytest.raises(PinotError, match="190"):
-        broker({"exceptions": [{"errorCode": 190, "message": "no table"}]}).visible_segments("t")
+    with pytest.raises(PinotError, match="427"):
+        broker({"exceptions": [{"errorCode": 427, "message": "1 servers not responded"}]}).visible_segments(
+            "t"
+        )
 
 
 def test_rebuild_routing() -> None:
