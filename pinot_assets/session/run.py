@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Mode, Session
 from pinot_assets.session.plan import NO_HOLD, Hold
@@ -51,7 +52,9 @@ class Run:
     @cached_property
     def switcher(self) -> Switcher:
         """Pinot's side of the switch."""
-        return Switcher(self.spec.name, self.edges, self.before_pinot_write)
+        wanted = self.spec.ingestion.push_mode
+        mode = PushMode[wanted] if wanted is not None else None
+        return Switcher(self.spec.name, self.edges, mode, self.before_pinot_write)
 
     def before_pinot_write(self) -> None:
         """Hold the lease, and let a dead owner's last call reach its deadline (rule R2)."""

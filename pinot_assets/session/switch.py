@@ -19,6 +19,7 @@ from pinot_assets.audit import (
 )
 from pinot_assets.errors import SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
+from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import is_ours
 from pinot_assets.session.staging import Switch
@@ -41,11 +42,13 @@ BROKER_WAIT_S = 60.0
 class Switcher:
     """Pinot's side of one table's switch.
 
+    :ivar push_mode: how tars get into Pinot; None tries.
     :ivar before_write: called before every write to Pinot: lease held, former owner waited out (rule R2).
     """
 
     table: str
     edges: Edges
+    push_mode: PushMode | None
     before_write: Callable[[], None]
 
     # --- W2 ------------------------------------------------------------------------------------------
@@ -121,7 +124,7 @@ class Switcher:
 
     def push(self, switch: Switch, entry_id: str) -> int:
         """Push what Pinot does not have yet, hidden by the entry; returns how many were uploaded."""
-        staging, pushed, mode = self.edges.staging, 0, None
+        staging, pushed, mode = self.edges.staging, 0, self.push_mode
         for start in range(0, len(switch.segments_to), BATCH):
             self.before_write()
             self.require_usable(entry_id)

@@ -124,12 +124,18 @@ def _clear_is_an_edge(case: Case) -> Iterator[Finding]:
         )
 
 
-@_rule("skipFileIfFailToInitReader")
-def _skipping_is_explicit(case: Case) -> Iterator[Finding]:
+@_rule("skipFileIfFailToInitReader", "minFileAgeSec", "rollbackWindow")
+def _not_built_yet(case: Case) -> Iterator[Finding]:
+    """A key that would be taken and then not done is worse than one that is refused."""
+    fix = "take the key out"
     if case.spec.skip_unreadable:
-        yield Finding(
-            "skipFileIfFailToInitReader", "unreadable files are left out of what is published", is_note=True
-        )
+        text = "is not supported yet: a file that cannot be read keeps the whole push back"
+        yield Finding("skipFileIfFailToInitReader", text, fix)
+    if case.spec.min_file_age_sec:
+        yield Finding("minFileAgeSec", "is not supported yet: every listed file counts", fix)
+    if case.spec.rollback_window == "pinotDefault":
+        text = "pinotDefault is not supported yet: what a switch replaced is left to Pinot's own clean-up"
+        yield Finding("rollbackWindow", text, fix)
 
 
 @_rule("desiredSegmentSize")

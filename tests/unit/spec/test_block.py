@@ -20,10 +20,10 @@ FEW = {"ingestionMode": "append"}
         ({}, "skip_unreadable", False),
         ({}, "max_retries", 0),
         ({}, "rollback_window", "keepUntilSwitch"),
-        ({"rollbackWindow": "pinotDefault"}, "rollback_window", "pinotDefault"),
+        ({"rollbackWindow": "keepUntilSwitch"}, "rollback_window", "keepUntilSwitch"),
         ({"emptySourceAction": "refuse"}, "empty_source_action", "REFUSE"),
         ({"minServer": 1.5}, "min_server", "1.5"),
-        ({"minFileAgeSec": "30"}, "min_file_age_sec", 30),
+        ({"minFileAgeSec": "0"}, "min_file_age_sec", 0),
         ({"maxNumRecordsPerSegment": "1000"}, "max_rows_per_segment", 1000),
         ({"excludeFileNamePattern": "regex:.*tmp"}, "exclude", "regex:.*tmp"),
         ({"recordReader.prop.delimiter": "|"}, "reader", {"delimiter": "|"}),
@@ -140,6 +140,20 @@ def test_modes_that_replace_need_a_refresh_table(folder, mode):
     assert "segmentIngestionType: REFRESH" in (problem.fix or "")
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("skipFileIfFailToInitReader", "true"),
+        ("minFileAgeSec", "30"),
+        ("rollbackWindow", "pinotDefault"),
+    ],
+)
+def test_what_is_not_built_yet_is_refused_not_ignored(folder, key, value):
+    (problem,) = folder.problems({key: value})
+    assert problem.key == f"fileIngestion.{key}"
+    assert "not supported yet" in problem.reason
+
+
 def test_a_misspelt_required_key_is_one_problem(folder):
     problems = folder.problems({"inputFormat": None, "inputFromat": "csv"})
     assert [problem.key for problem in problems] == ["fileIngestion.inputFromat"]
@@ -185,7 +199,6 @@ def test_schedules_that_are_quartz(folder, cron):
         ({"enableAtomicUpload": "true"}, "enableAtomicUpload", "further"),
         ({"ingestionMode": "sync", "consistentPushSwapEnabled": "true"}, "ingestionMode", "no effect"),
         ({"clearConsistentPushState": "true"}, "clearConsistentPushState", "once"),
-        ({"skipFileIfFailToInitReader": "true"}, "skipFileIfFailToInitReader", "left out"),
         (
             {"inputFormat": "json", "recordReader.prop.x": "y"},
             "recordReader.prop.x",
