@@ -19,8 +19,8 @@ NO_ROUTING = (190, 410)
 
 
 class NoResult(PinotError):
-    """The broker has nothing to ask: an empty table, or no routing for it (yet: seen for a moment after a table
-    was created, and after segments went ONLINE)."""
+    """The broker has nothing to ask: the table is empty, or has no routing yet (seen for a moment after it
+    was created, and after its segments went ONLINE)."""
 
 
 @dataclass(frozen=True, slots=True)
