@@ -44,6 +44,10 @@ class Died(BaseException):
     """The driver's process ends here."""
 
 
+def die() -> None:
+    raise Died
+
+
 def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not holds():
@@ -169,6 +173,13 @@ class World:
         self.pinot.put_schema(self.spec.schema_json)
         self.pinot.create_table(self.spec.table_json)
         self._look()
+
+    die = staticmethod(die)
+
+    def later(self, hours: float) -> None:
+        """Time passes, here and in Pinot."""
+        self.now_ms += int(hours * HOUR_MS)
+        self.pinot._clock = itertools.count(self.now_ms)
 
     # --- the source ------------------------------------------------------------------------------
 
@@ -439,5 +450,5 @@ def at_noon(world: World, mode: str) -> Scene:
     world.seen.clear()
     world._look()
     world.run()
-    world.now_ms += 4 * HOUR_MS
+    world.later(4)
     return Scene(world, mode, before)

@@ -129,7 +129,7 @@ def test_scene_x_the_retries_are_used_up(scene: Any) -> None:
     for hours in (16, 20, 24):
         world.run()
         assert world.session.id == first, hours
-        world.now_ms += 4 * 3_600_000
+        world.later(4)
     assert world.session.retry_count == 3
     world.run()  # 04:00
     assert world.session.id != first
