@@ -65,13 +65,15 @@ def text_dictionary(name: str, texts: pa.Array, codes: Codes) -> Dictionary:
     :param codes: each row's index into `texts`.
     :raises BuildError: the padded dictionary would be larger than 2 GiB.
     """
-    encoded = texts.dictionary_encode()
-    texts, codes = encoded.dictionary, encoded.indices.to_numpy()[codes]
     halves = _has_halves(texts)
     order = pc.array_sort_indices(_utf16_keys(texts, halves))
     ordered = texts.take(order)
+    first = np.ones(len(ordered), dtype=bool)
+    first[1:] = pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)
     rank = np.empty(len(order), dtype=np.int32)
-    rank[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
+    rank[order.to_numpy()] = np.cumsum(first, dtype=np.int32) - 1
+    if not first.all():
+        ordered = ordered.filter(pa.array(first))
     lowest, highest = (ordered[i].as_py().decode("utf-8", "surrogatepass") for i in (0, -1))
     payload, width = _padded(name, _with_question_marks(ordered) if halves else ordered)
     return Dictionary(payload, width, lowest, highest, len(ordered), rank[codes])

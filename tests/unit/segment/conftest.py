@@ -1,0 +1,85 @@
+"""A table with every supported type, small enough to read."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pinot_assets.segment import Segment, SegmentSpec, build_segment
+
+SCHEMA: dict[str, Any] = {
+    "schemaName": "t",
+    "dimensionFieldSpecs": [
+        {"name": "absent", "dataType": "STRING"},
+        {"name": "b", "dataType": "BOOLEAN"},
+        {"name": "d", "dataType": "DOUBLE"},
+        {"name": "f", "dataType": "FLOAT"},
+        {"name": "i", "dataType": "INT", "defaultNullValue": 7},
+        {"name": "j", "dataType": "JSON"},
+        {"name": "s", "dataType": "STRING", "maxLength": 5},
+    ],
+    "metricFieldSpecs": [{"name": "m", "dataType": "LONG"}],
+    "dateTimeFieldSpecs": [
+        {
+            "name": "ts",
+            "dataType": "TIMESTAMP",
+            "format": "1:MILLISECONDS:TIMESTAMP",
+            "granularity": "1:MILLISECONDS",
+        }
+    ],
+}
+TABLE_CONFIG: dict[str, Any] = {
+    "tableName": "t_OFFLINE",
+    "tableType": "OFFLINE",
+    "segmentsConfig": {"replication": "1", "timeColumnName": "ts"},
+    "tenants": {},
+    "tableIndexConfig": {"nullHandlingEnabled": True},
+    "metadata": {},
+}
+CREATED = 1_790_000_000_000
+TIME = 1_600_000_000_000
+TABLE = pa.table(
+    {
+        "b": [True, False, None, True],
+        "d": [2e23, -0.0, float("nan"), 0.1],
+        "f": pa.array([1.1, None, 3e38, -2.5], pa.float32()),
+        "i": pa.array([3, None, 1, 2], pa.int32()),
+        "j": ['{"a": 1.10, "b": [1e3]}', "not json", None, ""],
+        "m": pa.array([5, 5, None, 6], pa.int64()),
+        "s": ["a, b", " é", "abcd\U0001f600", None],
+        "ts": pa.array([TIME, TIME + 5, TIME + 5, TIME + 9], pa.timestamp("ms", "UTC")),
+        "not in the schema": [1, 2, 3, 4],
+    }
+)
+
+
+@dataclass(frozen=True)
+class Golden:
+    """The table above and a way to build it."""
+
+    schema: dict[str, Any]
+    table_config: dict[str, Any]
+    table: pa.Table
+    created: int
+
+    def build(self, table: pa.Table | None = None, **options: Any) -> Segment:
+        spec = SegmentSpec.from_pinot(
+            self.schema, self.table_config, min_server=options.pop("min_server", "1.5")
+        )
+        arguments = {
+            "name": "t_0",
+            "table_name": "t",
+            "creation_time_ms": CREATED,
+            "now_ms": CREATED,
+            **options,
+        }
+        return build_segment(self.table if table is None else table, spec, **arguments)
+
+
+@pytest.fixture
+def golden() -> Golden:
+    return Golden(copy.deepcopy(SCHEMA), TABLE_CONFIG, TABLE, CREATED)

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pinot_assets.segment.forward import bits_per_value, fixed_bit, is_sorted, sorted_index
+
+
+@pytest.mark.parametrize("bits", range(1, 32))
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 64, 101])
+def test_fixed_bit_packs_most_significant_bit_first(bits: int, count: int) -> None:
+    ids = np.random.default_rng(bits).integers(0, 2**bits, count).astype(np.int32)
+    text = "".join(f"{value:0{bits}b}" for value in ids)
+    text += "0" * (-len(text) % 8)
+    assert fixed_bit(ids, bits) == int(text, 2).to_bytes(len(text) // 8, "big")
+
+
+@pytest.mark.parametrize(
+    ("cardinality", "bits"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (256, 8), (257, 9), (65_537, 17)]
+)
+def test_bits_per_value(cardinality: int, bits: int) -> None:
+    assert bits_per_value(cardinality) == bits
+
+
+def test_sorted_index_holds_first_and_last_row_of_each_id() -> None:
+    ids = np.array([0, 0, 1, 2, 2, 2], dtype=np.int32)
+    assert is_sorted(ids)
+    assert np.frombuffer(sorted_index(ids), ">i4").reshape(-1, 2).tolist() == [[0, 1], [2, 2], [3, 5]]
+    assert not is_sorted(np.array([1, 0], dtype=np.int32))
