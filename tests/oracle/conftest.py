@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,16 @@ import numpy as np
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
+import pinot_assets.local
 from pinot_assets.local.java import find_java
 from pinot_assets.local.maven import resolve
 
 FILES = ("columns.psf", "index_map", "metadata.properties", "creation.meta")
 _POM = Path(__file__).with_name("pinot-segment.xml")
+_OLD_POM = Path(pinot_assets.local.__file__).with_name("pinot.xml")
+_OPENED = [  # Pinot 0.11 maps its buffers by way of the JDK's own classes
+    f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.nio", "sun.nio.ch")
+]
 _READERS = {
     "INT": ("int", "readIntValues"),
     "LONG": ("long", "readLongValues"),
@@ -44,10 +50,17 @@ class ReadColumn:
 class Oracle:
     """Pinot 1.5.1 in a JVM."""
 
-    def __init__(self, gateway: JavaGateway, java_major: int, scratch: Path) -> None:
+    def __init__(
+        self,
+        gateway: JavaGateway,
+        java_major: int,
+        scratch: Path,
+        source_method: str = "getDataSourceNullable",
+    ) -> None:
         self.jvm = gateway.jvm
         self._gateway = gateway
         self._scratch = scratch
+        self._source_method = source_method
         self.java_major = java_major
         self._count = 0
         jackson = self.jvm.com.fasterxml.jackson.databind
@@ -127,7 +140,7 @@ class Oracle:
         return int(utils.computeCrc(self.jvm.java.io.File(str(segment))))
 
     def _read_column(self, loaded: Any, name: str, kind: str) -> ReadColumn:
-        source = loaded.getDataSourceNullable(name)
+        source = getattr(loaded, self._source_method)(name)
         rows = loaded.getSegmentMetadata().getTotalDocs()
         forward = source.getForwardIndex()
         ids = self._gateway.new_array(self.jvm.int, rows)
@@ -225,15 +238,14 @@ def _java() -> Path:
     return find_java().executable
 
 
-@pytest.fixture(scope="session")
-def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
-    """One JVM with Pinot's segment library for all tests."""
-    scratch = tmp_path_factory.mktemp("oracle")
+@contextmanager
+def _started(pom: Path, java: Path, scratch: Path, **settings: Any) -> Iterator[Oracle]:
+    """A JVM with the jars of a pom."""
     log = (scratch / "jvm.log").open("w")
     port, token, process = launch_gateway(
-        classpath=os.pathsep.join(map(str, resolve(_POM))),
-        javaopts=["-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=UTC"],
-        java_path=str(_java()),
+        classpath=os.pathsep.join(map(str, resolve(pom))),
+        javaopts=["-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=UTC", *_OPENED],
+        java_path=str(java),
         die_on_exit=True,
         enable_auth=True,
         redirect_stdout=log,
@@ -243,9 +255,25 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
     major = int(gateway.jvm.java.lang.System.getProperty("java.version").split(".")[0])
     try:
-        yield Oracle(gateway, major, scratch)
+        yield Oracle(gateway, major, scratch, **settings)
     finally:
         gateway.shutdown()
         process.stdin.close()  # the JVM ends when its input does
         process.wait(timeout=30)
         log.close()
+
+
+@pytest.fixture(scope="session")
+def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
+    """Pinot 1.5.1's segment library, one JVM for all tests."""
+    with _started(_POM, _java(), tmp_path_factory.mktemp("oracle")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def old_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
+    """The segment library of Pinot 0.11.0, from the jars of the local stack; it reads, it does not build."""
+    scratch = tmp_path_factory.mktemp("old-server")
+    java = find_java().executable
+    with _started(_OLD_POM, java, scratch, source_method="getDataSource") as running:
+        yield running

@@ -451,3 +451,46 @@ def test_default_values(case: Case) -> None:
             "m": ({**DOUBLE, "section": "metric"}, [None, 1.0]),
         }
     )
+
+
+def test_trap_32_an_old_server_reads_what_is_built_for_it(old_server: Any) -> None:
+    schema = {
+        "schemaName": "t",
+        "dimensionFieldSpecs": [{"name": kind.lower(), "dataType": kind} for kind in KINDS],
+        "dateTimeFieldSpecs": [
+            {"name": "day", "dataType": "INT", "format": "1:DAYS:EPOCH", "granularity": "1:DAYS"}
+        ],
+    }
+    config = {"tableIndexConfig": {"nullHandlingEnabled": True}, "segmentsConfig": {"timeColumnName": "day"}}
+    spec = SegmentSpec.from_pinot(schema, config, min_server="0.11")
+    columns = {kind.lower(): values for kind, values in KINDS.items()} | {"day": [18_000, 18_001, 18_000]}
+    table = pa.table({name: _array(columns[name], spec.arrow_schema().field(name).type) for name in columns})
+    segment = build_segment(table, spec, name="t_0", table_name="t", creation_time_ms=CREATED, now_ms=CREATED)
+    folder = old_server.segment_folder(segment.files)
+    read = old_server.read(folder, {column.name: column.data_type.value for column in spec.columns})
+    assert {name: column.nulls for name, column in read.items() if column.nulls} == {
+        kind.lower(): [2] for kind in KINDS
+    }
+    assert {name: column.values[:2] for name, column in read.items()} == {
+        name: ['{"a":1}', "1"] if name == "json" else [*map(_stored, values[:2])]
+        for name, values in columns.items()
+    }
+    bounds = old_server.metadata(folder).getColumnMetadataFor("string")
+    assert (bounds.getMinValue(), bounds.getMaxValue()) == (None, None)
+    assert old_server.metadata(folder).getColumnMetadataFor("int").getMaxValue() == 7
+
+
+KINDS: dict[str, list[Any]] = {
+    "INT": [7, -7, None],
+    "LONG": [2**60, -1, None],
+    "FLOAT": [1.5, 0.25, None],
+    "DOUBLE": [0.1, 1e300, None],
+    "STRING": ["a, b", "\U0001f600 ", None],
+    "BOOLEAN": [True, False, None],
+    "TIMESTAMP": [NOON, 5, None],
+    "JSON": ['{"a": 1.0}', "1", None],
+}
+
+
+def _stored(value: Any) -> Any:
+    return int(value) if isinstance(value, bool) else value
