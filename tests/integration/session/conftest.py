@@ -149,17 +149,14 @@ def base_name(uri: str) -> str:
 
 @dataclass
 class World:
-    """One table and everything around it.
-
-    :ivar seen: the different sets of values that queries have seen, in their order, at any broker.
-    """
+    """One table and everything around it."""
 
     table: str
     folder: Path
     zookeeper: str
     options: dict[str, Any]
     pinot: Any
-    seen: list[tuple[str, ...]] = field(default_factory=list)
+    _seen: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
     now_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
     slept: list[float] = field(default_factory=list)
     on_sleep: Callable[[], None] = lambda: None
@@ -344,12 +341,26 @@ class World:
         assert [e for e in self.pinot.lineage(self.table) if e.state.value == "IN_PROGRESS"] == []
         assert self.pinot.visible_segments(self.table) == set(self.snapshot.segments)
 
+    @property
+    def seen(self) -> list[tuple[str, ...]]:
+        """The sets of values that queries have seen, one after the other; the same at every broker."""
+        histories = list(self._seen.values())
+        assert all(history == histories[0] for history in histories), self._seen
+        return histories[0]
+
+    def watch_anew(self) -> None:
+        """Forget what was seen so far."""
+        self._seen.clear()
+        self._look()
+
     def _look(self) -> None:
-        routing = self.pinot._tables[self.table].routing.values()
-        for names in (self.pinot._tables[self.table].visible, *routing):
-            shown = tuple(sorted(v for name in names for v in self.builder.rows.get(name, (name,))))
-            if shown not in self.seen[-2:]:
-                self.seen.append(shown)
+        table = self.pinot._tables[self.table]
+        shown = {broker: table.routing.get(broker, ()) for broker in load_fake().BROKERS}
+        for where, names in {"lineage": table.visible, **shown}.items():
+            values = tuple(sorted(v for name in names for v in self.builder.rows.get(name, (name,))))
+            history = self._seen.setdefault(where, [values])
+            if history[-1] != values:
+                history.append(values)
 
 
 def _released(driver: Driver, step: Callable[[], Any]) -> Any:
@@ -447,8 +458,7 @@ def at_noon(world: World, mode: str) -> Scene:
             world.write("P1")
     world.write("F1", "F2", "F3", "F4", "F5")
     world.builder.failing = {"F3", "F4", "F5"}
-    world.seen.clear()
-    world._look()
+    world.watch_anew()
     world.run()
     world.later(4)
     return Scene(world, mode, before)
