@@ -15,8 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from pinot_assets.build.local_spark import local_session
-from pinot_assets.build.spark import SparkBuilder
+from pinot_assets.build.order import Builder
 from pinot_assets.cli_progress import ConsoleProgress
 from pinot_assets.connect import open_edges, open_session_store, open_source, open_staging
 from pinot_assets.demo.sample import first_days, write_days
@@ -170,13 +169,19 @@ def session_clear(table: TableName, tables: Tables = None) -> None:
 
 @contextmanager
 def _driver(spec: TableSpec) -> Iterator[Driver]:
-    with ConsoleProgress(err) as progress:
-        builder = SparkBuilder(lambda: local_session("pinot-assets", os.cpu_count() or 1))
-        with (
-            open_edges(spec, load_settings(), builder) as edges,
-            Driver(spec, edges, "pinot-assets run", progress) as driver,
-        ):
-            yield driver
+    with (
+        ConsoleProgress(err) as progress, open_edges(spec, load_settings(), _spark_builder()) as edges,
+        Driver(spec, edges, "pinot-assets run", progress) as driver,
+    ):
+        yield driver
+
+
+def _spark_builder() -> Builder:
+    # Imported here: half of this command's start-up time is PySpark's, and most commands never build.
+    from pinot_assets.build.local_spark import local_session
+    from pinot_assets.build.spark import SparkBuilder
+
+    return SparkBuilder(lambda: local_session("pinot-assets", os.cpu_count() or 1))
 
 
 def _spec(name: str, directory: Path | None) -> TableSpec:

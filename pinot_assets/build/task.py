@@ -109,11 +109,6 @@ def version_from_text(text: str) -> Fingerprint:
         raise ValueError(f"not a version: {text}") from error
 
 
-def _custom(uri: str) -> str:
-    """A URI for a segment's custom map: `%2C` and a comma mean the same there, but Pinot splits at commas."""
-    return uri.replace(",", "%2C")
-
-
 def _build(order: BuildOrder, task: FileTask, folder: Path) -> Receipt:
     started = time.monotonic()
     spec = SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
@@ -199,8 +194,8 @@ def _stage(
         creation_time_ms=order.creation_time_ms,
         now_ms=order.creation_time_ms,  # a task run twice makes the same bytes
         custom={
-            "input.data.file.uri": _custom(task.file.uri),  # the key that Pinot's own batch jobs write
-            "pinotAssets.file": _custom(task.file.uri),
+            "input.data.file.uri": task.file.uri,  # the key that Pinot's own batch jobs write
+            "pinotAssets.file": task.file.uri,
             "pinotAssets.session": order.session,
             "pinotAssets.version": version_text(read),
         },

@@ -168,6 +168,10 @@ class Pinot(Protocol):
         """
         ...
 
+    def takes_empty_outputs(self) -> bool:
+        """Whether a replacement may have no outputs, as an atomic delete (Pinot 1.0 and later)."""
+        ...
+
     def start_replace_segments(
         self, table: str, segments_from: Collection[str], segments_to: Collection[str]
     ) -> str:

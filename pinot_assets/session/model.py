@@ -157,18 +157,18 @@ def new_session_id(seq: int) -> str:
     return f"cp{seq}-{secrets.token_hex(3)}"
 
 
-_OURS = re.compile(r"^(?P<table>.+)__cp(?P<seq>\d+)-[0-9a-f]{6}_\d+_\d+_\d+$")
+_OURS = re.compile(r"(?P<table>.+)__cp(?P<seq>[0-9]+)-[0-9a-f]{6}_[0-9]+_[0-9]+_[0-9]+")
 
 
 def is_ours(table: str, segment: str) -> bool:
     """Whether a segment name was given by this project to this (raw) table."""
-    match = _OURS.match(segment)
+    match = _OURS.fullmatch(segment)
     return match is not None and match["table"] == table
 
 
 def seq_of(segment: str) -> int | None:
     """Session number in one of our segment names, None for a foreign name."""
-    match = _OURS.match(segment)
+    match = _OURS.fullmatch(segment)
     return int(match["seq"]) if match else None
 
 

@@ -12,6 +12,7 @@ from pinot_assets.audit import Finding, files_built
 from pinot_assets.errors import SnapshotIncomplete, SwitchConflict
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session import plan as planning
+from pinot_assets.session.carry import carry_one, renamed_files
 from pinot_assets.session.model import AuditReceipt, Mode, Outcome, Session, State, close
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Receipt
@@ -35,8 +36,10 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
     if not outputs and not replaced:
         _withdraw(run, session)
         return _finish_without_switch(run, replace(session, plan=plan_ref, counts=plan.counts()))
-    if not _same_lists(run, session, replaced, tuple(o.segment for o in outputs)):
-        switch = Switch(session.switch + 1, replaced, outputs)
+    switch = Switch(session.switch + 1, replaced, outputs)
+    if not outputs and current is not None and not run.edges.pinot.takes_empty_outputs():
+        switch = carry_one(run, plan, current, switch)
+    if not _same_lists(run, session, switch):
         session = replace(
             session,
             state=State.SWITCH,
@@ -193,6 +196,8 @@ def _snapshot_of(
     run: Run, session: Session, plan: Plan, entry_id: str, parent: SnapshotRef | None
 ) -> Snapshot:
     receipts = run.edges.staging.accepted_receipts(plan)
+    files = planning.published_files(plan, receipts, run.current_snapshot())
+    switch = read_switch(run, session) if session.switch_object is not None else None
     return Snapshot(
         seq=session.seq,
         table=run.spec.name_with_type,
@@ -203,7 +208,7 @@ def _snapshot_of(
         listing_digest=plan.listing_digest,
         config_fingerprint=session.config_fingerprint,
         published_ms=run.edges.now_ms(),
-        files=planning.published_files(plan, receipts, run.current_snapshot()),
+        files=files if switch is None else renamed_files(files, switch),
         audit=asdict(session.audit) if session.audit else {},
     )
 
@@ -234,15 +239,13 @@ def _staged_session(run: Run) -> Session:
     return session
 
 
-def _same_lists(run: Run, session: Session, replaced: tuple[str, ...], outputs: tuple[str, ...]) -> bool:
+def _same_lists(run: Run, session: Session, wanted: Switch) -> bool:
     """Whether the switch that stands already says exactly this, and its entry still waits."""
     if session.switch_object is None or not session.lineage_entry_id:
         return False
     switch = read_switch(run, session)
-    return (switch.segments_from, switch.names_to) == (
-        replaced,
-        outputs,
-    ) and run.switcher.is_usable(session.lineage_entry_id)
+    same = (switch.segments_from, switch.names_to) == (wanted.segments_from, wanted.names_to)
+    return same and run.switcher.is_usable(session.lineage_entry_id)
 
 
 def _refuse_hidden_sources(run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> None:

@@ -7,10 +7,13 @@ and only the reference in ZooKeeper counts (rules R12, R13).
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from pinot_assets.errors import SnapshotCorrupt, SourceError
+from pinot_assets.segment import rename_tar
 from pinot_assets.session.model import ObjectRef
 from pinot_assets.session.plan import Hold, Plan, plan_from_parquet, plan_to_parquet
 from pinot_assets.session.receipt import Failure, Output, Receipt
@@ -32,11 +35,14 @@ class Switch:
     """Exactly what one switch replaces by what.
 
     :ivar number: `n` of `switch-<n>`, counted per session.
+    :ivar carried: a published segment that stays, under a new name: its old name, and its place in
+        `segments_to`. Only where Pinot does not take a replacement by nothing (`session/carry.py`).
     """
 
     number: int
     segments_from: tuple[str, ...]
     segments_to: tuple[Output, ...]
+    carried: str = ""
 
     @property
     def names_to(self) -> tuple[str, ...]:
@@ -133,6 +139,25 @@ class Staging:
         """
         return self.store.key_of(uri)
 
+    def put_renamed(self, output: Output, name: str) -> Output:
+        """Copy a staged segment under another name, without building it again (rule R16)."""
+        with tempfile.TemporaryDirectory(prefix="pinot-assets-") as folder:
+            old, new = Path(folder) / "old.tar.gz", Path(folder) / "new.tar.gz"
+            self.store.download(self.key_of(output.tar_uri), old)
+            renamed = rename_tar(old, new, name=name)
+            tar, metadata = f"segments/{name}.tar.gz", f"segments/{name}.metadata.tar.gz"
+            self.store.put_file_if_absent(tar, new)
+            self.store.put_if_absent(metadata, renamed.metadata_tar)
+        return replace(
+            output,
+            segment=name,
+            crc=renamed.crc,
+            tar_uri=self.store.uri_of(tar),
+            tar_bytes=renamed.tar.bytes,
+            tar_sha256=renamed.tar.sha256,
+            metadata_uri=self.store.uri_of(metadata),
+        )
+
     # --- failures ------------------------------------------------------------------------------------
 
     def put_failures(self, session: str, attempt: int, failures: Iterable[Failure]) -> ObjectRef:
@@ -153,6 +178,7 @@ class Staging:
                 "number": switch.number,
                 "segmentsFrom": switch.segments_from,
                 "segmentsTo": [asdict(o) for o in switch.segments_to],
+                "carried": switch.carried,
             },
             indent=1,
         ).encode()
@@ -165,6 +191,7 @@ class Staging:
             number=value["number"],
             segments_from=tuple(value["segmentsFrom"]),
             segments_to=tuple(Output(**o) for o in value["segmentsTo"]),
+            carried=value["carried"],
         )
 
     # --- holds ---------------------------------------------------------------------------------------

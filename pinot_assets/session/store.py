@@ -123,11 +123,15 @@ class SessionStore:
 
     def sessions(self) -> list[Session]:
         """The kept sessions, oldest first."""
+        return [self.session(node) for node in self.session_nodes()]
+
+    def session_nodes(self) -> list[str]:
+        """Names of their nodes, oldest first; one that cannot be read is among them."""
         try:
-            nodes = [n for n in self._zk.retry(self._zk.get_children, self.path) if n.startswith("cp")]
+            nodes = self._zk.retry(self._zk.get_children, self.path)
         except NoNodeError:
             return []
-        return [self.session(n) for n in sorted(nodes, key=lambda n: int(n[2:]))]
+        return sorted((n for n in nodes if n.startswith("cp")), key=lambda n: int(n[2:]))
 
     def holder(self) -> Owner | None:
         """Who holds the lease now, None when it is free."""
@@ -282,9 +286,9 @@ class Lease:
 
     def prune(self) -> None:
         """Delete the nodes of all but the newest sessions."""
-        for session in self._store.sessions()[:-KEPT_SESSIONS]:
-            if session.node != self.pointer.active_session:
-                self._zk.delete(f"{self._store.path}/{session.node}")
+        for node in self._store.session_nodes()[:-KEPT_SESSIONS]:
+            if node != self.pointer.active_session:
+                self._zk.delete(f"{self._store.path}/{node}")
 
     def release(self) -> None:
         """Let go: the name leaves the pointer and the lease node goes, in one transaction. Never raises."""

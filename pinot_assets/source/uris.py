@@ -15,7 +15,8 @@ from urllib.parse import quote, unquote_to_bytes
 
 from pinot_assets.errors import SourceError
 
-_SAFE = "/!$&'()*+,;=:@"
+# No comma: Pinot splits the values of a segment's custom map at it.
+_SAFE = "/!$&'()*+;=:@"
 _PLAIN = re.compile(r"[A-Za-z0-9/._=-]*")
 # Hadoop once took `s3://key:secret@bucket`: never shown in an error.
 _USER_INFO = re.compile(r"//[^/]*@")

@@ -133,6 +133,7 @@ def test_an_entry_without_sources_adds(lab: Lab) -> None:
 
 def test_an_entry_without_outputs_deletes_where_pinot_takes_it(lab: Lab) -> None:
     lab.push("old", "kept")
+    assert lab.pinot.takes_empty_outputs() == lab.empty_outputs
     if lab.empty_outputs:
         lab.pinot.end_replace_segments(lab.table, lab.start({"old"}, set()))
         assert lab.visible == {"kept"}

@@ -184,6 +184,10 @@ class FakePinot:
                 for name in names
             }
 
+    def takes_empty_outputs(self) -> bool:
+        with self._call("takes_empty_outputs"):
+            return not self._refuses_empty_outputs
+
     def table_bytes(self, table: str) -> int:
         with self._call("table_bytes"):
             return sum(o.tar_bytes for o in self._table(table).segments.values()) * len(SERVERS)

@@ -27,7 +27,7 @@ from pinot_assets.source.uris import check_key, join_uri, key_below, parse_root
         ("s3://bucket", "s3://bucket"),
         ("s3://bucket/", "s3://bucket"),
         ("s3a://bucket/in/", "s3://bucket/in"),
-        ("s3://bucket/in/dt=2024-01-01,x", "s3://bucket/in/dt=2024-01-01,x"),
+        ("s3://bucket/in/dt=2024-01-01,x", "s3://bucket/in/dt=2024-01-01%2Cx"),
     ],
 )
 def test_a_folder_has_one_spelling(written: str, uri: str) -> None:
