@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from pinot_assets.audit import (
+    Finding,
+    crc_as_built,
+    files_built,
+    replicas_online,
+    rows_as_built,
+    sources_unchanged,
+)
+from pinot_assets.session.receipt import Failure, Output
+
+A, B = (Output(name, crc, rows, "", 1, "", "") for name, crc, rows in (("a", 11, 3), ("b", 22, 5)))
+
+
+def numbers(finding: Finding) -> tuple[bool, int, int]:
+    return finding.passed, finding.expected, finding.found
+
+
+def test_all_files_are_built_or_the_first_failures_are_named() -> None:
+    assert numbers(files_built(5, ())) == (True, 5, 5)
+    failures = [Failure(f"s3://b/day{n}.csv", n, 0, "UNREADABLE", f"line {n}") for n in range(5)]
+    finding = files_built(7, failures)
+    assert numbers(finding) == (False, 7, 2)
+    assert "day0.csv: UNREADABLE: line 0" in finding.message
+    assert "day3.csv" not in finding.message
+    assert finding.message.endswith("and 2 more")
+
+
+def test_every_replica_must_be_online() -> None:
+    good = {"a": {"s1": "ONLINE", "s2": "ONLINE"}, "b": {"s1": "ONLINE", "s2": "ONLINE"}}
+    assert numbers(replicas_online([A, B], good)) == (True, 4, 4)
+    for state in ("OFFLINE", "ERROR", "CONSUMING"):
+        finding = replicas_online([A, B], {**good, "b": {"s1": "ONLINE", "s2": state}})
+        assert numbers(finding) == (False, 4, 3)
+        assert f"b is {state} on s2" in finding.message
+
+
+def test_a_segment_that_pinot_does_not_know_is_missing() -> None:
+    for replicas in ({"a": {"s1": "ONLINE"}}, {"a": {"s1": "ONLINE"}, "b": {}}):
+        finding = replicas_online([A, B], replicas)
+        assert numbers(finding) == (False, 2, 1)
+        assert "b is MISSING" in finding.message
+
+
+def test_every_crc_must_be_the_built_one() -> None:
+    assert numbers(crc_as_built([A, B], {"a": 11, "b": 22, "other": 3})) == (True, 2, 2)
+    assert "b has CRC 23, built 22" in crc_as_built([A, B], {"a": 11, "b": 23}).message
+    finding = crc_as_built([A, B], {"a": 11})
+    assert numbers(finding) == (False, 2, 1)
+    assert "b has CRC None" in finding.message
+
+
+def test_every_server_must_have_every_row() -> None:
+    good = {"a": {"s1": 3, "s2": 3}, "b": {"s1": 5, "s2": 5}}
+    assert numbers(rows_as_built([A, B], good)) == (True, 16, 16)
+    finding = rows_as_built([A, B], {**good, "b": {"s1": 5, "s2": 4}})
+    assert numbers(finding) == (False, 16, 15)
+    assert "b has 4 rows on s2, built 5" in finding.message
+
+
+def test_rows_that_cancel_out_do_not_pass() -> None:
+    finding = rows_as_built([A, B], {"a": {"s1": 4}, "b": {"s1": 4}})
+    assert numbers(finding) == (False, 8, 8)
+
+
+def test_rows_on_no_server_do_not_pass() -> None:
+    for rows in ({"a": {"s1": 3}}, {"a": {"s1": 3}, "b": {}}):
+        finding = rows_as_built([A, B], rows)
+        assert not finding.passed
+        assert "b is loaded on no server" in finding.message
+
+
+def test_sources_must_be_in_place() -> None:
+    assert numbers(sources_unchanged(["x", "y"], frozenset({"x", "y", "z"}))) == (True, 2, 2)
+    finding = sources_unchanged(["x", "y"], frozenset({"x"}))
+    assert numbers(finding) == (False, 2, 1)
+    assert "y is gone or hidden" in finding.message
+
+
+def test_nothing_to_look_at_passes() -> None:
+    for finding in (
+        replicas_online([], {}),
+        crc_as_built([], {}),
+        rows_as_built([], {}),
+        sources_unchanged([], frozenset()),
+    ):
+        assert numbers(finding) == (True, 0, 0)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pinot_assets.errors import SnapshotCorrupt
+from pinot_assets.session.model import Mode, ObjectRef
+from pinot_assets.session.plan import Hold, Plan, Row, Status
+from pinot_assets.session.receipt import Failure, Output, Receipt
+from pinot_assets.session.staging import Staging, Switch
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.source import open_store
+from pinot_assets.source.fingerprint import Fingerprint
+
+VERSION = Fingerprint(3, 4)
+
+
+@pytest.fixture
+def staging(tmp_path: Path) -> Staging:
+    return Staging(open_store(str(tmp_path), {}))
+
+
+def a_plan(attempt: int = 0, status: Status = Status.BUILD, accepted: str = "") -> Plan:
+    rows = (Row("file:///a", 0, VERSION, status, accepted),)
+    return Plan("cp1-00000a", attempt, Mode.SYNC, rows, (), {}, "digest")
+
+
+def put_receipt(staging: Staging, attempt: int = 0, *, tar: bytes | None = b"tar") -> str:
+    name = f"t__cp1-00000a_{attempt}_0_0.tar.gz"
+    if tar is not None:
+        staging.store.put_if_absent(f"segments/{name}", tar)
+    output = Output(name[:-7], 1, 1, f"{staging.segments_uri}/{name}", 3, "", "")
+    receipt = Receipt("file:///a", 0, attempt, VERSION, "", 1, 0, (output,), 0.1, "w/1")
+    key = f"sessions/cp1-00000a/files/a-{attempt}.json"
+    staging.store.put_if_absent(key, receipt.to_bytes())
+    return key
+
+
+def test_a_valid_receipt_is_found(staging: Staging) -> None:
+    key = put_receipt(staging)
+    found = staging.receipts(a_plan())
+    assert list(found) == [0]
+    assert found[0][0] == key
+    assert found[0][1].read == VERSION
+
+
+def test_a_receipt_whose_tar_is_missing_or_torn_is_none(staging: Staging) -> None:
+    """R12."""
+    put_receipt(staging, 0, tar=None)
+    assert staging.receipts(a_plan()) == {}
+    put_receipt(staging, 1, tar=b"ta")
+    assert staging.receipts(a_plan(1)) == {}
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"7", b"{}", b"\xff"])
+def test_a_torn_receipt_is_none(staging: Staging, data: bytes) -> None:
+    staging.store.put_if_absent("sessions/cp1-00000a/files/a-0.json", data)
+    assert staging.receipts(a_plan()) == {}
+
+
+def test_the_newest_receipt_is_taken_but_none_of_a_later_attempt(staging: Staging) -> None:
+    keys = [put_receipt(staging, attempt) for attempt in (0, 1, 2)]
+    assert staging.receipts(a_plan(1))[0][0] == keys[1]
+
+
+def test_an_accepted_receipt_is_never_exchanged(staging: Staging) -> None:
+    """R11: a zombie's receipt is ignored."""
+    keys = [put_receipt(staging, attempt) for attempt in (0, 1)]
+    plan = a_plan(1, Status.DONE, keys[0])
+    assert staging.receipts(plan)[0][0] == keys[0]
+    assert staging.accepted_receipts(plan)[0].attempt == 0
+
+
+def test_a_lost_accepted_receipt_is_an_error_and_not_another_one(staging: Staging) -> None:
+    keys = [put_receipt(staging, attempt) for attempt in (0, 1)]
+    staging.store.delete(keys[0])
+    plan = a_plan(1, Status.DONE, keys[0])
+    assert staging.receipts(plan) == {}
+    with pytest.raises(SnapshotCorrupt, match=r"a-0\.json"):
+        staging.accepted_receipts(plan)
+
+
+def test_what_is_put_is_read_back(staging: Staging) -> None:
+    plan = a_plan(3, Status.DONE, "files/a")
+    assert staging.plan(staging.put_plan(plan)) == plan
+    output = Output("s", 2**32 - 1, 1, "u", 3, "", "", -5, None)
+    switch = Switch(2, ("x", "y"), (output, replace(output, segment="s2")))
+    assert staging.switch(staging.put_switch("cp1-00000a", switch)) == switch
+    hold = Hold({"file:///a": "0123"}, ("file:///b",))
+    assert staging.hold(staging.put_hold("cp1-00000a", hold)) == hold
+    failures = (Failure("file:///ä", 3, 1, "UNREADABLE", "line 7: “x”"),)
+    assert staging.failures(staging.put_failures("cp1-00000a", 1, failures)) == failures
+    file = PublishedFile("file:///a", VERSION, "sha", 1, 0, "cp1-00000a", (output,))
+    snapshot = Snapshot(4, "t", "cp4-00000a", "SYNC", "e", SnapshotRef("k", "s"), "d", "f", 9, (file,))
+    assert staging.snapshot(staging.put_snapshot(snapshot)) == snapshot
+
+
+def test_an_object_that_is_put_twice_is_the_same(staging: Staging) -> None:
+    assert staging.put_plan(a_plan()) == staging.put_plan(a_plan())
+    assert staging.put_plan(a_plan()) != staging.put_plan(a_plan(1))
+
+
+def test_a_lost_or_changed_object_is_corrupt(staging: Staging) -> None:
+    """R13, R18: only the reference counts."""
+    ref = staging.put_plan(a_plan())
+    with pytest.raises(SnapshotCorrupt, match="hash"):
+        staging.plan(ObjectRef(ref.key, "0" * 64))
+    staging.store.delete(ref.key)
+    with pytest.raises(SnapshotCorrupt, match="cannot be read"):
+        staging.plan(ref)

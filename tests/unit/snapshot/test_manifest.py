@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.manifest import (
+    PublishedFile,
+    Snapshot,
+    SnapshotRef,
+    files_from_parquet,
+    files_to_parquet,
+    header_from_bytes,
+    header_to_bytes,
+    snapshot_from,
+)
+from pinot_assets.source.fingerprint import Fingerprint
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+LONGS = st.integers(-(2**63), 2**63 - 1)
+COUNTS = st.integers(0, 2**62)
+OUTPUTS = st.builds(
+    Output,
+    segment=TEXTS,
+    crc=COUNTS,
+    rows=COUNTS,
+    tar_uri=TEXTS,
+    tar_bytes=COUNTS,
+    tar_sha256=TEXTS,
+    metadata_uri=TEXTS,
+    start_ms=st.none() | LONGS,
+    end_ms=st.none() | LONGS,
+)
+FILES = st.builds(
+    PublishedFile,
+    uri=TEXTS,
+    fingerprint=st.builds(
+        Fingerprint, size=COUNTS, mtime_us=LONGS, etag=st.none() | TEXTS, version_id=st.none() | TEXTS
+    ),
+    sha256=TEXTS,
+    rows=COUNTS,
+    bad_rows=COUNTS,
+    session=TEXTS,
+    outputs=st.lists(OUTPUTS, max_size=3).map(tuple),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(FILES, max_size=4).map(tuple))
+def test_rows_survive_parquet(files: tuple[PublishedFile, ...]) -> None:
+    data = files_to_parquet(files)
+    assert files_from_parquet(data) == files
+    assert files_to_parquet(files) == data  # the hash in its name needs that
+
+
+@settings(deadline=None)
+@given(
+    st.builds(
+        Snapshot,
+        seq=COUNTS,
+        table=TEXTS,
+        session=TEXTS,
+        mode=TEXTS,
+        lineage_entry_id=TEXTS,
+        parent=st.none() | st.builds(SnapshotRef, key=TEXTS, sha256=TEXTS),
+        listing_digest=TEXTS,
+        config_fingerprint=TEXTS,
+        published_ms=COUNTS,
+        files=st.just(()),
+        audit=st.dictionaries(TEXTS, TEXTS | st.booleans() | COUNTS, max_size=3),
+    )
+)
+def test_a_header_survives_json(snapshot: Snapshot) -> None:
+    rows = SnapshotRef("snapshots/1.parquet", "ab")
+    header = header_from_bytes(header_to_bytes(snapshot, rows))
+    assert snapshot_from(header, snapshot.files) == snapshot
+    assert header["files"] == {"key": rows.key, "sha256": rows.sha256}
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff"])
+def test_other_bytes_are_no_header(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        header_from_bytes(data)
+
+
+def test_the_ledger_is_the_newest_version_and_segments_are_all() -> None:
+    def file(uri: str, n: int, *names: str) -> PublishedFile:
+        outputs = tuple(Output(s, 1, 2, "", 1, "", "") for s in names)
+        return PublishedFile(uri, Fingerprint(n, n), "", 2 * len(names), 0, "cp1-0", outputs)
+
+    files = (file("a", 1, "a1"), file("b", 1), file("a", 2, "a2x", "a2y"))
+    snapshot = Snapshot(1, "t", "cp1-0", "APPEND", "", None, "", "", 0, files)
+    assert snapshot.ledger == {"a": files[2], "b": files[1]}
+    assert list(snapshot.segments) == ["a1", "a2x", "a2y"]
+    assert snapshot.rows == 6
