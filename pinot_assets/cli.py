@@ -170,7 +170,8 @@ def session_clear(table: TableName, tables: Tables = None) -> None:
 @contextmanager
 def _driver(spec: TableSpec) -> Iterator[Driver]:
     with (
-        ConsoleProgress(err) as progress, open_edges(spec, load_settings(), _spark_builder()) as edges,
+        ConsoleProgress(err) as progress,
+        open_edges(spec, load_settings(), _spark_builder()) as edges,
         Driver(spec, edges, "pinot-assets run", progress) as driver,
     ):
         yield driver

@@ -30,9 +30,7 @@ class PinotAssetsError(Exception):
         return (_rebuild, (type(self), self.what, self.why, self.hint))
 
 
-def _rebuild(
-    cls: type[PinotAssetsError], what: str, why: str | None, hint: str | None
-) -> PinotAssetsError:
+def _rebuild(cls: type[PinotAssetsError], what: str, why: str | None, hint: str | None) -> PinotAssetsError:
     error = cls.__new__(cls)
     PinotAssetsError.__init__(error, what, why=why, hint=hint)
     return error

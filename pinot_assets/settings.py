@@ -40,8 +40,8 @@ def tables_directory(environ: Mapping[str, str] | None = None) -> Path:
 def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """Read the environment; without an address there, take the local stack's.
 
-    PINOT_CONTROLLER_URL, PINOT_ZOOKEEPER, PINOT_CLUSTER, PINOT_BROKER_URLS, PINOT_CA_BUNDLE, and PINOT_TOKEN or
-    PINOT_USER and PINOT_PASSWORD.
+    PINOT_CONTROLLER_URL, PINOT_ZOOKEEPER, PINOT_CLUSTER, PINOT_BROKER_URLS, PINOT_CA_BUNDLE, and PINOT_TOKEN
+    or PINOT_USER with PINOT_PASSWORD.
 
     :raises PinotAssetsError: neither is there, or one half is missing.
     """

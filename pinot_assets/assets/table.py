@@ -80,7 +80,7 @@ def _segments(spec: TableSpec) -> dg.AssetsDefinition:
         group_name=spec.asset_name,
         kinds={"spark", "pinot"},
         output_required=False,
-        description=f"Files of {spec.ingestion.input_dir_uri}, each built into Pinot segments and staged, hidden.",
+        description=f"Files of {spec.ingestion.input_dir_uri}, each built into segments and staged, hidden.",
     )
     def segments(
         context: dg.AssetExecutionContext, push: ConsistentPushResource
