@@ -22,9 +22,10 @@ import yaml
 from pinot_assets.audit import Finding
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.task import build_file
-from pinot_assets.local import jars, parts, ports, processes
+from pinot_assets.local import StackState, jars, parts, ports, processes
 from pinot_assets.local.java import find_java
 from pinot_assets.local.state import Record
+from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Pointer, Session
@@ -415,6 +416,40 @@ def make_world(zookeeper: str, tmp_path: Path) -> Callable[..., World]:
         return World(f"world{next(_tables)}", tmp_path, zookeeper, {**MODES[mode], **options}, pinot)
 
     return make
+
+
+class RealWorld(World):
+    """The same on a running Pinot, in real time."""
+
+    def _look(self) -> None:
+        """Queries look (`shown_by`), and a test's own threads."""
+
+    def _sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+        super()._sleep(seconds)
+
+    @property
+    def brokers(self) -> Sequence[str]:
+        urls: Sequence[str] = self.pinot.brokers(self.table)
+        return urls
+
+    def shown_by(self, broker: str) -> list[str]:
+        """The values that a query sees, each as often as it is there."""
+        sql = f'SELECT v, COUNT(*) FROM "{self.table}" GROUP BY v LIMIT 1000'
+        rows = self.pinot.broker(broker).query(sql).rows
+        return sorted(value for value, count in rows for _ in range(count))
+
+
+@pytest.fixture
+def real_world(stack: StackState, tmp_path: Path) -> Iterator[RealWorld]:
+    """A world in sync mode on the local stack."""
+    with PinotCluster(PinotConnection(stack.controller_url)) as pinot:
+        table = f"world_{time.time_ns()}"
+        world = RealWorld(table, tmp_path, stack.zookeeper, {**MODES["sync"]}, pinot)
+        until(lambda: len(world.brokers) == 2)
+        yield world
+        pinot.delete_table(table)
+        pinot.delete_schema(table)
 
 
 @dataclass
