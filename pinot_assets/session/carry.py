@@ -16,12 +16,14 @@ from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 
 
-def carry_one(run: Run, plan: Plan, current: Snapshot, switch: Switch) -> Switch:
+def carry_one(run: Run, plan: Plan, current: Snapshot, switch: Switch, visible: frozenset[str]) -> Switch:
     """The same switch with the smallest segment that stays carried along.
 
+    :param visible: every visible segment of the table; another cannot be a source.
     :raises SwitchConflict: no segment stays: this Pinot cannot switch to an empty table.
     """
-    staying = [o for name, o in current.segments.items() if name not in switch.segments_from]
+    free = visible - set(switch.segments_from)
+    staying = [output for name, output in current.segments.items() if name in free]
     if not staying:
         raise SwitchConflict(
             f"{run.spec.name} cannot be emptied by a switch",

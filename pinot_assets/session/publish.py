@@ -34,11 +34,11 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
     _refuse_hidden_sources(run, plan, current, visible)
     plan_ref = run.edges.staging.put_plan(plan)
     if not outputs and not replaced:
-        _withdraw(run, session)
+        session = _withdraw(run, session)
         return _finish_without_switch(run, replace(session, plan=plan_ref, counts=plan.counts()))
     switch = Switch(session.switch + 1, replaced, outputs)
     if not outputs and current is not None and not run.edges.pinot.takes_empty_outputs():
-        switch = carry_one(run, plan, current, switch)
+        switch = carry_one(run, plan, current, switch, visible)
     if not _same_lists(run, session, switch):
         session = replace(
             session,
@@ -168,13 +168,14 @@ def is_open(run: Run, session: Session) -> bool:
     return entry is not None and entry.state is LineageState.IN_PROGRESS
 
 
-def _withdraw(run: Run, session: Session) -> None:
+def _withdraw(run: Run, session: Session) -> Session:
     """Take back what an earlier switch of this session staged: nothing of it is wanted any more (I14)."""
     if session.switch_object is None:
-        return
+        return session
     if is_open(run, session):
         run.switcher.revert_entry(session.lineage_entry_id)
     run.switcher.delete(read_switch(run, session).names_to)
+    return replace(session, switch_object=None)
 
 
 def _finish_without_switch(run: Run, session: Session) -> Session:
