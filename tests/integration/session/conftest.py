@@ -29,12 +29,12 @@ from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Pointer, Session
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore, close, connect
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.source import open_store
+from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.spec import TableSpec, load_tables
 
 CLUSTER = "pinot"
@@ -103,6 +103,18 @@ class Watched:
                 self._look()
 
         return call
+
+
+class Watching(Staging):
+    """Knows what a segment holds that was renamed."""
+
+    def __init__(self, store: ObjectStore, rows: dict[str, tuple[str, ...]]) -> None:
+        super().__init__(store)
+        self._rows = rows
+
+    def put_renamed(self, output: Output, name: str) -> Output:
+        self._rows[name] = self._rows[output.segment]
+        return super().put_renamed(output, name)
 
 
 class ScriptedBuilder:
@@ -232,7 +244,7 @@ class World:
 
     @property
     def staging(self) -> Staging:
-        return Staging(open_store(f"{self.folder}/staging/{self.table}_OFFLINE", {}))
+        return Watching(open_store(f"{self.folder}/staging/{self.table}_OFFLINE", {}), self.builder.rows)
 
     def trigger(self) -> Report:
         """The first step alone: build, stage."""
@@ -411,9 +423,9 @@ _tables = itertools.count()
 def make_world(zookeeper: str, tmp_path: Path) -> Callable[..., World]:
     """Makes a world: `make_world("sync", consistentPushMaxRetries=0)`."""
 
-    def make(mode: str, **options: Any) -> World:
-        pinot = load_fake().FakePinot()
-        return World(f"world{next(_tables)}", tmp_path, zookeeper, {**MODES[mode], **options}, pinot)
+    def make(mode: str, pinot: dict[str, Any] | None = None, **options: Any) -> World:
+        fake = load_fake().FakePinot(**(pinot or {}))
+        return World(f"world{next(_tables)}", tmp_path, zookeeper, {**MODES[mode], **options}, fake)
 
     return make
 
