@@ -16,6 +16,7 @@ from pinot_assets.session.carry import carry_one, renamed_files
 from pinot_assets.session.model import AuditReceipt, Mode, Outcome, Session, State, close
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Receipt
+from pinot_assets.session.room import require_room
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
@@ -39,6 +40,7 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
     switch = Switch(session.switch + 1, replaced, outputs)
     if not outputs and current is not None and not run.edges.pinot.takes_empty_outputs():
         switch = carry_one(run, plan, current, switch, visible)
+    require_room(run, switch)
     if not _same_lists(run, session, switch):
         session = replace(
             session,
