@@ -146,8 +146,8 @@ def probe_put_if_absent(store: ObjectStore) -> None:
     """
     # No folder of its own, that several executors that probe at once would make and remove.
     key = f".pinot-assets-probe-{uuid.uuid4().hex}"
+    store.put_if_absent(key, b"first")  # outside: a delete that fails too would hide why
     try:
-        store.put_if_absent(key, b"first")
         try:
             store.put_if_absent(key, b"second")
         except StoreConflict:

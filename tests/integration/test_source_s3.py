@@ -304,6 +304,15 @@ def test_probe_refuses_a_store_that_ignores_if_none_match(
     assert "Contents" not in s3.list_objects_v2(Bucket=bucket), "the probe object is removed"
 
 
+def test_probe_tells_a_store_that_takes_no_write(
+    open_at: Callable[..., ObjectStore], spoiler: Spoiler
+) -> None:
+    """And not the delete after it, which fails as well."""
+    spoiler.spoil = lambda method, path: "close at once" if method in ("PUT", "DELETE") else None
+    with pytest.raises(SourceError, match="Cannot write"):
+        open_at(endpoint=spoiler.endpoint).probe()
+
+
 def test_a_download_that_is_cut_is_an_error_and_leaves_no_file(
     s3: Any, bucket: str, open_at: Callable[..., ObjectStore], spoiler: Spoiler, tmp_path: Path
 ) -> None:
