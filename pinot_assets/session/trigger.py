@@ -27,6 +27,7 @@ def trigger(run: Run) -> Report:
 
     :raises SpecDrift: Pinot's schema or table config is not what the spec says.
     :raises ListingFailed: the listing did not complete; nothing was changed (invariant I12).
+    :raises SourceError: the staging area of a table's first session cannot be used (rule R28).
     """
     session = _settled(run)
     refuse_drift(run.spec, run.edges.pinot)
@@ -95,6 +96,8 @@ def _begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Sessio
     plan = planning.new_plan(new_session_id(seq), run.mode, changes)
     if _nothing_to_do(run, plan, changes, current):
         return None
+    if current is None:
+        run.edges.staging.store.probe()  # before the first session, while nothing stands anywhere (R28)
     now = run.edges.now_ms()
     session = Session(
         id=plan.session,

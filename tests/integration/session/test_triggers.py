@@ -13,6 +13,7 @@ from pinot_assets.errors import (
     SessionHeld,
     SnapshotCorrupt,
     SnapshotIncomplete,
+    SourceError,
     SpecDrift,
     SwitchConflict,
 )
@@ -52,6 +53,22 @@ def test_the_first_push(world: Any) -> None:
     assert snapshot.parent is None
     assert (snapshot.rows, len(snapshot.files)) == (2, 2)
     world.assert_settled()
+
+
+def test_staging_is_tried_before_the_first_session(world: Any) -> None:
+    """R28: an area that cannot be written is told before anything is built or stored."""
+    staging = world.folder / "staging"
+    staging.rmdir()
+    staging.write_text("a file, where the staging area is to be")
+    world.write("F1")
+    before = world.pointer.next_seq
+    with pytest.raises(SourceError, match=r"Cannot write .*pinot-assets-probe"):
+        world.run()
+    assert (world.sessions, world.pointer.next_seq, world.builds) == ([], before, 0)
+    staging.unlink()
+    world.run()
+    assert world.visible == ["F1"]
+    assert not list(staging.rglob("*probe*"))
 
 
 def test_nothing_to_do_opens_no_session(world: Any) -> None:
