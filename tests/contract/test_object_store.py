@@ -1,4 +1,7 @@
-"""What every object store promises, held against a disk and an S3 server."""
+"""What every object store promises, held against a disk and two S3 servers.
+
+moto takes any key. s3proxy, the local stack's, checks signatures: an odd name is signed right or refused.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,18 @@ import pickle
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from moto.server import ThreadedMotoServer
 
 from pinot_assets.errors import SourceError, StoreConflict
+from pinot_assets.local import jars, parts, ports, processes
+from pinot_assets.local.java import find_java
+from pinot_assets.local.state import Record
 from pinot_assets.source.objects import ObjectStore, open_store
 
-KEYS = {"accessKey": "contract", "secretKey": "${CONTRACT_SECRET}", "region": "us-east-1"}
 ODD_NAMES = [
     "a b.csv",
     "a+b.csv",
@@ -39,34 +45,78 @@ ODD_NAMES = [
 ]
 
 
+@dataclass
+class Server:
+    """An S3 server and a key that it takes."""
+
+    endpoint: str
+    access_key: str
+    secret_key: str
+
+
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
+def moto() -> Iterator[Server]:
     server = ThreadedMotoServer("127.0.0.1", 0)
     server.start()
     host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
+    yield Server(f"http://{host}:{port}", "contract", "s3cret")
     server.stop()
 
 
-@pytest.fixture(params=["local", "s3", "s3 bucket root"])
+@pytest.fixture(scope="module")
+def s3proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The S3 part of the local stack, without the rest of it."""
+    home = tmp_path_factory.mktemp("s3proxy")
+    record = Record(ports={parts.S3.name: {"http": ports.pick(())}})
+    site = parts.Site(home, record)
+    class_path = ":".join(map(str, jars.class_path(parts.S3.jars)))
+    command = [str(find_java().executable), "-cp", class_path, *parts.S3.arguments(site)]
+    process = processes.find(processes.spawn(command, home / "log"))
+    assert process is not None
+    try:
+        end = time.monotonic() + 60
+        while parts.S3.missing(site) is not None:
+            assert time.monotonic() < end, processes.tail(home / "log")
+            time.sleep(0.05)
+        endpoint = f"http://127.0.0.1:{site.port(parts.S3.name, 'http')}"
+        yield Server(endpoint, record.s3_access_key, record.s3_secret_key)
+    finally:
+        processes.stop([process], grace=5)
+
+
+@pytest.fixture(
+    params=[
+        ("local", ""),
+        ("moto", "/in/folder 1"),
+        ("moto", ""),
+        pytest.param(("s3proxy", "/in/folder 1"), marks=pytest.mark.integration),
+    ],
+    ids=["local", "moto", "moto bucket root", "s3proxy"],
+)
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
-    if request.param == "local":
+    kind, prefix = request.param
+    if kind == "local":
         (tmp_path / "root").mkdir()
         return open_store(f"file://{tmp_path}/root", {})
     import boto3
 
-    endpoint = request.getfixturevalue("endpoint")
-    monkeypatch.setenv("CONTRACT_SECRET", "s3cret")
+    server: Server = request.getfixturevalue(kind)
+    monkeypatch.setenv("CONTRACT_SECRET", server.secret_key)
     bucket = f"contract-{time.time_ns()}"
     boto3.client(
         "s3",
-        endpoint_url=endpoint,
+        endpoint_url=server.endpoint,
         region_name="us-east-1",
-        aws_access_key_id="contract",
-        aws_secret_access_key="s3cret",
+        aws_access_key_id=server.access_key,
+        aws_secret_access_key=server.secret_key,
     ).create_bucket(Bucket=bucket)
-    prefix = "" if request.param == "s3 bucket root" else "/in/folder 1"
-    return open_store(f"s3://{bucket}{prefix}", {**KEYS, "endpoint": endpoint})
+    props = {
+        "accessKey": server.access_key,
+        "secretKey": "${CONTRACT_SECRET}",
+        "region": "us-east-1",
+        "endpoint": server.endpoint,
+    }
+    return open_store(f"s3://{bucket}{prefix}", props)
 
 
 def keys(store: ObjectStore, prefix: str = "") -> list[str]:
