@@ -60,8 +60,11 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
     session = replace(session, lineage_entry_id=entry_id)
     run.lease.write(session=session)  # W2
     pushed = run.switcher.push(switch, entry_id)  # W3
+    if pushed.fallback is not None:
+        run.note(f"Pinot cannot copy from the staging area, so whole tars are sent: {pushed.fallback}")
+    how = f" ({pushed.mode.name} push)" if pushed.segments and pushed.mode else ""
     run.note(
-        f"pushed {pushed} of {len(switch.segments_to)} segments, hidden; "
+        f"pushed {pushed.segments} of {len(switch.segments_to)} segments{how}, hidden; "
         f"{len(switch.segments_from)} will be replaced"
     )
     return session

@@ -39,6 +39,20 @@ BROKER_WAIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
+class Pushed:
+    """What W3 did.
+
+    :ivar segments: how many were uploaded; the others were there already.
+    :ivar mode: how, or how it would have been done; None when the switch only removes.
+    :ivar fallback: why METADATA push was given up for whole tars, None if it was not.
+    """
+
+    segments: int
+    mode: PushMode | None
+    fallback: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Switcher:
     """Pinot's side of one table's switch.
 
@@ -122,9 +136,9 @@ class Switcher:
 
     # --- W3 ------------------------------------------------------------------------------------------
 
-    def push(self, switch: Switch, entry_id: str) -> int:
-        """Push what Pinot does not have yet, hidden by the entry; returns how many were uploaded."""
-        staging, pushed, mode = self.edges.staging, 0, self.push_mode
+    def push(self, switch: Switch, entry_id: str) -> Pushed:
+        """Push what Pinot does not have yet, hidden by the entry."""
+        staging, pushed, mode, fallback = self.edges.staging, 0, self.push_mode, None
         for start in range(0, len(switch.segments_to), BATCH):
             self.before_write()
             self.require_usable(entry_id)
@@ -134,8 +148,9 @@ class Switcher:
                 read=lambda uri: staging.store.read(staging.key_of(uri)),
                 mode=mode,
             )
-            mode, pushed = report.mode, pushed + len(report.pushed)
-        return pushed
+            # The first batch finds the mode that works; the others are told.
+            mode, pushed, fallback = report.mode, pushed + len(report.pushed), fallback or report.fallback
+        return Pushed(pushed, mode, fallback)
 
     def is_usable(self, entry_id: str) -> bool:
         """Whether segments may be pushed under that entry, and it may be ended: IN_PROGRESS and not old."""
