@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import http.client
+import importlib.util
 import re
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import boto3
@@ -28,6 +27,7 @@ pytestmark = pytest.mark.integration
 
 SECRET = "wJalrEXAMPLEsecret"
 KEYS = {"region": "us-east-1", "accessKey": "AKIAEXAMPLE", "secretKey": SECRET}
+Spoiler = Any  # tests/fakes/spoiler.py
 
 
 @pytest.fixture(scope="module")
@@ -84,78 +84,22 @@ def open_at(port: int, bucket: str) -> Callable[..., ObjectStore]:
     return open_at
 
 
-class Spoiler(ThreadingHTTPServer):
-    """A proxy before the S3 server. `spoil` sees each request and says what goes wrong with it."""
-
-    daemon_threads = True
-
-    def __init__(self, target: int) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.target = target
-        self.spoil: Callable[[str, str], str | None] = lambda method, path: None
-        self.requests: list[str] = []
-
-    @property
-    def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Spoiler
-    protocol_version = "HTTP/1.1"
-
-    def handle_one_request(self) -> None:
-        try:
-            super().handle_one_request()
-        except ConnectionError:
-            self.close_connection = True
-
-    def relay(self) -> None:
-        self.server.requests.append(f"{self.command} {self.path}")
-        fault = self.server.spoil(self.command, self.path)
-        headers = dict(self.headers.items())
-        if fault == "drop If-None-Match":
-            headers = {name: value for name, value in headers.items() if name.lower() != "if-none-match"}
-        body = self.rfile.read(int(headers.get("Content-Length") or headers.get("content-length") or 0))
-        if fault == "close at once":
-            self.close_connection = True
-            return
-        upstream = http.client.HTTPConnection("127.0.0.1", self.server.target)
-        upstream.request(self.command, self.path, body, headers)
-        reply = upstream.getresponse()
-        content = reply.read()
-        upstream.close()
-        if fault == "lose the reply":
-            self.close_connection = True
-            return
-        self.send_response_only(500 if fault == "say 500" else reply.status)
-        length = str(len(content)) if self.command != "HEAD" else reply.headers["Content-Length"]
-        for name, value in reply.getheaders():
-            if name.lower() not in ("content-length", "connection", "transfer-encoding"):
-                self.send_header(name, value)
-        self.send_header("Content-Length", length)
-        self.end_headers()
-        if fault == "cut the body":
-            content = content[: len(content) // 2]
-            self.close_connection = True
-        self.wfile.write(content)
-
-    do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = relay
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
+def load_spoiler() -> ModuleType:
+    """The module of the proxy (the folders of the tests are not packages)."""
+    path = Path(__file__).parents[1] / "fakes" / "spoiler.py"
+    spec = importlib.util.spec_from_file_location("spoiler", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture
 def spoiler(port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spoiler]:
-    impatient = {"max_retries": 1, "retry_timeout": timedelta(seconds=10)}
-    monkeypatch.setattr(s3_settings, "RETRY", impatient)
-    with Spoiler(port) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    monkeypatch.setattr(s3_settings, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
+    with load_spoiler().spoiler(port) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def is_page(number: int) -> Callable[[str, str], bool]:
