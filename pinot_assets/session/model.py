@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -57,7 +58,7 @@ class Owner:
     since_ms: int
 
     def __str__(self) -> str:
-        return f"{self.run} on {self.host} (pid {self.pid})"
+        return f"{self.run} on {self.host} (pid {self.pid}) since {utc_text(self.since_ms)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,11 @@ class Session:
             and self.audit.switch == self.switch
             and self.audit.switch_sha256 == self.switch_object.sha256
         )
+
+
+def utc_text(ms: int) -> str:
+    """Epoch milliseconds for people."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(ms / 1000))
 
 
 def new_session_id(seq: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pinot_assets.session.model import Owner, Pointer, Session
@@ -20,12 +21,14 @@ class Observation:
 
     :ivar session: the open session, None when there is none.
     :ivar failures: files that failed in its last attempt.
+    :ivar failed_versions: the version tokens of those files that the attempt was planned for, by URI.
     :ivar holder: who holds the lease.
     """
 
     pointer: Pointer
     session: Session | None
     failures: tuple[Failure, ...]
+    failed_versions: Mapping[str, str]
     holder: Owner | None
     snapshot: Snapshot | None
     hold: Hold
@@ -53,19 +56,28 @@ class Sighting:
 def observe(store: SessionStore, staging: Staging) -> Observation:
     """Read pointer, open session, ledger and hold. Writes nothing.
 
+    :raises SessionError: a node cannot be read.
     :raises SnapshotCorrupt: the ledger cannot be read.
     """
     pointer = store.pointer()
     session = store.active_session(pointer)
-    failed = session.failures if session else None
+    failures = staging.failures(session.failures) if session and session.failures else ()
     return Observation(
         pointer=pointer,
         session=session,
-        failures=staging.failures(failed) if failed else (),
+        failures=failures,
+        failed_versions=_planned(session, failures, staging),
         holder=store.holder(),
         snapshot=staging.snapshot(pointer.current_snapshot) if pointer.current_snapshot else None,
         hold=staging.hold(pointer.hold) if pointer.hold else NO_HOLD,
     )
+
+
+def _planned(session: Session | None, failures: tuple[Failure, ...], staging: Staging) -> dict[str, str]:
+    if session is None or not failures:
+        return {}
+    failed = {f.ordinal for f in failures}
+    return {row.uri: row.planned.token for row in staging.plan(session.plan).rows if row.ordinal in failed}
 
 
 def list_source(spec: TableSpec, source: ObjectStore) -> Inventory:

@@ -170,7 +170,7 @@ class SessionStore:
                     continue
                 raise SessionHeld(
                     f"{self.table} is paused",
-                    why=f"held by {holder} since {_utc(holder.since_ms)}",
+                    why=f"held by {holder}",
                     hint="wait for that run; a dead one lets go within "
                     f"{SESSION_TIMEOUT_S:.0f} s of its last heartbeat",
                 )
@@ -329,11 +329,7 @@ class Lease:
         with contextlib.suppress(KazooException):
             holder = self._store.holder()
         mine = holder is None or holder == self.pointer.owner
-        why = (
-            (repr(cause) if cause else "its ZooKeeper session ended")
-            if mine
-            else f"it is held by {holder} since {_utc(holder.since_ms)}"
-        )
+        why = (repr(cause) if cause else "its ZooKeeper session ended") if mine else f"it is held by {holder}"
         return LeaseLost(
             f"this run no longer holds the lease of {self._store.table}; nothing more was changed",
             why=why,
@@ -346,7 +342,3 @@ def _first_error(results: list[Any]) -> Exception | None:
     errors = [r for r in results if isinstance(r, Exception)]
     real = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
     return next(iter(real or errors), None)
-
-
-def _utc(ms: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(ms / 1000))

@@ -1,0 +1,251 @@
+"""What one tick decides, from values alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.tables import APPEND, SWAP, SYNC, write_table
+
+from pinot_assets.sensors.files import FIRST_WAIT_S, LONGEST_WAIT_S, Tick, decide
+from pinot_assets.session.model import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session, State
+from pinot_assets.session.observe import Observation
+from pinot_assets.session.plan import NO_HOLD, Hold
+from pinot_assets.session.receipt import Failure
+from pinot_assets.session.run import WRITER_VERSION
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.source import Fingerprint, Inventory, SourceFile
+from pinot_assets.spec import TableSpec
+
+NOW = 1_800_000_000
+REF = ObjectRef("some/key", "00")
+
+
+def listing(**versions: int) -> Inventory:
+    """`F1=1, F2=2`: names and sizes; the digest is as good as the real one."""
+    files = {name: SourceFile(name, Fingerprint(size, 0)) for name, size in versions.items()}
+    return Inventory(files, 0, digest=json.dumps(versions, sort_keys=True))
+
+
+def published(**versions: int) -> Snapshot:
+    rows = tuple(
+        PublishedFile(name, Fingerprint(size, 0), "00", 1, 0, "cp1", ()) for name, size in versions.items()
+    )
+    return Snapshot(1, "t_OFFLINE", "cp1-aaaaaa", "SYNC", "entry", None, "", "", 0, rows)
+
+
+class Table:
+    """A table as the sensor sees it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.spec = self.options()
+        self.seen = Observation(Pointer(), None, (), {}, None, None, NO_HOLD)
+        self.cursor = ""
+
+    def options(self, mode: dict[str, str] = SYNC, **options: Any) -> TableSpec:
+        self.spec = write_table(self._folder, "t", {**mode, **options})
+        return self.spec
+
+    def publishes(self, **versions: int) -> None:
+        pointer = Pointer(current_snapshot=SnapshotRef(json.dumps(versions), "00"))
+        self.seen = replace(self.seen, pointer=pointer, snapshot=published(**versions), session=None)
+
+    def opens(self, **fields: Any) -> Session:
+        fingerprint = self.spec.config_fingerprint(WRITER_VERSION)
+        session = Session("cp2-bbbbbb", 2, Mode.SYNC, fingerprint, 0, REF, State.IN_PROGRESS, **fields)
+        pointer = replace(self.seen.pointer, active_session=session.node)
+        self.seen = replace(self.seen, pointer=pointer, session=session)
+        return session
+
+    def fails(self, **versions: int) -> None:
+        """An open session whose files of these versions could not be built."""
+        self.opens(failures=REF)
+        failures = tuple(Failure(name, n, 0, "UNREADABLE", "torn") for n, name in enumerate(versions))
+        tokens = {name: Fingerprint(size, 0).token for name, size in versions.items()}
+        self.seen = replace(self.seen, failures=failures, failed_versions=tokens)
+
+    def tick(self, inventory: Inventory, now_s: int = NOW) -> Tick:
+        tick = decide(self.spec, inventory, self.seen, self.cursor, now_s)
+        self.cursor = tick.cursor
+        return tick
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    table = Table(tmp_path)
+    table.publishes(F1=1, F2=2)
+    return table
+
+
+def test_nothing_has_changed(table: Table) -> None:
+    tick = table.tick(listing(F1=1, F2=2))
+    assert tick == Tick(False, "0 new, 0 rewritten, 0 deleted of 2 files listed", "")
+
+
+def test_new_rewritten_and_deleted_files_are_told_apart(table: Table) -> None:
+    tick = table.tick(listing(F1=11, F3=3, F4=4))
+    assert tick.launch
+    assert tick.message == "2 new, 1 rewritten, 1 deleted; launched"
+
+
+@pytest.mark.parametrize("files", [{"F1": 1, "F2": 2, "F3": 3}, {"F1": 1, "F2": 22}, {"F1": 1}])
+def test_each_kind_of_change_launches(table: Table, files: dict[str, int]) -> None:
+    assert table.tick(listing(**files)).launch
+
+
+def test_a_table_that_was_never_published_starts_with_all_files(table: Table) -> None:
+    table.seen = Observation(Pointer(), None, (), {}, None, None, NO_HOLD)
+    assert table.tick(listing(F1=1)).message == "1 new, 0 rewritten, 0 deleted; launched"
+
+
+def test_a_listing_is_not_launched_at_every_tick(table: Table) -> None:
+    assert table.tick(listing(F1=1)).launch
+    tick = table.tick(listing(F1=1), NOW + 30)
+    assert not tick.launch
+    assert "launched before" in tick.message
+
+
+def test_another_listing_is_launched_at_once(table: Table) -> None:
+    assert table.tick(listing(F1=1)).launch
+    assert table.tick(listing(F1=1, F3=3), NOW + 30).launch
+
+
+def test_a_rewrite_and_its_way_back_are_both_launched(table: Table) -> None:
+    """The content is the one of before, but what was published in between is not (facts: run keys)."""
+    assert table.tick(listing(F1=11, F2=2)).launch
+    table.publishes(F1=11, F2=2)
+    assert table.tick(listing(F1=1, F2=2), NOW + 30).launch
+    table.publishes(F1=1, F2=2)
+    assert table.tick(listing(F1=11, F2=2), NOW + 60).launch
+
+
+def test_a_launch_without_effect_is_repeated_later_and_later(table: Table) -> None:
+    """A run that met a Pinot that was away leaves no trace; its files must not wait for others."""
+    assert table.tick(listing(F1=1)).launch
+    assert not table.tick(listing(F1=1), NOW + FIRST_WAIT_S - 1).launch
+    assert table.tick(listing(F1=1), NOW + FIRST_WAIT_S).launch
+    second = NOW + FIRST_WAIT_S
+    assert not table.tick(listing(F1=1), second + 2 * FIRST_WAIT_S - 1).launch
+    assert table.tick(listing(F1=1), second + 2 * FIRST_WAIT_S).launch
+    now, gaps = second + 2 * FIRST_WAIT_S, []
+    for _ in range(40):
+        start = now
+        while not table.tick(listing(F1=1), now).launch:
+            now += FIRST_WAIT_S
+        gaps.append(now - start)
+    assert max(gaps) == gaps[-1] == LONGEST_WAIT_S
+
+
+def test_a_cursor_that_somebody_else_wrote_is_none(table: Table) -> None:
+    for cursor in ("x", "[]", "{}", '{"listing": 1}'):
+        table.cursor = cursor
+        assert table.tick(listing(F1=1)).launch
+
+
+def test_a_held_lease_pauses(table: Table) -> None:
+    table.opens()
+    table.seen = replace(table.seen, holder=Owner("run-me", "host", 7, 1_700_000_000_000))
+    tick = table.tick(listing(F1=1))
+    assert not tick.launch
+    assert tick.message == ("paused: cp2-bbbbbb held by run-me on host (pid 7) since 2023-11-14 22:13:20 UTC")
+    table.seen = replace(table.seen, holder=None)
+    assert table.tick(listing(F1=1), NOW + 30).launch, "what was not launched then is launched now"
+
+
+def test_append_has_nothing_to_do_for_a_deleted_file(table: Table) -> None:
+    table.options(APPEND)
+    assert not table.tick(listing(F1=1)).launch
+    assert table.tick(listing(F1=1, F3=3)).launch
+
+
+def test_what_a_rollback_holds_does_not_come_back(table: Table) -> None:
+    table.seen = replace(table.seen, hold=Hold({"F3": Fingerprint(3, 0).token}, removals=("F2",)))
+    assert not table.tick(listing(F1=1, F3=3)).launch
+    assert table.tick(listing(F1=1, F3=33)).message == "1 new, 0 rewritten, 0 deleted; launched"
+
+
+def test_a_swap_table_stays_held_until_it_is_resumed(table: Table) -> None:
+    table.options(SWAP)
+    table.seen = replace(table.seen, pointer=replace(table.seen.pointer, hold=REF))
+    tick = table.tick(listing(F9=9))
+    assert not tick.launch
+    assert "pinot-assets resume t" in tick.message
+
+
+# --- an open session -------------------------------------------------------------------------------
+
+
+def test_a_session_whose_driver_died_goes_on(table: Table) -> None:
+    table.opens()
+    assert table.tick(listing(F1=1, F2=2)).launch
+
+
+@pytest.mark.parametrize("files", [{"F1": 1, "F2": 2, "F3": 3}, {"F1": 1, "F2": 2, "F3": 33}, {"F9": 9}])
+def test_a_failed_session_is_not_the_sensors_to_retry(table: Table, files: dict[str, int]) -> None:
+    """R26: whatever has changed in the source."""
+    table.fails(F3=3)
+    tick = table.tick(listing(**files))
+    assert not tick.launch
+    assert "sensorRetries is off" in tick.message
+    assert "cp2-bbbbbb failed with 1 files" in tick.message
+
+
+def test_with_sensor_retries_a_failed_file_that_stays_as_it_is_wakes_nobody(table: Table) -> None:
+    table.options(sensorRetries="true")
+    table.fails(F3=3)
+    for other in ({}, {"F4": 4}):
+        tick = table.tick(listing(F1=1, F2=2, F3=3, **other))
+        assert not tick.launch
+        assert "waits for 1 failed files to change" in tick.message
+
+
+@pytest.mark.parametrize("files", [{"F3": 33, "F4": 4}, {"F4": 4}])
+def test_with_sensor_retries_a_failed_file_that_changed_or_vanished_launches_once(
+    table: Table, files: dict[str, int]
+) -> None:
+    """At the first tick already: it may have changed before the sensor looked."""
+    table.options(sensorRetries="true")
+    table.fails(F3=3, F4=4)
+    assert table.tick(listing(F1=1, F2=2, **files)).launch
+    assert not table.tick(listing(F1=1, F2=2, **files), NOW + 30).launch
+
+
+def failed_audit() -> AuditReceipt:
+    return AuditReceipt(1, "00", passed=False, at_ms=0, summary="a replica is in ERROR")
+
+
+def test_a_failed_audit_is_a_failure_too(table: Table) -> None:
+    table.opens(audit=failed_audit(), switch=1)
+    tick = table.tick(listing(F1=1, F2=2, F3=3))
+    assert not tick.launch
+    assert "failed its audit" in tick.message
+
+
+def test_with_sensor_retries_a_failed_audit_waits_for_another_listing(table: Table) -> None:
+    table.options(sensorRetries="true")
+    assert table.tick(listing(F1=1, F2=2, F3=3)).launch
+    table.opens(audit=failed_audit(), switch=1)
+    assert not table.tick(listing(F1=1, F2=2, F3=3), NOW + LONGEST_WAIT_S).launch
+    assert table.tick(listing(F1=1, F2=2, F3=4), NOW + LONGEST_WAIT_S).launch
+
+
+def test_the_sensor_does_not_abandon_a_session_for_a_changed_spec(table: Table) -> None:
+    table.opens()
+    table.options(includeFileNamePattern="glob:**/*.csv")
+    tick = table.tick(listing(F1=1, F2=2, F3=3))
+    assert not tick.launch
+    assert "another table spec" in tick.message
+    table.options(includeFileNamePattern="glob:**/*.csv", sensorRetries="true")
+    assert table.tick(listing(F1=1, F2=2, F3=3)).launch
+
+
+def test_a_rollback_that_died_is_finished_whatever_the_spec_says(table: Table) -> None:
+    table.opens()
+    assert table.seen.session is not None
+    rollback = replace(table.seen.session, mode=Mode.ROLLBACK, config_fingerprint="of old")
+    table.seen = replace(table.seen, session=rollback)
+    assert table.tick(listing(F1=1, F2=2)).launch
