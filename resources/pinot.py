@@ -1,7 +1,9 @@
 """Where Pinot is, as a Dagster resource."""
 
 import dagster as dg
+from pydantic import Field
 
+from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.connection import BasicAuth, PinotConnection, Tls, TokenAuth
 from pinot_assets.settings import DEFAULT_CLUSTER, Settings, load_settings
 
@@ -11,16 +13,16 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     Left empty, the environment decides (PINOT_CONTROLLER_URL, PINOT_ZOOKEEPER, PINOT_CLUSTER,
     PINOT_USER and PINOT_PASSWORD or PINOT_TOKEN, PINOT_CA_BUNDLE), and without it the local stack.
-    Give secrets as `dg.EnvVar`.
+    Both together are refused: nobody could tell which setting holds. Give secrets as `dg.EnvVar`.
     """
 
     controller_url: str = ""
     zookeeper: str = ""
     cluster: str = DEFAULT_CLUSTER
-    broker_urls: list[str] = []  # noqa: RUF012 — pydantic copies it
+    broker_urls: list[str] = Field(default_factory=list)
     username: str = ""
-    password: str = ""
-    token: str = ""
+    password: str = Field(default="", repr=False)
+    token: str = Field(default="", repr=False)
     ca_bundle: str = ""
     client_cert: str = ""
     client_key: str = ""
@@ -28,10 +30,11 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def settings(self) -> Settings:
         """Addresses and credentials.
 
-        :raises PinotAssetsError: there is no Pinot to talk to, or a setting is missing.
+        :raises PinotAssetsError: there is no Pinot to talk to, a setting is missing, or two contradict.
         """
-        if not self.controller_url:
+        if not self._is_set():
             return load_settings()
+        self._refuse_halves()
         auth: BasicAuth | TokenAuth | None = None
         if self.token:
             auth = TokenAuth(self.token)
@@ -46,3 +49,24 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             self.controller_url, auth=auth, tls=tls, broker_urls=tuple(self.broker_urls)
         )
         return Settings(connection, self.zookeeper, self.cluster)
+
+    def _is_set(self) -> bool:
+        return any(
+            getattr(self, name) != field.get_default(call_default_factory=True)
+            for name, field in type(self).model_fields.items()
+        )
+
+    def _refuse_halves(self) -> None:
+        for missing, what in (
+            (not self.controller_url, "controller_url is not set"),
+            (not self.zookeeper, "zookeeper is not set"),
+            (bool(self.username) and not self.password, "password is not set, and username is"),
+            (bool(self.password) and not self.username, "username is not set, and password is"),
+            (bool(self.token) and bool(self.username), "both token and username are set"),
+        ):
+            if missing:
+                raise PinotAssetsError(
+                    f"the resource `pinot` cannot be used: {what}",
+                    hint="set controller_url and zookeeper with one kind of credentials, or nothing at all: "
+                    "then the environment decides",
+                )

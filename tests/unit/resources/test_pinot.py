@@ -1,0 +1,83 @@
+"""Where the resource `pinot` finds its cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.pinot.connection import BasicAuth, TokenAuth
+from pinot_assets.resources import PinotResource
+
+HERE = {"controller_url": "http://pinot:9000", "zookeeper": "zk:2181"}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("CONTROLLER_URL", "ZOOKEEPER", "CLUSTER", "TOKEN", "USER", "PASSWORD", "BROKER_URLS"):
+        monkeypatch.delenv(f"PINOT_{name}", raising=False)
+    monkeypatch.setenv("PINOT_ASSETS_HOME", str(tmp_path))
+
+
+def test_left_empty_the_environment_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://elsewhere:9000")
+    monkeypatch.setenv("PINOT_ZOOKEEPER", "zk9:2181")
+    settings = PinotResource().settings()
+    assert (settings.pinot.controller_url, settings.zookeeper) == ("http://elsewhere:9000", "zk9:2181")
+
+
+def test_its_own_settings_win() -> None:
+    resource = PinotResource(
+        controller_url="https://pinot:9443",
+        zookeeper="zk:2181/chroot",
+        cluster="prod",
+        broker_urls=["https://b1:8099"],
+        ca_bundle="ca.pem",
+        client_cert="me.pem",
+        client_key="me.key",
+    )
+    settings = resource.settings()
+    assert (settings.zookeeper, settings.cluster) == ("zk:2181/chroot", "prod")
+    assert settings.pinot.broker_urls == ("https://b1:8099",)
+    tls = settings.pinot.tls
+    assert (tls.ca_bundle, tls.client_cert, tls.client_key) == ("ca.pem", "me.pem", "me.key")
+    assert settings.pinot.auth is None
+
+
+def test_credentials() -> None:
+    basic = PinotResource(**HERE, username="ada", password="s3cret")
+    assert basic.settings().pinot.auth == BasicAuth("ada", "s3cret")
+    assert PinotResource(**HERE, token="t0ken").settings().pinot.auth == TokenAuth("t0ken")
+
+
+def test_secrets_do_not_show() -> None:
+    resource = PinotResource(**HERE, username="ada", password="s3cret", token="t0ken")
+    with pytest.raises(PinotAssetsError) as caught:
+        resource.settings()
+    for text in (
+        repr(resource),
+        str(resource),
+        str(caught.value),
+        repr(PinotResource(**HERE, token="t0ken")),
+    ):
+        assert "s3cret" not in text
+        assert "t0ken" not in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"controller_url": "http://pinot:9000"}, "zookeeper is not set"),
+        ({"zookeeper": "zk:2181"}, "controller_url is not set"),
+        ({"token": "t"}, "controller_url is not set"),
+        ({**HERE, "username": "ada"}, "password is not set"),
+        ({**HERE, "password": "p"}, "username is not set"),
+        ({**HERE, "username": "ada", "password": "p", "token": "t"}, "both token and username"),
+    ],
+)
+def test_halves_and_contradictions_are_refused(settings: dict[str, str], says: str) -> None:
+    """Never the environment's cluster with half of other settings."""
+    with pytest.raises(PinotAssetsError, match=says) as caught:
+        PinotResource(**settings).settings()
+    assert caught.value.hint
