@@ -34,7 +34,7 @@ def of_file(receipt: Receipt) -> Metadata:
 
 def of_report(report: Report) -> Metadata:
     """One trigger."""
-    failed = [f"| {f.uri} | {f.code} | {f.reason} |" for f in report.failed[:SHOWN]]
+    failed = [f"| {_cell(f.uri)} | {f.code} | {_cell(f.reason)} |" for f in report.failed[:SHOWN]]
     values: dict[str, dg.MetadataValue | str | int | float] = {
         "summary": report.summary,
         "files_listed": report.listed,
@@ -55,7 +55,9 @@ def of_report(report: Report) -> Metadata:
             "retry_count": report.session.retry_count,
         }
     if failed:
+        more = len(report.failed) - len(failed)
         table = "\n".join(["| file | code | reason |", "|---|---|---|", *failed])
+        table += f"\n\nand {more} more" if more else ""
         values["failed_files"] = dg.MetadataValue.md(table)
     if report.notes:
         values["notes"] = dg.MetadataValue.md("\n".join(f"- {n}" for n in report.notes))
@@ -84,3 +86,8 @@ def of_snapshot(snapshot: Snapshot) -> Metadata:
         "bytes": sum(o.tar_bytes for o in snapshot.segments.values()),
         "published_at": dg.MetadataValue.timestamp(snapshot.published_ms / 1000),
     }
+
+
+def _cell(text: str) -> str:
+    """As one cell of a Markdown table."""
+    return " ".join(text.replace("|", "\\|").split())

@@ -114,9 +114,11 @@ def _consistent_push(spec: TableSpec, segments: dg.AssetKey) -> dg.AssetChecksDe
     ) -> dg.AssetCheckResult:
         try:
             _, findings = push.driver(spec, context.run.run_id, RunLog(context.log)).audit()
-        except PinotAssetsError as error:
+        except Exception as error:
             # An exception would leave no evaluation behind: a gate that broke is a gate that is shut.
-            return dg.AssetCheckResult(passed=False, description=str(error))
+            if not isinstance(error, PinotAssetsError):
+                context.log.exception("the gate broke")
+            return dg.AssetCheckResult(passed=False, description=str(error) or repr(error))
         failed = [f for f in findings if not f.passed]
         return dg.AssetCheckResult(
             passed=not failed,

@@ -1,0 +1,129 @@
+"""What Dagster shows, from values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+
+from pinot_assets.assets.metadata import SHOWN, of_file, of_findings, of_report, of_snapshot
+from pinot_assets.audit import Finding
+from pinot_assets.session.model import Mode, ObjectRef, Session, State
+from pinot_assets.session.receipt import Failure, Output, Receipt
+from pinot_assets.session.report import Report, Result
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.source import Fingerprint
+
+VERSION = Fingerprint(10, 20)
+SESSION = Session(
+    "cp3-abcdef", 3, Mode.SYNC, "f", 0, ObjectRef("k", "0"), State.SWITCH, retry_count=1, attempt=2
+)
+
+
+def receipt(name: str, *outputs: Output, rows: int = 7) -> Receipt:
+    return Receipt(f"file:///in/{name}", 0, 2, VERSION, "00", rows, 1, outputs, seconds=0.12345, worker="h/1")
+
+
+def output(name: str, size: int) -> Output:
+    return Output(name, 4_000_000_000, 5, f"file:///s/{name}.tar.gz", size, "00", "m")
+
+
+def plain(metadata: Any) -> dict[str, Any]:
+    """As Dagster stores it; refuses what Dagster refuses."""
+    event = dg.AssetMaterialization("a", metadata=metadata)
+    return {key: value.value for key, value in event.metadata.items()}
+
+
+def test_of_a_file() -> None:
+    shown = plain(of_file(receipt("a.csv", output("s0", 100), output("s1", 50))))
+    assert shown == {
+        "file": "file:///in/a.csv",
+        "version": VERSION.token,
+        "rows": 7,
+        "bad_rows": 1,
+        "segments": "s0, s1",
+        "crc": "4000000000, 4000000000",
+        "bytes": 150,
+        "seconds": 0.123,
+        "worker": "h/1",
+    }
+
+
+def test_of_a_file_without_rows() -> None:
+    shown = plain(of_file(receipt("empty.csv", rows=0)))
+    assert (shown["rows"], shown["segments"], shown["bytes"]) == (0, "", 0)
+
+
+def test_of_a_report() -> None:
+    report = Report(
+        Result.STAGED,
+        SESSION,
+        listed=9,
+        new=("a", "b"),
+        rewritten=("c",),
+        built=(receipt("a", output("s0", 100)), receipt("b", output("s1", 50))),
+        kept=1,
+        notes=("swept a stray",),
+    )
+    shown = plain(of_report(report))
+    numbers = {key: value for key, value in shown.items() if isinstance(value, int)}
+    assert numbers == {
+        "files_listed": 9,
+        "files_new": 2,
+        "files_rewritten": 1,
+        "files_deleted": 0,
+        "files_built": 2,
+        "files_kept": 1,
+        "files_failed": 0,
+        "rows_built": 14,
+        "bytes_built": 150,
+        "attempt": 2,
+        "retry_count": 1,
+    }
+    assert (shown["session"], shown["state"]) == ("cp3-abcdef", "SWITCH")
+    assert shown["notes"] == "- swept a stray"
+    assert "failed_files" not in shown
+
+
+def test_of_a_report_without_session() -> None:
+    shown = plain(of_report(Report(Result.NOTHING, None, listed=2)))
+    assert shown["summary"] == "nothing to do: 2 files listed, all published"
+    assert "session" not in shown
+
+
+def test_failed_files_are_a_table_whatever_their_reasons_hold() -> None:
+    failures = tuple(
+        Failure(f"file:///in/{n}", n, 0, "UNREADABLE", "line 1: a|b\nis no number") for n in range(SHOWN + 2)
+    )
+    shown = plain(of_report(Report(Result.FAILED, SESSION, listed=30, failed=failures)))
+    lines = shown["failed_files"].splitlines()
+    assert lines[0] == "| file | code | reason |"
+    assert lines[2] == r"| file:///in/0 | UNREADABLE | line 1: a\|b is no number |"
+    assert len([line for line in lines if "UNREADABLE" in line]) == SHOWN
+    assert lines[-1] == "and 2 more"
+
+
+def test_of_findings() -> None:
+    shown = plain(of_findings([Finding("files_built", False, 5, 3, "3 of 5 files are built")]))
+    assert shown == {
+        "files_built_expected": 5,
+        "files_built_found": 3,
+        "files_built": "3 of 5 files are built",
+    }
+
+
+def test_of_a_snapshot() -> None:
+    file = PublishedFile("u", VERSION, "00", 7, 0, "cp3", (output("s0", 100), output("s1", 50)))
+    snapshot = Snapshot(
+        3, "t_OFFLINE", "cp3-abcdef", Mode.SYNC, "entry", None, "", "", 1_700_000_000_500, (file,)
+    )
+    assert plain(of_snapshot(snapshot)) == {
+        "session": "cp3-abcdef",
+        "mode": "SYNC",
+        "lineage_entry": "entry",
+        "files": 1,
+        "segments": 2,
+        "rows": 7,
+        "bytes": 150,
+        "published_at": 1_700_000_000.5,
+    }

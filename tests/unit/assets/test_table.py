@@ -1,0 +1,53 @@
+"""What a run's log says of a build."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, cast
+
+import dagster as dg
+import pytest
+
+from pinot_assets.assets.table import RunLog
+from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.source import Fingerprint
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> RunLog:
+    caplog.set_level(logging.INFO)
+    return RunLog(cast(dg.DagsterLogManager, logging.getLogger("run")))
+
+
+def outcome(n: int) -> Receipt:
+    return Receipt(f"file:///in/{n}", n, 0, Fingerprint(1, 1), "", 1, 0, (), 0.1, "h/1")
+
+
+def messages(caplog: Any) -> list[tuple[str, str]]:
+    return [(record.levelname, record.getMessage()) for record in caplog.records]
+
+
+def test_ten_thousand_files_are_ten_lines(log: RunLog, caplog: pytest.LogCaptureFixture) -> None:
+    log.building(10_000)
+    for n in range(10_000):
+        log.built(outcome(n))
+    shown = messages(caplog)
+    assert shown[0] == ("INFO", "building 10000 files on Spark")
+    assert shown[1:] == [("INFO", f"built {n}000 of 10000 files") for n in range(1, 11)]
+
+
+def test_every_failure_is_a_warning_and_counts_as_through(
+    log: RunLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.building(2)
+    log.built(Failure("file:///in/0", 0, 0, "UNREADABLE", "torn"))
+    log.built(outcome(1))
+    assert messages(caplog)[1:] == [
+        ("WARNING", "file:///in/0 failed: UNREADABLE: torn"),
+        ("INFO", "built 2 of 2 files"),
+    ]
+
+
+def test_notes_are_shown(log: RunLog, caplog: pytest.LogCaptureFixture) -> None:
+    log.note("swept a stray")
+    assert messages(caplog) == [("INFO", "swept a stray")]
