@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 
 from pinot_assets.build.order import Builder
 from pinot_assets.cli_progress import ConsoleProgress
@@ -27,6 +26,7 @@ from pinot_assets.local.cli import down as local_down
 from pinot_assets.local.cli import up as local_up
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, Sighting, list_source, observe, sight
 from pinot_assets.session.report import Result
 from pinot_assets.settings import load_settings, tables_directory
@@ -46,8 +46,9 @@ app.add_typer(tables_app(lambda: PinotCluster(load_settings().pinot)), name="tab
 app.add_typer(session_app, name="session")
 app.command()(doctor)
 
-out = Console()
-err = Console(stderr=True)
+# Long lines are the terminal's to wrap: in a pipe or a log they stay whole.
+out = Console(soft_wrap=True, highlight=False)
+err = Console(stderr=True, soft_wrap=True, highlight=False)
 
 TableName = Annotated[str, typer.Argument(help="Table name, as in tables/<name>.yaml.", metavar="TABLE")]
 Tables = Annotated[
@@ -56,6 +57,9 @@ Tables = Annotated[
         "--tables", help="Directory of the table specs [default: $PINOT_ASSETS_TABLES, else tables]."
     ),
 ]
+SHOWN = 10
+"""Failures that `status` lists."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")]
 
 
@@ -63,23 +67,23 @@ AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other progr
 def run(table: TableName, tables: Tables = None) -> None:
     """Bring TABLE up to its files: build what changed, gate it, switch to it at one instant.
 
-    Exits 0 when the table equals its source, 2 when files failed or the gate stayed shut (queries still see
-    the former state), 1 on any other error.
+    Exits 0 when it has switched or there was nothing to do, 2 when files failed or the gate stayed shut
+    (queries still see the former state), 1 on any other error.
     """
     spec = _spec(table, tables)
-    with _driver(spec) as driver:
+    with _driver(spec, "run") as driver:
         report = driver.trigger()
-        out.print(report.summary)
+        out.print(escape(report.summary))
         if report.result in (Result.NOTHING, Result.HELD, Result.NOOP):
             return
         _, findings = driver.audit()
         for finding in findings:
             mark = "[green]✓[/]" if finding.passed else "[red]✗[/]"
-            out.print(f"  {mark} {finding.name}: {finding.message}", highlight=False)
+            out.print(f"  {mark} {finding.name}: {escape(finding.message)}")
         try:
             snapshot = driver.publish()
         except SnapshotIncomplete as error:
-            err.print(f"[red]not switched[/]: {error}\n  queries still see the former state", highlight=False)
+            err.print(f"[red]not switched[/]: {escape(str(error))}\n  queries still see the former state")
             raise typer.Exit(2) from error
         out.print(
             f"[green]switched[/]: {len(snapshot.ledger)} files, {len(snapshot.segments)} segments, "
@@ -97,7 +101,8 @@ def status(table: TableName, tables: Tables = None, as_json: AsJson = False) -> 
     if as_json:
         typer.echo(json.dumps(_status_values(spec, seen, sighting), indent=2))
     else:
-        out.print(_status_table(spec, seen, sighting))
+        for label, text in _status_lines(spec, seen, sighting):
+            out.print(f"[bold]{label:<9}[/]  {text}")
 
 
 @app.command()
@@ -113,7 +118,7 @@ def rollback(
     spec = _spec(table, tables)
     if not yes:
         typer.confirm(f"Take {table} back to the snapshot before the current one?", abort=True)
-    with _driver(spec) as driver:
+    with _driver(spec, "rollback") as driver:
         snapshot = driver.rollback()
     out.print(
         f"[green]rolled back[/]: {len(snapshot.ledger)} files, {snapshot.rows:,} rows are visible. "
@@ -124,7 +129,7 @@ def rollback(
 @app.command()
 def resume(table: TableName, tables: Tables = None) -> None:
     """Let in again what a rollback of TABLE holds back."""
-    with _driver(_spec(table, tables)) as driver:
+    with _driver(_spec(table, tables), "resume") as driver:
         held = driver.resume()
     text = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
     out.print(text)
@@ -162,19 +167,24 @@ def down() -> None:
 @session_app.command("clear")
 def session_clear(table: TableName, tables: Tables = None) -> None:
     """Drop the open session of TABLE and what it staged; what is published stays."""
-    with _driver(_spec(table, tables)) as driver:
+    with _driver(_spec(table, tables), "session clear") as driver:
         session = driver.clear()
     out.print(f"{session.id} cleared" if session else f"{table} has no open session")
 
 
 @contextmanager
-def _driver(spec: TableSpec) -> Iterator[Driver]:
-    with (
-        ConsoleProgress(err) as progress,
-        open_edges(spec, load_settings(), _spark_builder()) as edges,
-        Driver(spec, edges, "pinot-assets run", progress) as driver,
-    ):
-        yield driver
+def _driver(spec: TableSpec, command: str) -> Iterator[Driver]:
+    try:
+        with (
+            ConsoleProgress(err) as progress,
+            open_edges(spec, load_settings(), _spark_builder()) as edges,
+            Driver(spec, edges, f"pinot-assets {command}", progress) as driver,
+        ):
+            yield driver
+    except KeyboardInterrupt:
+        # Caught here: Typer would end the program without a word.
+        err.print("interrupted; what was done so far is stored, run it again to go on")
+        raise typer.Exit(130) from None
 
 
 def _spark_builder() -> Builder:
@@ -202,7 +212,7 @@ def _status_values(spec: TableSpec, seen: Observation, sighting: Sighting) -> di
             "files": len(snapshot.ledger),
             "segments": len(snapshot.segments),
             "rows": snapshot.rows,
-            "at": _utc(snapshot.published_ms),
+            "at": utc_text(snapshot.published_ms),
             "lineageEntry": snapshot.lineage_entry_id,
         },
         "source": {
@@ -228,42 +238,32 @@ def _status_values(spec: TableSpec, seen: Observation, sighting: Sighting) -> di
     }
 
 
-def _status_table(spec: TableSpec, seen: Observation, sighting: Sighting) -> Table:
-    values = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    values.add_column(style="bold")
-    values.add_column(overflow="fold")
+def _status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Iterator[tuple[str, str]]:
     snapshot, session = seen.snapshot, seen.session
-    values.add_row("table", f"{spec.name_with_type} ({spec.mode})")
-    values.add_row(
-        "published",
-        "nothing yet"
-        if snapshot is None
-        else f"{len(snapshot.ledger)} files, {len(snapshot.segments)} segments, {snapshot.rows:,} rows "
-        f"by {snapshot.session} at {_utc(snapshot.published_ms)}",
-    )
-    values.add_row("source", f"{sighting.listed} files listed: {sighting}")
+    yield "table", f"{spec.name_with_type} ({spec.mode})"
+    if snapshot is None:
+        yield "published", "nothing yet"
+    else:
+        what = f"{len(snapshot.ledger)} files, {len(snapshot.segments)} segments, {snapshot.rows:,} rows"
+        yield "published", f"{what} by {snapshot.session} at {utc_text(snapshot.published_ms)}"
+    yield "source", f"{sighting.listed} files listed: {sighting}"
     if session is None:
-        values.add_row("session", "none open")
+        yield "session", "none open"
     else:
         counts = ", ".join(f"{n} {what}" for what, n in session.counts.items() if n)
         retries = f"retry {session.retry_count} of {spec.ingestion.max_retries}"
-        values.add_row("session", f"{session.id} {session.state}, {retries}: {counts}")
-        for failure in seen.failures[:10]:
-            values.add_row("", f"[red]{failure.uri}: {failure.code}: {failure.reason}[/]")
+        yield "session", f"{session.id} {session.state}, {retries}: {counts}"
+        for failure in seen.failures[:SHOWN]:
+            yield "", f"[red]{escape(f'{failure.uri}: {failure.code}: {failure.reason}')}[/]"
+        if len(seen.failures) > SHOWN:
+            yield "", f"and {len(seen.failures) - SHOWN} more; --json lists all"
         if session.last_error and not seen.failures:
-            values.add_row("", f"[red]{session.last_error}[/]")
+            yield "", f"[red]{escape(session.last_error)}[/]"
     if seen.hold.files or seen.hold.removals:
         held = f"{len(seen.hold.files)} file versions, {len(seen.hold.removals)} removals"
-        values.add_row(
-            "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` lets them in"
-        )
+        yield "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` lets them in"
     if seen.holder is not None:
-        values.add_row("lease", f"held by {seen.holder} since {_utc(seen.holder.since_ms)}")
-    return values
-
-
-def _utc(ms: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(ms / 1000))
+        yield "lease", f"held by {escape(str(seen.holder))}"
 
 
 def main() -> None:
@@ -271,8 +271,5 @@ def main() -> None:
     try:
         app()
     except PinotAssetsError as error:
-        err.print(f"[red]error[/]: {error}", highlight=False, soft_wrap=True)
+        err.print(f"[red]error[/]: {escape(str(error))}")
         sys.exit(1)
-    except KeyboardInterrupt:
-        err.print("interrupted; what was done so far is stored, run it again to go on")
-        sys.exit(130)

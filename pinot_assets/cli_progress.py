@@ -35,7 +35,7 @@ class ConsoleProgress:
 
     def note(self, text: str) -> None:
         """One step."""
-        self._console.print(text, style="dim", highlight=False)
+        self._show(text, "dim")
 
     def building(self, files: int) -> None:
         """Start the bar."""
@@ -47,8 +47,10 @@ class ConsoleProgress:
         if self._task is not None:
             self._bar.advance(self._task)
         if isinstance(outcome, Failure):
-            self._console.print(
-                f"{outcome.uri}: {outcome.code}: {outcome.reason}", style="red", highlight=False
-            )
+            self._show(f"{outcome.uri}: {outcome.code}: {outcome.reason}", "red")
         if self._bar.finished:
             self._bar.stop()
+
+    def _show(self, text: str, style: str) -> None:
+        # File names and reasons may hold brackets, which are no markup.
+        self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
