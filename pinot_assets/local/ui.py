@@ -6,9 +6,11 @@ import os
 import shutil
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
+import psutil
 from pydantic import BaseModel, ValidationError
 
 from pinot_assets.errors import LocalStackError
@@ -30,11 +32,19 @@ def start(home: Path, project: Path) -> str:
 
     :param home: the stack's folder; the record, the log and DAGSTER_HOME go there.
     :param project: the folder with workspace.yaml and dagster.yaml.
-    :raises LocalStackError: it does not come up; shows the end of its log.
+    :raises LocalStackError: `project` is another folder, or it does not come up; shows the end of its log.
     """
+    for name in ("workspace.yaml", "dagster.yaml"):
+        if not (project / name).is_file():
+            raise LocalStackError(
+                "the Dagster UI is not started",
+                why=f"{project} has no {name}",
+                hint="run this in the root of the project",
+            )
     running = _running(home)
     if running is not None:
         return _url(running.port)
+    stop(home)  # what a `dagster dev` that was killed left behind: its daemon would launch runs, too
     dagster_home = home / "dagster"
     dagster_home.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(project / "dagster.yaml", dagster_home / "dagster.yaml")
@@ -50,23 +60,20 @@ def start(home: Path, project: Path) -> str:
 
 def stop(home: Path) -> bool:
     """Stop what `start` started; returns whether anything ran."""
-    record = _running(home)
+    record = _read(home)
+    found = _processes(record.process) if record else []
+    processes.stop(found, grace=_GRACE_S)
     _path(home).unlink(missing_ok=True)
-    process = processes.find(record.process) if record else None
-    if process is None:
-        return False
-    processes.stop([process, *process.children(recursive=True)], grace=_GRACE_S)
-    return True
+    return bool(found)
 
 
 def _await(home: Path, record: _Record) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline and processes.find(record.process) is not None:
-        try:
+        with suppress(httpx.TransportError):
             if httpx.get(f"{_url(record.port)}/server_info", timeout=2).is_success:
                 return
-        except httpx.TransportError:
-            time.sleep(0.5)
+        time.sleep(0.5)
     stop(home)
     raise LocalStackError(
         "the Dagster UI does not come up",
@@ -76,11 +83,29 @@ def _await(home: Path, record: _Record) -> None:
 
 
 def _running(home: Path) -> _Record | None:
+    record = _read(home)
+    return record if record and processes.find(record.process) is not None else None
+
+
+def _read(home: Path) -> _Record | None:
     try:
-        record = _Record.model_validate_json(_path(home).read_bytes())
+        return _Record.model_validate_json(_path(home).read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
-    return record if processes.find(record.process) is not None else None
+
+
+def _processes(leader: ProcessRecord) -> list[psutil.Process]:
+    """All of its session (`spawn` gives it one of its own), the leader among them if it still runs."""
+    if processes.find(leader) is None and psutil.pid_exists(leader.pid):
+        return []  # the number went to another process, so the session has ended: it reserves the number
+    return [p for p in psutil.process_iter() if _session_of(p) == leader.pid]
+
+
+def _session_of(process: psutil.Process) -> int | None:
+    try:
+        return os.getsid(process.pid)
+    except ProcessLookupError:
+        return None
 
 
 def _url(port: int) -> str:
