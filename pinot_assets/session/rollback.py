@@ -44,13 +44,24 @@ def rollback(run: Run) -> Snapshot:
 
 
 def finish_rollback(run: Run, session: Session) -> Snapshot:
-    """Revert, read back, record; from wherever an earlier driver came to."""
-    assert session.target is not None
-    current = run.current_snapshot()
-    assert current is not None
-    target = run.edges.staging.snapshot(session.target)
+    """Revert, read back, record; from wherever an earlier driver came to.
+
+    :raises RollbackRefused: Pinot forgot the switch before it was reverted; the table stays as it is.
+    """
+    current, target = _ends(run, session)
+    taken = set(current.segments) - set(target.segments)
     _revert(run, session.lineage_entry_id)
-    run.switcher.confirm_visible(tuple(target.segments), tuple(set(current.segments) - set(target.segments)))
+    if not _is_reverted(run, session.lineage_entry_id, taken):
+        _drop(run, session, current, target)
+        raise RollbackRefused(
+            f"{run.spec.name} cannot be rolled back any more",
+            why="Pinot forgot the switch before it was reverted, and has deleted what it replaced",
+            hint="queries see what they saw before; put the former files back into the source and run it",
+        )
+    there = run.edges.pinot.all_segments(run.spec.name)
+    if lost := set(target.segments) - there:
+        run.note(f"{len(lost)} segments of {target.session} are gone from Pinot, first {min(lost)}")
+    run.switcher.confirm_visible(tuple(set(target.segments) & there), tuple(taken))
     restored = replace(
         target,
         seq=session.seq,
@@ -71,15 +82,35 @@ def clear_rollback(run: Run, session: Session) -> Session | None:
 
     :returns: the session that was dropped, None if it was finished.
     """
-    entry = run.edges.pinot.lineage(run.spec.name).get(session.lineage_entry_id)
-    current = run.current_snapshot()
-    if entry is None or entry.state is not LineageState.COMPLETED:
+    current, target = _ends(run, session)
+    taken = set(current.segments) - set(target.segments)
+    if _is_reverted(run, session.lineage_entry_id, taken):
         finish_rollback(run, session)
         return None
-    assert session.target is not None
+    _drop(run, session, current, target)
+    return session
+
+
+def _ends(run: Run, session: Session) -> tuple[Snapshot, Snapshot]:
+    """The snapshot that a ROLLBACK session takes back, and the one that it restores."""
+    current = run.current_snapshot()
     assert current is not None
+    assert session.target is not None
+    return current, run.edges.staging.snapshot(session.target)
+
+
+def _is_reverted(run: Run, entry_id: str, taken: set[str]) -> bool:
+    """Whether the switch is undone; where Pinot has forgotten it, what is visible tells."""
+    entry = run.edges.pinot.lineage(run.spec.name).get(entry_id)
+    if entry is not None:
+        return entry.state is LineageState.REVERTED
+    return taken.isdisjoint(run.edges.pinot.visible_segments(run.spec.name))
+
+
+def _drop(run: Run, session: Session, current: Snapshot, target: Snapshot) -> None:
+    """Close a rollback that did not happen, and let go of what it alone holds back."""
     staging, hold = run.edges.staging, run.hold()
-    taken = hold_of(current, staging.snapshot(session.target))
+    taken = hold_of(current, target)
     before = Hold(
         files={uri: token for uri, token in hold.files.items() if taken.files.get(uri) != token},
         removals=tuple(uri for uri in hold.removals if uri not in taken.removals),
@@ -90,7 +121,6 @@ def clear_rollback(run: Run, session: Session) -> Session | None:
         hold=staging.put_hold(session.id, before) if before != NO_HOLD else None,
     )
     run.lease.write(pointer=pointer, session=close(session, Outcome.CLEARED, run.edges.now_ms()))
-    return session
 
 
 def resume(run: Run) -> bool:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -244,7 +245,15 @@ def _started(pom: Path, java: Path, scratch: Path, **settings: Any) -> Iterator[
     log = (scratch / "jvm.log").open("w")
     port, token, process = launch_gateway(
         classpath=os.pathsep.join(map(str, resolve(pom))),
-        javaopts=["-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=UTC", *_OPENED],
+        javaopts=[
+            "-Xmx1g",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-Duser.timezone=UTC",
+            # The configuration inside pinot-tools would write logs/ into the working directory.
+            f"-Dlog4j2.configurationFile={files('pinot_assets.local') / 'log4j2.xml'}",
+            *_OPENED,
+        ],
         java_path=str(java),
         die_on_exit=True,
         enable_auth=True,

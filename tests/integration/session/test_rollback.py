@@ -243,3 +243,28 @@ def test_a_rollback_that_pinot_refuses_can_be_cleared(synced: Any) -> None:
     assert synced.run().result is Result.NOTHING
     assert synced.visible == ["F1", "P1", "P2"]
     synced.assert_settled()
+
+
+def test_a_switch_that_pinot_forgets_before_its_revert_ends_the_rollback(synced: Any) -> None:
+    """Intent stored, driver dead, and then Pinot's clean-up: the table must not hang on that intent."""
+    synced.pinot.before("revert_replace_segments", synced.die)
+    with pytest.raises(BaseException, match=r"^$"), synced.driver() as driver:
+        driver.rollback()
+    reap(synced)
+    with pytest.raises(RollbackRefused, match="any more"):
+        synced.run()
+    assert synced.pointer.hold is None
+    assert synced.run().result is Result.NOTHING
+    assert synced.visible == ["F1", "P1", "P2"]
+    synced.assert_settled()
+
+
+def test_a_restored_segment_that_is_gone_does_not_keep_the_table_waiting(synced: Any) -> None:
+    """Pinot's time retention, or a hand, deletes a segment that the switch left alone."""
+    (published_p1,) = [f for f in synced.snapshot.files if f.uri.endswith("P1")]
+    lost = [o.segment for o in published_p1.outputs]
+    synced.pinot.delete_segments(synced.table, lost)
+    synced.watch_anew()
+    synced.rollback()
+    assert synced.visible == ["P2"]
+    assert synced.run().result is Result.HELD
