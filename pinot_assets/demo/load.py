@@ -87,8 +87,12 @@ class _Phase:
     first_error: str | None = None
 
     @property
+    def answers(self) -> int:
+        return sum(self.seen) + self.mixed
+
+    @property
     def queries(self) -> int:
-        return sum(self.seen) + self.mixed + self.errors
+        return self.answers + self.errors
 
     def record(self, result: Answer | Exception) -> None:
         if isinstance(result, Exception):
@@ -197,7 +201,8 @@ class QueryLoad:
 
     def _ask_on(self, number: int) -> None:
         urls = itertools.islice(itertools.cycle(self._urls), number, None)
-        with httpx.Client(timeout=self._timeout_s) as client:
+        # A proxy of the environment has no business between this machine and itself.
+        with httpx.Client(timeout=self._timeout_s, trust_env=False) as client:
             while (phase := self._begin()) is not None:
                 result = self._ask(client, next(urls))
                 with self._changed:

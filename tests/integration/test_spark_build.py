@@ -128,7 +128,11 @@ def test_a_killed_worker_is_replaced_and_its_file_built(
         target=SparkBuilder(lambda: session).build,
         args=(replace(order, max_rows_per_segment=2_000_000), fakes.tasks_of(order), told.append),
     )
-    [jvm] = [child for child in psutil.Process().children() if child.name() == "java"]
+    [jvm] = [
+        child
+        for child in psutil.Process().children()
+        if "org.apache.spark.deploy.SparkSubmit" in child.cmdline()
+    ]
     build.start()
     killed = None
     deadline = time.monotonic() + 60

@@ -113,7 +113,6 @@ def test_an_old_answer_after_the_switch_is_mixed() -> None:
         ((500, b"boom"), "500"),
         ((200, b"not json"), "JSONDecodeError"),
         ((200, b"[]"), "AttributeError"),
-        ((200, json.dumps({"exceptions": []}).encode()), "without a result table"),
         (
             (200, json.dumps(result(BEFORE) | {"exceptions": [{"errorCode": 305}]}).encode()),
             "305",
@@ -129,6 +128,18 @@ def test_no_answer_is_an_error_and_not_an_answer(reply: tuple[int, bytes], said:
     assert phase.mixed == 0
     assert phase.first_error is not None
     assert said in phase.first_error
+
+
+def test_no_result_table_is_an_empty_answer_which_the_phase_may_allow_or_not() -> None:
+    reply = (200, json.dumps({"exceptions": []}).encode())
+    with broker(lambda: reply) as url, QueryLoad([url], "SELECT 1", pause_s=0.001) as load:
+        load.phase("before the first push", allowed=[(), BEFORE])
+        load.wait_for(3)
+        load.phase("later", allowed=[BEFORE])
+        load.wait_for(3)
+        first, later = load.report().phases
+    assert (first.mixed, first.errors) == (0, 0)
+    assert later.mixed == later.queries >= 3
 
 
 def test_an_unreachable_broker_is_an_error() -> None:
