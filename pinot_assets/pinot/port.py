@@ -130,7 +130,10 @@ class Pinot(Protocol):
         ...
 
     def table_bytes(self, table: str) -> int:
-        """Size on all servers, every replica and hidden segments included, as the quota counts it."""
+        """Size on all servers, every replica and hidden segments included, as the quota counts it.
+
+        :raises PinotNotFound: no such table.
+        """
         ...
 
     # --- push and delete -------------------------------------------------------------------------

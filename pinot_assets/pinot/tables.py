@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
@@ -112,7 +113,8 @@ class Tables:
     def update_table(self, config: Mapping[str, Any]) -> None:
         """See `Pinot.update_table`."""
         name = str(config["tableName"]).removesuffix("_OFFLINE")
-        self._write("PUT", f"/tables/{quoted(name)}", body=dict(config))
+        with self._absence_told(name):
+            self._write("PUT", f"/tables/{quoted(name)}", body=dict(config))
 
     def delete_table(self, table: str) -> None:
         """See `Pinot.delete_table`."""
@@ -121,11 +123,25 @@ class Tables:
     def table_bytes(self, table: str) -> int:
         """See `Pinot.table_bytes`."""
         # From 1.0 on a size may leave out replaced segments and the list of them; the quota counts them all.
-        reply = self._get(f"/tables/{quoted(table)}/size", includeReplacedSegments="true", verbose="false")
+        with self._absence_told(table):
+            reply = self._get(
+                f"/tables/{quoted(table)}/size", includeReplacedSegments="true", verbose="false"
+            )
         size = (reply or {}).get("offlineSegments")
         if size is None or size["estimatedSizeInBytes"] < 0:
             raise PinotError(f"no server reported a size for table {table}", hint="are its servers up?")
         return int(size["estimatedSizeInBytes"])
+
+    @contextmanager
+    def _absence_told(self, table: str) -> Iterator[None]:
+        """Makes a refusal `PinotNotFound` where there is no such table: 1.5 stumbles over the missing table
+        (asked for its size), or first misses something else (its schema, on an update)."""
+        try:
+            yield
+        except PinotError as refusal:
+            if type(refusal) is PinotError and self.get_table_config(table) is None:
+                raise PinotNotFound(refusal.what, why=f"there is no OFFLINE table {table}") from None
+            raise
 
 
 def quoted(name: str) -> str:

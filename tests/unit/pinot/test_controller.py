@@ -263,6 +263,21 @@ def test_a_size_that_nobody_reported_is_not_zero(size: dict[str, int] | None) ->
         Pinot({"GET /tables/t/size": ok({"offlineSegments": size})}).cluster.table_bytes("t")
 
 
+@pytest.mark.parametrize("call", ["GET /tables/t/size", "PUT /tables/t"])
+def test_a_refusal_about_a_table_that_is_not_there_says_so(call: str) -> None:
+    """As 1.5 refuses: 500 for the size, 400 for an update whose schema is missing too."""
+
+    def ask(answers: dict[str, Answer]) -> None:
+        cluster = Pinot({call: httpx.Response(500, json={"error": "it stumbled"}), **answers}).cluster
+        cluster.table_bytes("t") if "size" in call else cluster.update_table({"tableName": "t_OFFLINE"})
+
+    with pytest.raises(PinotNotFound, match="no OFFLINE table t"):
+        ask({})
+    with pytest.raises(PinotError, match="it stumbled") as refusal:
+        ask({"GET /tables/t": ok({"OFFLINE": {"tableName": "t_OFFLINE"}})})
+    assert not isinstance(refusal.value, PinotNotFound)
+
+
 def test_rows_as_each_server_loaded_them() -> None:
     def instance(port: int) -> httpx.Response:
         return ok({"hostName": "127.0.0.1", "port": "8098", "adminPort": port})
