@@ -1,4 +1,4 @@
-# Everything a new machine needs is Python 3.11 or newer, Java 17 or newer, and Maven.
+# Everything a new machine needs is Python 3.11 to 3.13, Java 17 or newer, and Maven.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -13,10 +13,11 @@ help: ## Show this list
 install: $(DONE) ## Install the locked dependencies and this package into .venv
 
 $(DONE): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another one: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { \
+	  echo "Python 3.11, 3.12 or 3.13 is needed, $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another one: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@echo "installing into $(VENV) (about two minutes the first time)"
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "The virtual environment could not be made. On Debian and Ubuntu, install the package python3-venv."; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock || { \
 	  echo "The dependencies could not be installed. Check the network and the disk, then run make again: it goes on from there."; exit 1; }
 	@rm -rf build

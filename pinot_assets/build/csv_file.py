@@ -36,6 +36,8 @@ _FIXED: Final = {
     "ignoreSurroundingSpaces": "false",
     "skipUnParseableLines": "false",
 }
+WITHOUT_USE: Final = ("multiValueDelimiter", "multiValueDelimiterEnabled")
+"""Settings of Pinot's reader that change nothing for single-value columns."""
 _HEADER_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 64 << 20  # a row must fit into one block
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): .*?(invalid .*)", re.DOTALL)
@@ -64,7 +66,8 @@ class CsvSettings:
 
         :raises ReaderSettings: a setting is unknown, not supported or contradicts another.
         """
-        unknown = sorted(k for k in reader if k not in _KEYS and reader[k].lower() != _FIXED.get(k))
+        known = (*_KEYS, *WITHOUT_USE)
+        unknown = sorted(k for k in reader if k not in known and reader[k].lower() != _FIXED.get(k))
         if unknown:
             raise ReaderSettings(
                 f"csv reader settings {', '.join(unknown)} are not supported",

@@ -22,7 +22,7 @@ class BuildOrder:
     :ivar schema: Pinot schema, as JSON values.
     :ivar table_config: Pinot table config, as JSON values.
     :ivar input_format: `csv`, `json` or `parquet`.
-    :ivar reader: format settings (`delimiter`, `header`, `multiValueDelimiter`, …).
+    :ivar reader: format settings (`delimiter`, `header`, `nullStringValue`, …).
     :ivar source_uri: the input directory.
     :ivar source_props: how to reach it; names of environment variables, never secrets.
     :ivar staging_uri: the session's own folder in the staging area

@@ -71,7 +71,7 @@ def _await(home: Path, record: _Record) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline and processes.find(record.process) is not None:
         with suppress(httpx.TransportError):
-            if httpx.get(f"{_url(record.port)}/server_info", timeout=2).is_success:
+            if httpx.get(f"{_url(record.port)}/server_info", timeout=2, trust_env=False).is_success:
                 return
         time.sleep(0.5)
     stop(home)

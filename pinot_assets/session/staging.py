@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from pinot_assets.build.task import receipt_key
 from pinot_assets.errors import SnapshotCorrupt, SourceError
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.model import ObjectRef
-from pinot_assets.session.plan import Hold, Plan, plan_from_parquet, plan_to_parquet
+from pinot_assets.session.plan import Hold, Plan, Row, plan_from_parquet, plan_to_parquet
 from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.snapshot.manifest import (
     Snapshot,
@@ -157,6 +158,23 @@ class Staging:
             tar_sha256=renamed.tar.sha256,
             metadata_uri=self.store.uri_of(metadata),
         )
+
+    def put_skipped(self, session: str, row: Row, failure: Failure) -> None:
+        """A receipt without rows for a file that cannot be read and is to be left out (edge case E17)."""
+        receipt = Receipt(
+            uri=row.uri,
+            ordinal=row.ordinal,
+            attempt=failure.attempt,
+            read=row.planned,
+            sha256="",
+            rows=0,
+            bad_rows=0,
+            outputs=(),
+            seconds=0.0,
+            worker="",
+        )
+        key = receipt_key(row.uri, row.planned, failure.attempt)
+        self.store.put_if_absent(f"sessions/{session}/{key}", receipt.to_bytes())
 
     # --- failures ------------------------------------------------------------------------------------
 

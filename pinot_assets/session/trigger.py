@@ -221,7 +221,24 @@ def _build(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[
 
     run.progress.building(len(tasks))
     run.edges.builder.build(_order(run, session, plan), tasks, on_done)
-    return receipts, sorted(failures, key=lambda f: f.ordinal)
+    failed = [f for f in failures if not _skipped(run, session, plan, f)]
+    return receipts, sorted(failed, key=lambda f: f.ordinal)
+
+
+def _skipped(run: Run, session: Session, plan: Plan, failure: Failure) -> bool:
+    """Whether a file that cannot be read is left out, as the user wants it (edge case E17).
+
+    Not one that is published: its rows must not vanish because its new version is broken.
+    """
+    if not run.spec.ingestion.skip_unreadable or failure.code != "UNREADABLE":
+        return False
+    current = run.current_snapshot()
+    if current is not None and failure.uri in current.ledger:
+        return False
+    (row,) = [r for r in plan.to_build if r.ordinal == failure.ordinal]
+    run.edges.staging.put_skipped(session.id, row, failure)
+    run.note(f"skipped {failure.uri}: {failure.reason}")
+    return True
 
 
 def _order(run: Run, session: Session, plan: Plan) -> BuildOrder:

@@ -148,7 +148,7 @@ class S3ObjectStore:
             raise SourceError(
                 f"{path.name} is too large to write to {self.uri}",
                 why="S3 takes at most 5 GiB in one conditional PUT",
-                hint="lower maxRowsPerSegment",
+                hint="lower maxNumRecordsPerSegment",
             )
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -187,7 +187,7 @@ class FileIngestion(BaseModel):
         _any_case("csv", "json", "parquet"),
         Field(alias="inputFormat"),
     ]
-    """Format of every file; .gz is recognised by the name."""
+    """Format of every file; gzip is recognised by the content."""
     include: Annotated[Pattern | None, Field(alias="includeFileNamePattern")] = None
     """Files to take, in Java path-matcher syntax: glob:**/*.csv.gz."""
     exclude: Annotated[Pattern | None, Field(alias="excludeFileNamePattern")] = None
@@ -240,7 +240,7 @@ class FileIngestion(BaseModel):
     ] = None
     """Accepted and not used: files are cut by rows."""
     reader: Annotated[dict[str, str], Field(alias=READER_PROP)] = {}
-    """Settings of the csv reader: delimiter, header, skipHeader, multiValueDelimiter, …"""
+    """Settings of the csv reader: delimiter, header, skipHeader, nullStringValue, …"""
 
     rollback_window: Annotated[
         Literal["keepUntilSwitch", "pinotDefault"],

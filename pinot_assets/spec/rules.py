@@ -124,18 +124,31 @@ def _clear_is_an_edge(case: Case) -> Iterator[Finding]:
         )
 
 
-@_rule("skipFileIfFailToInitReader", "minFileAgeSec", "rollbackWindow")
+@_rule("skipFileIfFailToInitReader")
+def _skipping_is_explicit(case: Case) -> Iterator[Finding]:
+    if case.spec.skip_unreadable:
+        text = "files that cannot be read are left out of what is published, until they change"
+        yield Finding("skipFileIfFailToInitReader", text, is_note=True)
+
+
+@_rule("minFileAgeSec", "rollbackWindow")
 def _not_built_yet(case: Case) -> Iterator[Finding]:
     """A key that would be taken and then not done is worse than one that is refused."""
     fix = "take the key out"
-    if case.spec.skip_unreadable:
-        text = "is not supported yet: a file that cannot be read keeps the whole push back"
-        yield Finding("skipFileIfFailToInitReader", text, fix)
     if case.spec.min_file_age_sec:
         yield Finding("minFileAgeSec", "is not supported yet: every listed file counts", fix)
     if case.spec.rollback_window == "pinotDefault":
         text = "pinotDefault is not supported yet: what a switch replaced is left to Pinot's own clean-up"
         yield Finding("rollbackWindow", text, fix)
+
+
+@_rule("schedule")
+def _schedule_is_not_run_yet(case: Case) -> Iterator[Finding]:
+    if case.spec.schedule is not None:
+        text = (
+            "is checked but not run yet: start the table by its sensor, by hand, or by a schedule of your own"
+        )
+        yield Finding("schedule", text, is_note=True)
 
 
 @_rule("desiredSegmentSize")
@@ -154,7 +167,11 @@ def _reader_settings_are_known(case: Case) -> Iterator[Finding]:
         for key in keys:
             yield Finding(key, f"has no use with inputFormat {case.spec.input_format}", is_note=True)
         return
-    from pinot_assets.build.csv_file import CsvSettings  # here, since it brings Spark along
+    from pinot_assets.build.csv_file import WITHOUT_USE, CsvSettings  # here, since it brings Spark along
+
+    for name in WITHOUT_USE:
+        if name in case.spec.reader:
+            yield Finding(f"{READER_PROP}.{name}", "has no use: columns are single-value", is_note=True)
 
     try:
         CsvSettings.from_reader(case.spec.reader)

@@ -594,3 +594,21 @@ def test_a_session_number_is_never_used_again(make_world: Any) -> None:
     world.run()
     assert world.sessions[-1].seq == 42
     assert world.visible == ["F1"]
+
+
+def test_an_unreadable_file_is_left_out_where_the_user_wants_it_until_it_changes(make_world: Any) -> None:
+    """E17: never by default, and never a file whose former version is published."""
+    world = make_world("sync", skipFileIfFailToInitReader="true")
+    world.write("P1", "F1")
+    world.builder.failing = {"F1"}
+    assert world.run().result is Result.STAGED
+    assert world.visible == ["P1"]
+    assert world.run().result is Result.NOTHING
+    world.builder.failing = set()
+    world.write(F1="F1.1")
+    world.run()
+    assert world.visible == ["F1.1", "P1"]
+    world.builder.failing = {"P1"}
+    world.write(P1="P1.1")
+    assert world.trigger().result is Result.FAILED
+    assert world.visible == ["F1.1", "P1"]

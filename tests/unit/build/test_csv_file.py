@@ -145,7 +145,7 @@ def test_another_text_for_null() -> None:
 @pytest.mark.parametrize(
     ("reader", "said"),
     [
-        ({"multiValueDelimiter": ";"}, "multiValueDelimiter"),
+        ({"commentMarker": ";"}, "commentMarker"),
         ({"delimeter": ","}, "delimeter"),
         ({"ignoreSurroundingSpaces": "true"}, "ignoreSurroundingSpaces"),
         ({"fileFormat": "MYSQL"}, "MYSQL"),

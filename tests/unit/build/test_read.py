@@ -99,7 +99,7 @@ def test_settings_are_checked_before_a_file_is_read() -> None:
     with pytest.raises(ReaderSettings, match="inputFormat avro is not supported"):
         check_reader("avro", {})
     with pytest.raises(ReaderSettings):
-        check_reader("csv", {"multiValueDelimiter": ";"})
+        check_reader("csv", {"commentMarker": ";"})
 
 
 def test_the_three_formats_of_a_real_day_say_the_same(tmp_path: Path) -> None:

@@ -294,7 +294,7 @@ def test_what_is_wrong_with_a_file_is_a_failure(
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"reader": {"multiValueDelimiter": ";"}}, "READER_SETTINGS"),
+        ({"reader": {"commentMarker": ";"}}, "READER_SETTINGS"),
         ({"schema": {"dimensionFieldSpecs": [{"name": "x", "dataType": "BYTES"}]}}, "UNSUPPORTED"),
         ({"source_uri": "ftp://host/dir"}, "STORE"),
         ({"schema": None}, "INTERNAL"),

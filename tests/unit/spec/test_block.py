@@ -143,7 +143,6 @@ def test_modes_that_replace_need_a_refresh_table(folder, mode):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("skipFileIfFailToInitReader", "true"),
         ("minFileAgeSec", "30"),
         ("rollbackWindow", "pinotDefault"),
     ],
@@ -205,6 +204,9 @@ def test_schedules_that_are_quartz(folder, cron):
             "no use with inputFormat json",
         ),
         ({"sensorRetries": "true"}, "sensorRetries", "no effect"),
+        ({"skipFileIfFailToInitReader": "true"}, "skipFileIfFailToInitReader", "until they change"),
+        ({"schedule": "0 */30 * * * ?"}, "schedule", "not run yet"),
+        ({"recordReader.prop.multiValueDelimiter": ";"}, "recordReader.prop.multiValueDelimiter", "no use"),
     ],
 )
 def test_what_is_accepted_with_a_note(folder, block, key, text):
