@@ -3,6 +3,9 @@
 Over obstore, whose listing costs a fraction of boto3's CPU. What it gets wrong is put right here: it
 tells a folder marker `a/` as an empty object `a`, and it cannot name keys with empty, `.` or `..`
 segments or control characters, which is an error and never a shorter listing.
+
+Its errors are never the cause of ours (`from None`): they repeat the store's whole answer, with the access
+key and the text that was signed, and Dagster stores and shows the causes of an error.
 """
 
 from __future__ import annotations
@@ -94,11 +97,11 @@ class S3ObjectStore:
                 f"Listing {self.uri} did not complete",
                 why=f"a key there cannot be handled ({_reason(error)})",
                 hint="rename the object: no empty, '.' or '..' path segment, no control character",
-            ) from error
+            ) from None
         except (BaseError, OSError) as error:
             raise ListingFailed(
                 f"Listing {self.uri} did not complete", why=_reason(error), hint=_hint(error)
-            ) from error
+            ) from None
 
     def stat(self, key: str) -> Fingerprint | None:
         """HEAD; with the version id on a versioned bucket."""
@@ -222,7 +225,7 @@ class S3ObjectStore:
         try:
             obstore.put(self._transfers, full, data, mode="create")
         except (PermissionDeniedError, UnauthenticatedError) as error:
-            raise self._error(f"Cannot write {self.uri_of(key)}", error) from error
+            raise self._error(f"Cannot write {self.uri_of(key)}", error) from None
         except (BaseError, OSError) as error:
             # A 412 may answer our own first try whose reply was lost, and a broken connection may have
             # broken after the write: what stands there decides.
@@ -238,20 +241,20 @@ class S3ObjectStore:
         if found is None:
             why = "another object stood there and was deleted meanwhile"
             if isinstance(error, AlreadyExistsError):
-                raise SourceError(f"Cannot write {self.uri_of(key)}", why=why, hint="try again") from error
-            raise self._error(f"Cannot write {self.uri_of(key)}", error) from error
+                raise SourceError(f"Cannot write {self.uri_of(key)}", why=why, hint="try again") from None
+            raise self._error(f"Cannot write {self.uri_of(key)}", error) from None
         if found.size != size or self.sha256(key) != sha256:
             raise StoreConflict(
                 f"{self.uri_of(key)} already exists with other content",
                 hint="read it and go on from what it says; objects here are never overwritten",
-            ) from error
+            ) from None
 
     @contextmanager
     def _mapped(self, what: str) -> Iterator[None]:
         try:
             yield
         except (BaseError, OSError) as error:
-            raise self._error(what, error) from error
+            raise self._error(what, error) from None
 
     def _error(self, what: str, error: Exception) -> SourceError:
         return SourceError(what, why=_reason(error), hint=_hint(error))

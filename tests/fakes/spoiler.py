@@ -54,7 +54,12 @@ class Handler(BaseHTTPRequestHandler):
         if fault == "lose the reply":
             self.close_connection = True
             return
-        self.send_response_only(500 if fault == "say 500" else reply.status)
+        status = {"say 500": 500, "refuse": 403}.get(fault or "", reply.status)
+        if fault == "refuse":
+            # As S3 does, which repeats what was wrongly signed.
+            signed = f"<AWSAccessKeyId>{headers.get('authorization')}</AWSAccessKeyId>"
+            content = f"<Error><Code>SignatureDoesNotMatch</Code>{signed}</Error>".encode()
+        self.send_response_only(status)
         length = str(len(content)) if self.command != "HEAD" else reply.headers["Content-Length"]
         for name, value in reply.getheaders():
             if name.lower() not in ("content-length", "connection", "transfer-encoding"):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from traceback import format_exception
 from types import ModuleType
 from typing import Any
 
@@ -288,8 +289,10 @@ def test_an_unreachable_store_is_unknown_and_no_empty_one(
         store.stat("a")
 
 
-def test_no_error_shows_a_key(port: int, spoiler: Spoiler, tmp_path: Path) -> None:
-    spoiler.spoil = lambda method, path: "say 500"
+@pytest.mark.parametrize("fault", ["say 500", "refuse"])
+def test_no_error_shows_a_key(spoiler: Spoiler, tmp_path: Path, fault: str) -> None:
+    """Nor do its causes, which Dagster shows too."""
+    spoiler.spoil = lambda method, path: fault
     store = open_store("s3://no-such-bucket/in", {**KEYS, "endpoint": spoiler.endpoint})
     acts: list[Callable[[], object]] = [
         lambda: list(store.list()),
@@ -305,7 +308,7 @@ def test_no_error_shows_a_key(port: int, spoiler: Spoiler, tmp_path: Path) -> No
     for act in acts:
         with pytest.raises(SourceError) as caught:
             act()
-        for text in (str(caught.value), repr(caught.value)):
+        for text in (str(caught.value), repr(caught.value), "".join(format_exception(caught.value))):
             assert SECRET not in text
             assert KEYS["accessKey"] not in text
         assert caught.value.hint
