@@ -61,7 +61,10 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
     run.lease.write(session=session)  # W2
     pushed = run.switcher.push(switch, entry_id)  # W3
     if pushed.fallback is not None:
-        run.note(f"Pinot cannot copy from the staging area, so whole tars are sent: {pushed.fallback}")
+        run.note(
+            "Pinot does not copy from the staging area, so whole tars are sent "
+            f"(push.mode: TAR saves the attempt): {pushed.fallback}"
+        )
     how = f" ({pushed.mode.name} push)" if pushed.segments and pushed.mode else ""
     run.note(
         f"pushed {pushed.segments} of {len(switch.segments_to)} segments{how}, hidden; "
@@ -229,6 +232,12 @@ def _close(run: Run, session: Session, outcome: Outcome, snapshot: Snapshot) -> 
 
 def _staged_session(run: Run) -> Session:
     session = run.active_session()
+    if session is not None and session.failures is not None:
+        raise SnapshotIncomplete(
+            f"{run.spec.name} is not switched: files of {session.id} could not be built",
+            why=session.last_error,
+            hint="repair or remove them, then run the table again: only they are built again",
+        )
     if session is None or session.state is not State.SWITCH or session.switch_object is None:
         state = "no session is open" if session is None else f"session {session.id} is {session.state}"
         raise SnapshotIncomplete(
@@ -236,7 +245,7 @@ def _staged_session(run: Run) -> Session:
             why=session.last_error and f"{state}; {session.last_error}" if session else state,
             hint="materialize `segments` first: it builds and stages what the source holds",
         )
-    if session.failures is not None or session.switch_attempt != session.attempt:
+    if session.switch_attempt != session.attempt:
         raise SnapshotIncomplete(
             f"what is staged of {run.spec.name} is not what its newest plan says",
             why=session.last_error or f"attempt {session.attempt} of {session.id} has not been staged",
