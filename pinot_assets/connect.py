@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pinot_assets.build.order import Builder
+from pinot_assets.errors import SpecError
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore, close, connect
+from pinot_assets.session.store import PINOT_DEADLINE_S, SessionStore, close, connect
 from pinot_assets.settings import Settings
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.spec import TableSpec
@@ -38,7 +39,16 @@ def open_session_store(spec: TableSpec, settings: Settings) -> Iterator[SessionS
 
 @contextmanager
 def open_edges(spec: TableSpec, settings: Settings, builder: Builder) -> Iterator[Edges]:
-    """Everything that a driver of this table needs; closed at the end."""
+    """Everything that a driver of this table needs; closed at the end.
+
+    :raises SpecError: a call to Pinot may take longer than a new owner of the lease waits (rule R2).
+    """
+    if settings.pinot.timeouts.longest_write > PINOT_DEADLINE_S:
+        raise SpecError(
+            f"a write to Pinot may take {settings.pinot.timeouts.longest_write:.0f} s",
+            why=f"after a run died, the next one waits {PINOT_DEADLINE_S:.0f} s for its last write",
+            hint="lower the time-outs of the Pinot connection",
+        )
     with open_session_store(spec, settings) as store, PinotCluster(settings.pinot) as pinot:
         yield Edges(
             store=store,

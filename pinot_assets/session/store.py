@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
@@ -89,6 +89,19 @@ def close(client: KazooClient) -> None:
     client.close()
 
 
+@contextlib.contextmanager
+def _answered() -> Iterator[None]:
+    """ZooKeeper's silence, as an error of ours."""
+    try:
+        yield
+    except KazooException as error:
+        raise SessionError(
+            "ZooKeeper does not answer",
+            why=type(error).__name__,
+            hint="is it up? What was stored stays stored: run the table again once it is",
+        ) from error
+
+
 class SessionStore:
     """One table's consistent-push nodes.
 
@@ -99,13 +112,16 @@ class SessionStore:
 
     def __init__(self, client: KazooClient, cluster: str, table: str) -> None:
         self._zk = client
+        self._cluster = cluster
         self.table = table
         self.path = f"/{cluster}/PROPERTYSTORE/MINION_TASK_METADATA/{table}/FileIngestionTask/consistentPush"
 
+    @_answered()
     def pointer(self) -> Pointer:
         """The pointer as it stands; a never-set one when the table has none yet."""
         return self._read_pointer()[0]
 
+    @_answered()
     def session(self, node: str) -> Session:
         """One session by node name (`cp17`).
 
@@ -125,6 +141,7 @@ class SessionStore:
         """The kept sessions, oldest first."""
         return [self.session(node) for node in self.session_nodes()]
 
+    @_answered()
     def session_nodes(self) -> list[str]:
         """Names of their nodes, oldest first; one that cannot be read is among them."""
         try:
@@ -133,6 +150,7 @@ class SessionStore:
             return []
         return sorted((n for n in nodes if n.startswith("cp")), key=lambda n: int(n[2:]))
 
+    @_answered()
     def holder(self) -> Owner | None:
         """Who holds the lease now, None when it is free."""
         try:
@@ -141,11 +159,14 @@ class SessionStore:
             return None
         return Owner(**json.loads(data))
 
+    @_answered()
     def take_lease(self, owner: Owner) -> Lease:
         """Become the table's one writer: create the ephemeral lease and grow the epoch, in one transaction.
 
         :raises SessionHeld: another run holds it; names the run and since when.
+        :raises SessionError: no Pinot cluster of that name lives in this ZooKeeper, or none answers.
         """
+        self._require_cluster()
         self._zk.ensure_path(self.path)
         for _ in range(5):
             pointer, version, was_set = self._read_pointer()
@@ -179,6 +200,16 @@ class SessionStore:
         raise SessionError(
             f"the lease of {self.table} could not be taken", why="five attempts met another writer"
         )
+
+    def _require_cluster(self) -> None:
+        """Under a wrong cluster name the session would be stored where nobody looks for it."""
+        if self._zk.retry(self._zk.exists, f"/{self._cluster}/PROPERTYSTORE") is None:
+            raise SessionError(
+                f"there is no Pinot cluster {self._cluster} in this ZooKeeper",
+                why=f"/{self._cluster}/PROPERTYSTORE does not exist",
+                hint="set PINOT_CLUSTER to the controller's controller.helix.cluster.name, and check the chroot "
+                "in PINOT_ZOOKEEPER",
+            )
 
     # --- for Lease ----------------------------------------------------------------------------------
 
@@ -284,6 +315,7 @@ class Lease:
                 sleep(left)
             self.took_over_from = None
 
+    @_answered()
     def prune(self) -> None:
         """Delete the nodes of all but the newest sessions."""
         for node in self._store.session_nodes()[:-KEPT_SESSIONS]:
@@ -326,7 +358,7 @@ class Lease:
 
     def _lost(self, cause: BaseException | None) -> LeaseLost:
         holder: Any = None
-        with contextlib.suppress(KazooException):
+        with contextlib.suppress(SessionError):
             holder = self._store.holder()
         mine = holder is None or holder == self.pointer.owner
         why = (repr(cause) if cause else "its ZooKeeper session ended") if mine else f"it is held by {holder}"

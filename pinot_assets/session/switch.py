@@ -24,8 +24,9 @@ from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import is_ours
 from pinot_assets.session.staging import Switch
 
-BATCH = 200
-"""Segments between two looks at lease and entry (rule R2)."""
+BATCH = 4
+"""Segments between two looks at lease and entry: no more than go out within the time that a new owner waits
+before its first write (rule R2)."""
 
 ENTRY_MAX_AGE_MS = 20 * 3_600_000
 """An older entry is opened anew before anything is pushed under it or ended: Pinot gives up entries after a

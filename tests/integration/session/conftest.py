@@ -69,7 +69,11 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     assert process is not None
     try:
         until(lambda: part.missing(site) is None)
-        yield f"127.0.0.1:{site.port(part.name, 'client')}"
+        address = f"127.0.0.1:{site.port(part.name, 'client')}"
+        client = connect(address)
+        client.ensure_path(f"/{CLUSTER}/PROPERTYSTORE")  # a controller makes it when it first starts
+        close(client)
+        yield address
     finally:
         processes.stop([process], grace=5)
 

@@ -463,3 +463,21 @@ def test_a_lost_write_is_looked_up(zookeeper: str, proxy: Proxy, table: str, los
         # The lease goes on from there.
         lease.write(pointer=replace(lease.pointer, next_seq=100), session=a_session(99))
         assert witness.pointer().next_seq == 100
+
+
+def test_a_wrong_cluster_name_stores_nothing(zookeeper: str) -> None:
+    client = connect(zookeeper)
+    try:
+        with pytest.raises(SessionError, match="no Pinot cluster nosuch"):
+            SessionStore(client, "nosuch", "t_OFFLINE").take_lease(ME)
+        assert client.exists("/nosuch") is None
+    finally:
+        close(client)
+
+
+def test_a_zookeeper_that_is_gone_is_a_sentence(zookeeper: str) -> None:
+    client = connect(zookeeper)
+    store = SessionStore(client, "pinot", "t_OFFLINE")
+    close(client)
+    with pytest.raises(SessionError, match="does not answer"):
+        store.pointer()
