@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from pinot_assets.local.java import find_java
+
 _LOG4J = """\
 rootLogger.level = error
 # Spark announces a change of level on stderr unless its gateway already has the root's.
@@ -28,7 +30,9 @@ def local_session(app_name: str, cores: int) -> SparkSession:
     """The session of this process, started on first use: on 127.0.0.1, without UI, silent but for errors.
 
     :param cores: Python workers at a time. A worker that dies is retried, up to three times a file.
+    :raises LocalStackError: there is no Java, or it is too old.
     """
+    find_java()  # Spark's own script would only say that its gateway exited
     # Spark reads these three from the environment alone, when its JVM starts.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
