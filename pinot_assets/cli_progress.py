@@ -31,7 +31,7 @@ class ConsoleProgress:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        self._stop()
 
     def note(self, text: str) -> None:
         """One step."""
@@ -40,7 +40,8 @@ class ConsoleProgress:
     def building(self, files: int) -> None:
         """Start the bar."""
         self._task = self._bar.add_task("building", total=files)
-        self._bar.start()
+        if self._console.is_interactive:
+            self._bar.start()
 
     def built(self, outcome: Receipt | Failure) -> None:
         """One file further."""
@@ -49,6 +50,11 @@ class ConsoleProgress:
         if isinstance(outcome, Failure):
             self._show(f"{outcome.uri}: {outcome.code}: {outcome.reason}", "red")
         if self._bar.finished:
+            self._stop()
+
+    def _stop(self) -> None:
+        # Elsewhere than on a terminal, stopping a bar prints an empty line.
+        if self._console.is_interactive:
             self._bar.stop()
 
     def _show(self, text: str, style: str) -> None:
