@@ -239,4 +239,6 @@ def _code(error: PinotAssetsError) -> str:
 
 
 def _failure(order: BuildOrder, task: FileTask, code: str, reason: str) -> Failure:
-    return Failure(task.file.uri, task.ordinal, order.attempt, code, " ".join(reason.split()))
+    # A damaged file may be quoted; its bytes must not steer the terminal that shows them.
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(reason.split()))
+    return Failure(task.file.uri, task.ordinal, order.attempt, code, text)
