@@ -142,10 +142,11 @@ def _way_back(run: Run) -> tuple[Snapshot, Snapshot]:
             f"{run.spec.name} has never been published", hint="there is nothing to roll back"
         )
     if current.parent is None:
+        again = f"pinot-assets resume {run.spec.name} lets in again what was taken back"
         raise RollbackRefused(
-            f"{current.session} is the first snapshot of {run.spec.name}",
+            f"{run.spec.name} is at its first snapshot",
             why="there is none before it",
-            hint="to empty the table, remove the source files and run it, or drop the table",
+            hint=again if current.mode is Mode.ROLLBACK else None,
         )
     entry = run.edges.pinot.lineage(run.spec.name).get(current.lineage_entry_id)
     if entry is None or entry.state is not LineageState.COMPLETED:
