@@ -28,6 +28,7 @@ from pinot_assets.spec.writable import writer_findings
 _BLOCK: Final = "fileIngestion"
 _FILE_FOR: Final = {"schema": "schemaFile", "table": "tableFile"}
 _TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _BLOCK)
+_NO_DIRECTORY: Final = "run this where tables/ lies, or name it with --tables or PINOT_ASSETS_TABLES"
 _TASK_PATH: Final = ("task", "taskTypeConfigsMap", FILE_INGESTION_TASK)
 
 
@@ -78,7 +79,7 @@ def check_tables(directory: Path) -> tuple[list[TableSpec], list[Problem], list[
     :returns: the specs without problems, then all problems and all notes in the order of files and lines.
     """
     if not directory.is_dir():
-        return [], [Problem(directory, 1, "", "is no directory", "name the one with the table specs")], []
+        return [], [Problem(directory, 1, "", "is no directory", _NO_DIRECTORY)], []
     return check_files(sorted(p for p in directory.iterdir() if p.suffix in (".yaml", ".yml")))
 
 
