@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -268,6 +269,8 @@ def _status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Ite
 
 def main() -> None:
     """Entry point: our own errors as sentences, not tracebacks."""
+    # PySpark logs Ctrl-C with its own traceback before it passes it on.
+    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in record.msg)
     try:
         app()
     except PinotAssetsError as error:
