@@ -87,12 +87,8 @@ class _Phase:
     first_error: str | None = None
 
     @property
-    def answers(self) -> int:
-        return sum(self.seen) + self.mixed
-
-    @property
     def queries(self) -> int:
-        return self.answers + self.errors
+        return sum(self.seen) + self.mixed + self.errors
 
     def record(self, result: Answer | Exception) -> None:
         if isinstance(result, Exception):

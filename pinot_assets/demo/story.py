@@ -1,8 +1,8 @@
 """The main job, told in six steps on a real Pinot, while four threads ask both brokers the same question.
 
 The pushes go through Dagster, the rollback through the command line, the control straight to Pinot. Every
-answer is compared with figures counted from the source files
-without the product. An answer that is neither the table before a step nor the table after it is *mixed*.
+answer is compared with figures counted from the source files without the product. One that is neither the
+table before a step nor the table after it is *mixed*.
 """
 
 from __future__ import annotations

@@ -65,16 +65,6 @@ class World:
         for day in days:
             self.add(day)
 
-    @property
-    def files(self) -> int:
-        """Whole files in the directory."""
-        return len(self._present)
-
-    @property
-    def rows(self) -> int:
-        """Flights in them."""
-        return sum(len(rows) for rows in self._present.values())
-
     def answer(self) -> Answer:
         """What the load's query must answer when the table equals the directory."""
         counted = totals(row for rows in self._present.values() for row in rows)
