@@ -58,6 +58,7 @@ Tables = Annotated[
         "--tables", help="Directory of the table specs [default: $PINOT_ASSETS_TABLES, else tables]."
     ),
 ]
+COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
 SHOWN = 10
 """Failures that `status` lists."""
 
@@ -251,7 +252,7 @@ def _status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Ite
     if session is None:
         yield "session", "none open"
     else:
-        counts = ", ".join(f"{n} {what}" for what, n in session.counts.items() if n)
+        counts = ", ".join(f"{n} {what}" for what in COUNTS if (n := session.counts.get(what)))
         retries = f"retry {session.retry_count} of {spec.ingestion.max_retries}"
         yield "session", f"{session.id} {session.state}, {retries}: {counts}"
         for failure in seen.failures[:SHOWN]:
