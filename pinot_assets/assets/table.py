@@ -85,7 +85,7 @@ def _segments(spec: TableSpec) -> dg.AssetsDefinition:
     def segments(
         context: dg.AssetExecutionContext, push: ConsistentPushResource
     ) -> Iterator[dg.AssetMaterialization | dg.MaterializeResult[None]]:
-        report = push.driver(spec, context.run_id, RunLog(context.log)).trigger()
+        report = push.driver(spec, context.run.run_id, RunLog(context.log)).trigger()
         context.log.info(report.summary)
         prefix = f"{spec.input_uri()}/"
         for receipt in report.built:
@@ -141,7 +141,7 @@ def _snapshot(spec: TableSpec, segments: dg.AssetKey) -> dg.AssetsDefinition:
     def snapshot(
         context: dg.AssetExecutionContext, push: ConsistentPushResource
     ) -> dg.MaterializeResult[None]:
-        published = push.driver(spec, context.run_id, RunLog(context.log)).publish()
+        published = push.driver(spec, context.run.run_id, RunLog(context.log)).publish()
         return dg.MaterializeResult(metadata=of_snapshot(published))
 
     return snapshot
