@@ -42,6 +42,7 @@ def write_table(folder: Path, name: str, options: dict[str, Any] | None = None) 
             "inputFormat": "csv",
             "output.segment.dir.uri": str(folder / "staging"),
             "minServer": "0.11",
+            "consistentPushMaxRetries": "3",
             **(SYNC if options is None else options),
         },
     }
