@@ -1,0 +1,129 @@
+"""The command line on a real Pinot, as a person types it: `python -m pinot_assets …`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.tables import write_files, write_table
+
+from pinot_assets.local import StackState
+from pinot_assets.pinot import PinotCluster, PinotConnection
+
+pytestmark = pytest.mark.integration
+
+
+class Shell:
+    """A working directory with one table spec, and the program."""
+
+    def __init__(self, folder: Path, stack: StackState) -> None:
+        self.folder = folder
+        self.table = f"cli_{time.time_ns()}"
+        write_table(folder, self.table)
+        self._environment = {name: text for name, text in os.environ.items() if not name.startswith("PINOT_")}
+        self._environment |= {
+            "PINOT_CONTROLLER_URL": stack.controller_url,
+            "PINOT_ZOOKEEPER": stack.zookeeper,
+            "PYTHONSAFEPATH": "1",
+        }
+
+    def __call__(self, *arguments: str, code: int = 0, **environment: str) -> tuple[str, str]:
+        """Standard output and error of one command; it must end with this code and never show a traceback."""
+        done = subprocess.run(
+            [sys.executable, "-m", "pinot_assets", *arguments],
+            cwd=self.folder,
+            env=self._environment | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=180,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "Traceback" not in done.stdout + done.stderr
+        return done.stdout, done.stderr
+
+    def status(self) -> dict[str, Any]:
+        values: dict[str, Any] = json.loads(self("status", self.table, "--json")[0])
+        return values
+
+
+@pytest.fixture
+def shell(stack: StackState, tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path, stack)
+    yield shell
+    with PinotCluster(PinotConnection(stack.controller_url)) as pinot:
+        if pinot.get_table_config(shell.table) is not None:
+            pinot.delete_table(shell.table)
+        if pinot.get_schema(shell.table) is not None:
+            pinot.delete_schema(shell.table)
+
+
+def test_a_table_from_its_spec_to_its_rollback(shell: Shell) -> None:
+    table = shell.table
+    assert f"ok {table}" in shell("tables", "validate")[0]
+    assert f"schema {table} will be created" in shell("tables", "apply", "--dry-run")[0]
+    assert f"applied {table}" in shell("tables", "apply", table, "--yes")[0]
+    assert f"schema {table} is up to date" in shell("tables", "apply", "--yes")[0]
+
+    write_files(shell.folder, F1="a b", F2="c")
+    assert shell.status()["source"]["listed"] == 2
+    shown, progress = shell("run", table)
+    assert "2 new, 0 rewritten, 0 deleted; built 2 of 2 files listed" in shown
+    assert "switched: 2 files, 2 segments, 3 rows are visible" in shown
+    assert "pushed 2 of 2 segments" in progress
+    assert "nothing to do: 2 files listed, all published" in shell("run", table)[0]
+
+    write_files(shell.folder, F2="c1", F4="d")
+    broken = shell.folder / "source" / "F3[1].csv"
+    broken.write_bytes(b"v\n\xff\xfe broken \xff\n")
+    shown, said = shell("run", table, code=2)
+    assert "✗ files_built: 2 of 3 files are built: F3%5B1%5D.csv: " in shown
+    assert "queries still see the former state" in said
+    status = shell.status()
+    assert status["published"]["rows"] == 3
+    assert status["session"]["state"] == "IN_PROGRESS"
+    assert status["session"]["files"]["failed"] == 1
+    assert len(status["session"]["failed"]) == 1
+    assert status["leaseHolder"] is None
+    assert "IN_PROGRESS, retry 0 of 3: 3 files, 2 done, 1 failed" in shell("status", table)[0]
+
+    assert " cleared" in shell("session", "clear", table)[0]
+    assert f"{table} has no open session" in shell("session", "clear", table)[0]
+    assert shell.status()["session"] is None
+    broken.unlink()
+    assert "switched: 3 files, 3 segments, 4 rows" in shell("run", table)[0]
+
+    assert "rolled back: 2 files, 3 rows are visible" in shell("rollback", table, "--yes")[0]
+    assert shell.status()["heldBack"]["files"] == 2
+    assert "held after a rollback" in shell("run", table)[0]
+    assert "brings it in again" in shell("resume", table)[0]
+    assert f"{table} holds nothing back" in shell("resume", table)[0]
+    assert "switched: 3 files, 3 segments, 4 rows" in shell("run", table)[0]
+
+
+def test_wrong_input_gets_a_sentence(shell: Shell) -> None:
+    table = shell.table
+    assert "No such command" in shell("rnu", table, code=2)[1]
+    assert f"error: there is no table spec for {table}x" in shell("run", f"{table}x", code=1)[1]
+    said = shell("run", table, code=1)[1]
+    assert table in said
+    assert "pinot-assets tables apply" in said
+    assert "error: " in shell("rollback", table, "--yes", code=1)[1]
+    said = shell("status", table, code=1, PINOT_ZOOKEEPER="")[1]
+    assert "error: PINOT_ZOOKEEPER is not set" in said
+    said = shell("tables", "apply", "--yes", code=1, PINOT_CONTROLLER_URL="http://127.0.0.1:9")[1]
+    assert "127.0.0.1:9" in said
+
+    spec = shell.folder / "tables" / f"{table}.yaml"
+    spec.write_text(spec.read_text().replace("inputFormat: csv", "inputFormat: cvs"))
+    shown = shell("tables", "validate", code=1)[0]
+    line = 1 + [text.strip() for text in spec.read_text().splitlines()].index("inputFormat: cvs")
+    assert f"{table}.yaml:{line}: problem fileIngestion.inputFormat" in shown
+    assert f"{table}.yaml:{line}: " in shell("run", table, code=1)[1]
