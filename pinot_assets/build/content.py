@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +18,12 @@ _OTHER_KINDS: Final = {
     b"\x04\x22\x4d\x18": "lz4-compressed",
     b"\xfd7zXZ": "xz-compressed",
     b"PK\x03\x04": "a zip archive",
+    b"BZh": "bzip2-compressed",
     b"Obj\x01": "an Avro file",
 }
 _PARQUET: Final = b"PAR1"
 _STEP: Final = 1 << 16
+_START: Final = 1 << 13
 
 
 def load(path: Path) -> pa.Buffer:
@@ -58,13 +61,24 @@ def check_kind(data: pa.Buffer, input_format: str) -> None:
 
     :raises Unreadable: says what it is.
     """
-    start = bytes(memoryview(data)[:8])
+    start = bytes(memoryview(data)[:_START])
     parquet = start.startswith(_PARQUET)
     if input_format == "parquet" and not parquet:
         raise Unreadable("not a Parquet file", why="it does not start with PAR1", hint="check inputFormat")
     found = next((kind for magic, kind in _OTHER_KINDS.items() if start.startswith(magic)), None)
     found = "a Parquet file" if parquet and input_format != "parquet" else found
+    if input_format != "parquet" and found is None and _is_binary(start):
+        found = "binary or UTF-16 text"
     if found is not None:
         raise Unreadable(
             f"the file is {found}, not {input_format}", hint="plain and gzip files of inputFormat are read"
         )
+
+
+def _is_binary(start: bytes) -> bool:
+    # A stray zero byte in UTF-8 text is a value like others.
+    try:
+        codecs.utf_8_decode(start, "strict", False)
+    except UnicodeDecodeError:
+        return b"\0" in start
+    return False

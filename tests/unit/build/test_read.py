@@ -83,7 +83,9 @@ def test_a_byte_order_mark_is_no_data(tmp_path: Path) -> None:
         (FILES["json"], "csv", "none of the table's columns"),
         (lzma.compress(FILES["csv"]), "csv", "xz-compressed, not csv"),
         (b"PK\x03\x04rest", "json", "a zip archive, not json"),
-        (bz2.compress(FILES["csv"]), "csv", "none of the table's columns"),
+        (bz2.compress(FILES["csv"]), "csv", "the file is bzip2-compressed, not csv"),
+        (b"carrier\x00\xfe\x07", "csv", "the file is binary or UTF-16 text, not csv"),
+        (FILES["json"].decode().encode("utf-16"), "json", "the file is binary or UTF-16 text, not json"),
     ],
 )
 def test_the_wrong_format_is_refused(tmp_path: Path, data: bytes, input_format: str, said: str) -> None:
