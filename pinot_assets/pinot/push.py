@@ -184,6 +184,12 @@ class _Push:
                 self._pinot.upload_metadata(self._table, output.segment, metadata, output.tar_uri)
             else:
                 self._pinot.upload_tar(self._table, output.segment, self._read(output.tar_uri))
+        except UploadFailed as failure:
+            hint = "Pinot has to copy from the staging area itself; push.mode: TAR sends whole tars instead"
+            copying = mode is PushMode.METADATA and failure.hint is None
+            self.troubles[output.segment] = (
+                PushRefused(failure.what, why=failure.why, hint=hint) if copying else failure
+            )
         except (PushRefused, SwitchStateUnknown) as trouble:
             self.troubles[output.segment] = trouble
 
