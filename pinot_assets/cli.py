@@ -270,8 +270,9 @@ def _status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Ite
 
 def main() -> None:
     """Entry point: our own errors as sentences, not tracebacks."""
-    # PySpark logs Ctrl-C with its own traceback before it passes it on.
-    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in record.msg)
+    # Py4J logs Ctrl-C with its own tracebacks before it passes it on.
+    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in str(record.msg))
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
         app()
     except PinotAssetsError as error:
