@@ -234,7 +234,7 @@ def _staged_session(run: Run) -> Session:
     session = run.active_session()
     if session is not None and session.failures is not None:
         raise SnapshotIncomplete(
-            f"{run.spec.name} is not switched: files of {session.id} could not be built",
+            f"files of {run.spec.name} could not be built",
             why=session.last_error,
             hint="repair or remove them, then run the table again: only they are built again",
         )
