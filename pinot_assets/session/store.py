@@ -207,8 +207,8 @@ class SessionStore:
             raise SessionError(
                 f"there is no Pinot cluster {self._cluster} in this ZooKeeper",
                 why=f"/{self._cluster}/PROPERTYSTORE does not exist",
-                hint="set PINOT_CLUSTER to the controller's controller.helix.cluster.name, and check the chroot "
-                "in PINOT_ZOOKEEPER",
+                hint="set PINOT_CLUSTER to the controller's controller.helix.cluster.name, "
+                "and check the chroot in PINOT_ZOOKEEPER",
             )
 
     # --- for Lease ----------------------------------------------------------------------------------
