@@ -269,13 +269,16 @@ class Stack:
             save_record(self.home, record)
 
     def _purge(self) -> None:
-        """Delete what the stack wrote, and only that: the home may be a folder with other things in it."""
-        for folder in ("conf", "data", "logs"):
-            shutil.rmtree(self.home / folder, ignore_errors=True)
+        """Delete what the stack wrote, and only that: the sample's input files lie in `data/`, too."""
+        data = self.home / "data"
+        of_parts = [data / part.name for part in parts.ALL]
+        for folder in (self.home / "conf", self.home / "logs", data / "controller-temp", *of_parts):
+            shutil.rmtree(folder, ignore_errors=True)
         for file in ("state.json", "lock"):
             (self.home / file).unlink(missing_ok=True)
-        if not any(self.home.iterdir()):
-            self.home.rmdir()
+        for folder in (data, self.home):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
 
     # --- files -----------------------------------------------------------------------------------
 

@@ -109,8 +109,11 @@ def _runs(pid: int) -> bool:
 def test_purge_deletes_what_the_stack_wrote_and_nothing_else(toy: Any) -> None:
     toy.stack().up()
     (toy.home / "notes.txt").write_text("mine")
+    files = toy.home / "data" / "flights"  # where tables/flights.yaml looks for its input
+    files.mkdir(parents=True)
     toy.stack().down(purge=True)
-    assert [path.name for path in toy.home.iterdir()] == ["notes.txt"]
+    assert sorted(path.name for path in toy.home.iterdir()) == ["data", "notes.txt"]
+    assert list((toy.home / "data").iterdir()) == [files]
 
 
 def test_down_without_a_stack_does_nothing(toy: Any) -> None:
