@@ -31,6 +31,7 @@ from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, Sighting, list_source, observe, sight
 from pinot_assets.session.report import Result
 from pinot_assets.settings import load_settings, tables_directory
+from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec, load_tables
 from pinot_assets.spec.apply import apply_plan, plan_apply
 from pinot_assets.spec.cli import tables_app
@@ -59,6 +60,8 @@ Tables = Annotated[
     ),
 ]
 COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
+SAMPLE = "flights"
+"""The table that `dev` writes files for."""
 SHOWN = 10
 """Failures that `status` lists."""
 
@@ -144,18 +147,30 @@ def dev() -> None:
     Writes the sample's first 30 days of flights where tables/flights.yaml looks for them, unless files lie
     there, and applies the table specs. `pinot-assets down` stops everything again.
     """
+    if os.environ.get("PINOT_CONTROLLER_URL"):
+        raise PinotAssetsError(
+            "`dev` works on the local stack only",
+            why="PINOT_CONTROLLER_URL is set, and that Pinot's tables would be changed without asking",
+            hint="unset it; for that Pinot there is `pinot-assets tables apply` and `dagster dev`",
+        )
     local_up(kafka=False, s3=False, home=None)
-    specs = list(load_tables(tables_directory()).values())
-    sample = default_home() / "data" / "flights"
-    if not sample.exists():
-        write_days(sample, "csv", first_days(30))
-        out.print(f"sample files are in {sample}")
+    specs = load_tables(tables_directory())
+    if SAMPLE in specs:
+        _write_sample(specs[SAMPLE])
     with PinotCluster(load_settings().pinot) as pinot:
-        for spec in specs:
+        for spec in specs.values():
             apply_plan(plan_apply(spec, pinot), pinot)
     out.print("starting the Dagster UI")
     out.print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
     out.print("materialize `flights` there, or `pinot-assets run flights`; stop with `make down`")
+
+
+def _write_sample(spec: TableSpec) -> None:
+    source = parse_root(spec.input_uri())
+    folder = Path(source.path)
+    if source.scheme == "file" and not folder.exists():
+        write_days(folder, "csv", first_days(30))
+        out.print(f"sample files are in {folder}")
 
 
 @app.command()

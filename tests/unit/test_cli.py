@@ -147,6 +147,13 @@ def test_help_teaches(command: list[str], teaches: list[str]) -> None:
         assert words in text
 
 
+def test_dev_never_touches_another_pinot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://pinot.example:9000")
+    result = call("dev")
+    assert isinstance(result.exception, PinotAssetsError)
+    assert "local stack only" in str(result.exception)
+
+
 def test_a_command_that_does_not_exist() -> None:
     result = call("runn", "flights")
     assert result.exit_code == 2
