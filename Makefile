@@ -15,7 +15,7 @@ install: $(DONE) ## Install the locked dependencies and this package into .venv
 $(DONE): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { \
 	  echo "Python 3.11, 3.12 or 3.13 is needed, $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another one: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
-	@echo "installing into $(VENV) (about two minutes the first time)"
+	@echo "installing into $(VENV) (a few minutes the first time)"
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "The virtual environment could not be made. On Debian and Ubuntu, install the package python3-venv."; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock || { \

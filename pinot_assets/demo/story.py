@@ -26,7 +26,7 @@ from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad, a
 from pinot_assets.demo.location import Location, Outcome
 from pinot_assets.demo.world import World
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.local import Progress, Stack
+from pinot_assets.local import Progress, Stack, StackState
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.observe import observe
 from pinot_assets.settings import load_settings, tables_directory
@@ -76,7 +76,9 @@ def tell(home: Path, console: Console) -> bool:
     try:
         console.print("starting the local stack: ZooKeeper, controller, 2 brokers, 2 servers")
         state = stack.up()
-        shutil.copytree(tables_directory(), home / "tables")
+        _point_at(state)
+        (home / "tables").mkdir()
+        shutil.copy(tables_directory() / f"{TABLE}.yaml", home / "tables")
         (home / "dagster").mkdir()
         with (
             PinotCluster(load_settings().pinot) as pinot,
@@ -86,11 +88,20 @@ def tell(home: Path, console: Console) -> bool:
             QueryLoad(state.broker_urls, FLIGHTS_SQL, threads=4) as load,
         ):
             steps = Story(home, console, pinot, instance, load).tell()
-        return show(console, steps, load.report())
     finally:
         stack.down(purge=True)
         shutil.rmtree(home, ignore_errors=True)
         console.print("the local stack is down, nothing is left running", style="dim")
+    return show(console, steps, load.report())
+
+
+def _point_at(state: StackState) -> None:
+    """Have everything in this process, and the commands that it starts, talk to the demo's own Pinot."""
+    for name in ("PINOT_BROKER_URLS", "PINOT_CA_BUNDLE", "PINOT_TOKEN", "PINOT_USER", "PINOT_PASSWORD"):
+        os.environ.pop(name, None)
+    os.environ["PINOT_CONTROLLER_URL"] = state.controller_url
+    os.environ["PINOT_ZOOKEEPER"] = state.zookeeper
+    os.environ["PINOT_CLUSTER"] = state.cluster
 
 
 class Story:
