@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
+import fakes.builder as fake_builder
 import pytest
 
 from pinot_assets.local import Stack, StackState, load_state
@@ -41,3 +43,9 @@ def executable(tmp_path: Path) -> Callable[[str, str], Path]:
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def fakes() -> ModuleType:
+    """`tests/fakes/builder.py`."""
+    return fake_builder

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import fakes.pinot as fake_pinot
 import httpx
 import pyarrow as pa
 import pytest
@@ -187,18 +185,6 @@ def eventually(holds: Callable[[], bool], seconds: float = 20.0) -> None:
         time.sleep(0.05)
 
 
-def load_fake() -> ModuleType:
-    """The module of the fake (the folders of the tests are not packages)."""
-    if "fake_pinot" not in sys.modules:
-        path = Path(__file__).parents[1] / "fakes" / "pinot.py"
-        spec = importlib.util.spec_from_file_location("fake_pinot", path)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules["fake_pinot"] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return sys.modules["fake_pinot"]
-
-
 @pytest.fixture
 def real_lab(stack: Any, tmp_path: Path) -> Iterator[Lab]:
     transport = LossyTransport()
@@ -221,7 +207,7 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
 
 
 def fake_lab(folder: Path, *, refuses_empty_outputs: bool = False) -> Lab:
-    fake = load_fake().FakePinot(refuses_empty_outputs=refuses_empty_outputs)
+    fake = fake_pinot.FakePinot(refuses_empty_outputs=refuses_empty_outputs)
     lab = Lab(fake, fake, not refuses_empty_outputs, folder)
     lab.create()
     return lab

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,17 +13,6 @@ from pinot_assets.build import Builder, BuildOrder
 from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.spark import SparkBuilder
 from pinot_assets.session.receipt import Failure, Receipt
-
-
-@pytest.fixture(scope="module")
-def fakes() -> ModuleType:
-    path = Path(__file__).parents[1] / "fakes" / "builder.py"
-    spec = importlib.util.spec_from_file_location("fake_builder", path)
-    assert spec is not None
-    assert spec.loader is not None
-    sys.modules["fake_builder"] = module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module", params=["in_process", pytest.param("spark", marks=pytest.mark.spark)])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import importlib.util
 import io
 import itertools
 import os
@@ -20,7 +19,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -28,6 +26,7 @@ import boto3
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from fakes import spoiler as spoiling
 
 from pinot_assets.build import BuildOrder, FileTask, build_file
 from pinot_assets.build.local_spark import local_session
@@ -65,17 +64,6 @@ ODD_NAMES = [
     "quote'\"`.csv",
 ]
 _numbers = itertools.count()
-
-
-def load_spoiler() -> ModuleType:
-    """The module of the spoiling proxy (the folders of the tests are not packages)."""
-    path = Path(__file__).parents[1] / "fakes" / "spoiler.py"
-    spec = importlib.util.spec_from_file_location("spoiler", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @dataclass
@@ -395,7 +383,7 @@ def test_a_listing_that_dies_on_its_second_page_changes_nothing(
     make_lake: Callable[..., Lake], s3proxy: S3Server
 ) -> None:
     """Invariant I12, through the whole machine: with nothing open, and with a session open."""
-    with load_spoiler().spoiler(s3proxy.port) as spoiler:
+    with spoiling.spoiler(s3proxy.port) as spoiler:
         lake = make_lake(s3proxy, input_props={"endpoint": spoiler.endpoint})
         for name in ("a", "m", "z"):
             lake.put(f"{name}.csv", name)
@@ -429,7 +417,7 @@ def test_a_listing_that_dies_on_its_second_page_changes_nothing(
 
 def test_staging_is_tried_before_the_first_session(make_lake: Callable[..., Lake], s3proxy: S3Server) -> None:
     """R28."""
-    with load_spoiler().spoiler(s3proxy.port) as spoiler:
+    with spoiling.spoiler(s3proxy.port) as spoiler:
         lake = make_lake(s3proxy, output_props={"endpoint": spoiler.endpoint})
         lake.put("a.csv", "a")
         before = lake.state()
@@ -447,7 +435,7 @@ def test_staging_is_tried_before_the_first_session(make_lake: Callable[..., Lake
 def test_a_staging_area_that_goes_away_fails_the_files_and_not_the_machine(
     make_lake: Callable[..., Lake], s3proxy: S3Server
 ) -> None:
-    with load_spoiler().spoiler(s3proxy.port) as spoiler:
+    with spoiling.spoiler(s3proxy.port) as spoiler:
         lake = make_lake(s3proxy, output_props={"endpoint": spoiler.endpoint})
         lake.put("a.csv", "a")
         lake.put("b.csv", "b")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import socket
 import subprocess
@@ -13,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from traceback import format_exception
-from types import ModuleType
 from typing import Any
 
 import boto3
 import pytest
+from fakes import spoiler as spoiling
 
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.source import s3_settings
@@ -85,21 +84,10 @@ def open_at(port: int, bucket: str) -> Callable[..., ObjectStore]:
     return open_at
 
 
-def load_spoiler() -> ModuleType:
-    """The module of the proxy (the folders of the tests are not packages)."""
-    path = Path(__file__).parents[1] / "fakes" / "spoiler.py"
-    spec = importlib.util.spec_from_file_location("spoiler", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def spoiler(port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spoiler]:
     monkeypatch.setattr(s3_settings, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
-    with load_spoiler().spoiler(port) as server:
+    with spoiling.spoiler(port) as server:
         yield server
 
 

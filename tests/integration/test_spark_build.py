@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import threading
@@ -24,17 +23,6 @@ from pinot_assets.errors import BuildError
 from pinot_assets.session.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def fakes() -> ModuleType:
-    path = Path(__file__).parents[1] / "fakes" / "builder.py"
-    spec = importlib.util.spec_from_file_location("fake_builder", path)
-    assert spec is not None
-    assert spec.loader is not None
-    sys.modules["fake_builder"] = module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")

@@ -5,17 +5,15 @@ Time moves only when something sleeps, and a driver can die at any call.
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import fakes.pinot as fake_pinot
 import pytest
 import yaml
 
@@ -76,18 +74,6 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
     finally:
         processes.stop([process], grace=5)
-
-
-def load_fake() -> ModuleType:
-    """The module of the fake (the folders of the tests are not packages)."""
-    if "fake_pinot" not in sys.modules:
-        path = Path(__file__).parents[2] / "fakes" / "pinot.py"
-        spec = importlib.util.spec_from_file_location("fake_pinot", path)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules["fake_pinot"] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return sys.modules["fake_pinot"]
 
 
 class Watched:
@@ -372,7 +358,7 @@ class World:
 
     def _look(self) -> None:
         table = self.pinot._tables[self.table]
-        shown = {broker: table.routing.get(broker, ()) for broker in load_fake().BROKERS}
+        shown = {broker: table.routing.get(broker, ()) for broker in fake_pinot.BROKERS}
         for where, names in {"lineage": table.visible, **shown}.items():
             values = tuple(sorted(v for name in names for v in self.builder.rows.get(name, (name,))))
             history = self._seen.setdefault(where, [values])
@@ -428,7 +414,7 @@ def make_world(zookeeper: str, tmp_path: Path) -> Callable[..., World]:
     """Makes a world: `make_world("sync", consistentPushMaxRetries=0)`."""
 
     def make(mode: str, pinot: dict[str, Any] | None = None, **options: Any) -> World:
-        fake = load_fake().FakePinot(**(pinot or {}))
+        fake = fake_pinot.FakePinot(**(pinot or {}))
         return World(f"world{next(_tables)}", tmp_path, zookeeper, {**MODES[mode], **options}, fake)
 
     return make
