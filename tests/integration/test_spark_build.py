@@ -98,6 +98,14 @@ def test_the_largest_file_is_begun_first(
     assert min(written, key=lambda n: written[n]) in (1, 4)
 
 
+def is_spark(process: psutil.Process) -> bool:
+    """Whether this is Spark's JVM; other tests' children, ended ones too, are beside it."""
+    try:
+        return "org.apache.spark.deploy.SparkSubmit" in process.cmdline()
+    except psutil.Error:
+        return False
+
+
 def holds_a_source_file(process: psutil.Process) -> bool:
     """Whether it is a worker in the middle of a task: a plain file is mapped while its rows are read."""
     try:
@@ -116,11 +124,7 @@ def test_a_killed_worker_is_replaced_and_its_file_built(
         target=SparkBuilder(lambda: session).build,
         args=(replace(order, max_rows_per_segment=2_000_000), fakes.tasks_of(order), told.append),
     )
-    [jvm] = [
-        child
-        for child in psutil.Process().children()
-        if "org.apache.spark.deploy.SparkSubmit" in child.cmdline()
-    ]
+    [jvm] = [child for child in psutil.Process().children() if is_spark(child)]
     build.start()
     killed = None
     deadline = time.monotonic() + 60
