@@ -134,11 +134,6 @@ class Controller(Tables):
         except ValueError as error:
             raise PinotError(f"the lineage of table {table} cannot be read", why=str(error)) from error
 
-    def version(self) -> str:
-        """Version of the controller, `1.5.1`; empty where it does not know it itself."""
-        parts = self._get("/version")
-        return str(parts.get("pinot-controller", "")).partition("-")[0]
-
     def takes_empty_outputs(self) -> bool:
         """See `Pinot.takes_empty_outputs`."""
         return not self.version().startswith("0.")

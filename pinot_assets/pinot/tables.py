@@ -51,13 +51,10 @@ class Tables:
     # --- cluster ---------------------------------------------------------------------------------
 
     def version(self) -> str:
-        """Version of the controller, e.g. `0.11.0`."""
+        """Version of the controller, e.g. `0.11.0`; empty where it names none."""
         components = self._get("/version")
-        return str(
-            components["pinot-controller"]
-            if "pinot-controller" in components
-            else next(iter(components.values()))
-        ).partition("-")[0]
+        named = components.get("pinot-controller", next(iter(components.values()), ""))
+        return str(named).partition("-")[0]
 
     def is_healthy(self) -> bool:
         """Whether the controller says that it is ready."""

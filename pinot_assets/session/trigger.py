@@ -180,9 +180,10 @@ def _go_on(
 
 def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -> Report:
     kept = len(plan.done)
-    built, failed = _build(run, session, plan) if plan.to_build else ([], [])
     if plan.to_build and session.state is State.INIT:
         session = replace(session, state=State.IN_PROGRESS)
+        run.lease.write(session=session)
+    built, failed = _build(run, session, plan) if plan.to_build else ([], [])
     if failed:
         session = replace(
             session,
@@ -206,8 +207,6 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
 
 
 def _build(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[Failure]]:
-    if session.state is State.INIT:
-        run.lease.write(session=replace(session, state=State.IN_PROGRESS))
     tasks = [FileTask(SourceFile(r.uri, r.planned), r.ordinal) for r in plan.to_build]
     receipts: list[Receipt] = []
     failures: list[Failure] = []
