@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass
 
 import dagster as dg
 
-from pinot_assets.assets.table import TABLE_TAG, TableAssets
+from pinot_assets.assets.keys import TABLE_TAG
+from pinot_assets.assets.table import TableAssets
 from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource

@@ -13,16 +13,13 @@ from dataclasses import dataclass
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.assets.metadata import of_file, of_findings, of_report, of_snapshot
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.report import Result
 from pinot_assets.spec import TableSpec
-
-TABLE_TAG = "pinot/table"
-"""Run tag with the table's name, for concurrency limits and filters."""
-
 
 @dataclass(frozen=True, slots=True)
 class TableAssets:

@@ -1,0 +1,48 @@
+"""What a table's assets, tags and pool are called in Dagster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import dagster as dg
+
+from pinot_assets.spec import TableSpec
+
+TABLE_TAG = "pinot/table"
+"""Run tag with the table's name, for concurrency limits and filters."""
+SESSION_TAG = "pinot/session"
+"""Run tag with the consistent-push session that the run worked on."""
+ATTEMPT_TAG = "pinot/attempt"
+"""Run tag with the session's attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableKeys:
+    """Asset keys of one table.
+
+    :ivar source_files: the files, observed; one partition per file or group of files.
+    :ivar segments: their segments; the same partitions.
+    :ivar snapshot: the switch.
+    :ivar table: the Pinot table as queries see it; what downstream assets depend on.
+    """
+
+    source_files: dg.AssetKey
+    segments: dg.AssetKey
+    snapshot: dg.AssetKey
+    table: dg.AssetKey
+
+
+def keys_of(spec: TableSpec) -> TableKeys:
+    """`<table>/source_files`, `<table>/segments`, `<table>/snapshot` and `<table>`."""
+    name = spec.asset_name
+    return TableKeys(
+        source_files=dg.AssetKey([name, "source_files"]),
+        segments=dg.AssetKey([name, "segments"]),
+        snapshot=dg.AssetKey([name, "snapshot"]),
+        table=dg.AssetKey([name]),
+    )
+
+
+def pool_of(spec: TableSpec) -> str:
+    """The concurrency pool of everything that writes to the table."""
+    return f"pinot_table_{spec.asset_name}"
