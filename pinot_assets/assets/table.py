@@ -21,6 +21,7 @@ from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.report import Result
 from pinot_assets.spec import TableSpec
 
+
 @dataclass(frozen=True, slots=True)
 class TableAssets:
     """What one table spec becomes in Dagster."""

@@ -14,7 +14,8 @@ from fakes.builder import InProcessBuilder
 from fakes.tables import write_files, write_table
 from kazoo.exceptions import ConnectionLoss
 
-from pinot_assets.assets.table import TABLE_TAG, table_assets
+from pinot_assets.assets.keys import TABLE_TAG
+from pinot_assets.assets.table import table_assets
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.definitions import build_definitions
 from pinot_assets.local import StackState

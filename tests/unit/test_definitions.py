@@ -15,7 +15,7 @@ import yaml
 from dagster_cloud_cli.config.models import load_dagster_cloud_yaml
 from fakes.tables import SWAP, write_table
 
-from pinot_assets.assets.table import TABLE_TAG
+from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.definitions import build_definitions
 from pinot_assets.errors import SpecError
 
