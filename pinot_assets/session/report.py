@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
 from pinot_assets.session.model import Session
 from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.source.fingerprint import SourceFile
 
 
 class Result(StrEnum):
@@ -26,6 +28,7 @@ class Report:
 
     :ivar session: as stored at the end, None when there was nothing to do.
     :ivar listed: files in the source directory that match.
+    :ivar files: these files by URI, as listed; empty when the trigger did not come so far.
     :ivar new: new files, rewritten, deleted: the listing against the ledger.
     :ivar built: receipts of this trigger.
     :ivar kept: files whose earlier receipt was used again.
@@ -35,6 +38,7 @@ class Report:
     result: Result
     session: Session | None
     listed: int
+    files: Mapping[str, SourceFile] = field(default_factory=dict)
     new: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()

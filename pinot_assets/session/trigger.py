@@ -276,6 +276,7 @@ def _report(
         result=result,
         session=session,
         listed=len(changes.listed),
+        files=changes.listed,
         new=tuple(f.uri for f in changes.new),
         rewritten=tuple(f.uri for f in changes.rewritten),
         deleted=changes.deleted,
