@@ -45,7 +45,7 @@ down: $(DONE) ## Stop what `make dev` started; the data stay
 	@$(BIN)/pinot-assets down
 
 lock: $(DONE) ## Resolve the dependencies anew into requirements.lock (needs uv)
-	@uv pip compile pyproject.toml --extra dev --python-version 3.11 --universal --no-strip-extras --generate-hashes \
+	@uv pip compile pyproject.toml --extra dev --extra postgres --python-version 3.11 --universal --no-strip-extras --generate-hashes \
 	  --no-emit-index-url --no-header --quiet --output-file requirements.lock
 
 clean: ## Remove the virtual environment and what tools left
