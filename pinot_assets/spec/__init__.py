@@ -1,11 +1,13 @@
 """Table specs: `tables/*.yaml`, read, checked, compared with Pinot and applied to it."""
 
+from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.ingestion import FileIngestion, Mode
 from pinot_assets.spec.load import Tables, check_files, check_tables, load_tables
 from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.problem import Note, Problem
 
 __all__ = [
+    "DagsterSettings",
     "FileIngestion",
     "Mode",
     "Note",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
 from pinot_assets.spec.pinot_json import DATA_TYPES, FILE_INGESTION_TASK
 
@@ -30,6 +31,7 @@ def editor_schema() -> str:
             "table": _table_config(),
             "tableFile": {"type": "string", "description": "The Pinot table config, relative to this file."},
             "fileIngestion": {"$ref": f"#/definitions/{FILE_INGESTION_TASK}"},
+            "dagster": _dagster(),
         },
         "allOf": [
             {"oneOf": [{"required": ["schema"]}, {"required": ["schemaFile"]}]},
@@ -63,6 +65,20 @@ def _ingestion() -> dict[str, Any]:
         }
         | {"^segmentNameGenerator(\\.|$)": _SCALAR},
         "required": generated["required"],
+    }
+
+
+def _dagster() -> dict[str, Any]:
+    generated = DagsterSettings.model_json_schema(by_alias=True)
+    properties = {
+        key: {k: v for k, v in value.items() if k != "title"}
+        for key, value in generated["properties"].items()
+    }
+    return {
+        "description": generated["description"],
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
     }
 
 

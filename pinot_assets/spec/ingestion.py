@@ -5,24 +5,33 @@ Source: spec/consistent-push.md section 1. Values may be texts, as in Pinot's ta
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from pinot_assets.errors import SourceError
-from pinot_assets.source import compile_pattern
 from pinot_assets.spec.environment import has_reference, malformed_reference
-from pinot_assets.spec.quartz import check_quartz
+from pinot_assets.spec.quartz import to_cron
+from pinot_assets.spec.values import (
+    Count,
+    FileName,
+    Flag,
+    Location,
+    PartitionGroup,
+    Pattern,
+    Positive,
+    Props,
+    Schedule,
+    Server,
+    Size,
+    Timezone,
+    any_case,
+    one_of,
+)
 
 Mode = Literal["append", "sync", "swap"]
 
-INT_MAX: Final = 2_147_483_647
 DEFAULT_MAX_ROWS: Final = 5_000_000
 """Pinot's own default for `maxNumRecordsPerSegment` in its segment processing framework."""
-OLDEST_SERVER: Final = (0, 11)
-"""The oldest Pinot that the project is tested against."""
 
 INPUT_PROP: Final = "input.fs.prop"
 OUTPUT_PROP: Final = "output.fs.prop"
@@ -81,96 +90,6 @@ UNUSED_KEYS: Final = {
 """Keys of StarTree's that are accepted, and why they change nothing here."""
 
 
-def _flag(value: object) -> object:
-    # Java's Boolean.parseBoolean takes "yes" for false, so anything but the two words is refused.
-    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
-        return value.strip().lower() == "true"
-    if isinstance(value, bool):
-        return value
-    raise ValueError("is neither true nor false")
-
-
-def _whole(value: object) -> object:
-    if isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]{1,19}", value.strip()):
-        return int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise ValueError("is not a whole number")
-
-
-def _one_of(*words: str) -> Callable[[object], object]:
-    by_lower = {word.lower(): word for word in words}
-
-    def choose(value: object) -> object:
-        chosen = by_lower.get(value.strip().lower()) if isinstance(value, str) else None
-        if chosen is None:
-            raise ValueError(f"is none of {', '.join(words)}")
-        return chosen
-
-    return choose
-
-
-def _any_case(*words: str) -> WithJsonSchema:
-    spellings = {spelling: None for word in words for spelling in (word, word.lower(), word.upper())}
-    return WithJsonSchema({"enum": list(spellings)})
-
-
-def _text(value: object) -> object:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("is empty")
-    return value.strip()
-
-
-def _referring(value: object) -> object:
-    if malformed_reference(str(_text(value))):
-        raise ValueError("has a malformed reference; ${NAME} and ${NAME:-default} are understood")
-    return _text(value)
-
-
-def _pattern(value: object) -> object:
-    text = str(_text(value))
-    if not re.match(r"(?:glob|regex):.", text, re.IGNORECASE):
-        raise ValueError(f"lacks its syntax; write glob:{text.removeprefix('glob:') or '**/*'} or regex:…")
-    try:
-        compile_pattern(text)
-    except SourceError as error:
-        raise ValueError(f"is no path pattern: {error.why or error.what}") from None
-    return text
-
-
-def _size(value: object) -> object:
-    text = str(value).strip().lower()
-    if not re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,6})?\s*(?:[kmgt]b?|b)?", text):
-        raise ValueError("is not a size; write 500m, 1g or a number of bytes")
-    return text
-
-
-def _server(value: object) -> object:
-    text = str(value).strip()
-    if not re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?", text):
-        raise ValueError("is not a version; write 0.11 or 1.5.1")
-    if tuple(int(step) for step in text.split(".")[:2]) < OLDEST_SERVER:
-        raise ValueError(f"is older than the oldest supported Pinot, {'.'.join(map(str, OLDEST_SERVER))}")
-    return text
-
-
-def _quartz(value: object) -> object:
-    return check_quartz(str(_text(value)))
-
-
-_WHOLE_JSON: Final = {"type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 0}
-Flag = Annotated[
-    bool, BeforeValidator(_flag), WithJsonSchema({"enum": [True, False, "true", "false", "TRUE", "FALSE"]})
-]
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=INT_MAX), WithJsonSchema(_WHOLE_JSON)]
-Positive = Annotated[int, BeforeValidator(_whole), Field(gt=0, le=INT_MAX), WithJsonSchema(_WHOLE_JSON)]
-Location = Annotated[str, BeforeValidator(_referring), WithJsonSchema({"type": "string", "minLength": 1})]
-Pattern = Annotated[
-    str, BeforeValidator(_pattern), WithJsonSchema({"type": "string", "pattern": "^(glob|regex):."})
-]
-Props = dict[str, Annotated[str, BeforeValidator(_referring)]]
-
-
 class FileIngestion(BaseModel):
     """One table's ingestion, as values. References to the environment are kept as they are written.
 
@@ -183,8 +102,8 @@ class FileIngestion(BaseModel):
     """Directory of the files: file:// or s3://, or a path relative to this file; ${NAME} is allowed."""
     input_format: Annotated[
         Literal["csv", "json", "parquet"],
-        BeforeValidator(_one_of("csv", "json", "parquet")),
-        _any_case("csv", "json", "parquet"),
+        BeforeValidator(one_of("csv", "json", "parquet")),
+        any_case("csv", "json", "parquet"),
         Field(alias="inputFormat"),
     ]
     """Format of every file; gzip is recognised by the content."""
@@ -201,8 +120,8 @@ class FileIngestion(BaseModel):
 
     ingestion_mode: Annotated[
         Literal["append", "sync"],
-        BeforeValidator(_one_of("append", "sync")),
-        _any_case("append", "sync"),
+        BeforeValidator(one_of("append", "sync")),
+        any_case("append", "sync"),
         Field(alias="ingestionMode"),
     ] = "append"
     """append adds new and rewritten files; sync also replaces rewritten and removes deleted ones."""
@@ -217,13 +136,11 @@ class FileIngestion(BaseModel):
     atomic_upload: Annotated[Flag, Field(alias="enableAtomicUpload")] = False
     """StarTree's older switch for sync mode."""
 
-    schedule: Annotated[
-        str | None, BeforeValidator(_quartz), WithJsonSchema({"type": "string", "minLength": 11})
-    ] = None
+    schedule: Schedule | None = None
     """Quartz cron with seconds: 0 */30 * * * ?."""
     push_mode: Annotated[
         Literal["TAR", "METADATA"] | None,
-        BeforeValidator(_one_of("TAR", "METADATA")),
+        BeforeValidator(one_of("TAR", "METADATA")),
         WithJsonSchema({"enum": ["TAR", "METADATA", "tar", "metadata", "Tar", "Metadata"]}),
         Field(alias="push.mode"),
     ] = None
@@ -232,46 +149,51 @@ class FileIngestion(BaseModel):
     """Publish without files that cannot be read. StarTree has this on; here only an explicit true counts."""
     max_rows_per_segment: Annotated[Positive, Field(alias="maxNumRecordsPerSegment")] = DEFAULT_MAX_ROWS
     """A file with more rows becomes several segments."""
-    desired_segment_size: Annotated[
-        str | None,
-        BeforeValidator(_size),
-        WithJsonSchema({"type": ["string", "integer"]}),
-        Field(alias="desiredSegmentSize"),
-    ] = None
+    desired_segment_size: Annotated[Size | None, Field(alias="desiredSegmentSize")] = None
     """Accepted and not used: files are cut by rows."""
     reader: Annotated[dict[str, str], Field(alias=READER_PROP)] = {}
     """Settings of the csv reader: delimiter, header, skipHeader, nullStringValue, …"""
 
     rollback_window: Annotated[
         Literal["keepUntilSwitch", "pinotDefault"],
-        BeforeValidator(_one_of("keepUntilSwitch", "pinotDefault")),
+        BeforeValidator(one_of("keepUntilSwitch", "pinotDefault")),
         WithJsonSchema({"enum": ["keepUntilSwitch", "pinotDefault"]}),
         Field(alias="rollbackWindow"),
     ] = "keepUntilSwitch"
     """Whether the previous snapshot lives until the switch (three generations at the peak) or not (two)."""
     empty_source_action: Annotated[
         Literal["APPLY", "REFUSE"],
-        BeforeValidator(_one_of("APPLY", "REFUSE")),
-        _any_case("APPLY", "REFUSE"),
+        BeforeValidator(one_of("APPLY", "REFUSE")),
+        any_case("APPLY", "REFUSE"),
         Field(alias="emptySourceAction"),
     ] = "APPLY"
     """What to do when every file is gone: empty the table, or refuse."""
-    min_server: Annotated[
-        str,
-        BeforeValidator(_server),
-        WithJsonSchema({"type": ["string", "number"]}),
-        Field(alias="minServer"),
-    ] = "0.11"
+    min_server: Annotated[Server, Field(alias="minServer")] = "0.11"
     """The oldest Pinot server that must be able to read the segments."""
     min_file_age_sec: Annotated[Count, Field(alias="minFileAgeSec")] = 0
-    """Files younger than this are left for the next trigger."""
+    """Files younger than this are not there yet, and a rewritten one makes the whole trigger wait."""
+    completeness_marker: Annotated[FileName | None, Field(alias="completenessMarker")] = None
+    """Name of a file, e.g. _SUCCESS, without which a directory's files are not there yet."""
+    settle_seconds: Annotated[Count, Field(alias="settleSeconds")] = 0
+    """How long a listing must have stayed the same before the files sensor starts a run."""
     sensor_retries: Annotated[Flag, Field(alias="sensorRetries")] = False
     """Whether the files sensor may spend a retry of a failed session."""
+    schedule_timezone: Annotated[Timezone, Field(alias="scheduleTimezone")] = "UTC"
+    """Time zone of schedule, as Europe/Berlin."""
+    max_file_partitions: Annotated[Positive, Field(alias="maxFilePartitions")] = 2000
+    """Up to so many files are one partition each in Dagster; more are gathered by partitionGroup."""
+    partition_group: Annotated[PartitionGroup, Field(alias="partitionGroup")] = "directory"
+    """How many files are gathered: directory, regex:<expression with one group> or hash:<buckets>."""
 
     @property
     def mode(self) -> Mode:
         """What a session does to the table; swap wins over append and sync."""
         return "swap" if self.consistent_push_swap else self.ingestion_mode
+
+    @property
+    def cron(self) -> str | None:
+        """`schedule` as the five-field cron that Dagster runs, None without one."""
+        return None if self.schedule is None else to_cron(self.schedule)
 
 
 KNOWN_KEYS: Final = frozenset(

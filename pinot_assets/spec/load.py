@@ -8,6 +8,7 @@ from typing import Final
 
 from pinot_assets.errors import SpecError
 from pinot_assets.spec.block import read_block
+from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block
 from pinot_assets.spec.document import Document, Part, read_document
 from pinot_assets.spec.literal_secret import secret_problems
 from pinot_assets.spec.model import TableSpec
@@ -26,8 +27,9 @@ from pinot_assets.spec.rules import Surroundings
 from pinot_assets.spec.writable import writer_findings
 
 _BLOCK: Final = "fileIngestion"
+_DAGSTER: Final = "dagster"
 _FILE_FOR: Final = {"schema": "schemaFile", "table": "tableFile"}
-_TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _BLOCK)
+_TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _BLOCK, _DAGSTER)
 _NO_DIRECTORY: Final = "run this where tables/ lies, or name it with --tables or PINOT_ASSETS_TABLES"
 _TASK_PATH: Final = ("task", "taskTypeConfigsMap", FILE_INGESTION_TASK)
 
@@ -144,6 +146,10 @@ class _FileCheck:
             table_value = table.value
             self.problems += agreement_problems(schema, table)
             self.notes += table_notes(table)
+        settings = DagsterSettings()
+        if _DAGSTER in root.value:
+            settings, found = read_dagster_block(root.at(_DAGSTER))
+            self.problems += found
         block = self._block(root, table)
         if block is None:
             return None
@@ -164,6 +170,7 @@ class _FileCheck:
             schema_json=schema.value,
             table_json=without_file_ingestion(table_value),
             ingestion=ingestion,
+            dagster=settings,
             notes=tuple(self.notes),
         )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from pinot_assets.errors import SourceError, SpecError
 from pinot_assets.source import resolve_env
+from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.ingestion import FileIngestion, Mode
 from pinot_assets.spec.location import normalise_location
@@ -41,6 +42,7 @@ class TableSpec:
     :ivar schema_json: the Pinot schema.
     :ivar table_json: the table config that is applied to Pinot, without the FileIngestionTask block.
     :ivar ingestion: how files become segments.
+    :ivar dagster: how Dagster shows and watches the table.
     :ivar notes: what was accepted but is worth knowing.
     """
 
@@ -49,6 +51,7 @@ class TableSpec:
     schema_json: dict[str, Any]
     table_json: dict[str, Any]
     ingestion: FileIngestion
+    dagster: DagsterSettings = field(default_factory=DagsterSettings)
     notes: tuple[Note, ...] = ()
 
     @property
@@ -85,7 +88,8 @@ class TableSpec:
     def config_fingerprint(self, writer_version: str) -> str:
         """What a session must not outlive: a change of it abandons an open one (rule R28, edge case E14).
 
-        Credentials, schedule, retries, parallelism and the push mode are not part of it.
+        Credentials, schedule, retries, parallelism, the push mode, when files count as ready and what Dagster
+        shows are not part of it.
 
         :param writer_version: version of the segment writer.
         :returns: 64 hex digits.

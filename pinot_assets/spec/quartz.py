@@ -1,22 +1,64 @@
-"""Quartz cron expressions, as StarTree's `schedule` has them: six fields or seven, seconds first."""
+"""Quartz cron, as StarTree's `schedule` has it, into the five-field cron that Dagster runs.
+
+Both fire at the same instants, or the expression is refused: days of the week count from 1 = SUN in Quartz
+and from 0 in cron, ranges may wrap around (`FRI-MON`, `22-2`), and a step runs on to the end of the field
+(`5/15`). So every field becomes the set of its values first. Source: org.quartz.CronExpression 2.3.2.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
-_FIELDS: Final = ("seconds", "minutes", "hours", "day of month", "month", "day of week", "year")
-_DAY_OF_MONTH: Final = 3
-_DAY_OF_WEEK: Final = 5
-_STEP: Final = r"(?:\*|[0-9A-Z]+(?:-[0-9A-Z]+)?)(?:/[0-9]+)?"
-_FIELD: Final = re.compile(rf"{_STEP}(?:,{_STEP})*")
-_DAY_FIELD: Final = re.compile(r"\?|L(?:-[0-9]+)?W?|[0-9]+W|[0-9A-Z]+(?:L|#[1-5])")
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """One field: its values, the names of some, and the largest step that Quartz takes."""
+
+    label: str
+    low: int
+    high: int
+    largest_step: int
+    names: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        return tuple(range(self.low, self.high + 1))
 
 
-def check_quartz(text: str) -> str:
+_MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_WEEK_DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_SECONDS: Final = _Field("seconds", 0, 59, 59)
+_MINUTES: Final = _Field("minutes", 0, 59, 59)
+_HOURS: Final = _Field("hours", 0, 23, 23)
+_DAY_OF_MONTH: Final = _Field("day of month", 1, 31, 31)
+_MONTH: Final = _Field("month", 1, 12, 12, _MONTHS)
+_DAY_OF_WEEK: Final = _Field("day of week", 1, 7, 7, _WEEK_DAYS)
+_LONGEST_MONTH: Final = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+_ANY: Final = "?"
+
+_PIECE: Final = re.compile(
+    r"(?:(?P<all>\*)|(?P<first>[0-9]{1,2})(?:-(?P<last>[0-9]{1,2}))?)?(?:/(?P<step>[0-9]{1,2}))?"
+    r"|(?P<first_name>[A-Z]{3})(?:-(?P<last_name>[A-Z]{3}))?"
+)
+_ONLY_QUARTZ: Final = re.compile(r"L(?:-[0-9]+)?W?|LW|[0-9]+W|(?:[0-9]+|[A-Z]{3})(?:L|#[0-9]+)|C|[0-9]+C")
+
+
+def normalise_quartz(text: str) -> str:
     """The expression with single spaces.
 
-    :raises ValueError: it has not the form of a Quartz expression; the message says which field.
+    :raises ValueError: as `to_cron`.
+    """
+    to_cron(text)
+    return " ".join(text.split())
+
+
+def to_cron(text: str) -> str:
+    """The five-field cron that fires when a Quartz expression does.
+
+    :raises ValueError: it is no Quartz expression, never fires, or no cron can say it; tells which field.
     """
     fields = text.upper().split()
     if len(fields) == 5:
@@ -25,10 +67,89 @@ def check_quartz(text: str) -> str:
         )
     if len(fields) not in (6, 7):
         raise ValueError(f"has {len(fields)} fields; Quartz cron has six, or seven with the year")
-    for position, field in enumerate(fields):
-        is_day = position in (_DAY_OF_MONTH, _DAY_OF_WEEK)
-        if not (_FIELD.fullmatch(field) or (is_day and _DAY_FIELD.fullmatch(field))):
-            raise ValueError(f"the field for {_FIELDS[position]}, {field}, is not Quartz cron")
-    if (fields[_DAY_OF_MONTH] == "?") == (fields[_DAY_OF_WEEK] == "?"):
+    seconds, minutes, hours, day, month, week_day = fields[:6]
+    if fields[6:] not in ([], ["*"]):
+        raise ValueError(f"is bound to the year {fields[6]}, which no cron can say")
+    if _values(seconds, _SECONDS) != (0,):
+        raise ValueError(f"the field for seconds, {seconds}, is not 0; Dagster starts runs at whole minutes")
+    if (day == _ANY) == (week_day == _ANY):
         raise ValueError("Quartz wants ? in exactly one of day of month and day of week")
-    return " ".join(text.split())
+    days = _DAY_OF_MONTH.all if day == _ANY else _values(day, _DAY_OF_MONTH)
+    months = _values(month, _MONTH)
+    if all(min(days) > _LONGEST_MONTH.get(m, 31) for m in months):
+        raise ValueError("never fires: no such month has such a day")
+    week_days = _DAY_OF_WEEK.all if week_day == _ANY else _values(week_day, _DAY_OF_WEEK)
+    return " ".join(
+        (
+            _cron(_values(minutes, _MINUTES), _MINUTES.all),
+            _cron(_values(hours, _HOURS), _HOURS.all),
+            _cron(days, _DAY_OF_MONTH.all),
+            _cron(months, _MONTH.all),
+            _cron([d - 1 for d in week_days], [d - 1 for d in _DAY_OF_WEEK.all]),
+        )
+    )
+
+
+def _values(text: str, field: _Field) -> tuple[int, ...]:
+    """Every value of one written field, ascending."""
+    return tuple(sorted({value for piece in text.split(",") for value in _piece(piece, field)}))
+
+
+def _piece(text: str, field: _Field) -> Iterable[int]:
+    where = f"the field for {field.label}, {text},"
+    if _ONLY_QUARTZ.fullmatch(text):
+        raise ValueError(f"{where} uses L, W, # or C, which cron does not know")
+    if text == _ANY:
+        raise ValueError(f"{where} may not be ?; only day of month or day of week may, and alone")
+    match = _PIECE.fullmatch(text)
+    if match is None or not text:
+        raise ValueError(f"{where} is not Quartz cron")
+    step = _step(match["step"], field, where)
+    if match["first_name"]:
+        first, last = (_named(name, field, where) for name in match.group("first_name", "last_name"))
+    elif match["first"]:
+        first, last = (_number(number, field, where) for number in match.group("first", "last"))
+    else:
+        first, last = field.low, field.high
+    assert first is not None  # both patterns have a first value
+    if last is None:
+        last = first if step is None else field.high  # 5/15 runs on to the end
+    if last < first:
+        last += len(field.all)
+    return ((v - field.low) % len(field.all) + field.low for v in range(first, last + 1, step or 1))
+
+
+def _step(text: str | None, field: _Field, where: str) -> int | None:
+    if text is None:
+        return None
+    if not 1 <= int(text) <= field.largest_step:
+        raise ValueError(f"{where} has a step that is not between 1 and {field.largest_step}")
+    return int(text)
+
+
+def _number(text: str | None, field: _Field, where: str) -> int | None:
+    if text is None:
+        return None
+    if not field.low <= int(text) <= field.high:
+        raise ValueError(f"{where} is not between {field.low} and {field.high}")
+    return int(text)
+
+
+def _named(text: str | None, field: _Field, where: str) -> int | None:
+    if text is None:
+        return None
+    if text not in field.names:
+        raise ValueError(f"{where} is not Quartz cron")
+    return field.low + field.names.index(text)
+
+
+def _cron(values: Iterable[int], every: Iterable[int]) -> str:
+    """Values as short as cron can list them: `*`, `*/15`, `1-5`, or one by one."""
+    listed, whole = list(values), list(every)
+    if listed == whole:
+        return "*"
+    if len(listed) > 1 and whole[0] == 0 and listed == whole[:: listed[1]]:
+        return f"*/{listed[1]}"
+    if len(listed) > 2 and listed == list(range(listed[0], listed[-1] + 1)):
+        return f"{listed[0]}-{listed[-1]}"
+    return ",".join(map(str, listed))

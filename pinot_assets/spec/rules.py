@@ -131,24 +131,18 @@ def _skipping_is_explicit(case: Case) -> Iterator[Finding]:
         yield Finding("skipFileIfFailToInitReader", text, is_note=True)
 
 
-@_rule("minFileAgeSec", "rollbackWindow")
+@_rule("rollbackWindow")
 def _not_built_yet(case: Case) -> Iterator[Finding]:
     """A key that would be taken and then not done is worse than one that is refused."""
-    fix = "take the key out"
-    if case.spec.min_file_age_sec:
-        yield Finding("minFileAgeSec", "is not supported yet: every listed file counts", fix)
     if case.spec.rollback_window == "pinotDefault":
         text = "pinotDefault is not supported yet: what a switch replaced is left to Pinot's own clean-up"
-        yield Finding("rollbackWindow", text, fix)
+        yield Finding("rollbackWindow", text, "take the key out")
 
 
-@_rule("schedule")
-def _schedule_is_not_run_yet(case: Case) -> Iterator[Finding]:
-    if case.spec.schedule is not None:
-        text = (
-            "is checked but not run yet: start the table by its sensor, by hand, or by a schedule of your own"
-        )
-        yield Finding("schedule", text, is_note=True)
+@_rule("schedule", "scheduleTimezone")
+def _timezone_needs_schedule(case: Case) -> Iterator[Finding]:
+    if case.spec.schedule is None and "scheduleTimezone" in case.written:
+        yield Finding("scheduleTimezone", "has no effect without a schedule", is_note=True)
 
 
 @_rule("desiredSegmentSize")

@@ -23,7 +23,20 @@ FEW = {"ingestionMode": "append"}
         ({"rollbackWindow": "keepUntilSwitch"}, "rollback_window", "keepUntilSwitch"),
         ({"emptySourceAction": "refuse"}, "empty_source_action", "REFUSE"),
         ({"minServer": 1.5}, "min_server", "1.5"),
-        ({"minFileAgeSec": "0"}, "min_file_age_sec", 0),
+        ({}, "min_file_age_sec", 0),
+        ({"minFileAgeSec": "30"}, "min_file_age_sec", 30),
+        ({"settleSeconds": "90"}, "settle_seconds", 90),
+        ({}, "settle_seconds", 0),
+        ({"completenessMarker": "_SUCCESS"}, "completeness_marker", "_SUCCESS"),
+        ({}, "completeness_marker", None),
+        ({"schedule": "0 0 4 * * ?", "scheduleTimezone": "Asia/Tokyo"}, "schedule_timezone", "Asia/Tokyo"),
+        ({}, "schedule_timezone", "UTC"),
+        ({}, "max_file_partitions", 2000),
+        ({"maxFilePartitions": 5}, "max_file_partitions", 5),
+        ({}, "partition_group", "directory"),
+        ({"partitionGroup": "hash:064"}, "partition_group", "hash:64"),
+        ({"partitionGroup": "hash:100000"}, "partition_group", "hash:100000"),
+        ({"partitionGroup": "regex:/(?:y|d)=([0-9]+)/"}, "partition_group", "regex:/(?:y|d)=([0-9]+)/"),
         ({"maxNumRecordsPerSegment": "1000"}, "max_rows_per_segment", 1000),
         ({"excludeFileNamePattern": "regex:.*tmp"}, "exclude", "regex:.*tmp"),
         ({"recordReader.prop.delimiter": "|"}, "reader", {"delimiter": "|"}),
@@ -116,6 +129,19 @@ def test_swap_is_enough_by_itself(folder):
         ({"minServer": "new"}, "minServer", "version", ""),
         ({"desiredSegmentSize": "big"}, "desiredSegmentSize", "size", ""),
         ({"schedule": "${CRON}"}, "schedule", "environment", ""),
+        ({"scheduleTimezone": "Berlin"}, "scheduleTimezone", "no time zone", ""),
+        ({"scheduleTimezone": "../UTC"}, "scheduleTimezone", "no time zone", ""),
+        ({"completenessMarker": "done/_SUCCESS"}, "completenessMarker", "plain file name", ""),
+        ({"completenessMarker": ".."}, "completenessMarker", "plain file name", ""),
+        ({"maxFilePartitions": 0}, "maxFilePartitions", "not above 0", ""),
+        ({"settleSeconds": "-1"}, "settleSeconds", "negative", ""),
+        ({"minFileAgeSec": "1.5"}, "minFileAgeSec", "whole number", ""),
+        ({"partitionGroup": "Directory"}, "partitionGroup", "none of directory", ""),
+        ({"partitionGroup": "hash:0"}, "partitionGroup", "100000", ""),
+        ({"partitionGroup": "hash:100001"}, "partitionGroup", "100000", ""),
+        ({"partitionGroup": "regex:a(b"}, "partitionGroup", "no regular expression", ""),
+        ({"partitionGroup": "regex:ab"}, "partitionGroup", "0 groups", ""),
+        ({"partitionGroup": "regex:(a)(b)"}, "partitionGroup", "2 groups", ""),
         ({"input.fs.prop.region": "${1X}"}, "input.fs.prop.region", "malformed", ""),
         ({"recordReader.prop.delimeter": ";"}, "recordReader.prop.delimeter", "csv reader", ""),
         ({"recordReader.prop.delimiter": "||"}, "recordReader.prop.delimiter", "single character", ""),
@@ -140,16 +166,9 @@ def test_modes_that_replace_need_a_refresh_table(folder, mode):
     assert "segmentIngestionType: REFRESH" in (problem.fix or "")
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("minFileAgeSec", "30"),
-        ("rollbackWindow", "pinotDefault"),
-    ],
-)
-def test_what_is_not_built_yet_is_refused_not_ignored(folder, key, value):
-    (problem,) = folder.problems({key: value})
-    assert problem.key == f"fileIngestion.{key}"
+def test_what_is_not_built_yet_is_refused_not_ignored(folder):
+    (problem,) = folder.problems({"rollbackWindow": "pinotDefault"})
+    assert problem.key == "fileIngestion.rollbackWindow"
     assert "not supported yet" in problem.reason
 
 
@@ -175,10 +194,13 @@ def test_schedules_that_are_not_quartz(folder, cron, reason):
 
 
 @pytest.mark.parametrize(
-    "cron", ["0 */30 * * * ?", "0 15 10 ? * MON-FRI", "0 15 10 L * ?", "0 0 1 ? * 6#3 2027"]
+    ("quartz", "cron"),
+    [("0 */30 * * * ?", "*/30 * * * *"), ("0  15 10 ? * MON-FRI *", "15 10 * * 1-5"), (None, None)],
 )
-def test_schedules_that_are_quartz(folder, cron):
-    assert folder.load({"schedule": cron}).ingestion.schedule == cron
+def test_schedules_are_quartz_and_become_cron(folder, quartz, cron):
+    ingestion = folder.load({"schedule": quartz}).ingestion
+    assert ingestion.schedule == (None if quartz is None else " ".join(quartz.split()))
+    assert ingestion.cron == cron
 
 
 @pytest.mark.parametrize(
@@ -205,7 +227,7 @@ def test_schedules_that_are_quartz(folder, cron):
         ),
         ({"sensorRetries": "true"}, "sensorRetries", "no effect"),
         ({"skipFileIfFailToInitReader": "true"}, "skipFileIfFailToInitReader", "until they change"),
-        ({"schedule": "0 */30 * * * ?"}, "schedule", "not run yet"),
+        ({"scheduleTimezone": "Asia/Tokyo"}, "scheduleTimezone", "no effect without a schedule"),
         ({"recordReader.prop.multiValueDelimiter": ";"}, "recordReader.prop.multiValueDelimiter", "no use"),
     ],
 )

@@ -40,7 +40,10 @@ def test_what_shapes_segments_changes_the_fingerprint(folder, block, change):
     ("block", "change"),
     [
         ({"consistentPushMaxRetries": "5"}, None),
-        ({"schedule": "0 0 1 * * ?"}, None),
+        ({"schedule": "0 0 1 * * ?", "scheduleTimezone": "Asia/Tokyo"}, None),
+        ({"minFileAgeSec": 60, "settleSeconds": 90, "completenessMarker": "_SUCCESS"}, None),
+        ({"maxFilePartitions": 3, "partitionGroup": "hash:7"}, None),
+        (None, lambda w: w.update(dagster={"group": "air", "tags": {"tier": "gold"}, "automation": True})),
         ({"push.mode": "TAR"}, None),
         ({"tableMaxNumTasks": "5"}, None),
         ({"input.fs.prop.secretKey": "${OTHER}"}, None),
