@@ -1,0 +1,44 @@
+"""What Dagster must know of the runs of one table, whatever starts them."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from pinot_assets.assets.keys import TABLE_TAG, pool_of
+from pinot_assets.spec import TableSpec
+
+UNDER_WAY = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+"""What a run is in until it has ended."""
+
+
+def job_tags(spec: TableSpec) -> dict[str, str]:
+    """Run tags of the table's job.
+
+    They make its runs strictly serial, and keep an instance that retries every failed run from spending the
+    session's retries (rule R26): only a run whose worker died is worth another one, from where it died.
+    """
+    return {
+        TABLE_TAG: spec.name,
+        "dagster/retry_on_asset_or_op_failure": "false",
+        "dagster/retry_strategy": "FROM_FAILURE",
+    }
+
+
+def runs_under_way(instance: dg.DagsterInstance, spec: TableSpec) -> list[dg.DagsterRun]:
+    """Runs that work on the table or wait for their turn, newest first."""
+    runs = instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY))
+    return [run for run in runs if works_on(run, spec)]
+
+
+def works_on(run: dg.DagsterRun, spec: TableSpec) -> bool:
+    """Whether a run writes to the table: by its tag, or, for assets that were picked without the job, by the
+    pool of one of its steps.
+    """
+    pools = run.run_op_concurrency.all_pools if run.run_op_concurrency else None
+    return run.tags.get(TABLE_TAG) == spec.name or pool_of(spec) in (pools or ())

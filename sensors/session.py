@@ -1,0 +1,53 @@
+"""The session sensor: goes on with a session whose driver died, once, and then less and less often.
+
+It looks at ZooKeeper and the staging area only; the files are the files sensor's.
+"""
+
+# No `from __future__ import annotations` here: Dagster reads the annotations themselves.
+
+import time
+
+import dagster as dg
+
+from pinot_assets.assets.keys import TABLE_TAG
+from pinot_assets.assets.runs import runs_under_way
+from pinot_assets.assets.table import TableAssets
+from pinot_assets.connect import open_session_store, open_staging
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.resources import PinotResource
+from pinot_assets.sensors.standstill import decide_session
+from pinot_assets.session.observe import observe
+
+INTERVAL_S = 30
+
+
+def session_sensor(table: TableAssets) -> dg.SensorDefinition:
+    """The session sensor of one table."""
+    spec = table.spec
+
+    @dg.sensor(
+        name=f"{spec.asset_name}_session",
+        job=table.job,
+        minimum_interval_seconds=INTERVAL_S,
+        default_status=dg.DefaultSensorStatus.STOPPED,
+        description=f"Goes on with a session of {spec.name} whose driver died. It never spends a retry.",
+    )
+    def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
+        # Before the lease: a run that ends between the two looks is seen as one that has not.
+        running = runs_under_way(context.instance, spec)
+        try:
+            with open_session_store(spec, pinot.settings()) as store:
+                seen = observe(store, open_staging(spec))
+        except PinotAssetsError as error:
+            return dg.SensorResult(skip_reason=str(error), cursor=context.cursor)
+        verdict = decide_session(spec, seen, running, context.cursor or "", int(time.time()))
+        context.log.info(verdict.message)
+        for run in running:
+            if run.run_id == verdict.dead_run:
+                context.instance.report_run_failed(run, verdict.message)
+        if not verdict.launch:
+            return dg.SensorResult(skip_reason=verdict.message, cursor=verdict.cursor)
+        request = dg.RunRequest(tags={TABLE_TAG: spec.name, "pinot/tick": verdict.message})
+        return dg.SensorResult(run_requests=[request], cursor=verdict.cursor)
+
+    return sensor

@@ -1,0 +1,175 @@
+"""Whether a session stands still, and what becomes of it: decided from values alone.
+
+The files sensor starts a table's job when files have changed; this is for a session that is open while
+nobody works on it. It goes on with one whose driver died, which costs nothing, and leaves one that failed
+to the schedule and to people (spec/session.md section 3, rule R26).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import dagster as dg
+
+from pinot_assets.session.model import Mode, Session, utc_text
+from pinot_assets.session.observe import Observation
+from pinot_assets.session.run import WRITER_VERSION
+from pinot_assets.spec import TableSpec
+
+PATIENCE_S = 60
+"""How long a session stands still before it is gone on with: Dagster's own retry of a run comes first."""
+DEAD_S = 120
+"""How long a run that Dagster shows as started may be without the lease that it held, until it counts as
+dead. Its last words (W6, the end of Spark) come while it still holds it."""
+FIRST_WAIT_S = 300
+"""Until a session that was launched in vain is launched again; doubled each time."""
+LONGEST_WAIT_S = 6 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """The cursor: what was seen and done.
+
+    :ivar epoch: of the lease's last owner; another one means that somebody worked on the table since.
+    :ivar since_s: when the lease of that owner was first seen to be free, 0 while it is held.
+    :ivar progress: how far the session was at the last launch.
+    :ivar launched_s: when that was, seconds since the epoch.
+    :ivar times: launches in a row without progress.
+    """
+
+    epoch: int = -1
+    since_s: int = 0
+    progress: str = ""
+    launched_s: int = 0
+    times: int = 0
+
+    @classmethod
+    def read(cls, cursor: str) -> Watch:
+        """A new one for an empty cursor, and for one that somebody else wrote."""
+        try:
+            return cls(**json.loads(cursor))
+        except (ValueError, TypeError):
+            return cls()
+
+    def write(self) -> str:
+        """As a cursor."""
+        return json.dumps(asdict(self))
+
+    def at(self, epoch: int, now_s: int) -> Watch:
+        """The lease is free at this moment."""
+        return self if self.since_s and self.epoch == epoch else replace(self, epoch=epoch, since_s=now_s)
+
+    def due_s(self, progress: str) -> int:
+        """From when on the session may be launched."""
+        due = self.since_s + PATIENCE_S
+        if progress != self.progress:
+            return due
+        wait = FIRST_WAIT_S << min(self.times - 1, 16)
+        return max(due, self.launched_s + min(wait, LONGEST_WAIT_S))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one tick decided.
+
+    :ivar launch: whether to start the job.
+    :ivar message: why, for people.
+    :ivar cursor: what the next tick starts from.
+    :ivar dead_run: id of a run that Dagster holds to be alive and that is not.
+    """
+
+    launch: bool
+    message: str
+    cursor: str
+    dead_run: str = ""
+
+
+def decide_session(
+    spec: TableSpec, seen: Observation, running: Sequence[dg.DagsterRun], cursor: str, now_s: int
+) -> Verdict:
+    """One tick.
+
+    :param running: runs of the table that have not ended.
+    :param now_s: seconds since the epoch.
+    """
+    watch, session = Watch.read(cursor), seen.session
+    if seen.holder is not None:
+        what = f"session {session.id}" if session else spec.name
+        return Verdict(False, f"paused: {what} held by {seen.holder}", replace(watch, since_s=0).write())
+    watch = watch.at(seen.pointer.epoch, now_s)
+    if running:
+        return _beside(running, seen, watch, now_s)
+    if session is None:
+        return Verdict(False, "no session is open", watch.write())
+    reason = _waits(spec, session, seen)
+    if reason:
+        return Verdict(False, f"session {session.id} {reason}", watch.write())
+    return _go_on(session, watch, now_s)
+
+
+def _beside(running: Sequence[dg.DagsterRun], seen: Observation, watch: Watch, now_s: int) -> Verdict:
+    """Runs that have not ended, while nobody holds the lease: one of them may have died unseen.
+
+    An owner that lets go takes its name off the pointer; one that died leaves it there. Its run can change
+    nothing any more (rule R2), and as long as it counts as running, none of the table's runs may start.
+    """
+    owner = seen.pointer.owner
+    for run in running:
+        if owner is None or run.run_id != owner.run or run.status is not dg.DagsterRunStatus.STARTED:
+            continue
+        gone = f"run {run.run_id} lost its lease ({owner}) and has not ended since {_utc(watch.since_s)}"
+        if now_s - watch.since_s < DEAD_S:
+            return Verdict(False, f"{gone}; it is given {DEAD_S} s", watch.write())
+        return Verdict(False, f"{gone}: marked as failed", watch.write(), dead_run=run.run_id)
+    return Verdict(False, f"paused: run {running[0].run_id} is {_words(running[0])}", watch.write())
+
+
+def _waits(spec: TableSpec, session: Session, seen: Observation) -> str:
+    """Why the session is not this sensor's to go on with; empty when it is."""
+    if session.mode is Mode.ROLLBACK:
+        return ""
+    if spec.mode == "swap" and seen.pointer.hold is not None:
+        return f"is held after a rollback until `pinot-assets resume {spec.name}`"
+    failed = len(seen.failures)
+    audit_failed = session.audit is not None and not session.audit.passed
+    planned_otherwise = session.config_fingerprint != spec.config_fingerprint(WRITER_VERSION)
+    if not spec.ingestion.sensor_retries:
+        person = "and waits for the schedule or a run by hand (sensorRetries is off)"
+        if failed:
+            return f"failed with {failed} files {person}"
+        if audit_failed:
+            return f"failed its audit {person}"
+        return f"was planned for another table spec {person}" if planned_otherwise else ""
+    if failed:
+        return f"failed with {failed} files and waits for one of them to change"
+    return "failed its audit and waits for a change of its files" if audit_failed else ""
+
+
+def _go_on(session: Session, watch: Watch, now_s: int) -> Verdict:
+    what = f"session {session.id} ({session.state}, attempt {session.attempt})"
+    what += f" has stood still since {_utc(watch.since_s)}"
+    progress = _progress(session)
+    left = watch.due_s(progress) - now_s
+    if left > 0:
+        return Verdict(False, f"{what}; launched in {left} s unless a run takes it", watch.write())
+    times = watch.times + 1 if progress == watch.progress else 1
+    again = f" again, for the {times}th time without progress" if times > 1 else ""
+    launched = replace(watch, progress=progress, launched_s=now_s, times=times)
+    return Verdict(True, f"{what}: launched{again}", launched.write())
+
+
+def _progress(session: Session) -> str:
+    """Changes when a run got somewhere; `attempt` alone grows with every run."""
+    done = session.counts.get("done", 0)
+    parts = (session.id, session.state, done, session.switch, session.lineage_entry_id, session.end_issued)
+    return " ".join(map(str, parts))
+
+
+def _words(run: dg.DagsterRun) -> str:
+    return run.status.value.lower().replace("_", " ")
+
+
+def _utc(seconds: int) -> str:
+    return utc_text(seconds * 1000)
