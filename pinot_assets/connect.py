@@ -10,7 +10,8 @@ from pinot_assets.errors import SpecError
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import PINOT_DEADLINE_S, SessionStore, close, connect
+from pinot_assets.session.store import PINOT_DEADLINE_S, SessionStore
+from pinot_assets.session.zookeeper import close, connect
 from pinot_assets.settings import Settings
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.spec import TableSpec
@@ -30,7 +31,7 @@ def open_staging(spec: TableSpec) -> Staging:
 @contextmanager
 def open_session_store(spec: TableSpec, settings: Settings) -> Iterator[SessionStore]:
     """The table's nodes in ZooKeeper."""
-    client = connect(settings.zookeeper)
+    client = connect(settings.zookeeper, settings.zookeeper_access)
     try:
         yield SessionStore(client, settings.cluster, spec.name_with_type)
     finally:

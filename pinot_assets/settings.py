@@ -1,21 +1,74 @@
 """Where this installation finds Pinot, ZooKeeper and its tables.
 
-From the environment, else from the local stack that was started in this project.
+From the environment, or from a Dagster resource with the same fields; the profile `local` alone goes on
+without, to the local stack that was started in this project.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import default_home, load_state
-from pinot_assets.pinot.connection import PinotConnection, Tls, auth_from_env
+from pinot_assets.pinot.connection import Auth, BasicAuth, PinotConnection, Tls, TokenAuth
+from pinot_assets.session.zookeeper import ZooKeeperAccess
+from pinot_assets.source.s3_settings import is_loopback
 
 DEFAULT_CLUSTER = "pinot"
 DEFAULT_TABLES = "tables"
+
+PROFILE: Final = "PINOT_ASSETS_PROFILE"
+
+VARIABLES: Final[Mapping[str, str]] = {
+    "controller_url": "PINOT_CONTROLLER_URL",
+    "zookeeper": "PINOT_ZOOKEEPER",
+    "cluster": "PINOT_CLUSTER",
+    "broker_urls": "PINOT_BROKER_URLS",
+    "username": "PINOT_USER",
+    "password": "PINOT_PASSWORD",
+    "token": "PINOT_TOKEN",
+    "ca_bundle": "PINOT_CA_BUNDLE",
+    "client_cert": "PINOT_CLIENT_CERT",
+    "client_key": "PINOT_CLIENT_KEY",
+    "zookeeper_username": "PINOT_ZOOKEEPER_USER",
+    "zookeeper_password": "PINOT_ZOOKEEPER_PASSWORD",
+    "zookeeper_tls": "PINOT_ZOOKEEPER_TLS",
+    "zookeeper_ca_bundle": "PINOT_ZOOKEEPER_CA_BUNDLE",
+    "zookeeper_client_cert": "PINOT_ZOOKEEPER_CLIENT_CERT",
+    "zookeeper_client_key": "PINOT_ZOOKEEPER_CLIENT_KEY",
+    "allow_http": "PINOT_ASSETS_ALLOW_HTTP",
+}
+"""Every field, and the environment variable that says it."""
+
+_ADDRESS: Final = ("controller_url", "zookeeper")
+_PAIRS: Final = (
+    ("username", "password"),
+    ("password", "username"),
+    ("zookeeper_username", "zookeeper_password"),
+    ("zookeeper_password", "zookeeper_username"),
+    ("client_key", "client_cert"),
+    ("zookeeper_client_key", "zookeeper_client_cert"),
+)
+"""A field, and the one that it cannot do without."""
+
+
+class Profile(StrEnum):
+    """What kind of installation this is."""
+
+    LOCAL = "local"
+    """One machine: without addresses, the local stack is meant."""
+
+    STAGING = "staging"
+    """Somebody's Pinot: nothing is guessed."""
+
+    PRODUCTION = "production"
+    """The same, and no credentials or data over plaintext HTTP unless that is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +82,7 @@ class Settings:
     pinot: PinotConnection
     zookeeper: str
     cluster: str
+    zookeeper_access: ZooKeeperAccess = field(default_factory=ZooKeeperAccess)
 
 
 def tables_directory(environ: Mapping[str, str] | None = None) -> Path:
@@ -37,28 +91,116 @@ def tables_directory(environ: Mapping[str, str] | None = None) -> Path:
     return Path(env.get("PINOT_ASSETS_TABLES") or DEFAULT_TABLES).resolve()
 
 
-def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
-    """Read the environment; without an address there, take the local stack's.
+def load_profile(environ: Mapping[str, str] | None = None, name: str = "") -> Profile:
+    """The profile of that name; without one PINOT_ASSETS_PROFILE's, else local.
 
-    PINOT_CONTROLLER_URL, PINOT_ZOOKEEPER, PINOT_CLUSTER, PINOT_BROKER_URLS, PINOT_CA_BUNDLE, and PINOT_TOKEN
-    or PINOT_USER with PINOT_PASSWORD.
-
-    :raises PinotAssetsError: neither is there, or one half is missing.
+    :raises PinotAssetsError: there is no such profile.
     """
     env = os.environ if environ is None else environ
-    controller, zookeeper = env.get("PINOT_CONTROLLER_URL"), env.get("PINOT_ZOOKEEPER")
-    if controller and zookeeper:
-        brokers = tuple(b.strip() for b in env.get("PINOT_BROKER_URLS", "").split(",") if b.strip())
-        tls = Tls(ca_bundle=env.get("PINOT_CA_BUNDLE") or None)
-        connection = PinotConnection(controller, auth=auth_from_env(env), tls=tls, broker_urls=brokers)
-        return Settings(connection, zookeeper, env.get("PINOT_CLUSTER") or DEFAULT_CLUSTER)
-    if controller or zookeeper:
-        missing = "PINOT_ZOOKEEPER" if controller else "PINOT_CONTROLLER_URL"
+    name = name or env.get(PROFILE) or Profile.LOCAL.value
+    if name not in set(Profile):
         raise PinotAssetsError(
-            f"{missing} is not set",
-            why="Pinot needs both: the controller's address and its ZooKeeper's",
-            hint=f"export {missing}=…, or unset the other to use the local stack",
+            f"there is no profile {name}", hint=f"set {PROFILE} to {' or '.join(Profile)}, or unset it"
         )
+    return Profile(name)
+
+
+def load_settings(environ: Mapping[str, str] | None = None, profile: Profile | None = None) -> Settings:
+    """Read the environment; without an address there, the profile `local` takes the local stack's.
+
+    :param profile: PINOT_ASSETS_PROFILE where not given.
+    :raises PinotAssetsError: there is no Pinot to talk to, something is missing, or two settings contradict.
+    """
+    env = os.environ if environ is None else environ
+    profile = profile or load_profile(env)
+    values = {key: env.get(name, "") for key, name in VARIABLES.items()}
+    if profile is Profile.LOCAL and not any(values[key] for key in _ADDRESS):
+        return _local_stack()
+    return settings_of(values, profile, VARIABLES.__getitem__)
+
+
+def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> Settings:
+    """Check the fields of `VARIABLES` and make clients' settings of them.
+
+    :param values: all fields; an empty text is none.
+    :param name_of: what the reader of an error calls a field.
+    :raises PinotAssetsError: something is missing (names all of it), contradicts, or may not be.
+    """
+    _refuse_missing(values, profile, name_of)
+    if values["token"] and values["username"]:
+        raise PinotAssetsError(
+            f"both {name_of('token')} and {name_of('username')} are set",
+            hint=f"keep one kind of credentials for Pinot: unset {name_of('token')}, or "
+            f"{name_of('username')} and {name_of('password')}",
+        )
+    brokers = tuple(url.strip() for url in values["broker_urls"].split(",") if url.strip())
+    if profile is Profile.PRODUCTION and not _flag(values, "allow_http", name_of):
+        for url in (values["controller_url"], *brokers):
+            _refuse_plaintext(url, name_of("allow_http"))
+    connection = PinotConnection(
+        values["controller_url"], auth=_auth(values), tls=_tls(values, ""), broker_urls=brokers
+    )
+    access = ZooKeeperAccess(
+        username=values["zookeeper_username"] or None,
+        password=values["zookeeper_password"] or None,
+        tls=_zookeeper_tls(values, name_of),
+    )
+    return Settings(connection, values["zookeeper"], values["cluster"] or DEFAULT_CLUSTER, access)
+
+
+def _refuse_missing(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> None:
+    missing = [name_of(key) for key in _ADDRESS if not values[key]]
+    missing += [name_of(lacking) for given, lacking in _PAIRS if values[given] and not values[lacking]]
+    if missing:
+        stack = "" if profile is not Profile.LOCAL else "; with no address at all, the local stack is used"
+        raise PinotAssetsError(
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set",
+            why=f"the profile {profile} needs the addresses of Pinot's controller and of its ZooKeeper, and "
+            "credentials that are whole",
+            hint=f"set {' and '.join(missing)}{stack}",
+        )
+
+
+def _auth(values: Mapping[str, str]) -> Auth | None:
+    if values["token"]:
+        return TokenAuth(values["token"])
+    return BasicAuth(values["username"], values["password"]) if values["username"] else None
+
+
+def _tls(values: Mapping[str, str], prefix: str) -> Tls:
+    """:param prefix: of the fields' names."""
+    return Tls(
+        ca_bundle=values[f"{prefix}ca_bundle"] or None,
+        client_cert=values[f"{prefix}client_cert"] or None,
+        client_key=values[f"{prefix}client_key"] or None,
+    )
+
+
+def _zookeeper_tls(values: Mapping[str, str], name_of: Callable[[str], str]) -> Tls | None:
+    """TLS where it is asked for, or where a file for it is named."""
+    tls = _tls(values, "zookeeper_")
+    asked = _flag(values, "zookeeper_tls", name_of)
+    return tls if asked or tls != Tls() else None
+
+
+def _flag(values: Mapping[str, str], key: str, name_of: Callable[[str], str]) -> bool:
+    value = values[key].lower()
+    if value not in ("", "true", "false"):
+        raise PinotAssetsError(f"{name_of(key)} is neither true nor false", hint="write true or false")
+    return value == "true"
+
+
+def _refuse_plaintext(url: str, allow: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise PinotAssetsError(
+            f"Pinot at {parts.hostname} would be reached without TLS",
+            why="the profile production sends neither credentials nor segments over plaintext HTTP",
+            hint=f"use https://, or set {allow} to true on a network that you trust",
+        )
+
+
+def _local_stack() -> Settings:
     stack = load_state(default_home())
     if stack is None:
         raise PinotAssetsError(

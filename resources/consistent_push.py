@@ -1,6 +1,5 @@
 """The session machine as a Dagster resource: one driver per table and run, its lease let go with the run."""
 
-import os
 from contextlib import ExitStack
 from typing import cast
 
@@ -9,7 +8,6 @@ from dagster_pyspark import LazyPySparkResource
 from pydantic import PrivateAttr
 from pyspark.sql import SparkSession
 
-from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.spark import SparkBuilder
 from pinot_assets.connect import open_edges
 from pinot_assets.resources.pinot import PinotResource
@@ -31,16 +29,10 @@ class ConsistentPushResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """The driver of this table in this run; the same one for every step of a process."""
         key = (spec.name, run_id)
         if key not in self._drivers:
-            builder = SparkBuilder(self._session)
+            builder = SparkBuilder(lambda: cast(SparkSession, self.spark.spark_session))
             edges = self._open.enter_context(open_edges(spec, self.pinot.settings(), builder))
             self._drivers[key] = self._open.enter_context(Driver(spec, edges, run_id, progress))
         return self._drivers[key]
-
-    def _session(self) -> SparkSession:
-        """Spark as it is configured; without settings, a small one on this machine."""
-        if self.spark.spark_config:
-            return cast(SparkSession, self.spark.spark_session)
-        return local_session("pinot-assets", os.cpu_count() or 1)
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
         """Let go of leases and connections."""

@@ -9,7 +9,6 @@ from pinot_assets.pinot.connection import (
     Timeouts,
     Tls,
     TokenAuth,
-    auth_from_env,
 )
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.pinot.port import (
@@ -42,6 +41,5 @@ __all__ = [
     "Timeouts",
     "Tls",
     "TokenAuth",
-    "auth_from_env",
     "wait_online",
 ]

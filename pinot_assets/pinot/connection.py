@@ -6,9 +6,7 @@ Nothing here opens a socket: a connection can be logged (secrets do not show), c
 from __future__ import annotations
 
 import base64
-import os
 import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -51,32 +49,6 @@ class TokenAuth:
 
 
 Auth = BasicAuth | TokenAuth
-
-
-def auth_from_env(environ: Mapping[str, str] | None = None) -> Auth | None:
-    """Credentials from PINOT_TOKEN, or from PINOT_USER and PINOT_PASSWORD; None where neither is set.
-
-    :raises SpecError: both kinds are set, or only one half of a pair.
-    """
-    env = os.environ if environ is None else environ
-    token, user, password = (
-        env.get(name) or None for name in ("PINOT_TOKEN", "PINOT_USER", "PINOT_PASSWORD")
-    )
-    if token is not None and (user is not None or password is not None):
-        raise SpecError(
-            "both a token and a user are set for Pinot",
-            hint="keep PINOT_TOKEN, or PINOT_USER with PINOT_PASSWORD, and unset the other",
-        )
-    if token is not None:
-        return TokenAuth(token)
-    if user is None and password is None:
-        return None
-    if user is None or password is None:
-        missing = "PINOT_USER" if user is None else "PINOT_PASSWORD"
-        raise SpecError(
-            f"{missing} is not set", hint="basic authentication needs PINOT_USER and PINOT_PASSWORD"
-        )
-    return BasicAuth(user, password)
 
 
 @dataclass(frozen=True, slots=True)

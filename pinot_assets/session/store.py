@@ -18,6 +18,7 @@ from kazoo.exceptions import (
     BadVersionError,
     ConnectionLoss,
     KazooException,
+    NoAuthError,
     NodeExistsError,
     NoNodeError,
     OperationTimeoutError,
@@ -25,8 +26,7 @@ from kazoo.exceptions import (
     RuntimeInconsistency,
     SessionExpiredError,
 )
-from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.retry import KazooRetry
+from kazoo.security import OPEN_ACL_UNSAFE
 
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
 from pinot_assets.session.model import (
@@ -38,10 +38,7 @@ from pinot_assets.session.model import (
     session_from_bytes,
     session_to_bytes,
 )
-
-SESSION_TIMEOUT_S = 30.0
-"""ZooKeeper session time-out. Every Pinot call has a shorter deadline, so that no call of a driver that lost
-its lease can outlive the lease by more than that deadline (rule R2)."""
+from pinot_assets.session.zookeeper import SESSION_TIMEOUT_S
 
 PINOT_DEADLINE_S = 20.0
 """Longest deadline of a Pinot call that changes something (`Timeouts.longest_write`): what a new owner waits
@@ -58,42 +55,17 @@ T = TypeVar("T")
 _UNKNOWN = (ConnectionLoss, SessionExpiredError, OperationTimeoutError)
 
 
-def connect(hosts: str, *, timeout_s: float = 10.0) -> KazooClient:
-    """A started client.
-
-    :param hosts: ZooKeeper connect text, `host:port[,host:port…][/chroot]`.
-    :raises SessionError: no server answers within `timeout_s`.
-    """
-    client = KazooClient(
-        hosts=hosts,
-        timeout=SESSION_TIMEOUT_S,
-        connection_retry=KazooRetry(max_tries=-1, max_delay=2.0),
-        command_retry=KazooRetry(max_tries=5, delay=0.2, max_delay=2.0),
-    )
-    try:
-        client.start(timeout=timeout_s)
-    except KazooTimeoutError as error:
-        client.stop()
-        client.close()
-        raise SessionError(
-            f"ZooKeeper at {hosts} does not answer",
-            why=f"no connection within {timeout_s:.0f} s",
-            hint="check PINOT_ZOOKEEPER, or start the local stack with `pinot-assets local up`",
-        ) from error
-    return client
-
-
-def close(client: KazooClient) -> None:
-    """Stop the client and free its sockets."""
-    client.stop()
-    client.close()
-
-
 @contextlib.contextmanager
 def _answered() -> Iterator[None]:
-    """ZooKeeper's silence, as an error of ours."""
+    """ZooKeeper's silence, and its refusal, as errors of ours."""
     try:
         yield
+    except NoAuthError as error:
+        raise SessionError(
+            "ZooKeeper does not let this run in",
+            why="the table's nodes belong to another user",
+            hint="set PINOT_ZOOKEEPER_USER and PINOT_ZOOKEEPER_PASSWORD to those of the runs before",
+        ) from error
     except KazooException as error:
         raise SessionError(
             "ZooKeeper does not answer",
@@ -167,7 +139,7 @@ class SessionStore:
         :raises SessionError: no Pinot cluster of that name lives in this ZooKeeper, or none answers.
         """
         self._require_cluster()
-        self._zk.ensure_path(self.path)
+        self._make_path()
         for _ in range(5):
             pointer, version, was_set = self._read_pointer()
             mine = replace(pointer, epoch=pointer.epoch + 1, owner=owner)
@@ -195,6 +167,8 @@ class SessionStore:
                     hint="wait for that run; a dead one lets go within "
                     f"{SESSION_TIMEOUT_S:.0f} s of its last heartbeat",
                 )
+            if isinstance(failure, NoAuthError):
+                raise failure
             if not isinstance(failure, BadVersionError):
                 raise SessionError(f"the lease of {self.table} could not be taken", why=repr(failure))
         raise SessionError(
@@ -210,6 +184,19 @@ class SessionStore:
                 hint="set PINOT_CLUSTER to the controller's controller.helix.cluster.name, "
                 "and check the chroot in PINOT_ZOOKEEPER",
             )
+
+    def _make_path(self) -> None:
+        """With a user, our nodes are only ours to write, those of a time without one too.
+
+        Those above stay open: they are Pinot's, and its tasks write beside us.
+        """
+        self._zk.ensure_path(self.path.rpartition("/")[0], acl=OPEN_ACL_UNSAFE)
+        self._zk.ensure_path(self.path)
+        ours = self._zk.default_acl
+        if ours and self._zk.get_acls(self.path)[0] != ours:
+            for node in self.session_nodes():
+                self._zk.set_acls(f"{self.path}/{node}", ours)
+            self._zk.set_acls(self.path, ours)  # last: a run that dies before begins again
 
     # --- for Lease ----------------------------------------------------------------------------------
 

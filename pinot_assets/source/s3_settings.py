@@ -132,7 +132,7 @@ def _allow_http(endpoint: str | None, values: Mapping[str, str]) -> bool:
         )
     if parts.scheme == "https":
         return False
-    if allowed == "false" and not _is_loopback(parts.hostname):
+    if allowed == "false" and not is_loopback(parts.hostname):
         raise SourceError(
             f"The S3 endpoint {parts.hostname} would be reached without TLS",
             why="what is read and written could be changed on its way",
@@ -141,7 +141,8 @@ def _allow_http(endpoint: str | None, values: Mapping[str, str]) -> bool:
     return True
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host can only be this machine."""
     if host == "localhost":
         return True
     try:

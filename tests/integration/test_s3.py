@@ -40,7 +40,7 @@ from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.report import Report, Result
-from pinot_assets.session.store import close, connect
+from pinot_assets.session.zookeeper import close, connect
 from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import s3_settings

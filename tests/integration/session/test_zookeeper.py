@@ -23,11 +23,9 @@ from pinot_assets.pinot.connection import Timeouts
 from pinot_assets.session.model import Mode, ObjectRef, Owner, Session, State
 from pinot_assets.session.store import (
     PINOT_DEADLINE_S,
-    SESSION_TIMEOUT_S,
     SessionStore,
-    close,
-    connect,
 )
+from pinot_assets.session.zookeeper import SESSION_TIMEOUT_S, close, connect
 
 pytestmark = pytest.mark.integration
 
@@ -131,10 +129,11 @@ def test_a_killed_holder_loses_the_lease_by_time_out(zookeeper: str, table: str)
 
 _HOLDER = """
 import sys, time
-from pinot_assets.session import store as module
+from pinot_assets.session import zookeeper
 from pinot_assets.session.model import Owner
-module.SESSION_TIMEOUT_S = 2.0
-store = module.SessionStore(module.connect(sys.argv[1]), "pinot", sys.argv[2])
+from pinot_assets.session.store import SessionStore
+zookeeper.SESSION_TIMEOUT_S = 2.0
+store = SessionStore(zookeeper.connect(sys.argv[1]), "pinot", sys.argv[2])
 store.take_lease(Owner("run-child", "host", 1, 0))
 print("held", flush=True)
 time.sleep(600)
@@ -189,7 +188,8 @@ _RACER = """
 import sys
 from pinot_assets.errors import SessionHeld
 from pinot_assets.session.model import Owner
-from pinot_assets.session.store import SessionStore, connect
+from pinot_assets.session.store import SessionStore
+from pinot_assets.session.zookeeper import connect
 store = SessionStore(connect(sys.argv[1]), "pinot", sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()

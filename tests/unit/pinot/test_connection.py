@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pinot_assets.errors import PinotAssetsError, SpecError
-from pinot_assets.pinot import BasicAuth, PinotConnection, Timeouts, Tls, TokenAuth, auth_from_env
+from pinot_assets.pinot import BasicAuth, PinotConnection, Timeouts, Tls, TokenAuth
 
 URL = "http://127.0.0.1:9000"
 
@@ -36,36 +36,6 @@ def test_redacting_knows_every_form_of_a_secret() -> None:
 )
 def test_header(auth: BasicAuth | TokenAuth, header: str) -> None:
     assert auth.header == header
-
-
-@pytest.mark.parametrize(
-    ("environ", "auth"),
-    [
-        ({}, None),
-        ({"PINOT_TOKEN": "", "PINOT_USER": ""}, None),
-        ({"PINOT_TOKEN": "abc"}, TokenAuth("abc")),
-        ({"PINOT_USER": "ada", "PINOT_PASSWORD": "s3cret"}, BasicAuth("ada", "s3cret")),
-    ],
-)
-def test_credentials_from_the_environment(
-    environ: dict[str, str], auth: BasicAuth | TokenAuth | None
-) -> None:
-    assert auth_from_env(environ) == auth
-
-
-@pytest.mark.parametrize(
-    "environ",
-    [
-        {"PINOT_USER": "ada"},
-        {"PINOT_PASSWORD": "s3cret"},
-        {"PINOT_TOKEN": "abc", "PINOT_USER": "ada", "PINOT_PASSWORD": "s3cret"},
-    ],
-)
-def test_half_or_double_credentials_are_refused_without_telling_them(environ: dict[str, str]) -> None:
-    with pytest.raises(SpecError) as caught:
-        auth_from_env(environ)
-    assert "s3cret" not in str(caught.value)
-    assert "PINOT_" in str(caught.value)
 
 
 def test_credentials_in_an_address_are_refused_without_telling_them() -> None:

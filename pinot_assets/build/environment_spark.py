@@ -1,0 +1,106 @@
+"""The Spark that the environment asks for: any master, properties as `spark-submit` takes them.
+
+PINOT_ASSETS_SPARK_MASTER names the master, PINOT_ASSETS_SPARK_PROPERTIES a file in the style of
+`spark-defaults.conf`. Neither is looked at before a session is made.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.settings import Profile, load_profile
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MASTER: Final = "PINOT_ASSETS_SPARK_MASTER"
+PROPERTIES: Final = "PINOT_ASSETS_SPARK_PROPERTIES"
+
+APP_NAME: Final = "pinot-assets"
+
+# `key value`, `key=value` or `key: value`.
+_PROPERTY: Final = re.compile(r"(spark\.[^\s=:]+)(?:\s*[=:]\s*|\s+)(.*)")
+
+
+def environment_session(
+    own: Mapping[str, str] | None = None,
+    profile: Profile | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The session of this process, started on first use.
+
+    :param own: settings that go before those of the environment.
+    :param profile: `local` starts a small Spark in this process where nothing is set at all;
+        PINOT_ASSETS_PROFILE where not given.
+    :raises PinotAssetsError: no master is set, or the file of properties cannot be used.
+    :raises LocalStackError: there is no Java for a Spark in this process, or it is too old.
+    """
+    env = os.environ if environ is None else environ
+    profile = profile or load_profile(env)
+    settings = {**environment_settings(env), **(own or {})}
+    if not settings and profile is Profile.LOCAL:
+        from pinot_assets.build.local_spark import local_session
+
+        return local_session(APP_NAME, os.cpu_count() or 1)
+    _check_master(settings.get("spark.master"), profile)
+
+    from pyspark.sql import SparkSession
+
+    # A copy of resources/ or sensors/ in a worker's folder must not be imported there.
+    defaults = {"spark.app.name": APP_NAME, "spark.executorEnv.PYTHONSAFEPATH": "1"}
+    return SparkSession.builder.config(map={**defaults, **settings}).getOrCreate()
+
+
+def environment_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Spark's settings of the file of properties, and the master, which goes before the file's.
+
+    :raises PinotAssetsError: the file cannot be read, or a line is no property; never shows a value.
+    """
+    path, master = environ.get(PROPERTIES), environ.get(MASTER)
+    settings = _read(Path(path)) if path else {}
+    return settings | ({"spark.master": master} if master else {})
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PinotAssetsError(
+            f"Spark's properties cannot be read from {path}",
+            why=str(error),
+            hint=f"point {PROPERTIES} at a file like spark-defaults.conf",
+        ) from None
+    settings = {}
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if not line or line.startswith("#"):
+            continue
+        found = _PROPERTY.fullmatch(line)
+        if found is None:
+            raise PinotAssetsError(
+                f"line {number} of {path} is no property of Spark", hint="write `spark.key value`"
+            )
+        settings[found[1]] = found[2]
+    return settings
+
+
+def _check_master(master: str | None, profile: Profile) -> None:
+    if not master:
+        raise PinotAssetsError(
+            f"{MASTER} is not set",
+            why="Spark is configured, but for a master"
+            if profile is Profile.LOCAL
+            else f"the profile {profile} starts no Spark of its own",
+            hint=f"set {MASTER} (k8s://…, spark://…, yarn, local[4]), or spark.master in the file that "
+            f"{PROPERTIES} names",
+        )
+    if master.startswith("sc://"):
+        raise PinotAssetsError(
+            "Spark Connect is not supported",
+            why="one task per file needs Spark's own scheduler, which Connect does not show",
+            hint=f"set {MASTER} to the cluster itself: k8s://…, spark://… or yarn",
+        )

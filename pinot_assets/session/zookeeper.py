@@ -1,0 +1,139 @@
+"""A client of ZooKeeper: who we say we are, what we trust, and what others may do with our nodes.
+
+ZooKeeper's digest scheme never refuses a wrong password: it only makes somebody else of us, who then may not
+write. SASL is not offered: kazoo needs one more package for it, and ZooKeeper's own `DIGEST-MD5` is obsolete.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+from dataclasses import dataclass, field
+
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.hosts import collect_hosts
+from kazoo.protocol.serialization import Auth
+from kazoo.retry import KazooRetry
+from kazoo.security import ACL, make_acl, make_digest_acl
+
+from pinot_assets.errors import SessionError, SpecError
+from pinot_assets.pinot.connection import Tls
+
+SESSION_TIMEOUT_S = 30.0
+"""ZooKeeper session time-out. Every Pinot call has a shorter deadline, so that no call of a driver that lost
+its lease can outlive the lease by more than that deadline (rule R2)."""
+
+
+class _NoCredentials(logging.Filter):
+    """kazoo logs every request at DEBUG, the one with the password too."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (isinstance(record.args, tuple) and any(isinstance(arg, Auth) for arg in record.args))
+
+
+_LOG = logging.getLogger("kazoo.pinot_assets")
+_LOG.addFilter(_NoCredentials())
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperAccess:
+    """How to come in.
+
+    :ivar username: for the scheme `digest`, with `password`; None writes nodes that everybody may change.
+    :ivar tls: None speaks plaintext. A client certificate's key may stand in the same file.
+    """
+
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: Tls | None = None
+
+    def acl(self) -> list[ACL] | None:
+        """What new nodes allow: everything to this user, reading to all (Pinot's browser is nobody).
+
+        None without a user: everything to all.
+        """
+        if self.username is None:
+            return None
+        ours = make_digest_acl(self.username, self.password or "", all=True)
+        return [ours, make_acl("world", "anyone", read=True)]
+
+
+def connect(hosts: str, access: ZooKeeperAccess | None = None, *, timeout_s: float = 10.0) -> KazooClient:
+    """A started client.
+
+    :param hosts: ZooKeeper connect text, `host:port[,host:port…][/chroot]`.
+    :raises SessionError: no server answers within `timeout_s`, or the TLS files cannot be used.
+    """
+    access = access or ZooKeeperAccess()
+    _check_files(access.tls)
+    client = _client(hosts, access)
+    try:
+        client.start(timeout=timeout_s)
+    except KazooTimeoutError as error:
+        close(client)
+        refused = _refused_handshake(hosts, access.tls)
+        raise SessionError(
+            f"ZooKeeper at {hosts} does not answer",
+            why=refused or f"no connection within {timeout_s:.0f} s",
+            hint="check PINOT_ZOOKEEPER_CA_BUNDLE, the client's certificate and the name in the server's"
+            if refused
+            else "check PINOT_ZOOKEEPER, or start the local stack with `pinot-assets local up`",
+        ) from error
+    return client
+
+
+def close(client: KazooClient) -> None:
+    """Stop the client and free its sockets."""
+    client.stop()
+    client.close()
+
+
+def _client(hosts: str, access: ZooKeeperAccess) -> KazooClient:
+    tls = access.tls
+    return KazooClient(
+        hosts=hosts,
+        timeout=SESSION_TIMEOUT_S,
+        connection_retry=KazooRetry(max_tries=-1, max_delay=2.0),
+        command_retry=KazooRetry(max_tries=5, delay=0.2, max_delay=2.0),
+        auth_data=[("digest", f"{access.username}:{access.password}")] if access.username else None,
+        default_acl=access.acl(),
+        logger=_LOG,
+        use_ssl=tls is not None,
+        ca=tls and tls.ca_bundle,
+        certfile=tls and tls.client_cert,
+        keyfile=tls and (tls.client_key or tls.client_cert),
+        check_hostname=tls is not None,
+    )
+
+
+def _check_files(tls: Tls | None) -> None:
+    """Before kazoo meets them in a thread of its own, and tries for ever."""
+    if tls is None:
+        return
+    try:
+        tls.context()
+    except SpecError as error:
+        files = [name for name in (tls.ca_bundle, tls.client_cert, tls.client_key) if name]
+        raise SessionError(
+            f"the TLS files for ZooKeeper cannot be used ({', '.join(files)})", why=error.why, hint=error.hint
+        ) from None
+
+
+def _refused_handshake(hosts: str, tls: Tls | None) -> str | None:
+    """What kazoo keeps to itself: why the first server and we do not get on; None when that is not it."""
+    if tls is None:
+        return None
+    host, port = collect_hosts(hosts)[0][0]
+    try:
+        with (
+            socket.create_connection((host, port), timeout=2) as plain,
+            tls.context().wrap_socket(plain, server_hostname=host) as safe,
+        ):
+            safe.recv(1)  # a server that wants another certificate than ours says so only now
+    except ssl.SSLError as error:
+        return f"TLS: {error.reason or error}"
+    except OSError:
+        pass
+    return None

@@ -1,0 +1,86 @@
+"""dagster-aws' `S3Resource` as what holds for tables whose spec says nothing else.
+
+What a table says of its stores travels to Spark's executors, so an `S3Resource` is turned into the same
+`*.fs.prop.*` settings: addresses as they are, secrets only as `${NAME}`, resolved where a store is opened.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+from urllib.parse import urlsplit
+
+import dagster as dg
+from dagster_aws.s3 import S3Resource
+
+from pinot_assets.errors import SpecError
+from pinot_assets.spec import TableSpec
+
+_ADDRESS: Final = {"region_name": "region", "endpoint_url": "endpoint"}
+_KEYS: Final = {
+    "aws_access_key_id": "accessKey",
+    "aws_secret_access_key": "secretKey",
+    "aws_session_token": "sessionToken",
+}
+
+
+def with_object_store(spec: TableSpec, s3: S3Resource) -> TableSpec:
+    """The spec, its stores reached as `s3` says where it says nothing itself.
+
+    :raises SpecError: see `object_store_defaults`.
+    """
+    defaults = object_store_defaults(s3)
+    ingestion = spec.ingestion.model_copy(
+        update={
+            "input_props": _completed(spec.ingestion.input_props, defaults),
+            "output_props": _completed(spec.ingestion.output_props, defaults),
+        }
+    )
+    return replace(spec, ingestion=ingestion)
+
+
+def object_store_defaults(s3: S3Resource) -> dict[str, str]:
+    """Suffixes of `*.fs.prop.*` and their values, as a resource that was not yet initialized says them.
+
+    :raises SpecError: a secret is written out, or a field says what the executors cannot be told.
+    """
+    _refuse_unknown(s3)
+    found = {ours: getattr(s3, theirs) for theirs, ours in (_ADDRESS | _KEYS).items()}
+    for field, name in _KEYS.items():
+        if found[name] and not isinstance(found[name], dg.EnvVar):
+            raise SpecError(
+                f"`{field}` of the resource `s3` holds a secret",
+                why="resources are shown in Dagster's UI",
+                hint="give it as dg.EnvVar('NAME'), and set NAME where Dagster and the executors run",
+            )
+    if not s3.use_ssl:
+        found["allowHttp"] = "true"
+    return {name: _text(value) for name, value in found.items() if value}
+
+
+def _text(value: str) -> str:
+    return "${" + value.env_var_name + "}" if isinstance(value, dg.EnvVar) else value
+
+
+def _completed(own: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Never a key of one and a token of the other; and plain HTTP is allowed to one endpoint only."""
+    keys = set(_KEYS.values())
+    left_out = keys if keys & own.keys() else set()
+    if "endpoint" in own:
+        left_out = left_out | {"allowHttp"}
+    return {name: value for name, value in defaults.items() if name not in left_out} | dict(own)
+
+
+def _refuse_unknown(s3: S3Resource) -> None:
+    for field, hint in (
+        ("profile_name", "set AWS_PROFILE where Dagster and the executors run"),
+        ("use_unsigned_session", "give it keys or a role"),
+    ):
+        if getattr(s3, field):
+            raise SpecError(f"`{field}` of the resource `s3` is not supported", hint=hint)
+    if s3.verify is False:
+        raise SpecError("`verify` of the resource `s3` is off", hint="trust its certificate on every machine")
+    endpoint = s3.endpoint_url
+    if endpoint and not isinstance(endpoint, dg.EnvVar) and urlsplit(endpoint).username:
+        raise SpecError(
+            "`endpoint_url` of the resource `s3` holds credentials", hint="give keys as dg.EnvVar"
+        )
