@@ -1,0 +1,194 @@
+"""All checks of a table's standing health: which readings each one takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pinot_assets.errors import PinotAssetsError, PinotError, SnapshotCorrupt
+from pinot_assets.health import (
+    failing,
+    freshness,
+    leftovers,
+    lineage,
+    replicas,
+    room,
+    session,
+    source,
+    way_back,
+)
+from pinot_assets.health.finding import Health, Severity, unknown
+from pinot_assets.health.look import Look, open_look
+from pinot_assets.health.room import Room
+from pinot_assets.session.room import quota_bytes
+from pinot_assets.settings import Settings
+from pinot_assets.spec import TableSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check.
+
+    :ivar promise: what holds when it passes, one sentence.
+    """
+
+    name: str
+    promise: str
+    answer: Callable[[Look], Health]
+
+
+def examine(look: Look) -> tuple[Health, ...]:
+    """The answer of every check, in the order of `CHECKS`. Never raises."""
+    return tuple(_answer(check, look) for check in CHECKS)
+
+
+def examine_table(spec: TableSpec, settings: Callable[[], Settings]) -> tuple[Health, ...]:
+    """Look at a table. Never raises for what cannot be reached.
+
+    A look that failed while a run changed the session is taken once more: it may have seen two states.
+    """
+    with open_look(spec, settings) as look:
+        answers = examine(look)
+        if all(a.passed for a in answers) or not look.moved():
+            return answers
+    with open_look(spec, settings) as look:
+        return examine(look)
+
+
+def summary(answers: tuple[Health, ...]) -> str:
+    """`10 checks, 2 failed: orphans, freshness`."""
+    failed = [a.name if a.known else f"{a.name} (not known)" for a in answers if not a.passed]
+    return f"{len(answers)} checks, " + (
+        f"{len(failed)} failed: {', '.join(failed)}" if failed else "all passed"
+    )
+
+
+def _answer(check: Check, look: Look) -> Health:
+    try:
+        return check.answer(look)
+    except PinotAssetsError as error:
+        # A ledger that is damaged is more than something that does not answer.
+        severity = Severity.ERROR if isinstance(error, SnapshotCorrupt) else Severity.WARN
+        reason = f"{error.what}: {error.why}" if error.why else error.what
+        return unknown(check.name, reason, error.hint or "", severity)
+    except Exception as error:
+        # A check that breaks is a failed check with its reason, as the gate is.
+        return unknown(check.name, repr(error), "this is a fault of the check itself: please report it")
+
+
+def _difference(look: Look) -> source.Difference:
+    ledger = look.snapshot.ledger if look.snapshot else {}
+    return source.difference(
+        published={uri: file.fingerprint for uri, file in ledger.items()},
+        listed={uri: file.fingerprint for uri, file in look.inventory.files.items()},
+        hold=look.hold,
+    )
+
+
+def _source(look: Look) -> Health:
+    removes = look.spec.mode != "append"
+    return source.snapshot_equals_source(look.spec.name, _difference(look), removes=removes)
+
+
+def _replicas(look: Look) -> Health:
+    built = {name: output.crc for name, output in look.served.items()}
+    return replicas.replicas_and_crc(look.spec.name, built, look.replicas, look.registered_crcs, look.loaded)
+
+
+def _lineage(look: Look) -> Health:
+    return lineage.lineage_clean(
+        look.spec.name, look.lineage, look.segments, look.served, look.session, look.now_ms
+    )
+
+
+def _session(look: Look) -> Health:
+    retries = look.spec.ingestion.max_retries
+    return session.session_progress(look.spec.name, look.session, look.holder, retries, look.now_ms)
+
+
+def _orphans(look: Look) -> Health:
+    return leftovers.orphans(
+        look.spec.name, look.lineage, look.segments, look.session_nodes, look.staged, look.wanted
+    )
+
+
+def _staged(look: Look) -> Health:
+    return leftovers.staged_tars(look.spec.name, look.staged, look.wanted)
+
+
+def _room(look: Look) -> Health:
+    rooms: list[Room] = []
+    not_known: dict[str, str] = {}
+    for where, read in (("the quota", _quota), ("the staging area", _staging), ("the servers", _servers)):
+        try:
+            rooms += read(look)
+        except PinotAssetsError as error:
+            not_known[where] = error.why or error.what
+    return room.head_room(rooms, not_known)
+
+
+def _quota(look: Look) -> Iterator[Room]:
+    quota = quota_bytes(look.spec.table_json)
+    if quota is None:
+        return
+    replication = int((look.spec.table_json.get("segmentsConfig") or {}).get("replication") or 1)
+    used = look.table_bytes
+    # A swap brings the whole table once more; what of it is hidden now goes before.
+    share = len(look.served) / len(look.segments) if look.segments else 0.0
+    more = int(used * share) if look.spec.mode == "swap" else 0
+    yield room.quota_room(quota * replication, used, more)
+
+
+def _staging(look: Look) -> Iterator[Room]:
+    disk = look.staging_disk()
+    if disk is None:
+        return
+    tars = look.snapshot.segments.values() if look.snapshot and look.spec.mode == "swap" else ()
+    yield room.staging_room(*disk, sum(o.tar_bytes for o in tars))
+
+
+def _servers(look: Look) -> Iterator[Room]:
+    for server, disk in sorted(look.server_disks.items()):
+        if isinstance(disk, PinotError):
+            raise disk
+        yield room.server_room(server, disk.total, disk.used)
+
+
+def _way_back(look: Look) -> Health:
+    return way_back.rollback_window(
+        look.spec.name, look.snapshot, look.before, look.lineage, look.segments, look.now_ms
+    )
+
+
+def _freshness(look: Look) -> Health:
+    files = look.inventory.files
+    return freshness.freshness(
+        look.spec.name,
+        look.snapshot.published_ms if look.snapshot else None,
+        {uri: files[uri].fingerprint.mtime_us // 1000 for uri in _difference(look).waiting},
+        look.spec.dagster.freshness_hours,
+        look.now_ms,
+    )
+
+
+def _failing(look: Look) -> Health:
+    return failing.failing_files(look.spec.name, look.attempts, look.failing_now)
+
+
+CHECKS = (
+    Check(source.NAME, "Every listed file is published as it is listed, and no other.", _source),
+    Check(replicas.NAME, "Every replica of every published segment is ONLINE as it was built.", _replicas),
+    Check(
+        lineage.NAME, "No lineage entry is open but the open session's; none hides the snapshot.", _lineage
+    ),
+    Check(session.NAME, "An open session gets on and has retries left.", _session),
+    Check(leftovers.ORPHANS, "No segment, session node or pile of tars that nothing refers to.", _orphans),
+    Check(leftovers.STAGED, "Every tar of the snapshot and of the way back is in the staging area.", _staged),
+    Check(room.NAME, "Quota and disks have room for the next switch.", _room),
+    Check(way_back.NAME, "A switch of the last 20 hours can be taken back.", _way_back),
+    Check(
+        freshness.NAME, "Snapshot and waiting changes are younger than dagster.freshness_hours.", _freshness
+    ),
+    Check(failing.NAME, "No file fails again and again.", _failing),
+)
+"""In the order of a dashboard."""

@@ -1,0 +1,53 @@
+"""Which files fail again and again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from pinot_assets.health.finding import Health, Problem, base_name, judged, some
+from pinot_assets.session.receipt import Failure
+
+NAME = "failing_files"
+
+OFTEN = 2
+"""Attempts after which a file that still fails will not repair itself."""
+
+Attempts = Mapping[tuple[str, int], Sequence[Failure]]
+"""Session id and attempt → what failed in it."""
+
+
+def failing_files(table: str, attempts: Attempts, failing_now: Sequence[Failure]) -> Health:
+    """No file that fails now has failed in several attempts of the kept sessions.
+
+    :param attempts: of the open and the kept sessions.
+    :param failing_now: what failed in the last attempt and is not built since.
+    """
+    times = Counter(uri for failures in attempts.values() for uri in {f.uri for f in failures})
+    reason = {f.uri: f"{f.code}: {f.reason}" for f in failing_now}
+    keep = sorted((uri for uri in reason if times[uri] >= OFTEN), key=lambda uri: (-times[uri], uri))
+    told = [f"{base_name(uri)} in {times[uri]} attempts ({reason[uri]})" for uri in keep]
+    problems = (
+        [
+            Problem(
+                f"{len(keep)} files keep failing: {some(told)}",
+                f"repair {base_name(keep[0])} or take it away, then run {table}; "
+                "skipFileIfFailToInitReader leaves unreadable files out",
+            )
+        ]
+        if keep
+        else []
+    )
+    once = len(reason) - len(keep)
+    return judged(
+        NAME,
+        problems,
+        expected=0,
+        found=len(keep),
+        good="no file keeps failing" + (f"; {once} failed once" if once else ""),
+        numbers={
+            "files_failing": len(reason),
+            "most_attempts": max((times[uri] for uri in reason), default=0),
+            "attempts_with_failures": sum(bool(failures) for failures in attempts.values()),
+        },
+    )

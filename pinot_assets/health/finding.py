@@ -1,0 +1,112 @@
+"""What one check of a table's standing health answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+HOUR_MS = 3_600_000
+
+
+class Severity(StrEnum):
+    """How bad a failed check is."""
+
+    WARN = "WARN"
+    """Something needs a person, sooner or later."""
+    ERROR = "ERROR"
+    """Queries are wrong, or data may be lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The answer of one check.
+
+    :ivar expected: the number that has to be met, in the unit that the check says.
+    :ivar found: the number that was met.
+    :ivar message: one or two sentences with the numbers.
+    :ivar next_step: a command, a key of the table spec or a place to look at; empty when all is well.
+    :ivar severity: counts only when the check failed.
+    :ivar numbers: what else is worth a plot; the same keys at every look.
+    :ivar known: False when the check could not be made; it has then failed for that reason alone.
+    """
+
+    name: str
+    passed: bool
+    expected: float
+    found: float
+    message: str
+    next_step: str = ""
+    severity: Severity = Severity.WARN
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    known: bool = True
+
+    @property
+    def description(self) -> str:
+        """Message and next step, for people."""
+        return f"{self.message}\n→ {self.next_step}" if self.next_step else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong; a check collects them and answers with the worst."""
+
+    text: str
+    next_step: str
+    severity: Severity = Severity.WARN
+
+
+def judged(
+    name: str,
+    problems: Sequence[Problem],
+    *,
+    expected: float,
+    found: float,
+    good: str,
+    numbers: Mapping[str, float],
+) -> Health:
+    """A check that passes when there are no problems; else the worst comes first and says what to do.
+
+    :param good: the message of a check that passed.
+    """
+    if not problems:
+        return Health(name, True, expected, found, good, numbers=numbers)
+    worst = sorted(problems, key=lambda problem: problem.severity is not Severity.ERROR)
+    return Health(
+        name=name,
+        passed=False,
+        expected=expected,
+        found=found,
+        message="; ".join(problem.text for problem in worst),
+        next_step=worst[0].next_step,
+        severity=worst[0].severity,
+        numbers=numbers,
+    )
+
+
+def unknown(name: str, reason: str, next_step: str, severity: Severity = Severity.WARN) -> Health:
+    """A check that could not be made."""
+    return Health(
+        name, False, 0, 0, f"not known: {reason}", next_step or "look again later", severity, known=False
+    )
+
+
+def some(names: Sequence[str], shown: int = 3) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+
+
+def base_name(uri: str) -> str:
+    """The last part of a URI."""
+    return uri.rsplit("/", 1)[-1]
+
+
+def hours(ms: float) -> float:
+    """Milliseconds as hours, fit for a plot."""
+    return round(max(0.0, ms) / HOUR_MS, 2)
+
+
+def megabytes(size: float) -> str:
+    """Bytes for people."""
+    return f"{size / 1024**2:,.1f} MB"

@@ -1,0 +1,162 @@
+"""What lies around that nothing refers to any more, and what is referred to and lies nowhere.
+
+Three places: Pinot (segments), ZooKeeper (session nodes), the staging area (tars).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pinot_assets.health.finding import Health, Problem, Severity, judged, megabytes, some
+from pinot_assets.pinot.lineage import Lineage, LineageState
+from pinot_assets.session.model import is_ours
+from pinot_assets.session.receipt import Output
+from pinot_assets.session.store import KEPT_SESSIONS
+
+ORPHANS = "orphans"
+STAGED = "staged_tars"
+
+TOLERATED_BYTES = 1024**3
+"""Superseded tars that nobody minds; above it, not more than what is in use. Nothing deletes them by itself,
+so a check without tolerance would fail for ever after the first rewritten file."""
+
+SEGMENTS = "segments/"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What may be there.
+
+    :ivar has_ledger: whether ZooKeeper knows of a snapshot.
+    :ivar segments: names of the ledger and of the open session's switch.
+    :ivar tars: segment → output: of the ledger and of every snapshot that a rollback can still reach.
+    :ivar open_session: id of the open session, "" when there is none; all that is staged for it may be there.
+    """
+
+    has_ledger: bool
+    segments: Collection[str]
+    tars: Mapping[str, Output]
+    open_session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreferenced:
+    """Objects in the staging area that nothing in use refers to.
+
+    :ivar keys: tars and metadata tars, sorted.
+    :ivar size: their bytes together.
+    """
+
+    keys: tuple[str, ...]
+    size: int
+
+
+def unreferenced(table: str, staged: Mapping[str, int], wanted: Wanted) -> Unreferenced:
+    """Tars that no snapshot in use and no open session refers to.
+
+    Plans, receipts and snapshots of the past are no orphans: they are the table's history, and small.
+
+    :param staged: key → bytes of the staging area.
+    """
+    prefix = f"{SEGMENTS}{table}__{wanted.open_session}_"
+    kept = {f"{SEGMENTS}{name}{end}" for name in wanted.tars for end in (".tar.gz", ".metadata.tar.gz")}
+    keys = sorted(
+        key
+        for key in staged
+        if key.startswith(SEGMENTS)
+        and key not in kept
+        and not (wanted.open_session and key.startswith(prefix))
+    )
+    return Unreferenced(tuple(keys), sum(staged[key] for key in keys))
+
+
+def orphans(
+    table: str,
+    lineage: Lineage,
+    segments: Collection[str],
+    session_nodes: Sequence[str],
+    staged: Mapping[str, int],
+    wanted: Wanted,
+) -> Health:
+    """Nothing of ours is left that no snapshot, no open session and no way back needs.
+
+    :param segments: all names in the table.
+    :param session_nodes: names of the session nodes in ZooKeeper.
+    """
+    visible = lineage.visible(segments)
+    ours = {name for name in segments if is_ours(table, name)}
+    needed = set(wanted.segments) | {
+        name for e in lineage.in_state(LineageState.COMPLETED) for name in e.segments_from
+    }
+    # What a REVERTED entry pushed is deleted by Pinot itself.
+    doomed = {name for e in lineage.in_state(LineageState.REVERTED) for name in e.segments_to}
+    shown = sorted(ours & visible - set(wanted.segments))
+    hidden = sorted(ours - visible - needed - doomed)
+    nodes = session_nodes[: max(0, len(session_nodes) - KEPT_SESSIONS)]
+    tars = unreferenced(table, staged, wanted)
+    in_use = sum(size for key, size in staged.items() if key.startswith(SEGMENTS)) - tars.size
+    run = f"run {table} (`pinot-assets run {table}`)"
+    problems: list[Problem] = []
+    if shown:
+        what = f"queries see {len(shown)} segments that no snapshot knows ({some(shown)})"
+        then = (
+            f"{run}: every trigger deletes them first"
+            if wanted.has_ledger
+            else "restore the table's nodes in ZooKeeper, or delete these segments and ingest again"
+        )
+        problems.append(Problem(what, then, Severity.ERROR))
+    if hidden:
+        what = f"{len(hidden)} hidden segments belong to no open session ({some(hidden)})"
+        problems.append(Problem(what, f"POST /segments/{table}_OFFLINE/delete with these names"))
+    if nodes:
+        what = f"{len(nodes)} session nodes beyond the {KEPT_SESSIONS} that are kept ({some(nodes)})"
+        problems.append(Problem(what, f"the next new session of {table} deletes them"))
+    if tars.size > max(TOLERATED_BYTES, in_use):
+        what = f"{len(tars.keys)} staged objects ({megabytes(tars.size)}) are of no use ({some(tars.keys)})"
+        problems.append(Problem(what, "delete them from the staging area: nothing refers to them any more"))
+    return judged(
+        ORPHANS,
+        problems,
+        expected=0,
+        found=len(shown) + len(hidden) + len(nodes),
+        good=f"no segment or node too many; {megabytes(tars.size)} of superseded tars are tolerated",
+        numbers={
+            "segments_visible": len(shown),
+            "segments_hidden": len(hidden),
+            "session_nodes": len(nodes),
+            "staged_objects": len(tars.keys),
+            "staged_bytes": tars.size,
+            "staged_bytes_in_use": in_use,
+        },
+    )
+
+
+def staged_tars(table: str, staged: Mapping[str, int], wanted: Wanted) -> Health:
+    """Every tar of the ledger and of the way back lies in the staging area, in its size (rule R9)."""
+    missing: list[str] = []
+    torn: list[str] = []
+    for name in sorted(wanted.tars):
+        size = staged.get(f"{SEGMENTS}{name}.tar.gz")
+        if size is None:
+            missing.append(name)
+        elif size != wanted.tars[name].tar_bytes:
+            torn.append(name)
+    again = (
+        "restore them from a backup, or touch their files and "
+        f"run {table}: Pinot's deep store holds the only copy that is left"
+    )
+    problems = [
+        Problem(f"{len(names)} tars {what} ({some(names)})", again, Severity.ERROR)
+        for what, names in (("are missing", missing), ("are not as they were written", torn))
+        if names
+    ]
+    good = len(wanted.tars) - len(missing) - len(torn)
+    return judged(
+        STAGED,
+        problems,
+        expected=len(wanted.tars),
+        found=good,
+        good=f"{good} of {len(wanted.tars)} tars that are in use are there in their size",
+        numbers={"tars_missing": len(missing), "tars_torn": len(torn)},
+    )

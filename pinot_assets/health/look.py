@@ -1,0 +1,333 @@
+"""One look at a table and everything around it: read once, lease untouched, nothing written.
+
+Every reading is made when a check first asks for it and remembered, its failure too: what cannot be read
+silences the checks that need it, and only those, and is not waited for twice.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+from pinot_assets.connect import open_session_store, open_source, open_staging
+from pinot_assets.errors import PinotError, SnapshotCorrupt, SourceError
+from pinot_assets.health.failing import Attempts
+from pinot_assets.health.leftovers import Wanted
+from pinot_assets.health.replicas import Loaded
+from pinot_assets.pinot.lineage import Lineage
+from pinot_assets.pinot.port import Replicas
+from pinot_assets.pinot.servers import PinotServers, ServerDisk, ServersOfCluster
+from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer, Session
+from pinot_assets.session.observe import list_source
+from pinot_assets.session.plan import NO_HOLD, Hold
+from pinot_assets.session.receipt import Failure, Output
+from pinot_assets.session.rollback import WINDOW_MS
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.store import KEPT_SESSIONS, SessionStore
+from pinot_assets.settings import Settings
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.source import Inventory, ObjectStore
+from pinot_assets.source.uris import parse_root
+from pinot_assets.spec import TableSpec
+
+MOST_OBJECTS = 200_000
+"""Staged objects that a look lists at most: about 40 s on an object store."""
+
+_FAILURES = re.compile(
+    r"sessions/(?P<session>[^/]+)/failures-(?P<attempt>\d+)-(?P<sha256>[0-9a-f]{64})\.json"
+)
+
+T = TypeVar("T")
+
+
+class Reading(Generic[T]):
+    """A property of `Look` that is read once; what it raised is raised again."""
+
+    def __init__(self, read: Callable[[Any], T]) -> None:
+        self._read = read
+        self.__doc__ = read.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, look: Look, owner: type | None = None) -> T:
+        if self._name not in look.readings:
+            try:
+                look.readings[self._name] = self._read(look)
+            except Exception as error:
+                look.readings[self._name] = _Failed(error)
+        value = look.readings[self._name]
+        if isinstance(value, _Failed):
+            raise value.error
+        return cast(T, value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Opens what a look needs, when it needs it."""
+
+    store: Callable[[], SessionStore]
+    pinot: Callable[[], PinotServers]
+    source: Callable[[], ObjectStore]
+    staging: Callable[[], Staging]
+
+
+@contextmanager
+def open_look(spec: TableSpec, settings: Callable[[], Settings]) -> Iterator[Look]:
+    """A look at a table; connections are made when first needed and closed at the end.
+
+    :param settings: where Pinot is; may raise, which is then the answer of every check that needs Pinot.
+    """
+    with ExitStack() as stack:
+        ports = Ports(
+            store=lambda: stack.enter_context(open_session_store(spec, settings())),
+            pinot=lambda: stack.enter_context(ServersOfCluster(settings().pinot)),
+            source=lambda: open_source(spec),
+            staging=lambda: open_staging(spec),
+        )
+        yield Look(spec, ports, time.time_ns() // 1_000_000)
+
+
+class Look:
+    """What stands where, at about one moment.
+
+    :ivar now_ms: that moment, epoch milliseconds.
+    """
+
+    def __init__(self, spec: TableSpec, ports: Ports, now_ms: int) -> None:
+        self.spec = spec
+        self.now_ms = now_ms
+        self.readings: dict[str, Any] = {}
+        self._ports = ports
+
+    def moved(self) -> bool:
+        """Whether a run has changed the session since: then what was read does not belong together."""
+        try:
+            pointer = self._store.pointer()
+            return (pointer, self._store.active_session(pointer)) != (self.pointer, self.session)
+        except Exception:
+            return False  # told by the checks that need it
+
+    # --- ZooKeeper -----------------------------------------------------------------------------------
+
+    @Reading
+    def _store(self) -> SessionStore:
+        return self._ports.store()
+
+    @Reading
+    def pointer(self) -> Pointer:
+        """The table's pointer."""
+        return self._store.pointer()
+
+    @Reading
+    def session(self) -> Session | None:
+        """The open session."""
+        return self._store.active_session(self.pointer)
+
+    @Reading
+    def holder(self) -> Owner | None:
+        """Who holds the lease."""
+        return self._store.holder()
+
+    @Reading
+    def session_nodes(self) -> list[str]:
+        """Names of all session nodes, oldest first."""
+        return self._store.session_nodes()
+
+    @Reading
+    def kept_sessions(self) -> list[Session]:
+        """The newest sessions, the open one included, oldest first."""
+        return [self._store.session(node) for node in self.session_nodes[-KEPT_SESSIONS:]]
+
+    # --- source and staging area ---------------------------------------------------------------------
+
+    @Reading
+    def inventory(self) -> Inventory:
+        """The listing of the input directory."""
+        return list_source(self.spec, self._ports.source())
+
+    @Reading
+    def staging(self) -> Staging:
+        """The table's folder of the staging area."""
+        return self._ports.staging()
+
+    @Reading
+    def snapshot(self) -> Snapshot | None:
+        """The ledger.
+
+        :raises SnapshotCorrupt: it is damaged; where the staging area is merely away: SourceError.
+        """
+        ref = self.pointer.current_snapshot
+        try:
+            return self.staging.snapshot(ref) if ref else None
+        except SnapshotCorrupt:
+            self.staging.store.exists_root()
+            raise
+
+    @Reading
+    def before(self) -> Snapshot | None:
+        """The snapshot that a rollback leads to."""
+        parent = self.snapshot.parent if self.snapshot else None
+        return self.staging.snapshot(parent) if parent else None
+
+    @Reading
+    def hold(self) -> Hold:
+        """What a rollback holds back."""
+        return self.staging.hold(self.pointer.hold) if self.pointer.hold else NO_HOLD
+
+    @Reading
+    def staged(self) -> Mapping[str, int]:
+        """Every object of the staging area: key → bytes."""
+        store = self.staging.store
+        staged: dict[str, int] = {}
+        if not store.exists_root():
+            return staged  # nothing was ever staged
+        for info in store.list():
+            if len(staged) == MOST_OBJECTS:
+                raise SourceError(
+                    f"{store.uri} holds more than {MOST_OBJECTS} objects",
+                    why="a look does not list more",
+                    hint="delete superseded tars and the folders of old sessions",
+                )
+            staged[info.key] = info.fingerprint.size
+        return staged
+
+    @Reading
+    def attempts(self) -> Attempts:
+        """What failed in each attempt of the kept sessions."""
+        kept = {session.id for session in self.kept_sessions}
+        found: dict[tuple[str, int], tuple[Failure, ...]] = {}
+        for key in self.staged:
+            match = _FAILURES.fullmatch(key)
+            if match and match["session"] in kept:
+                attempt = (match["session"], int(match["attempt"]))
+                failures = self.staging.failures(ObjectRef(key, match["sha256"]))
+                found[attempt] = found.get(attempt, ()) + failures
+        return found
+
+    @property
+    def failing_now(self) -> tuple[Failure, ...]:
+        """What failed in the last attempt of the open session, or of one given up without a successor."""
+        newest = self.session or next(iter(self.kept_sessions[-1:]), None)
+        if newest is None or newest.failures is None:
+            return ()
+        given_up = newest.outcome in (Outcome.OPEN, Outcome.ABANDONED_RETRIES)
+        return self.staging.failures(newest.failures) if given_up else ()
+
+    def staging_disk(self) -> tuple[str, int, int] | None:
+        """Path, size and free bytes of a local staging area's disk; None for an object store."""
+        root = parse_root(self.staging.store.uri)
+        if root.scheme != "file":
+            return None
+        folder = Path(root.path)
+        usage = shutil.disk_usage(next(p for p in (folder, *folder.parents) if p.exists()))
+        return root.path, usage.total, usage.free
+
+    # --- what must be there --------------------------------------------------------------------------
+
+    @Reading
+    def served(self) -> Mapping[str, Output]:
+        """Segments that must be there and visible, however far the open session has come."""
+        if self.snapshot is None:
+            return {}
+        segments = self.snapshot.segments
+        session = self.session
+        if session is not None and session.mode is Mode.ROLLBACK and session.target is not None:
+            left = self.staging.snapshot(session.target).segments
+            return {name: output for name, output in segments.items() if name in left}
+        if session is not None and session.end_issued and session.switch_object is not None:
+            replaced = set(self.staging.switch(session.switch_object).segments_from)
+            return {name: output for name, output in segments.items() if name not in replaced}
+        return segments
+
+    @Reading
+    def wanted(self) -> Wanted:
+        """What may be there."""
+        session = self.session
+        names = set(self.snapshot.segments) if self.snapshot else set()
+        if session is not None and session.switch_object is not None:
+            names |= set(self.staging.switch(session.switch_object).names_to)
+        if session is not None and session.target is not None:
+            names |= set(self.staging.snapshot(session.target).segments)
+        tars = dict(self.snapshot.segments) if self.snapshot else {}
+        for snapshot in self._ways_back():
+            tars |= snapshot.segments
+        return Wanted(
+            has_ledger=self.snapshot is not None,
+            segments=names,
+            tars=tars,
+            open_session=session.id if session else "",
+        )
+
+    def _ways_back(self) -> Iterator[Snapshot]:
+        """The snapshots that one rollback after the other could still reach."""
+        child, parent = self.snapshot, self.before
+        while child and parent and self.now_ms - child.published_ms <= WINDOW_MS:
+            yield parent
+            child, parent = parent, self.staging.snapshot(parent.parent) if parent.parent else None
+
+    # --- Pinot ---------------------------------------------------------------------------------------
+
+    @Reading
+    def _pinot(self) -> PinotServers:
+        return self._ports.pinot()
+
+    def _answering(self) -> PinotServers:
+        """Pinot, if it answered the first question; one that is away is asked no second one."""
+        assert self.segments is not None
+        return self._pinot
+
+    @Reading
+    def segments(self) -> frozenset[str]:
+        """All names in the table, hidden ones included."""
+        return self._pinot.all_segments(self.spec.name)
+
+    @Reading
+    def lineage(self) -> Lineage:
+        """Read after the segments: one pushed under an entry is never seen without that entry."""
+        return self._answering().lineage(self.spec.name)
+
+    @Reading
+    def replicas(self) -> Replicas:
+        """State of every replica of what must be there."""
+        return self._answering().online_replicas(self.spec.name, list(self.served))
+
+    @Reading
+    def registered_crcs(self) -> Mapping[str, int]:
+        """CRC of every segment in Pinot's metadata."""
+        return self._answering().segment_crcs(self.spec.name)
+
+    @Reading
+    def servers(self) -> list[str]:
+        """Servers that hold something of what must be there."""
+        return sorted({server for states in self.replicas.values() for server in states})
+
+    @Reading
+    def loaded(self) -> Loaded:
+        """What the servers themselves have loaded."""
+        answers = self._answering().crcs_on_servers(self.spec.name, self.servers)
+        return Loaded(
+            crcs={s: a for s, a in answers.items() if not isinstance(a, PinotError)},
+            silent={s: a.why or a.what for s, a in answers.items() if isinstance(a, PinotError)},
+        )
+
+    @Reading
+    def table_bytes(self) -> int:
+        """What Pinot counts against the quota."""
+        return self._answering().table_bytes(self.spec.name) if self.segments else 0
+
+    @Reading
+    def server_disks(self) -> Mapping[str, ServerDisk | PinotError]:
+        """The servers' disks, where they tell."""
+        return self._answering().server_disks(self.servers)

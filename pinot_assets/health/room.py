@@ -1,0 +1,116 @@
+"""Whether the next switch has room: in Pinot's quota, in the staging area, on the servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pinot_assets.health.finding import Health, Problem, judged, megabytes
+
+NAME = "head_room"
+
+RESERVE = 0.1
+"""Share of a quota or a server's disk that should stay free: Pinot refuses uploads when a disk is at 95 %."""
+
+STAGING_RESERVE = 1024**3
+"""Bytes that should be free at a local staging area, whatever the table's size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """One place that can fill up.
+
+    :ivar key: for plots, `quota`, `staging_disk` or `server_disk`.
+    :ivar where: for people.
+    :ivar total: bytes that there are.
+    :ivar free: bytes left.
+    :ivar needed: bytes that the next switch may want.
+    :ivar next_step: how to make room.
+    """
+
+    key: str
+    where: str
+    total: int
+    free: int
+    needed: int
+    next_step: str
+
+
+def quota_room(allowed: int, used: int, next_switch: int) -> Room:
+    """Room in the table's quota.
+
+    Pinot counts loaded, unpacked segments, hidden ones and every replica included.
+
+    :param allowed: `quota.storage` times the replicas, bytes.
+    :param used: what Pinot counts now.
+    :param next_switch: what a switch that replaces everything would add; 0 where only changes are added.
+    """
+    return Room(
+        "quota",
+        "the table's quota.storage",
+        allowed,
+        allowed - used,
+        max(next_switch, int(allowed * RESERVE)),
+        "raise quota.storage in the table spec and apply it (`pinot-assets tables apply`): "
+        "a switch needs room for old and new segments at once",
+    )
+
+
+def staging_room(path: str, total: int, free: int, next_switch: int) -> Room:
+    """Room on the disk of a local staging area."""
+    return Room(
+        "staging_disk",
+        f"the disk of the staging area {path}",
+        total,
+        free,
+        STAGING_RESERVE + next_switch,
+        "free some space there, or move output.segment.dir.uri",
+    )
+
+
+def server_room(server: str, total: int, used: int) -> Room:
+    """Room on a server's data disk."""
+    return Room(
+        "server_disk",
+        f"the disk of {server}",
+        total,
+        total - used,
+        int(total * RESERVE),
+        "give that server a larger disk, or add servers and rebalance the table",
+    )
+
+
+def head_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> Health:
+    """Every place has room for the next switch.
+
+    :param not_known: place → why nothing is known of it.
+    """
+    problems = [
+        Problem(f"{r.where} has {megabytes(r.free)} left, {megabytes(r.needed)} may be needed", r.next_step)
+        for r in rooms
+        if r.free < r.needed
+    ]
+    problems += [
+        Problem(f"not known of {where}: {why}", "look again when it answers")
+        for where, why in not_known.items()
+    ]
+    tightest = min(rooms, key=lambda r: r.free - r.needed, default=None)
+    numbers: dict[str, float] = {}
+    for r in rooms:  # several servers: the fullest one
+        free = numbers.get(f"{r.key}_free_bytes")
+        if free is None or r.free < free:
+            numbers |= {f"{r.key}_free_bytes": r.free, f"{r.key}_total_bytes": r.total}
+            numbers[f"{r.key}_used_percent"] = round(100 * (1 - r.free / r.total), 1) if r.total else 100.0
+    good = (
+        f"tightest is {tightest.where} with {megabytes(tightest.free)} left"
+        if tightest
+        else "no quota is set, and nobody tells of a disk"
+    )
+    return judged(
+        NAME,
+        problems,
+        expected=tightest.needed if tightest else 0,
+        found=tightest.free if tightest else 0,
+        good=good,
+        numbers=numbers,
+    )

@@ -1,0 +1,72 @@
+"""Whether the open session gets on, and how many retries it has left."""
+
+from __future__ import annotations
+
+from pinot_assets.health.finding import HOUR_MS, Health, Problem, hours, judged
+from pinot_assets.session.model import Owner, Session, State
+
+NAME = "session_progress"
+
+OLDEST_MS = 24 * HOUR_MS
+"""An open session older than this holds back a day of changes."""
+
+IDLE_MS = HOUR_MS
+"""For so long nobody may hold the lease of a session in which nothing failed: its driver died."""
+
+HELD_MS = 24 * HOUR_MS
+"""Nobody should hold a lease for longer: a driver that hangs keeps its heartbeat (rule R25)."""
+
+
+def session_progress(
+    table: str, session: Session | None, holder: Owner | None, max_retries: int, now_ms: int
+) -> Health:
+    """No open session failed, waits for nobody or grows old; no lease is held for ever.
+
+    :param session: the open one.
+    :param holder: who holds the lease.
+    """
+    run = f"run {table} (`pinot-assets run {table}`)"
+    problems: list[Problem] = []
+    age_ms = now_ms - session.created_ms if session else 0
+    held_ms = now_ms - holder.since_ms if holder else 0
+    left = max(0, max_retries - session.retry_count) if session else max_retries
+    if session is not None:
+        audit_failed = session.audit is not None and not session.audit.passed
+        if session.failures is not None or audit_failed:
+            what = "failed its audit" if audit_failed else "has files that failed"
+            then = (
+                f"repair the files or take them away, then {run}: only they are built again"
+                if left
+                else f"repair the files, raise consistentPushMaxRetries (now {max_retries}), then {run}: "
+                "without a retry left it starts over and builds every file again"
+            )
+            problems.append(Problem(f"{session.id} {what}, {left} retries left: {session.last_error}", then))
+        elif holder is None and now_ms - _last_step_ms(session) > IDLE_MS:
+            idle = hours(now_ms - _last_step_ms(session))
+            what = f"{session.id} stands in {session.state.value} and nobody has worked on it for {idle} h"
+            problems.append(Problem(what, f"its driver died: {run}, it goes on from what is stored"))
+        if age_ms > OLDEST_MS:
+            what = f"{session.id} has been open for {hours(age_ms)} h"
+            problems.append(Problem(what, f"`pinot-assets status {table}` says why; then {run}"))
+    if holder is not None and held_ms > HELD_MS:
+        what = f"the lease has been held for {hours(held_ms)} h by {holder}"
+        problems.append(Problem(what, "does that run still work? End it: the lease goes with its process"))
+    return judged(
+        NAME,
+        problems,
+        expected=max_retries,
+        found=session.retry_count if session else 0,
+        good=f"{session.id} is in {session.state.value} and gets on" if session else "no session is open",
+        numbers={
+            "session_open": int(session is not None),
+            "session_in_switch": int(session is not None and session.state is State.SWITCH),
+            "session_age_hours": hours(age_ms),
+            "retries_left": left,
+            "files_failed": session.counts.get("failed", 0) if session else 0,
+            "lease_held_hours": hours(held_ms),
+        },
+    )
+
+
+def _last_step_ms(session: Session) -> int:
+    return max(session.created_ms, session.attempt_started_ms, session.switch_ms)

@@ -1,0 +1,59 @@
+"""Whether the published snapshot can still be taken back, and until when (rule R22)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pinot_assets.health.finding import HOUR_MS, Health, Problem, hours, judged
+from pinot_assets.pinot.lineage import Lineage, why_not_revert
+from pinot_assets.session.model import utc_text
+from pinot_assets.session.rollback import WINDOW_MS
+from pinot_assets.snapshot.manifest import Snapshot
+
+NAME = "rollback_window"
+
+
+def rollback_window(
+    table: str,
+    current: Snapshot | None,
+    before: Snapshot | None,
+    lineage: Lineage,
+    segments: Collection[str],
+    now_ms: int,
+) -> Health:
+    """Within the window after a switch there is a way back; that it closes in time is no fault.
+
+    :param before: the snapshot that a rollback leads to.
+    :param segments: all names in the table.
+    """
+    window = WINDOW_MS / HOUR_MS
+    if current is None or before is None:
+        good = "nothing is published yet" if current is None else "this is the first snapshot"
+        return _answer([], window, 0.0, f"{good}: there is nothing to go back to")
+    entry = lineage.get(current.lineage_entry_id)
+    age_ms = now_ms - (entry.timestamp_ms if entry else current.published_ms)
+    left = hours(WINDOW_MS - age_ms)
+    if age_ms > WINDOW_MS:
+        good = f"the switch is {hours(age_ms)} h old: no way back but by the source's files"
+        return _answer([], window, 0.0, good)
+    if entry is None and set(before.segments) <= set(current.segments):
+        good = "Pinot forgets a switch that replaced nothing early: no way back but by the source's files"
+        return _answer([], window, 0.0, good)
+    reasons = why_not_revert(lineage, segments, current.lineage_entry_id)
+    if reasons:
+        lost = Problem(
+            f"the switch of {current.session} cannot be reverted though it is only {hours(age_ms)} h old: "
+            + "; ".join(reasons),
+            "keep the former files at hand: putting them back and running the table is the only way back",
+        )
+        return _answer([lost], window, 0.0, "")
+    until = utc_text(now_ms - age_ms + WINDOW_MS)
+    taken = len(set(current.segments) - set(before.segments))
+    good = f"`pinot-assets rollback {table}` takes back {current.session} ({taken} segments) until {until}"
+    return _answer([], window, left, good)
+
+
+def _answer(problems: list[Problem], expected: float, left: float, good: str) -> Health:
+    return judged(
+        NAME, problems, expected=expected, found=left, good=good, numbers={"rollback_hours_left": left}
+    )

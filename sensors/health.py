@@ -1,0 +1,69 @@
+"""The health sensor: one look at a table at every tick, recorded as check evaluations without a run.
+
+Off unless it is switched on: a look lists the source and the staging area.
+"""
+
+# No `from __future__ import annotations` here: Dagster reads the annotations themselves.
+
+import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
+)
+
+from pinot_assets.assets.health import metadata_of, severity_of
+from pinot_assets.assets.keys import keys_of
+from pinot_assets.health import Health, examine_table, summary
+from pinot_assets.resources import PinotResource
+from pinot_assets.spec import TableSpec
+
+
+def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
+    """The health sensor of one table."""
+    table = keys_of(spec).table
+
+    @dg.sensor(
+        name=f"{spec.asset_name}_health_sensor",
+        asset_selection=dg.AssetSelection.assets(table),
+        minimum_interval_seconds=spec.dagster.health_interval_sec,
+        default_status=dg.DefaultSensorStatus.STOPPED,
+        description=f"Looks at the standing health of {spec.name} and records its checks.",
+    )
+    def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
+        answers = examine_table(spec, pinot.settings)
+        target = _newest_materialization(context.instance, table)
+        message = summary(answers)
+        context.log.info(message)
+        return dg.SensorResult(
+            skip_reason=dg.SkipReason(message),
+            asset_events=[_evaluation(table, answer, target) for answer in answers],
+        )
+
+    return sensor
+
+
+def _evaluation(
+    table: dg.AssetKey, answer: Health, target: AssetCheckEvaluationTargetMaterializationData | None
+) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(
+        asset_key=table,
+        check_name=answer.name,
+        passed=answer.passed,
+        severity=severity_of(answer),
+        description=answer.description,
+        metadata=metadata_of(answer),
+        target_materialization_data=target,
+        blocking=False,
+    )
+
+
+def _newest_materialization(
+    instance: dg.DagsterInstance, table: dg.AssetKey
+) -> AssetCheckEvaluationTargetMaterializationData | None:
+    """What the checks are about; a run would fill it in by itself."""
+    records = instance.fetch_materializations(table, limit=1).records
+    if not records:
+        return None
+    newest = records[0]
+    return AssetCheckEvaluationTargetMaterializationData(
+        storage_id=newest.storage_id, run_id=newest.run_id, timestamp=newest.timestamp
+    )
