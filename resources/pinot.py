@@ -46,7 +46,7 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         values = {name: _text(getattr(self, name)) for name in VARIABLES}
         if not any(values.values()):
             return load_settings(profile=profile)
-        return settings_of(values, profile, lambda name: f"`{name}` of the resource `pinot`")
+        return settings_of(values, profile, lambda name: f"pinot.{name}")
 
 
 def _text(value: str | bool | list[str]) -> str:

@@ -67,19 +67,17 @@ def connect(hosts: str, access: ZooKeeperAccess | None = None, *, timeout_s: flo
     :raises SessionError: no server answers within `timeout_s`, or the TLS files cannot be used.
     """
     access = access or ZooKeeperAccess()
-    _check_files(access.tls)
+    if access.tls is not None:
+        _check_tls(hosts, access.tls)
     client = _client(hosts, access)
     try:
         client.start(timeout=timeout_s)
     except KazooTimeoutError as error:
         close(client)
-        refused = _refused_handshake(hosts, access.tls)
         raise SessionError(
             f"ZooKeeper at {hosts} does not answer",
-            why=refused or f"no connection within {timeout_s:.0f} s",
-            hint="check PINOT_ZOOKEEPER_CA_BUNDLE, the client's certificate and the name in the server's"
-            if refused
-            else "check PINOT_ZOOKEEPER, or start the local stack with `pinot-assets local up`",
+            why=f"no connection within {timeout_s:.0f} s",
+            hint="check PINOT_ZOOKEEPER, or start the local stack with `pinot-assets local up`",
         ) from error
     return client
 
@@ -108,32 +106,44 @@ def _client(hosts: str, access: ZooKeeperAccess) -> KazooClient:
     )
 
 
-def _check_files(tls: Tls | None) -> None:
-    """Before kazoo meets them in a thread of its own, and tries for ever."""
-    if tls is None:
-        return
+def _check_tls(hosts: str, tls: Tls) -> None:
+    """Before kazoo, which keeps the reason to itself, tries for ever, and leaves a socket behind each time.
+
+    :raises SessionError: the files cannot be used, or no server that was reached gets on with them.
+    """
     try:
-        tls.context()
+        context = tls.context()
     except SpecError as error:
         files = [name for name in (tls.ca_bundle, tls.client_cert, tls.client_key) if name]
         raise SessionError(
             f"the TLS files for ZooKeeper cannot be used ({', '.join(files)})", why=error.why, hint=error.hint
         ) from None
+    refusals = []
+    for address in collect_hosts(hosts)[0]:
+        refusal = _refused_handshake(address, context)
+        if refusal is None:
+            return
+        refusals.append(refusal)
+    raise SessionError(
+        f"ZooKeeper at {hosts} and this machine do not trust each other",
+        why=refusals[0],
+        hint="check PINOT_ZOOKEEPER_CA_BUNDLE, PINOT_ZOOKEEPER_CLIENT_CERT, and that the server's "
+        "certificate holds the name used here",
+    )
 
 
-def _refused_handshake(hosts: str, tls: Tls | None) -> str | None:
-    """What kazoo keeps to itself: why the first server and we do not get on; None when that is not it."""
-    if tls is None:
-        return None
-    host, port = collect_hosts(hosts)[0][0]
+def _refused_handshake(address: tuple[str, int], context: ssl.SSLContext) -> str | None:
+    """Why not, None when all is well or nothing answers (which kazoo tells)."""
     try:
         with (
-            socket.create_connection((host, port), timeout=2) as plain,
-            tls.context().wrap_socket(plain, server_hostname=host) as safe,
+            socket.create_connection(address, timeout=2) as plain,
+            context.wrap_socket(plain, server_hostname=address[0]) as safe,
         ):
-            safe.recv(1)  # a server that wants another certificate than ours says so only now
+            # A server that wants another certificate than ours says so only with its first answer.
+            safe.sendall(b"srvr")
+            safe.recv(1)
     except ssl.SSLError as error:
-        return f"TLS: {error.reason or error}"
+        return error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else str(error.reason)
     except OSError:
         pass
     return None
