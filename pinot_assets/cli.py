@@ -31,6 +31,7 @@ from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, Sighting, list_source, observe, sight
 from pinot_assets.session.report import Result
 from pinot_assets.settings import load_settings, tables_directory
+from pinot_assets.source.readiness import told
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec, load_tables
 from pinot_assets.spec.apply import apply_plan, plan_apply
@@ -79,7 +80,7 @@ def run(table: TableName, tables: Tables = None) -> None:
     with _driver(spec, "run") as driver:
         report = driver.trigger()
         out.print(escape(report.summary))
-        if report.result in (Result.NOTHING, Result.HELD, Result.NOOP):
+        if report.result in (Result.NOTHING, Result.HELD, Result.NOOP, Result.WAITING):
             return
         _, findings = driver.audit()
         for finding in findings:
@@ -102,7 +103,7 @@ def status(table: TableName, tables: Tables = None, as_json: AsJson = False) -> 
     spec = _spec(table, tables)
     with open_session_store(spec, load_settings()) as store:
         seen = observe(store, open_staging(spec))
-    sighting = sight(list_source(spec, open_source(spec)), seen)
+    sighting = sight(spec, list_source(spec, open_source(spec)), seen)
     if as_json:
         typer.echo(json.dumps(_status_values(spec, seen, sighting), indent=2))
     else:
@@ -237,6 +238,7 @@ def _status_values(spec: TableSpec, seen: Observation, sighting: Sighting) -> di
             "new": sighting.new,
             "rewritten": sighting.rewritten,
             "deleted": sighting.deleted,
+            "notReady": [f"{u.uri} {u.why}" for u in (*sighting.waiting, *sighting.later)],
         },
         "session": None
         if session is None
@@ -264,6 +266,8 @@ def _status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Ite
         what = f"{len(snapshot.ledger)} files, {len(snapshot.segments)} segments, {snapshot.rows:,} rows"
         yield "published", f"{what} by {snapshot.session} at {utc_text(snapshot.published_ms)}"
     yield "source", f"{sighting.listed} files listed: {sighting}"
+    for unready in filter(None, (sighting.waiting, sighting.later)):
+        yield "", escape(told(unready))
     if session is None:
         yield "session", "none open"
     else:

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from pinot_assets.errors import ListingFailed
-from pinot_assets.session.model import Mode
-from pinot_assets.session.observe import list_source
+from pinot_assets.session.model import Mode, Session
+from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import Changes
 from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.source import Inventory, Published, SourceFile, diff
+from pinot_assets.source import Inventory, Published, Readiness, SourceFile, diff
 
 SECOND_LOOK_S = 30.0
 """An empty source is believed only when a second listing, so much later, agrees (edge case E2)."""
 
 
-def list_changes(run: Run, current: Snapshot | None) -> Changes:
-    """List the input directory and compare it with the ledger.
+def list_ready(run: Run, session: Session | None, current: Snapshot | None) -> Readiness:
+    """List the input directory and judge what of it is there.
 
+    :param session: the open one, whose files are known too.
     :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
     """
-    ledger = current.ledger if current else {}
     inventory = list_source(run.spec, run.edges.source)
-    if not inventory.files and ledger and run.mode is not Mode.APPEND:
+    if not inventory.files and current and current.ledger and run.mode is not Mode.APPEND:
         inventory = _believe_empty(run, inventory)
+    plan = run.edges.staging.plan(session.plan) if session else None
+    return judge_listing(run.spec, inventory, current, run.hold(), plan)
+
+
+def changes_of(run: Run, inventory: Inventory, current: Snapshot | None) -> Changes:
+    """Compare a listing with the ledger.
+
+    :param inventory: what counts of it.
+    :raises SourceError: a file's content had to be looked at and could not be.
+    """
+    ledger = current.ledger if current else {}
     found = diff(
         inventory,
         {uri: Published(f.fingerprint, f.sha256) for uri, f in ledger.items()},

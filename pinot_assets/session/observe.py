@@ -6,12 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pinot_assets.session.model import Owner, Pointer, Session
-from pinot_assets.session.plan import NO_HOLD, Hold
+from pinot_assets.session.plan import NO_HOLD, Hold, Plan, Status
 from pinot_assets.session.receipt import Failure
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.source import Inventory, ObjectStore, take_inventory
+from pinot_assets.source import (
+    Inventory,
+    Known,
+    ObjectStore,
+    Readiness,
+    Rules,
+    Unready,
+    judge,
+    take_inventory,
+)
 from pinot_assets.spec import TableSpec
 
 
@@ -23,6 +32,7 @@ class Observation:
     :ivar failures: files that failed in its last attempt.
     :ivar failed_versions: the version tokens of those files that the attempt was planned for, by URI.
     :ivar holder: who holds the lease.
+    :ivar plan: the open session's.
     """
 
     pointer: Pointer
@@ -32,17 +42,27 @@ class Observation:
     holder: Owner | None
     snapshot: Snapshot | None
     hold: Hold
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What the listing shows beside the ledger, by fingerprint alone: content decides later (E3)."""
+    """What the listing shows beside the ledger, by fingerprint alone: content decides later (E3).
+
+    :ivar digest: of what counts.
+    :ivar listing: digest of everything that was listed, ready or not.
+    :ivar later: new files that are not there yet.
+    :ivar waiting: known files that are being rewritten, and hold everything up.
+    """
 
     listed: int
     digest: str
+    listing: str
     new: tuple[str, ...]
     rewritten: tuple[str, ...]
     deleted: tuple[str, ...]
+    later: tuple[Unready, ...] = ()
+    waiting: tuple[Unready, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -61,46 +81,72 @@ def observe(store: SessionStore, staging: Staging) -> Observation:
     """
     pointer = store.pointer()
     session = store.active_session(pointer)
+    plan = staging.plan(session.plan) if session else None
     failures = staging.failures(session.failures) if session and session.failures else ()
     return Observation(
         pointer=pointer,
         session=session,
         failures=failures,
-        failed_versions=_planned(session, failures, staging),
+        failed_versions=_planned(plan, failures),
         holder=store.holder(),
         snapshot=staging.snapshot(pointer.current_snapshot) if pointer.current_snapshot else None,
         hold=staging.hold(pointer.hold) if pointer.hold else NO_HOLD,
+        plan=plan,
     )
 
 
-def _planned(session: Session | None, failures: tuple[Failure, ...], staging: Staging) -> dict[str, str]:
-    if session is None or not failures:
-        return {}
+def _planned(plan: Plan | None, failures: tuple[Failure, ...]) -> dict[str, str]:
     failed = {f.ordinal for f in failures}
-    return {row.uri: row.planned.token for row in staging.plan(session.plan).rows if row.ordinal in failed}
+    return {row.uri: row.planned.token for row in plan.rows if row.ordinal in failed} if plan else {}
 
 
 def list_source(spec: TableSpec, source: ObjectStore) -> Inventory:
-    """The files of the input directory that match the patterns.
+    """The files of the input directory that match the patterns, ready or not.
 
     :raises ListingFailed: the listing did not complete.
     """
-    return take_inventory(source, include=spec.ingestion.include, exclude=spec.ingestion.exclude)
+    ingestion = spec.ingestion
+    return take_inventory(
+        source, include=ingestion.include, exclude=ingestion.exclude, marker=ingestion.completeness_marker
+    )
 
 
-def sight(inventory: Inventory, observation: Observation) -> Sighting:
-    """Compare a listing with the ledger, less what a rollback holds."""
+def judge_listing(
+    spec: TableSpec, inventory: Inventory, snapshot: Snapshot | None, hold: Hold, plan: Plan | None
+) -> Readiness:
+    """What of a listing counts, for this table now; the sensor and the trigger judge by this alone.
+
+    :param plan: the open session's.
+    """
+    ledger = snapshot.ledger if snapshot else {}
+    planned = [row.uri for row in plan.rows if row.status is not Status.GONE] if plan else []
+    versions: dict[str, set[str]] = {uri: set() for uri in planned}
+    for uri, file in ledger.items():
+        versions.setdefault(uri, set()).add(file.fingerprint.token)
+    for uri, token in hold.files.items():
+        versions.setdefault(uri, set()).add(token)
+    # Append never takes rows away, so a file that is moved on after it was taken up holds nothing up.
+    removable = frozenset() if spec.mode == "append" else frozenset([*ledger, *planned])
+    rules = Rules(spec.ingestion.min_file_age_sec, spec.ingestion.completeness_marker)
+    return judge(inventory, rules, Known(versions, removable))
+
+
+def sight(spec: TableSpec, inventory: Inventory, observation: Observation) -> Sighting:
+    """Compare a listing with the ledger, less what is not there yet and what a rollback holds."""
     ledger = observation.snapshot.ledger if observation.snapshot else {}
     hold = observation.hold
-    free = {
-        uri: file for uri, file in inventory.files.items() if hold.files.get(uri) != file.fingerprint.token
-    }
+    found = judge_listing(spec, inventory, observation.snapshot, hold, observation.plan)
+    files = found.counted.files
+    free = {uri: file for uri, file in files.items() if hold.files.get(uri) != file.fingerprint.token}
     return Sighting(
         listed=len(inventory.files),
-        digest=inventory.digest,
+        digest=found.counted.digest,
+        listing=inventory.digest,
         new=tuple(sorted(set(free) - set(ledger))),
         rewritten=tuple(
             sorted(u for u, f in free.items() if u in ledger and ledger[u].fingerprint != f.fingerprint)
         ),
-        deleted=tuple(sorted(set(ledger) - set(inventory.files) - set(hold.removals))),
+        deleted=tuple(sorted(set(ledger) - set(files) - set(hold.removals))),
+        later=found.later,
+        waiting=found.waiting,
     )

@@ -10,6 +10,7 @@ from typing import Protocol
 from pinot_assets.session.model import Session
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.source.readiness import Unready, told
 
 
 class Result(StrEnum):
@@ -20,6 +21,7 @@ class Result(StrEnum):
     NOOP = "NOOP"
     FAILED = "FAILED"
     STAGED = "STAGED"
+    WAITING = "WAITING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +30,26 @@ class Report:
 
     :ivar session: as stored at the end, None when there was nothing to do.
     :ivar listed: files in the source directory that match.
-    :ivar files: these files by URI, as listed; empty when the trigger did not come so far.
+    :ivar files: these files by URI, as listed; None when the trigger did not come so far.
     :ivar new: new files, rewritten, deleted: the listing against the ledger.
     :ivar built: receipts of this trigger.
     :ivar kept: files whose earlier receipt was used again.
+    :ivar unready: files that were left alone because they are being written; in a WAITING report those
+        that everything waits for.
     :ivar notes: what else a person should know (settled switches, swept strays, …).
     """
 
     result: Result
     session: Session | None
     listed: int
-    files: Mapping[str, SourceFile] = field(default_factory=dict)
+    files: Mapping[str, SourceFile] | None = None
     new: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     built: tuple[Receipt, ...] = ()
     kept: int = 0
     failed: tuple[Failure, ...] = ()
+    unready: tuple[Unready, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -54,6 +59,8 @@ class Report:
         built = f"built {len(self.built)} of {self.listed} files listed"
         match self.result:
             case Result.NOTHING:
+                if self.unready:
+                    return f"nothing to do yet: {self.listed} files listed, {told(self.unready)}"
                 return f"nothing to do: {self.listed} files listed, all published"
             case Result.HELD:
                 return (
@@ -66,6 +73,8 @@ class Report:
                 return f"{changes}; {built}, kept {self.kept}, {len(self.failed)} failed ({names})"
             case Result.STAGED:
                 return f"{changes}; {built}, kept {self.kept}; staged, hidden"
+            case Result.WAITING:
+                return f"waiting, nothing was changed: {told(self.unready)}"
 
 
 class Progress(Protocol):

@@ -9,7 +9,7 @@ from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.errors import SessionError
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import abandon, sweep
-from pinot_assets.session.listing import list_changes
+from pinot_assets.session.listing import changes_of, list_ready
 from pinot_assets.session.model import Mode, Outcome, Session, State, new_session_id, seq_of
 from pinot_assets.session.plan import Changes, Next, Plan
 from pinot_assets.session.publish import is_open, settle, stage
@@ -26,6 +26,7 @@ def trigger(run: Run) -> Report:
     """Bring the table as far as it gets: up to a staged, hidden switch.
 
     :raises SpecDrift: Pinot's schema or table config is not what the spec says.
+    :returns: WAITING when a file that the table knows is being rewritten; nothing was begun or spent then.
     :raises ListingFailed: the listing did not complete; nothing was changed (invariant I12).
     :raises SourceError: the staging area of a table's first session cannot be used (rule R28).
     """
@@ -40,7 +41,16 @@ def trigger(run: Run) -> Report:
         # It may complete at any moment: end it again, and look at the source at the next trigger.
         run.note(f"session {session.id} goes on with its switch, whose end gave no answer")
         return Report(Result.STAGED, session, listed=0, notes=tuple(run.notes))
-    changes = list_changes(run, current)
+    found = list_ready(run, session, current)
+    if found.waiting:
+        report = Report(Result.WAITING, session, listed=0, unready=found.waiting, notes=tuple(run.notes))
+    else:
+        changes = changes_of(run, found.counted, current)
+        report = replace(_work_off(run, session, changes, current), unready=found.later)
+    return replace(report, listed=len(found.listed.files), files=found.listed.files)
+
+
+def _work_off(run: Run, session: Session | None, changes: Changes, current: Snapshot | None) -> Report:
     free = planning.without_held(changes, run.hold())
     begun = _go_on(run, session, free, current) if session else _begin(run, free, current)
     if begun is None:
@@ -276,7 +286,6 @@ def _report(
         result=result,
         session=session,
         listed=len(changes.listed),
-        files=changes.listed,
         new=tuple(f.uri for f in changes.new),
         rewritten=tuple(f.uri for f in changes.rewritten),
         deleted=changes.deleted,

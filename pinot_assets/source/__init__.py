@@ -9,21 +9,28 @@ from pinot_assets.source.fingerprint import Fingerprint, SourceFile
 from pinot_assets.source.inventory import Inventory, take_inventory
 from pinot_assets.source.objects import ObjectInfo, ObjectStore, open_store
 from pinot_assets.source.patterns import PathPattern, compile_pattern
+from pinot_assets.source.readiness import Known, Readiness, Rules, Unready, judge, told
 from pinot_assets.source.uris import join_uri
 
 __all__ = [
     "Diff",
     "Fingerprint",
     "Inventory",
+    "Known",
     "ObjectInfo",
     "ObjectStore",
     "PathPattern",
     "Published",
+    "Readiness",
+    "Rules",
     "SourceFile",
+    "Unready",
     "compile_pattern",
     "diff",
     "join_uri",
+    "judge",
     "open_store",
     "resolve_env",
     "take_inventory",
+    "told",
 ]

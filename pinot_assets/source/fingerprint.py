@@ -16,8 +16,9 @@ class Fingerprint:
     """The version of one file as its store reports it.
 
     :ivar size: bytes.
-    :ivar mtime_us: last modification in microseconds since the epoch, as the store says; only ever
-        compared for equality (edge case E28). Whole seconds on S3, where a HEAD knows no more.
+    :ivar mtime_us: last modification in microseconds since the epoch, as the store says; compared
+        for equality (edge case E28), and for age only where `minFileAgeSec` asks for it. Whole seconds on
+        S3, where a HEAD knows no more.
     :ivar etag: the store's entity tag without quotes, None on a local disk.
     :ivar version_id: the object version on a versioned bucket, else None. For people only: a listing
         does not tell it and a HEAD does, so it takes no part in equality or `token`.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fakes.tables import APPEND, SWAP, SYNC, write_table
 
-from pinot_assets.sensors.files import FIRST_WAIT_S, LONGEST_WAIT_S, Tick, decide
+from pinot_assets.sensors.decision import FIRST_WAIT_S, LONGEST_WAIT_S, Tick, decide
 from pinot_assets.session.model import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.plan import NO_HOLD, Hold
@@ -83,7 +83,7 @@ def table(tmp_path: Path) -> Table:
 
 def test_nothing_has_changed(table: Table) -> None:
     tick = table.tick(listing(F1=1, F2=2))
-    assert tick == Tick(False, "0 new, 0 rewritten, 0 deleted of 2 files listed", "")
+    assert (tick.launch, tick.message) == (False, "0 new, 0 rewritten, 0 deleted of 2 files listed")
 
 
 def test_new_rewritten_and_deleted_files_are_told_apart(table: Table) -> None:
@@ -115,12 +115,37 @@ def test_another_listing_is_launched_at_once(table: Table) -> None:
 
 
 def test_a_rewrite_and_its_way_back_are_both_launched(table: Table) -> None:
-    """The content is the one of before, but what was published in between is not (facts: run keys)."""
+    """The content is the one of before, but what was published in between is not: no run key may say so."""
     assert table.tick(listing(F1=11, F2=2)).launch
     table.publishes(F1=11, F2=2)
     assert table.tick(listing(F1=1, F2=2), NOW + 30).launch
     table.publishes(F1=1, F2=2)
     assert table.tick(listing(F1=11, F2=2), NOW + 60).launch
+
+
+def test_a_rewrite_back_before_anything_was_published_forgets_what_was_launched(table: Table) -> None:
+    """The run of B came to nothing; when B comes again, with its old time even, it is a change again."""
+    assert table.tick(listing(F1=11, F2=2)).launch
+    tick = table.tick(listing(F1=1, F2=2), NOW + 30)
+    assert (tick.launch, tick.message) == (False, "0 new, 0 rewritten, 0 deleted of 2 files listed")
+    assert table.tick(listing(F1=11, F2=2), NOW + 60).launch
+
+
+def test_a_rewrite_back_while_its_session_is_open_launches(table: Table) -> None:
+    """The session was planned for B; only a run can take B out of it."""
+    assert table.tick(listing(F1=11, F2=2)).launch
+    table.opens()
+    assert table.tick(listing(F1=1, F2=2), NOW + 30).launch
+
+
+def test_a_rewrite_back_during_the_run_that_publishes_it_launches(table: Table) -> None:
+    assert table.tick(listing(F1=11, F2=2)).launch
+    table.opens()
+    table.seen = replace(table.seen, holder=Owner("run-me", "host", 7, 0))
+    assert not table.tick(listing(F1=1, F2=2), NOW + 30).launch
+    table.publishes(F1=11, F2=2)
+    table.seen = replace(table.seen, holder=None)
+    assert table.tick(listing(F1=1, F2=2), NOW + 60).message == "0 new, 1 rewritten, 0 deleted; launched"
 
 
 def test_a_launch_without_effect_is_repeated_later_and_later(table: Table) -> None:
@@ -141,7 +166,7 @@ def test_a_launch_without_effect_is_repeated_later_and_later(table: Table) -> No
 
 
 def test_a_cursor_that_somebody_else_wrote_is_none(table: Table) -> None:
-    for cursor in ("x", "[]", "{}", '{"listing": 1}'):
+    for cursor in ("x", "[]", "{}", "null", '{"launches": 1}', '{"times": "x"}', '{"since_s": null}'):
         table.cursor = cursor
         assert table.tick(listing(F1=1)).launch
 
@@ -151,7 +176,9 @@ def test_a_held_lease_pauses(table: Table) -> None:
     table.seen = replace(table.seen, holder=Owner("run-me", "host", 7, 1_700_000_000_000))
     tick = table.tick(listing(F1=1))
     assert not tick.launch
-    assert tick.message == ("paused: cp2-bbbbbb held by run-me on host (pid 7) since 2023-11-14 22:13:20 UTC")
+    assert tick.message == (
+        "paused: session cp2-bbbbbb held by run-me on host (pid 7) since 2023-11-14 22:13:20 UTC"
+    )
     table.seen = replace(table.seen, holder=None)
     assert table.tick(listing(F1=1), NOW + 30).launch, "what was not launched then is launched now"
 
@@ -174,6 +201,63 @@ def test_a_swap_table_stays_held_until_it_is_resumed(table: Table) -> None:
     tick = table.tick(listing(F9=9))
     assert not tick.launch
     assert "pinot-assets resume t" in tick.message
+
+
+# --- uploads under way -----------------------------------------------------------------------------
+
+
+def test_a_listing_is_launched_when_it_has_settled(table: Table) -> None:
+    table.options(settleSeconds=60)
+    waits = table.tick(listing(F1=1, F2=2, F3=3))
+    assert (waits.launch, waits.message) == (False, "1 new, 0 rewritten, 0 deleted; settling, 60 s left")
+    assert table.tick(listing(F1=1, F2=2, F3=3), NOW + 20).message.endswith("settling, 40 s left")
+    assert not table.tick(listing(F1=1, F2=2, F3=33), NOW + 59).launch, "it grows"
+    assert not table.tick(listing(F1=1, F2=2, F3=33), NOW + 118).launch
+    assert table.tick(listing(F1=1, F2=2, F3=33), NOW + 119).launch
+
+
+def test_an_upload_of_ten_minutes_is_one_launch(table: Table) -> None:
+    table.options(settleSeconds=60)
+    launched = []
+    for tick in range(40):
+        size = min(tick, 20)
+        if table.tick(listing(F1=1, F2=2, F3=size), NOW + 30 * tick).launch:
+            launched.append(tick)
+    assert launched[0] == 22
+    assert launched[1:] == [32], "only what was launched in vain is launched again, after its first wait"
+
+
+def test_what_has_settled_during_a_pause_need_not_settle_again(table: Table) -> None:
+    table.options(settleSeconds=60)
+    table.opens()
+    table.seen = replace(table.seen, holder=Owner("run-me", "host", 7, 0))
+    table.tick(listing(F1=11, F2=2))
+    table.seen = replace(table.seen, holder=None)
+    assert table.tick(listing(F1=11, F2=2), NOW + 60).launch
+
+
+def aged(inventory: Inventory, seconds: int) -> Inventory:
+    """The listing, made so long after its files were written."""
+    return replace(inventory, listed_at_ms=1000 * seconds)
+
+
+def test_a_new_file_that_is_young_is_not_there_yet(table: Table) -> None:
+    table.options(minFileAgeSec=60)
+    tick = table.tick(aged(listing(F1=1, F2=2, F3=3), 12))
+    assert not tick.launch
+    assert tick.message == (
+        "0 new, 0 rewritten, 0 deleted of 3 files listed; "
+        "1 file is not ready (F3 is 12 s old, minFileAgeSec is 60)"
+    )
+    assert table.tick(aged(listing(F1=1, F2=2, F3=3), 60), NOW + 48).launch, "without any other change"
+
+
+def test_a_rewritten_file_that_is_young_holds_everything_up(table: Table) -> None:
+    table.options(minFileAgeSec=60)
+    tick = table.tick(aged(listing(F1=11, F3=3), 12))
+    assert not tick.launch
+    assert "waiting: 1 file is not ready (F1 is 12 s old, minFileAgeSec is 60)" in tick.message
+    assert table.tick(aged(listing(F1=11, F3=3), 60), NOW + 48).launch
 
 
 # --- an open session -------------------------------------------------------------------------------

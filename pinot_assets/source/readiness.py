@@ -1,0 +1,117 @@
+"""Which listed files are there: an upload under way is neither published nor taken for a deletion.
+
+A file is ready when it is old enough (`minFileAgeSec`) and its directory holds the completeness marker
+(`completenessMarker`), each where it is asked for. A *new* file that is not ready is simply not there yet. A
+file that the table already knows may not be treated so, since it would look deleted: then everything waits.
+Pure: decides from values alone, the same for the sensor and for the trigger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.source.inventory import Inventory, narrowed
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """When a file counts.
+
+    :ivar min_age_s: seconds since its last modification; 0 asks for no age.
+    :ivar marker: name of the file that must lie in the same directory, None for none.
+    """
+
+    min_age_s: int = 0
+    marker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Files that the table already knows.
+
+    :ivar versions: for every such URI, the version tokens that need no more work: what is published, and
+        what a rollback holds back. Empty for a file that is planned and not yet published.
+    :ivar removable: those whose disappearance would take rows or work away.
+    """
+
+    versions: Mapping[str, Collection[str]] = field(default_factory=dict)
+    removable: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Unready:
+    """One file that is not ready, and why, as the end of a sentence."""
+
+    uri: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """A listing, judged.
+
+    :ivar listed: everything that was listed.
+    :ivar counted: the listing to work with, without what is not there yet.
+    :ivar later: new files that are not there yet.
+    :ivar waiting: known files that are being rewritten; when there is one, nothing may be done.
+    """
+
+    listed: Inventory
+    counted: Inventory
+    later: tuple[Unready, ...] = ()
+    waiting: tuple[Unready, ...] = ()
+
+
+def judge(inventory: Inventory, rules: Rules, known: Known) -> Readiness:
+    """Sort a listing into what counts, what is not there yet, and what everything has to wait for.
+
+    A file's age is measured from the beginning of the listing, by this machine's clock. A time in the future
+    counts as young no further ahead than a past one would: beyond, the clocks are wrong and the file is not.
+    """
+    unready = {u.uri: u for u in (_look(file, inventory, rules) for file in inventory.files.values()) if u}
+    later, waiting = [], []
+    for uri, found in sorted(unready.items()):
+        if uri not in known.versions:
+            later.append(found)
+        elif inventory.files[uri].fingerprint.token not in known.versions[uri]:
+            waiting.append(found)
+    waiting += _vanished_from_unfinished(inventory, rules, known)
+    absent = {u.uri for u in later}
+    if absent == inventory.files.keys() and known.removable:
+        # All that was there has gone and all that is there is being written: one upload, not a deletion.
+        waiting += later
+    return Readiness(inventory, narrowed(inventory, absent), tuple(later), tuple(waiting))
+
+
+def told(files: Sequence[Unready]) -> str:
+    """`2 files are not ready (s3://in/a.csv is 12 s old, minFileAgeSec is 60)`: how many, the first, why."""
+    first = files[0]
+    count = "1 file is" if len(files) == 1 else f"{len(files)} files are"
+    return f"{count} not ready ({first.uri} {first.why})"
+
+
+def _look(file: SourceFile, inventory: Inventory, rules: Rules) -> Unready | None:
+    age_s = (inventory.listed_at_ms - file.fingerprint.mtime_us / 1000) / 1000
+    if abs(age_s) < rules.min_age_s:
+        age = f"is {age_s:.0f} s old" if age_s >= 0 else f"is dated {-age_s:.0f} s ahead of this clock"
+        return Unready(file.uri, f"{age}, minFileAgeSec is {rules.min_age_s}")
+    if rules.marker is not None and _folder(file.uri) not in inventory.complete:
+        return Unready(file.uri, f"lies in a directory without {rules.marker}")
+    return None
+
+
+def _vanished_from_unfinished(inventory: Inventory, rules: Rules, known: Known) -> list[Unready]:
+    """Known files that have gone while their directory is being written anew."""
+    if rules.marker is None:
+        return []
+    unfinished = {_folder(uri) for uri in inventory.files} | inventory.being_written
+    unfinished -= inventory.complete
+    why = f"has gone from a directory that has others and no {rules.marker}"
+    gone = known.removable - inventory.files.keys()
+    return [Unready(uri, why) for uri in sorted(gone) if _folder(uri) in unfinished]
+
+
+def _folder(uri: str) -> str:
+    return uri.rpartition("/")[0]

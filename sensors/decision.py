@@ -1,0 +1,176 @@
+"""What a tick of the files sensor decides, from values alone.
+
+It decides by fingerprints alone and changes nothing; the run lists again and lets content decide. A cursor
+keeps what was launched last, so that a listing is not launched again at every tick. It is launched again
+after a while, longer each time: a run may have ended without a trace (Pinot was away, the driver died), and
+nobody would look at its files until others come. Another listing in between forgets what was launched, so
+that a rewrite, its way back and the rewrite again are three changes, not one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+from pinot_assets.session.model import Mode
+from pinot_assets.session.observe import Observation, Sighting, sight
+from pinot_assets.session.run import WRITER_VERSION
+from pinot_assets.source import Inventory, told
+from pinot_assets.spec import TableSpec
+
+FIRST_WAIT_S = 300
+"""Until a listing that was launched in vain is launched again; doubled each time. Above the time-outs of one
+run, so that a Pinot that restarts is met at most once or twice."""
+LONGEST_WAIT_S = 6 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What one tick decided.
+
+    :ivar launch: whether to start the job.
+    :ivar message: why, for people.
+    :ivar cursor: what the next tick compares with.
+    """
+
+    launch: bool
+    message: str
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """What the sensor remembers between its ticks. Times are seconds since the epoch.
+
+    :ivar launched: digest of the files that counted when the job was launched last.
+    :ivar snapshot: what was published then.
+    :ivar at_s: when that was.
+    :ivar times: how often in a row; 0 when the files have been others since.
+    :ivar listing: digest of everything listed at the last tick, ready or not.
+    :ivar since_s: since when it has been the same.
+    """
+
+    launched: str = ""
+    snapshot: str = ""
+    at_s: int = 0
+    times: int = 0
+    listing: str = ""
+    since_s: int = 0
+
+    @classmethod
+    def read(cls, text: str) -> Cursor:
+        """An empty one for an empty text, and for one that somebody else wrote."""
+        try:
+            cursor = cls(**json.loads(text))
+        except (ValueError, TypeError):
+            return cls()
+        numbers = (cursor.at_s, cursor.times, cursor.since_s)
+        return cursor if all(isinstance(n, int) for n in numbers) else cls()
+
+    @property
+    def text(self) -> str:
+        """Inverse of `read`."""
+        return json.dumps(asdict(self))
+
+    @property
+    def wait_s(self) -> int:
+        """How long to leave it alone."""
+        return int(min(FIRST_WAIT_S * 2 ** min(self.times - 1, 16), LONGEST_WAIT_S))
+
+    def sees(self, seen: Sighting, snapshot: str, now_s: int) -> Cursor:
+        """The cursor with what a tick sees; nothing is launched by that."""
+        cursor = self
+        if seen.listing != self.listing:
+            cursor = replace(cursor, listing=seen.listing, since_s=now_s)
+        if (seen.digest, snapshot) != (self.launched, self.snapshot):
+            cursor = replace(cursor, launched=seen.digest, snapshot=snapshot, at_s=0, times=0)
+        return cursor
+
+
+def decide(spec: TableSpec, inventory: Inventory, observation: Observation, cursor: str, now_s: int) -> Tick:
+    """One tick (spec/session.md section 3, rule R26).
+
+    A session that failed is retried by schedule or by hand; the sensor goes on with it only when asked to
+    (`sensorRetries`), and then only when something has changed for it.
+
+    :param now_s: seconds since the epoch.
+    """
+    seen = sight(spec, inventory, observation)
+    last = Cursor.read(cursor).sees(seen, _snapshot_key(observation), now_s)
+    reason = _stays_out(spec, inventory, observation, seen) or _not_yet(spec, observation, seen, last, now_s)
+    later = f"; {told(seen.later)}" if seen.later else ""
+    if reason is not None:
+        return Tick(False, reason + later, last.text)
+    again = replace(last, at_s=now_s, times=last.times + 1)
+    return Tick(True, f"{seen}; launched{' again' if last.times else ''}{later}", again.text)
+
+
+def _stays_out(spec: TableSpec, inventory: Inventory, observation: Observation, seen: Sighting) -> str | None:
+    """Why there is nothing to launch, None when there may be."""
+    session = observation.session
+    if observation.holder is not None:
+        return f"paused: {f'session {session.id}' if session else 'lease'} held by {observation.holder}"
+    if spec.mode == "swap" and observation.pointer.hold is not None:
+        return f"held after a rollback until `pinot-assets resume {spec.name}`; {seen}"
+    if seen.waiting:
+        return f"{seen}; waiting: {told(seen.waiting)}"
+    if session is None:
+        # Append never takes rows away, so a file that has gone leaves nothing to do.
+        work = seen.new or seen.rewritten or (seen.deleted and spec.mode != "append")
+        return None if work else f"{seen} of {seen.listed} files listed"
+    trouble = _trouble(spec, observation)
+    if trouble and not spec.ingestion.sensor_retries:
+        return (
+            f"{session.id} {trouble} and waits for the schedule or a run by hand "
+            f"(sensorRetries is off); {seen}"
+        )
+    if observation.failures and not _failed_files_changed(inventory, observation):
+        return f"{session.id} waits for {len(observation.failures)} failed files to change; {seen}"
+    return None
+
+
+def _not_yet(
+    spec: TableSpec, observation: Observation, seen: Sighting, last: Cursor, now_s: int
+) -> str | None:
+    """Why what there is to do is not launched at this tick, None when it is."""
+    settling = last.since_s + spec.ingestion.settle_seconds - now_s
+    if settling > 0:
+        return f"{seen}; settling, {settling} s left"
+    if last.times and _audit_failed(observation):
+        return f"{seen}; the audit of this listing failed, waiting for a change"
+    left = last.at_s + last.wait_s - now_s
+    if last.times and left > 0:
+        return f"{seen}; this listing was launched before, again in {left} s"
+    return None
+
+
+def _trouble(spec: TableSpec, observation: Observation) -> str:
+    """Why the next trigger would spend a retry of the open session, or abandon it."""
+    session = observation.session
+    if session is None or session.mode is Mode.ROLLBACK:
+        return ""
+    if observation.failures:
+        return f"failed with {len(observation.failures)} files"
+    if _audit_failed(observation):
+        return "failed its audit"
+    if session.config_fingerprint != spec.config_fingerprint(WRITER_VERSION):
+        return "was planned for another table spec"
+    return ""
+
+
+def _audit_failed(observation: Observation) -> bool:
+    session = observation.session
+    return session is not None and session.audit is not None and not session.audit.passed
+
+
+def _failed_files_changed(inventory: Inventory, observation: Observation) -> bool:
+    """Whether one of them has gone, or stands there in another version than the one that failed."""
+    return any(
+        uri not in inventory.files or inventory.files[uri].fingerprint.token != version
+        for uri, version in observation.failed_versions.items()
+    )
+
+
+def _snapshot_key(observation: Observation) -> str:
+    current = observation.pointer.current_snapshot
+    return current.key if current else ""
