@@ -46,3 +46,8 @@ def keys_of(spec: TableSpec) -> TableKeys:
 def pool_of(spec: TableSpec) -> str:
     """The concurrency pool of everything that writes to the table."""
     return f"pinot_table_{spec.asset_name}"
+
+
+def partitions_name(spec: TableSpec) -> str:
+    """The dynamic partitions of `source_files` and `segments`."""
+    return f"{spec.asset_name}_files"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from urllib.parse import unquote, urlsplit
 
 import dagster as dg
 
 from pinot_assets.audit import Finding
-from pinot_assets.session.receipt import Receipt
+from pinot_assets.session.model import Session, utc_text
 from pinot_assets.session.report import Report
-from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 
 Metadata = Mapping[str, dg.MetadataValue | str | int | float]
 
@@ -17,19 +18,20 @@ SHOWN = 20
 """Names listed in full; the ledger has them all."""
 
 
-def of_file(receipt: Receipt) -> Metadata:
-    """One built file."""
-    return {
-        "file": receipt.uri,
-        "version": receipt.read.token,
-        "rows": receipt.rows,
-        "bad_rows": receipt.bad_rows,
-        "segments": ", ".join(o.segment for o in receipt.outputs),
-        "crc": ", ".join(str(o.crc) for o in receipt.outputs),
-        "bytes": sum(o.tar_bytes for o in receipt.outputs),
-        "seconds": round(receipt.seconds, 3),
-        "worker": receipt.worker,
+def of_files(files: Sequence[PublishedFile]) -> Metadata:
+    """One partition: a file, or a group of files."""
+    outputs = [output for file in files for output in file.outputs]
+    values: dict[str, dg.MetadataValue | str | int | float] = {
+        "rows": sum(file.rows for file in files),
+        "bad_rows": sum(file.bad_rows for file in files),
+        "segments": _some([output.segment for output in outputs]),
+        "crc": _some([str(output.crc) for output in outputs]),
+        "bytes": sum(output.tar_bytes for output in outputs),
+        "seconds": round(sum(file.seconds for file in files), 3),
     }
+    if len(files) == 1:
+        return {"file": files[0].uri, "version": files[0].version, **values}
+    return {"files": len(files), **values}
 
 
 def of_report(report: Report) -> Metadata:
@@ -74,9 +76,16 @@ def of_findings(findings: Sequence[Finding]) -> Metadata:
     return values
 
 
-def of_snapshot(snapshot: Snapshot) -> Metadata:
-    """What is visible now."""
-    return {
+def of_snapshot(
+    snapshot: Snapshot, session: Session | None, manifest: str, rollback_until_ms: int | None
+) -> Metadata:
+    """What is visible now.
+
+    :param session: the one that published it; None when it is no longer kept.
+    :param manifest: URI of the snapshot's header in the staging area.
+    :param rollback_until_ms: epoch milliseconds, None when there is no way back.
+    """
+    values: dict[str, dg.MetadataValue | str | int | float] = {
         "session": snapshot.session,
         "mode": str(snapshot.mode),
         "lineage_entry": snapshot.lineage_entry_id,
@@ -85,7 +94,36 @@ def of_snapshot(snapshot: Snapshot) -> Metadata:
         "rows": snapshot.rows,
         "bytes": sum(o.tar_bytes for o in snapshot.segments.values()),
         "published_at": dg.MetadataValue.timestamp(snapshot.published_ms / 1000),
+        "manifest": _link(manifest),
+        "rollback_until": (
+            "no way back"
+            if rollback_until_ms is None
+            else dg.MetadataValue.timestamp(rollback_until_ms / 1000)
+        ),
     }
+    if session is not None:
+        values["retry_count"] = session.retry_count
+    return values
+
+
+def served(snapshot: Snapshot | None) -> str:
+    """What queries see, in one sentence."""
+    if snapshot is None:
+        return "nothing is published yet"
+    when = utc_text(snapshot.published_ms)
+    what = f"{len(snapshot.ledger)} files, {snapshot.rows} rows"
+    return f"queries see {snapshot.session}, published {when}: {what}"
+
+
+def _link(uri: str) -> dg.MetadataValue | str:
+    if uri.startswith("file://"):
+        return dg.MetadataValue.path(unquote(urlsplit(uri).path))
+    return dg.MetadataValue.url(uri) if uri.startswith("http") else uri
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def _cell(text: str) -> str:

@@ -1,187 +1,26 @@
-"""A table's job, gate and sensor, as Dagster runs them, on a real ZooKeeper and a real Pinot."""
+"""A table's job, gate and files sensor, as Dagster runs them, on a real ZooKeeper and a real Pinot."""
 
 from __future__ import annotations
 
-import itertools
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
-from fakes.builder import InProcessBuilder
-from fakes.tables import write_files, write_table
+from fakes.code_location import Table, failure, materializations, observations, staged_and_published, values
 from kazoo.exceptions import ConnectionLoss
 
-from pinot_assets.assets.keys import TABLE_TAG
-from pinot_assets.assets.table import table_assets
-from pinot_assets.connect import open_session_store, open_staging
-from pinot_assets.definitions import build_definitions
-from pinot_assets.local import StackState
-from pinot_assets.pinot import PinotCluster
-from pinot_assets.pinot.broker import NoResult
-from pinot_assets.resources import PinotResource, consistent_push
+from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG
+from pinot_assets.connect import open_session_store
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import Owner, State
-from pinot_assets.session.observe import Observation, observe
 from pinot_assets.settings import load_settings
-from pinot_assets.spec import TableSpec
-from pinot_assets.spec.apply import apply_plan, plan_apply
 
 pytestmark = [
     pytest.mark.integration,
     # Dagster itself calls what it deprecates when a resource holds another one.
     pytest.mark.filterwarnings("ignore:InitResourceContext.dagster_run is deprecated:DeprecationWarning"),
 ]
-
-_numbers = itertools.count()
-QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-
-
-class Table:
-    """One table of the code location."""
-
-    def __init__(self, folder: Path, pinot: PinotCluster, instance: dg.DagsterInstance) -> None:
-        self.folder = folder
-        self.instance = instance
-        self.pinot = pinot
-        self.name = f"dagster_{time.time_ns()}_{next(_numbers)}"
-        self.spec: TableSpec = write_table(folder, self.name)
-
-    def write(self, **values: str) -> None:
-        write_files(self.folder, **values)
-
-    def corrupt(self, name: str) -> None:
-        (self.folder / "source" / f"{name}.csv").write_bytes(b"v\n\xff\xfe broken \xff\n")
-
-    @property
-    def definitions(self) -> dg.Definitions:
-        return build_definitions(self.folder / "tables")
-
-    def key(self, name: str) -> dg.AssetKey:
-        return dg.AssetKey([self.name, name])
-
-    def run(self) -> dg.ExecuteInProcessResult:
-        """The job that the sensor starts."""
-        job = self.definitions.resolve_job_def(f"{self.name}_ingest")
-        return job.execute_in_process(instance=self.instance, raise_on_error=False, run_config=QUIET)
-
-    def publish(self) -> dg.ExecuteInProcessResult:
-        """A run that must succeed."""
-        result = self.run()
-        assert result.success, [said(event) for event in failures(result)]
-        return result
-
-    def materialize(self, selection: dg.AssetSelection) -> dg.ExecuteInProcessResult:
-        """Some of the assets, as a person may choose them."""
-        table = table_assets(self.spec)
-        return dg.materialize(
-            [*table.assets, table.check],
-            selection=selection,
-            resources=self.definitions.resources,
-            instance=self.instance,
-            raise_on_error=False,
-            run_config=QUIET,
-        )
-
-    def tick(self, cursor: str | None = None) -> Any:
-        definitions = self.definitions
-        with dg.build_sensor_context(
-            instance=self.instance,
-            cursor=cursor,
-            definitions=definitions,
-            resources={"pinot": PinotResource()},
-        ) as context:
-            return definitions.resolve_sensor_def(f"{self.name}_files").evaluate_tick(context)
-
-    def observe(self) -> Observation:
-        with open_session_store(self.spec, load_settings()) as store:
-            return observe(store, open_staging(self.spec))
-
-    @property
-    def epoch(self) -> int:
-        return self.observe().pointer.epoch
-
-    def shown(self) -> list[str]:
-        """The values that queries see: the same at every broker, each as often as it is there."""
-        sql = f'SELECT v, COUNT(*) FROM "{self.name}" GROUP BY v LIMIT 1000'
-        values: list[list[str]] = []
-        for url in self.pinot.brokers(self.name):
-            try:
-                rows = self.pinot.broker(url).query(sql).rows
-            except NoResult:  # a table without segments
-                rows = ()
-            values.append(sorted(v for v, count in rows for _ in range(count)))
-        assert len(values) == 2
-        assert values[0] == values[1]
-        return values[0]
-
-    def evaluation(self, result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
-        """The one evaluation of the gate in a run."""
-        (evaluation,) = result.get_asset_check_evaluations()
-        assert evaluation.check_name == "consistent_push"
-        return evaluation
-
-
-def materializations(result: dg.ExecuteInProcessResult, name: str) -> list[dg.AssetMaterialization]:
-    events = [event.materialization for event in result.get_asset_materialization_events()]
-    return [m for m in events if m.asset_key.path[-1] == name]
-
-
-def values(metadata: Any) -> dict[str, Any]:
-    return {key: value.value for key, value in metadata.items()}
-
-
-def failures(result: dg.ExecuteInProcessResult) -> list[dg.DagsterEvent]:
-    return [event for event in result.all_events if event.is_failure]
-
-
-def said(event: dg.DagsterEvent) -> str:
-    """The message at the root of a failure."""
-    data: Any = event.event_specific_data
-    error = data.error
-    while error.cause is not None:
-        error = error.cause
-    return str(error.message)
-
-
-def failure(result: dg.ExecuteInProcessResult) -> str:
-    """What the one step that failed says."""
-    (event,) = result.get_step_failure_events()
-    return said(event)
-
-
-@pytest.fixture
-def environment(stack: StackState, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PINOT_CONTROLLER_URL", stack.controller_url)
-    monkeypatch.setenv("PINOT_ZOOKEEPER", stack.zookeeper)
-
-
-@pytest.fixture
-def spark_table(environment: None, tmp_path: Path) -> Iterator[Table]:
-    """As the code location is shipped: builds on Spark."""
-    with (
-        PinotCluster(load_settings().pinot) as pinot,
-        dg.DagsterInstance.local_temp(str(tmp_path), overrides={"telemetry": {"enabled": False}}) as instance,
-    ):
-        table = Table(tmp_path, pinot, instance)
-        apply_plan(plan_apply(table.spec, pinot), pinot)
-        deadline = time.monotonic() + 60
-        while len(pinot.brokers(table.name)) < 2:
-            assert time.monotonic() < deadline, "the brokers do not take the table"
-            time.sleep(0.1)
-        yield table
-        pinot.delete_table(table.name)
-        pinot.delete_schema(table.name)
-
-
-@pytest.fixture
-def table(spark_table: Table, monkeypatch: pytest.MonkeyPatch) -> Table:
-    """The same tasks in this process, without Spark."""
-    monkeypatch.setattr(consistent_push, "SparkBuilder", lambda session: InProcessBuilder())
-    return spark_table
-
 
 # --- the whole job ---------------------------------------------------------------------------------
 
@@ -191,17 +30,23 @@ def test_one_run_builds_gates_and_switches_under_one_lease(table: Table) -> None
     result = table.publish()
     assert table.shown() == ["a", "b", "c"]
 
-    *files, whole = materializations(result, "segments")
-    assert {m.partition: values(m.metadata)["rows"] for m in files} == {"F1.csv": 2, "F2.csv": 1}
-    for m in files:
+    built, published = staged_and_published(result)
+    assert {k: values(m.metadata)["rows"] for k, m in built.items()} == {"F1.csv": 2, "F2.csv": 1}
+    assert built.keys() == published.keys()
+    for key, m in published.items():
         shown = values(m.metadata)
-        assert shown["file"] == f"{table.spec.input_uri()}/{m.partition}"
+        assert shown["file"] == f"{table.spec.input_uri()}/{key}"
         assert shown["segments"].startswith(f"{table.name}__cp1-")
-        assert shown["worker"]
+        assert shown["seconds"] > 0
+        assert shown["state"] == "published"
         assert m.tags is not None
         assert m.tags["dagster/data_version"] == shown["version"]
-    assert whole.partition is None
-    assert values(whole.metadata)["summary"].startswith("2 new, 0 rewritten, 0 deleted")
+    (report,) = observations(result, "segments")
+    assert values(report.metadata)["summary"].startswith("2 new, 0 rewritten, 0 deleted")
+    run = table.instance.get_run_by_id(result.run_id)
+    assert run is not None
+    assert run.tags[SESSION_TAG].startswith("cp1-")
+    assert (run.tags[TABLE_TAG], run.tags[ATTEMPT_TAG]) == (table.name, "0")
 
     evaluation = table.evaluation(result)
     assert evaluation.passed
@@ -210,7 +55,13 @@ def test_one_run_builds_gates_and_switches_under_one_lease(table: Table) -> None
     assert values(evaluation.metadata)["replicas_online_found"] == 4
 
     (snapshot,) = materializations(result, "snapshot")
-    assert values(snapshot.metadata)["rows"] == 3
+    shown = values(snapshot.metadata)
+    assert (shown["files"], shown["rows"], shown["retry_count"]) == (2, 3, 0)
+    assert Path(shown["manifest"]).is_file()
+    assert shown["pinot_console"].endswith(f"/#/tenants/table/{table.name}_OFFLINE")
+    assert shown["rollback_until"] == "no way back"
+    (whole,) = materializations(result, table.name)
+    assert whole.metadata["lineage_entry"] == snapshot.metadata["lineage_entry"]
     seen = table.observe()
     assert seen.pointer.epoch == 1, "each step took a lease of its own"
     assert (seen.holder, seen.session) == (None, None)
@@ -230,13 +81,16 @@ def test_on_spark_a_corrupt_file_shuts_the_gate_until_it_is_repaired(spark_table
 
     result = table.run()
     assert not result.success
-    assert {m.partition for m in materializations(result, "segments")} == {"F1.csv", "F3.csv", None}
+    built, published = staged_and_published(result)
+    assert (built.keys(), published.keys()) == ({"F1.csv", "F3.csv"}, set())
     evaluation = table.evaluation(result)
     assert not evaluation.passed
     assert evaluation.severity is dg.AssetCheckSeverity.ERROR
     assert evaluation.description is not None
     assert evaluation.description.startswith("2 of 3 files are built: F4.csv: ")
+    assert ". Nothing is switched: queries see cp1-" in evaluation.description
     shown = values(evaluation.metadata)
+    assert shown["still_served"].endswith(": 2 files, 3 rows")
     assert (shown["files_built_expected"], shown["files_built_found"]) == (3, 2)
     assert materializations(result, "snapshot") == []
     assert table.shown() == ["a", "b", "c"]
@@ -244,7 +98,8 @@ def test_on_spark_a_corrupt_file_shuts_the_gate_until_it_is_repaired(spark_table
 
     table.write(F4="e f")
     result = table.publish()
-    assert {m.partition for m in materializations(result, "segments")} == {"F4.csv", None}
+    built, published = staged_and_published(result)
+    assert (built.keys(), published.keys()) == ({"F4.csv"}, {"F1.csv", "F3.csv", "F4.csv"})
     assert table.shown() == ["a1", "c", "d", "e", "f"]
     assert table.epoch == 3
 
@@ -273,7 +128,8 @@ def test_a_selection_without_checks_switches_nothing(table: Table) -> None:
     result = table.materialize(unchecked)
     assert not result.success
     assert result.get_asset_check_evaluations() == []
-    assert len(materializations(result, "segments")) == 2
+    built, published = staged_and_published(result)
+    assert (built.keys(), published.keys()) == ({"F1.csv"}, set())
     assert "has not been audited" in failure(result)
     assert table.shown() == []
 

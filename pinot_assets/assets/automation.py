@@ -1,0 +1,38 @@
+"""Automation conditions, for tables that ask for them (`dagster: {automation: true}`).
+
+They see new and rewritten files once `source_files` was observed, but never a deleted one, and a failed file
+does not start a run again before it changes. The files sensor sees all three and explains itself; it stays
+the recommended way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+
+from pinot_assets.spec import TableSpec
+
+Condition = dg.AutomationCondition[Any]
+
+
+def segments_condition(spec: TableSpec) -> Condition | None:
+    """A file was rewritten, or a new one was observed."""
+    if not spec.dagster.automation:
+        return None
+    condition = dg.AutomationCondition
+    changed = condition.any_deps_match(condition.data_version_changed()) | condition.missing().newly_true()
+    return changed.since(condition.newly_requested()) & ~condition.in_progress()
+
+
+def snapshot_condition(spec: TableSpec) -> Condition | None:
+    """New segments were built and passed the gate."""
+    if not spec.dagster.automation:
+        return None
+    condition = dg.AutomationCondition
+    return (
+        condition.any_deps_updated().since(condition.newly_requested())
+        & condition.all_deps_blocking_checks_passed()
+        & ~condition.any_deps_in_progress()
+        & ~condition.in_progress()
+    )

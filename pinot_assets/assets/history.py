@@ -1,0 +1,166 @@
+"""What Dagster's event log knows of a table's partitions: the only door to it.
+
+Staleness in Dagster compares, for one partition, the observation that a materialization points at with the
+newest one (dagster/_core/definitions/data_version.py). So an event of a segment that is published points at
+the observation of the version that it was built from, and an event of one that is only staged points just
+before it: stale until it is published, and fresh again when the file is written back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import dagster as dg
+from dagster._core.definitions.data_version import (
+    CODE_VERSION_TAG,
+    DATA_VERSION_TAG,
+    extract_data_version_from_entry,
+    get_input_data_version_tag,
+    get_input_event_pointer_tag,
+)
+
+from pinot_assets.assets.keys import keys_of, partitions_name
+from pinot_assets.assets.metadata import Metadata
+from pinot_assets.session.run import WRITER_VERSION
+from pinot_assets.spec import TableSpec
+
+STAGED = "staged:"
+"""Data versions of segments that are built and not published begin with it."""
+_OLD_OBSERVATIONS = 50
+"""How far back a rolled-back version is looked for; beyond, the partition shows as stale, which it is."""
+
+
+class TableHistory:
+    """Events and partitions of one table in one Dagster instance."""
+
+    def __init__(self, instance: dg.DagsterInstance, spec: TableSpec) -> None:
+        self._instance = instance
+        self._log = instance.event_log_storage
+        self._keys = keys_of(spec)
+        self._partitions = partitions_name(spec)
+
+    # --- partitions ---
+
+    def partitions(self) -> frozenset[str]:
+        """Keys that stand in Dagster."""
+        return frozenset(self._instance.get_dynamic_partitions(self._partitions))
+
+    def set_partitions(self, wanted: Collection[str]) -> None:
+        """Add what is missing and delete what has gone; the events of deleted ones stay."""
+        self.add_partitions(wanted)
+        self._delete_partitions(self.partitions() - set(wanted))
+
+    def add_partitions(self, wanted: Collection[str]) -> None:
+        """Add what is missing."""
+        if new := sorted(set(wanted) - self.partitions()):
+            self._instance.add_dynamic_partitions(self._partitions, new)
+
+    def drop_partitions(self, version: str, kept: Collection[str]) -> None:
+        """Delete those whose last observation says `version`, but for the kept ones."""
+        gone = {key for key, last in self.observed().items() if last == version}
+        self._delete_partitions((gone & self.partitions()) - set(kept))
+
+    def _delete_partitions(self, keys: Iterable[str]) -> None:
+        for key in sorted(keys):
+            self._instance.delete_dynamic_partition(self._partitions, key)
+
+    # --- what was said before ---
+
+    def observed(self) -> dict[str, str]:
+        """The version of the last observation, by partition key."""
+        return self._last_versions(self._keys.source_files, dg.DagsterEventType.ASSET_OBSERVATION)
+
+    def materialized(self) -> dict[str, str]:
+        """The version of the last materialization of `segments`, by partition key."""
+        return self._last_versions(self._keys.segments, dg.DagsterEventType.ASSET_MATERIALIZATION)
+
+    def published(self) -> str | None:
+        """The data version of the last materialization of the Pinot table."""
+        event = self._instance.get_latest_materialization_event(self._keys.table)
+        version = extract_data_version_from_entry(event) if event is not None else None
+        return version.value if version is not None else None
+
+    def _last_versions(self, key: dg.AssetKey, kind: dg.DagsterEventType) -> dict[str, str]:
+        tags = self._log.get_latest_tags_by_partition(key, kind, [DATA_VERSION_TAG])
+        return {partition: values.get(DATA_VERSION_TAG, "") for partition, values in tags.items()}
+
+    # --- events, to be yielded by a step or reported to the instance ---
+
+    def observations(self, versions: Mapping[str, str]) -> Iterator[dg.AssetObservation]:
+        """What differs from the last observation."""
+        yield from self._observe(self.changed(versions))
+
+    def changed(self, versions: Mapping[str, str]) -> dict[str, str]:
+        """Those that differ from the last observation."""
+        last = self.observed()
+        return {key: version for key, version in versions.items() if last.get(key) != version}
+
+    def first_observations(self, versions: Mapping[str, str]) -> Iterator[dg.AssetObservation]:
+        """What was never observed."""
+        last = self.observed()
+        yield from self._observe({key: version for key, version in versions.items() if key not in last})
+
+    def _observe(self, versions: Mapping[str, str]) -> Iterator[dg.AssetObservation]:
+        for key, version in sorted(versions.items()):
+            yield dg.AssetObservation(
+                self._keys.source_files, partition=key, tags={DATA_VERSION_TAG: version}
+            )
+
+    def staged(
+        self, versions: Mapping[str, str], told: Mapping[str, Metadata]
+    ) -> Iterator[dg.AssetMaterialization]:
+        """Segments that were built, still hidden. Their observations must have been stored.
+
+        :param versions: version that was built, by partition key.
+        :param told: metadata by partition key.
+        """
+        pointers = self._pointers(versions)
+        for key, version in sorted(versions.items()):
+            yield self._materialization(key, f"{STAGED}{version}", version, pointers[key] - 1, told[key])
+
+    def published_segments(
+        self, versions: Mapping[str, str], told: Mapping[str, Metadata]
+    ) -> Iterator[dg.AssetMaterialization]:
+        """Segments that queries see, where Dagster does not show them yet. As `staged`."""
+        last, observed = self.materialized(), self.observed()
+        due = {key: version for key, version in versions.items() if last.get(key) != version}
+        pointers = self._pointers(due)
+        for key, version in sorted(due.items()):
+            pointer = pointers[key]
+            if observed[key] != version:
+                pointer = self._older_observation(key, version) or pointer - 1
+            yield self._materialization(key, version, version, pointer, told[key])
+
+    def _materialization(
+        self, key: str, data_version: str, source_version: str, pointer: int, metadata: Metadata
+    ) -> dg.AssetMaterialization:
+        source = self._keys.source_files
+        return dg.AssetMaterialization(
+            self._keys.segments,
+            partition=key,
+            metadata=metadata,
+            tags={
+                DATA_VERSION_TAG: data_version,
+                CODE_VERSION_TAG: WRITER_VERSION,
+                get_input_data_version_tag(source): source_version,
+                get_input_event_pointer_tag(source): str(pointer),
+            },
+        )
+
+    def _pointers(self, keys: Iterable[str]) -> Mapping[str, int]:
+        """Storage id of the newest observation, by partition key."""
+        wanted = set(keys)
+        if not wanted:
+            return {}
+        # All of them: thousands of keys do not fit into one condition of SQLite's.
+        return self._log.get_latest_storage_id_by_partition(
+            self._keys.source_files, dg.DagsterEventType.ASSET_OBSERVATION
+        )
+
+    def _older_observation(self, key: str, version: str) -> int | None:
+        where = dg.AssetRecordsFilter(asset_key=self._keys.source_files, asset_partitions=[key])
+        for record in self._instance.fetch_observations(where, limit=_OLD_OBSERVATIONS).records:
+            seen = extract_data_version_from_entry(record.event_log_entry)
+            if seen is not None and seen.value == version:
+                return record.storage_id
+        return None

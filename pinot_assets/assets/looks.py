@@ -1,0 +1,44 @@
+"""How a table's assets look in Dagster: group, owners, tags, kinds, descriptions."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from dagster import DynamicPartitionsDefinition
+
+from pinot_assets.assets.keys import partitions_name
+from pinot_assets.spec import TableSpec
+
+
+class Looks(TypedDict):
+    """Arguments that Dagster's asset decorators share."""
+
+    group_name: str
+    owners: list[str]
+    tags: dict[str, str]
+    kinds: set[str]
+    description: str
+
+
+def looks(spec: TableSpec, description: str, *kinds: str) -> Looks:
+    """Arguments that every asset of the table has in common.
+
+    :param kinds: at most three, as Dagster wants it.
+    """
+    return {
+        "group_name": spec.dagster.group or spec.asset_name,
+        "owners": list(spec.dagster.owners),
+        "tags": dict(spec.dagster.tags),
+        "kinds": set(kinds),
+        "description": description,
+    }
+
+
+def store_kind(uri: str) -> str:
+    """`s3` or `file`."""
+    return "s3" if uri.lower().startswith("s3:") else "file"
+
+
+def file_partitions(spec: TableSpec) -> DynamicPartitionsDefinition:
+    """One partition per file, or per group of files."""
+    return DynamicPartitionsDefinition(name=partitions_name(spec))

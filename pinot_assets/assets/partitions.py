@@ -1,0 +1,113 @@
+"""Which partition a file belongs to: one per file while there are few, one per group when there are many.
+
+Dagster writes some thirty events a second and its pages elide long keys in the middle, so keys are few, short
+and differ at their end. What a key looks like tells whether it stands for a file or for a group, so nothing
+has to be remembered beside the partitions themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from pinot_assets.spec import TableSpec
+
+LONGEST = 60
+"""Characters of a key that Dagster's pages show unelided."""
+FALLBACK_BUCKETS = 256
+"""When even the groups are more than `maxFilePartitions`."""
+
+_REFUSED = re.compile(r"\.\.\.|[\x00-\x1f\x7f]")
+"""Dagster refuses these in a dynamic partition key."""
+_GROUP_MARKS = ("dir:", "re:", "hash:")
+
+KeyOf = Callable[[str], str]
+"""From a file's path below the input directory to its partition key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """How the files of a table are spread over partitions now.
+
+    :ivar name: `file`, `directory`, `regex` or `hash`, for people.
+    :ivar key_of: from a path to its key.
+    """
+
+    name: str
+    key_of: KeyOf
+
+
+def path_of(spec: TableSpec, uri: str) -> str:
+    """A file's path below the input directory, as people write it."""
+    return unquote(uri.removeprefix(f"{spec.input_uri()}/"))
+
+
+def choose(spec: TableSpec, paths: Collection[str], existing: Collection[str]) -> Partitioning:
+    """One partition per file up to `maxFilePartitions`, then one per group.
+
+    A table that was grouped stays so, or its partitions would come and go around the limit; migrating it back
+    is a person's decision (`choose` without existing keys).
+
+    :param paths: of all files that have a partition.
+    :param existing: partition keys that stand in Dagster.
+    """
+    most = spec.ingestion.max_file_partitions
+    if len(paths) <= most and not any(is_group(key) for key in existing):
+        return Partitioning("file", file_key)
+    chosen = _grouping(spec.ingestion.partition_group)
+    if len({chosen.key_of(path) for path in paths}) <= max(most, FALLBACK_BUCKETS):
+        return chosen
+    return _hashed(FALLBACK_BUCKETS)
+
+
+def is_group(key: str) -> bool:
+    """Whether a key stands for a group of files."""
+    return key.startswith(_GROUP_MARKS)
+
+
+def file_key(path: str) -> str:
+    """The path where it is short, else the end of its directory, the beginning of its name and a digest.
+
+    Names that Spark writes differ in the middle only (`part-00000-<uuid>.c000.snappy.parquet`).
+    """
+    if len(path) <= LONGEST and not _REFUSED.search(path) and not is_group(path):
+        return path
+    return _shortened(path)
+
+
+def _shortened(path: str) -> str:
+    directory, _, name = _REFUSED.sub("_", path).rpartition("/")
+    digest = hashlib.sha256(path.encode()).hexdigest()[:10]
+    return f"{directory[-28:]}/{name[:18]}~{digest}".lstrip("/")
+
+
+def _grouping(group: str) -> Partitioning:
+    kind, _, argument = group.partition(":")
+    match kind:
+        case "regex":
+            return _captured(re.compile(argument))
+        case "hash":
+            return _hashed(int(argument))
+        case _:
+            return Partitioning("directory", lambda path: f"dir:{file_key(path.rpartition('/')[0] or '.')}")
+
+
+def _captured(pattern: re.Pattern[str]) -> Partitioning:
+    def key_of(path: str) -> str:
+        match = pattern.search(path)
+        return f"re:{file_key(match[1] or '')}" if match else "re:(no match)"
+
+    return Partitioning("regex", key_of)
+
+
+def _hashed(buckets: int) -> Partitioning:
+    width = len(str(buckets - 1))
+
+    def key_of(path: str) -> str:
+        bucket = int.from_bytes(hashlib.sha256(path.encode()).digest()[:8]) % buckets
+        return f"hash:{buckets}/{bucket:0{width}d}"
+
+    return Partitioning("hash", key_of)

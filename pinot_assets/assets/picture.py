@@ -1,0 +1,93 @@
+"""A table as Dagster's pages are to show it: one listing beside one ledger, spread over partitions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import dagster as dg
+
+from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.metadata import Metadata, of_files
+from pinot_assets.assets.partitions import Partitioning, choose, path_of
+from pinot_assets.assets.versions import DELETED, by_partition, published_versions, source_versions
+from pinot_assets.session.receipt import Receipt
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.source import SourceFile
+from pinot_assets.spec import TableSpec
+
+Event = dg.AssetObservation | dg.AssetMaterialization
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A table at one moment.
+
+    :ivar files: the listing, by URI.
+    :ivar ledger: what is published, by URI.
+    """
+
+    spec: TableSpec
+    files: Mapping[str, SourceFile]
+    ledger: Mapping[str, PublishedFile]
+    partitioning: Partitioning
+
+    @classmethod
+    def take(
+        cls,
+        spec: TableSpec,
+        files: Mapping[str, SourceFile],
+        snapshot: Snapshot | None,
+        existing: Iterable[str],
+    ) -> Picture:
+        """Put listing and ledger together.
+
+        :param existing: partition keys that stand in Dagster; a grouped table stays grouped.
+        """
+        ledger = snapshot.ledger if snapshot is not None else {}
+        paths = {path_of(spec, uri) for uri in files.keys() | ledger.keys()}
+        return cls(spec, files, ledger, choose(spec, paths, list(existing)))
+
+    @classmethod
+    def of_ledger(cls, spec: TableSpec, snapshot: Snapshot, existing: Iterable[str]) -> Picture:
+        """As if the source held just what is published: for callers that did not list it."""
+        files = {uri: SourceFile(uri, file.fingerprint) for uri, file in snapshot.ledger.items()}
+        return cls.take(spec, files, snapshot, existing)
+
+    @cached_property
+    def source(self) -> dict[str, str]:
+        """Versions in the source, by partition key: every key that the table is to have."""
+        return by_partition(source_versions(self.spec, self.files, self.ledger), self.partitioning.key_of)
+
+    @cached_property
+    def published(self) -> dict[str, str]:
+        """Versions that queries see, by partition key."""
+        return by_partition(published_versions(self.spec, self.ledger), self.partitioning.key_of)
+
+    def observations(self, history: TableHistory) -> Iterator[Event]:
+        """Set the partitions right, and say what is new in the source."""
+        history.set_partitions(self.source)
+        yield from history.observations(self.source)
+
+    def staged(self, history: TableHistory, receipts: Iterable[Receipt], session: str) -> Iterator[Event]:
+        """Say what was built. The observations must have been stored."""
+        built = [PublishedFile.from_receipt(receipt, session) for receipt in receipts]
+        versions = by_partition(
+            {path_of(self.spec, f.uri): f.version for f in built}, self.partitioning.key_of
+        )
+        yield from history.staged(versions, self._told(built, "built, hidden"))
+
+    def publications(self, history: TableHistory) -> Iterator[Event]:
+        """Say what queries see, and let go of the partitions of files that it no longer holds."""
+        history.add_partitions(self.published)
+        yield from history.first_observations(self.published)
+        yield from history.published_segments(self.published, self._told(self.ledger.values(), "published"))
+        history.drop_partitions(DELETED, self.published)
+
+    def _told(self, files: Iterable[PublishedFile], state: str) -> dict[str, Metadata]:
+        members: dict[str, list[PublishedFile]] = defaultdict(list)
+        for file in files:
+            members[self.partitioning.key_of(path_of(self.spec, file.uri))].append(file)
+        return {key: {"state": state, **of_files(group)} for key, group in members.items()}

@@ -1,0 +1,78 @@
+"""What Dagster is told once a snapshot is published, whoever published it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import dagster as dg
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
+
+from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.keys import keys_of
+from pinot_assets.assets.metadata import Metadata, of_snapshot
+from pinot_assets.assets.picture import Event, Picture
+from pinot_assets.pinot.port import Pinot
+from pinot_assets.session.observe import Observation
+from pinot_assets.session.rollback import deadline_ms
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.store import SessionStore
+from pinot_assets.settings import Settings
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.spec import TableSpec
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A published snapshot, ready to be shown."""
+
+    spec: TableSpec
+    snapshot: Snapshot
+    data_version: str
+    metadata: Metadata
+
+    def partitions(self, history: TableHistory) -> Iterator[Event]:
+        """Of every partition that shows something else."""
+        yield from Picture.of_ledger(self.spec, self.snapshot, history.partitions()).publications(history)
+
+    def table(self) -> dg.AssetMaterialization:
+        """Of the Pinot table."""
+        return self._event(keys_of(self.spec).table)
+
+    def switch(self) -> dg.AssetMaterialization:
+        """Of the switch, where it was not made by the asset's own step."""
+        return self._event(keys_of(self.spec).snapshot)
+
+    def _event(self, key: dg.AssetKey) -> dg.AssetMaterialization:
+        return dg.AssetMaterialization(
+            key, metadata=self.metadata, tags={DATA_VERSION_TAG: self.data_version}
+        )
+
+
+def publication(
+    spec: TableSpec,
+    seen: Observation,
+    store: SessionStore,
+    staging: Staging,
+    pinot: Pinot,
+    settings: Settings,
+) -> Publication | None:
+    """What is published now, None when nothing is.
+
+    :param settings: for the link to Pinot's console.
+    """
+    ref, snapshot = seen.pointer.current_snapshot, seen.snapshot
+    if ref is None or snapshot is None:
+        return None
+    session = next((s for s in store.sessions() if s.id == snapshot.session), None)
+    until = deadline_ms(pinot, spec.name, snapshot)
+    metadata = of_snapshot(snapshot, session, staging.store.uri_of(ref.key), until)
+    console = f"{settings.pinot.controller_url}/#/tenants/table/{spec.name_with_type}"
+    return Publication(
+        spec, snapshot, data_version_of(ref), {**metadata, "pinot_console": dg.MetadataValue.url(console)}
+    )
+
+
+def data_version_of(ref: SnapshotRef) -> str:
+    """Data version of a published snapshot: what its manifest hashes to."""
+    return ref.sha256[:12]

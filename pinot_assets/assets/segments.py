@@ -1,0 +1,126 @@
+"""`segments` and its gate: build what changed, stage it hidden, audit it.
+
+The steps of one trigger run in one process, which holds the table's lease (spec/session.md section 6). The
+gate shows itself as a blocking asset check; `snapshot` enforces it again from the session's own audit
+receipt, so a selection without checks, or `snapshot` alone, switches nothing that was not audited.
+"""
+
+# No `from __future__ import annotations` here: Dagster reads the annotations themselves.
+
+from collections.abc import Iterator, Mapping
+
+import dagster as dg
+from dagster._core.storage.tags import EXTERNALLY_MANAGED_ASSETS_TAG
+
+from pinot_assets.assets.automation import segments_condition
+from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, keys_of, pool_of
+from pinot_assets.assets.looks import file_partitions, looks
+from pinot_assets.assets.metadata import of_findings, of_report, served
+from pinot_assets.assets.picture import Event, Picture
+from pinot_assets.assets.progress import RunLog
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.resources import ConsistentPushResource
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.report import Report, Result
+from pinot_assets.spec import TableSpec
+
+
+def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
+    """One materialization per built file, stale until it is published.
+
+    Materializing some of its partitions by hand is a trigger of the table and never narrows it.
+    """
+
+    @dg.asset(
+        key=keys_of(spec).segments,
+        deps=[keys_of(spec).source_files],
+        partitions_def=file_partitions(spec),
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        automation_condition=segments_condition(spec),
+        output_required=False,
+        pool=pool_of(spec),
+        **looks(
+            spec,
+            "Every file built into segments by Spark and staged, hidden. Materializing any of them triggers"
+            " the table: whatever is new, rewritten or deleted is taken together.",
+            "spark",
+            "pinot",
+        ),
+    )
+    def segments(
+        context: dg.AssetExecutionContext, push: ConsistentPushResource
+    ) -> Iterator[Event | dg.MaterializeResult[None]]:
+        driver = push.driver(spec, context.run.run_id, RunLog(context.log))
+        report = driver.trigger()
+        context.log.info(report.summary)
+        _tag_run(context, report)
+        yield from _events(TableHistory(context.instance, spec), spec, driver, report)
+        # Without an output the gate and the switch are skipped: there is nothing for them.
+        if report.result in (Result.STAGED, Result.FAILED):
+            yield from _output_without_event(context)
+
+    return segments
+
+
+def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
+    """The gate."""
+
+    @dg.asset_check(
+        asset=keys_of(spec).segments,
+        name="consistent_push",
+        blocking=True,
+        pool=pool_of(spec),
+        description="Every file is built, and every replica of every staged segment is as it was built.",
+    )
+    def consistent_push(
+        context: dg.AssetCheckExecutionContext, push: ConsistentPushResource
+    ) -> dg.AssetCheckResult:
+        try:
+            driver = push.driver(spec, context.run.run_id, RunLog(context.log))
+            _, findings = driver.audit()
+            still = served(driver.observe().snapshot)
+        except Exception as error:
+            # An exception would leave no evaluation behind: a gate that broke is a gate that is shut.
+            if not isinstance(error, PinotAssetsError):
+                context.log.exception("the gate broke")
+            return dg.AssetCheckResult(passed=False, description=str(error) or repr(error))
+        failed = [f for f in findings if not f.passed]
+        said = "; ".join(f.message for f in failed or findings)
+        return dg.AssetCheckResult(
+            passed=not failed,
+            severity=dg.AssetCheckSeverity.ERROR,
+            description=f"{said}. Nothing is switched: {still}" if failed else said,
+            metadata={**of_findings(findings), "still_served": still},
+        )
+
+    return consistent_push
+
+
+def _tag_run(context: dg.AssetExecutionContext, report: Report) -> None:
+    if report.session is not None:
+        tags = {SESSION_TAG: report.session.id, ATTEMPT_TAG: str(report.session.attempt)}
+        context.instance.add_run_tags(context.run.run_id, tags)
+
+
+def _events(history: TableHistory, spec: TableSpec, driver: Driver, report: Report) -> Iterator[Event]:
+    yield dg.AssetObservation(keys_of(spec).segments, metadata=of_report(report))
+    if report.files is None:
+        return
+    picture = Picture.take(spec, report.files, driver.observe().snapshot, history.partitions())
+    yield from picture.observations(history)
+    if report.session is not None:
+        yield from picture.staged(history, report.built, report.session.id)
+
+
+def _output_without_event(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
+    """An output, so that gate and switch follow, without a materialization of the partitions that the run
+    was started for: which files were built has been said already, and a chosen one may have failed.
+    """
+    tags: Mapping[str, str] = context.run.tags
+    assert isinstance(tags, dict)
+    tags[EXTERNALLY_MANAGED_ASSETS_TAG] = "true"
+    try:
+        yield dg.MaterializeResult()
+    finally:
+        del tags[EXTERNALLY_MANAGED_ASSETS_TAG]

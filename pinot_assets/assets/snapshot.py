@@ -1,0 +1,58 @@
+"""`snapshot`, the switch, and the Pinot table that downstream assets depend on."""
+
+# No `from __future__ import annotations` here: Dagster reads the annotations themselves.
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from pinot_assets.assets.automation import snapshot_condition
+from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.keys import keys_of, pool_of
+from pinot_assets.assets.looks import looks
+from pinot_assets.assets.picture import Event
+from pinot_assets.assets.progress import RunLog
+from pinot_assets.assets.published import publication
+from pinot_assets.resources import ConsistentPushResource
+from pinot_assets.spec import TableSpec
+
+
+def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
+    """One atomic switch of Pinot's segment lineage."""
+
+    @dg.asset(
+        key=keys_of(spec).snapshot,
+        deps=[keys_of(spec).segments],
+        automation_condition=snapshot_condition(spec),
+        pool=pool_of(spec),
+        **looks(spec, f"One atomic switch of {spec.name}: all of the new segments, or none.", "pinot"),
+    )
+    def snapshot(
+        context: dg.AssetExecutionContext, push: ConsistentPushResource
+    ) -> Iterator[Event | dg.MaterializeResult[None]]:
+        driver = push.driver(spec, context.run.run_id, RunLog(context.log))
+        driver.publish()
+        edges = driver.edges
+        shown = publication(
+            spec, driver.observe(), edges.store, edges.staging, edges.pinot, push.pinot.settings()
+        )
+        assert shown is not None  # it was published just now
+        yield from shown.partitions(TableHistory(context.instance, spec))
+        yield shown.table()
+        yield dg.MaterializeResult(metadata=shown.metadata, data_version=dg.DataVersion(shown.data_version))
+
+    return snapshot
+
+
+def table_asset(spec: TableSpec) -> dg.AssetSpec:
+    """The table as queries see it: a new data version with every switch and every rollback."""
+    return dg.AssetSpec(
+        keys_of(spec).table,
+        deps=[keys_of(spec).snapshot],
+        **looks(
+            spec,
+            spec.dagster.description or f"The Pinot table {spec.name_with_type}, as queries see it.",
+            "pinot",
+            "table",
+        ),
+    )

@@ -1,0 +1,46 @@
+"""`source_files`: the files of a table as they lie in the source, one data version per partition."""
+
+# No `from __future__ import annotations` here: Dagster reads the annotations themselves.
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.keys import keys_of
+from pinot_assets.assets.looks import file_partitions, looks, store_kind
+from pinot_assets.assets.picture import Event, Picture
+from pinot_assets.connect import open_session_store, open_source, open_staging
+from pinot_assets.resources import PinotResource
+from pinot_assets.session.observe import list_source, observe
+from pinot_assets.spec import TableSpec
+
+
+def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
+    """Observed by the files sensor, by every run of the table, and by hand."""
+    where = spec.ingestion.input_dir_uri
+
+    @dg.multi_observable_source_asset(
+        name=f"{spec.asset_name}_source_files",
+        specs=[
+            dg.AssetSpec(
+                keys_of(spec).source_files,
+                partitions_def=file_partitions(spec),
+                metadata={"input_directory": where},
+                # Without a result of its own: it says what changed, partition by partition.
+                skippable=True,
+                **looks(spec, f"Files of {where} as they lie there.", store_kind(where)),
+            )
+        ],
+    )
+    def source_files(context: dg.AssetExecutionContext, pinot: PinotResource) -> Iterator[Event]:
+        with open_session_store(spec, pinot.settings()) as store:
+            snapshot = observe(store, open_staging(spec)).snapshot
+        files = list_source(spec, open_source(spec)).files
+        history = TableHistory(context.instance, spec)
+        picture = Picture.take(spec, files, snapshot, history.partitions())
+        changed = list(picture.observations(history))
+        context.log.info(f"{len(files)} files; {len(changed)} of {len(picture.source)} partitions changed")
+        yield from changed
+
+    return source_files

@@ -1,0 +1,66 @@
+"""Which version of every partition lies in the source, and which one is published.
+
+A partition of one file has that file's version; a group's is a digest of its files'. Two equal versions mean
+equal content as far as listing and ledger tell, so a file that is rewritten and then written back has the
+version that it had before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from pinot_assets.assets.partitions import KeyOf, path_of
+from pinot_assets.snapshot.manifest import PublishedFile
+from pinot_assets.source import SourceFile
+from pinot_assets.spec import TableSpec
+
+DELETED = "deleted"
+"""Version of a file that is published and gone from the source."""
+
+Versions = Mapping[str, str]
+"""Version by path or by partition key."""
+
+
+def source_versions(
+    spec: TableSpec, files: Mapping[str, SourceFile], ledger: Mapping[str, PublishedFile]
+) -> dict[str, str]:
+    """Versions as the source stands now, by path.
+
+    :param files: the listing, by URI.
+    :param ledger: what is published, by URI.
+    """
+    versions = {}
+    for uri in files.keys() | ledger.keys():
+        file, published = files.get(uri), ledger.get(uri)
+        if file is None:
+            assert published is not None
+            # Append never takes rows away, so there a deletion leaves nothing to be done.
+            version = published.version if spec.mode == "append" else DELETED
+        elif published is not None and published.fingerprint == file.fingerprint:
+            version = published.version  # which is an older token when the file was only touched since
+        else:
+            version = file.fingerprint.token
+        versions[path_of(spec, uri)] = version
+    return versions
+
+
+def published_versions(spec: TableSpec, ledger: Mapping[str, PublishedFile]) -> dict[str, str]:
+    """Versions that queries see, by path."""
+    return {path_of(spec, uri): file.version for uri, file in ledger.items()}
+
+
+def by_partition(versions: Versions, key_of: KeyOf) -> dict[str, str]:
+    """Versions by partition key; a group's is a digest over its paths and versions."""
+    members: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for path, version in versions.items():
+        members[key_of(path)].append((path, version))
+    return {key: _joined(key, sorted(pairs)) for key, pairs in members.items()}
+
+
+def _joined(key: str, pairs: Sequence[tuple[str, str]]) -> str:
+    if len(pairs) == 1 and not key.startswith(("dir:", "re:", "hash:")):
+        return pairs[0][1]
+    text = "\n".join(f"{path}\t{version}" for path, version in pairs)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,49 @@
+"""A table of the code location on a real ZooKeeper and a real Pinot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from fakes.builder import InProcessBuilder
+from fakes.code_location import Table
+
+from pinot_assets.local import StackState
+from pinot_assets.pinot import PinotCluster
+from pinot_assets.resources import consistent_push
+from pinot_assets.settings import load_settings
+from pinot_assets.spec.apply import apply_plan, plan_apply
+
+
+@pytest.fixture
+def environment(stack: StackState, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", stack.controller_url)
+    monkeypatch.setenv("PINOT_ZOOKEEPER", stack.zookeeper)
+
+
+@pytest.fixture
+def spark_table(environment: None, tmp_path: Path) -> Iterator[Table]:
+    """As the code location is shipped: builds on Spark."""
+    with (
+        PinotCluster(load_settings().pinot) as pinot,
+        dg.DagsterInstance.local_temp(str(tmp_path), overrides={"telemetry": {"enabled": False}}) as instance,
+    ):
+        table = Table(tmp_path, pinot, instance)
+        apply_plan(plan_apply(table.spec, pinot), pinot)
+        deadline = time.monotonic() + 60
+        while len(pinot.brokers(table.name)) < 2:
+            assert time.monotonic() < deadline, "the brokers do not take the table"
+            time.sleep(0.1)
+        yield table
+        pinot.delete_table(table.name)
+        pinot.delete_schema(table.name)
+
+
+@pytest.fixture
+def table(spark_table: Table, monkeypatch: pytest.MonkeyPatch) -> Table:
+    """The same tasks in this process, without Spark."""
+    monkeypatch.setattr(consistent_push, "SparkBuilder", lambda session: InProcessBuilder())
+    return spark_table
