@@ -60,8 +60,8 @@ def failure_sensor(
                 told.append(f"run {run.run_id}, whose notice was refused")
                 context.log.error(str(error))
             except PinotAssetsError:
-                if after == int(context.cursor):
-                    raise  # a failed tick keeps its cursor
+                if not told:
+                    raise  # a tick that failed keeps its cursor
                 break
             after = event_id
             if time.monotonic() > end:

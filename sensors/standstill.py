@@ -155,7 +155,7 @@ def _go_on(session: Session, watch: Watch, now_s: int) -> Verdict:
     if left > 0:
         return Verdict(False, f"{what}; launched in {left} s unless a run takes it", watch.write())
     times = watch.times + 1 if progress == watch.progress else 1
-    again = f" again, for the {times}th time without progress" if times > 1 else ""
+    again = f" again, number {times} without progress" if times > 1 else ""
     launched = replace(watch, progress=progress, launched_s=now_s, times=times)
     return Verdict(True, f"{what}: launched{again}", launched.write())
 

@@ -1,0 +1,54 @@
+"""A webhook on the loopback interface that answers as it is told."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+SECRET = "T0KEN-s3cret"
+
+
+class Hook:
+    """What was posted, and how it will be answered.
+
+    :ivar statuses: of the next answers; 200 when there are none left.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}/services/{SECRET}"
+        self.posted: list[dict[str, Any]] = []
+        self.statuses: list[int] = []
+
+
+@contextmanager
+def webhook() -> Iterator[Hook]:
+    """One that listens."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            assert self.path == f"/services/{SECRET}"
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            status = hook.statuses.pop(0) if hook.statuses else 200
+            if status == 200:
+                hook.posted.append(json.loads(body))
+            self.send_response(status)
+            self.send_header("Location", hook.url)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    hook = Hook(server.server_port)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield hook
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
