@@ -6,7 +6,9 @@ import time
 
 import dagster as dg
 
-from pinot_assets.assets.keys import TABLE_TAG
+from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.picture import Picture
+from pinot_assets.assets.runs import runs_under_way, trigger_of
 from pinot_assets.assets.table import TableAssets
 from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.errors import PinotAssetsError
@@ -15,13 +17,6 @@ from pinot_assets.sensors.decision import decide
 from pinot_assets.session.observe import list_source, observe
 
 INTERVAL_S = 30
-UNDER_WAY = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
 
 
 def files_sensor(table: TableAssets) -> dg.SensorDefinition:
@@ -36,9 +31,7 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         description=f"New, rewritten and deleted files of {spec.ingestion.input_dir_uri}.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
-        running = context.instance.get_runs(
-            dg.RunsFilter(tags={TABLE_TAG: spec.name}, statuses=UNDER_WAY), limit=1
-        )
+        running = runs_under_way(context.instance, spec)
         if running:
             return _skip(f"paused: run {running[0].run_id} of {spec.name} is under way", context.cursor)
         try:
@@ -47,11 +40,14 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
             inventory = list_source(spec, open_source(spec))
         except PinotAssetsError as error:
             return _skip(str(error), context.cursor)
+        history = TableHistory(context.instance, spec)
+        picture = Picture.take(spec, inventory.files, observation.snapshot, history.partitions())
+        history.report(picture.observations(history))
         tick = decide(spec, inventory, observation, context.cursor or "", int(time.time()))
         context.log.info(tick.message)
         if not tick.launch:
             return _skip(tick.message, tick.cursor)
-        request = dg.RunRequest(tags={TABLE_TAG: spec.name, "pinot/tick": tick.message})
+        request = trigger_of(context.instance, spec, tick.message)
         return dg.SensorResult(run_requests=[request], cursor=tick.cursor)
 
     return sensor

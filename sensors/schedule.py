@@ -4,8 +4,7 @@
 
 import dagster as dg
 
-from pinot_assets.assets.keys import TABLE_TAG
-from pinot_assets.assets.runs import runs_under_way
+from pinot_assets.assets.runs import runs_under_way, trigger_of
 from pinot_assets.assets.table import TableAssets
 
 
@@ -33,6 +32,6 @@ def table_schedule(table: TableAssets) -> dg.ScheduleDefinition | None:
             first = running[-1]
             state = first.status.value.lower().replace("_", " ")
             return dg.SkipReason(f"run {first.run_id} of {spec.name} is {state}")
-        return dg.RunRequest(tags={TABLE_TAG: spec.name})
+        return trigger_of(context.instance, spec, f"schedule {spec.ingestion.schedule}")
 
     return schedule

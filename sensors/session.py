@@ -1,6 +1,7 @@
 """The session sensor: goes on with a session whose driver died, once, and then less and less often.
 
-It looks at ZooKeeper and the staging area only; the files are the files sensor's.
+It looks at ZooKeeper and the staging area only; the files are the files sensor's. On its way it shows in
+Dagster what was published without it.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -9,14 +10,19 @@ import time
 
 import dagster as dg
 
-from pinot_assets.assets.keys import TABLE_TAG
-from pinot_assets.assets.runs import runs_under_way
+from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.published import data_version_of, publication
+from pinot_assets.assets.runs import runs_under_way, trigger_of
 from pinot_assets.assets.table import TableAssets
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.pinot import PinotCluster
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.standstill import decide_session
-from pinot_assets.session.observe import observe
+from pinot_assets.session.observe import Observation, observe
+from pinot_assets.session.store import SessionStore
+from pinot_assets.settings import Settings
+from pinot_assets.spec import TableSpec
 
 INTERVAL_S = 30
 
@@ -36,8 +42,11 @@ def session_sensor(table: TableAssets) -> dg.SensorDefinition:
         # Before the lease: a run that ends between the two looks is seen as one that has not.
         running = runs_under_way(context.instance, spec)
         try:
-            with open_session_store(spec, pinot.settings()) as store:
+            settings = pinot.settings()
+            with open_session_store(spec, settings) as store:
                 seen = observe(store, open_staging(spec))
+                if not running:
+                    _show_published(context.instance, spec, seen, store, settings)
         except PinotAssetsError as error:
             return dg.SensorResult(skip_reason=str(error), cursor=context.cursor)
         verdict = decide_session(spec, seen, running, context.cursor or "", int(time.time()))
@@ -47,7 +56,22 @@ def session_sensor(table: TableAssets) -> dg.SensorDefinition:
                 context.instance.report_run_failed(run, verdict.message)
         if not verdict.launch:
             return dg.SensorResult(skip_reason=verdict.message, cursor=verdict.cursor)
-        request = dg.RunRequest(tags={TABLE_TAG: spec.name, "pinot/tick": verdict.message})
+        request = trigger_of(context.instance, spec, verdict.message)
         return dg.SensorResult(run_requests=[request], cursor=verdict.cursor)
 
     return sensor
+
+
+def _show_published(
+    instance: dg.DagsterInstance, spec: TableSpec, seen: Observation, store: SessionStore, settings: Settings
+) -> None:
+    """Tell Dagster of a snapshot that was published without it: by the command line, by another Dagster."""
+    history, ref = TableHistory(instance, spec), seen.pointer.current_snapshot
+    if ref is None or history.published() == data_version_of(ref):
+        return
+    with PinotCluster(settings.pinot) as pinot:
+        shown = publication(spec, seen, store, open_staging(spec), pinot, settings)
+    assert shown is not None
+    # The table's own event comes last: it says that the others are through.
+    if history.report(shown.partitions(history)):
+        history.report(iter([shown.switch(), shown.table()]))

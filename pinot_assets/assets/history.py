@@ -9,6 +9,7 @@ before it: stale until it is published, and fresh again when the file is written
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 
 import dagster as dg
 from dagster._core.definitions.data_version import (
@@ -26,6 +27,8 @@ from pinot_assets.spec import TableSpec
 
 STAGED = "staged:"
 """Data versions of segments that are built and not published begin with it."""
+EVENTS_PER_TICK = 300
+"""Dagster stores some thirty events a second, and ends a tick after a minute."""
 _OLD_OBSERVATIONS = 50
 """How far back a rolled-back version is looked for; beyond, the partition shows as stale, which it is."""
 
@@ -130,6 +133,17 @@ class TableHistory:
             if observed[key] != version:
                 pointer = self._older_observation(key, version) or pointer - 1
             yield self._materialization(key, version, version, pointer, told[key])
+
+    def report(self, events: Iterator[dg.AssetObservation | dg.AssetMaterialization]) -> bool:
+        """Store events outside a run, so many as a sensor's tick has time for.
+
+        :returns: whether that were all of them; otherwise the next tick goes on.
+        """
+        told = 0
+        for event in islice(events, EVENTS_PER_TICK):
+            self._instance.report_runless_asset_event(event)
+            told += 1
+        return told < EVENTS_PER_TICK
 
     def _materialization(
         self, key: str, data_version: str, source_version: str, pointer: int, metadata: Metadata

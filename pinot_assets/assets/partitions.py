@@ -17,6 +17,9 @@ from pinot_assets.spec import TableSpec
 
 LONGEST = 60
 """Characters of a key that Dagster's pages show unelided."""
+ALL_FILES = "all files"
+"""The partition that stands for the table as a whole. A run that nobody started for one file is a run of this
+one: Dagster wants a partition for a partitioned asset, and files come and go."""
 FALLBACK_BUCKETS = 256
 """When even the groups are more than `maxFilePartitions`."""
 
@@ -73,7 +76,7 @@ def file_key(path: str) -> str:
 
     Names that Spark writes differ in the middle only (`part-00000-<uuid>.c000.snappy.parquet`).
     """
-    if len(path) <= LONGEST and not _REFUSED.search(path) and not is_group(path):
+    if len(path) <= LONGEST and path != ALL_FILES and not _REFUSED.search(path) and not is_group(path):
         return path
     return _shortened(path)
 

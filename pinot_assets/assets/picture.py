@@ -11,7 +11,7 @@ import dagster as dg
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.metadata import Metadata, of_files
-from pinot_assets.assets.partitions import Partitioning, choose, path_of
+from pinot_assets.assets.partitions import ALL_FILES, Partitioning, choose, path_of
 from pinot_assets.assets.versions import DELETED, by_partition, published_versions, source_versions
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -77,6 +77,7 @@ class Picture:
         versions = by_partition(
             {path_of(self.spec, f.uri): f.version for f in built}, self.partitioning.key_of
         )
+        del versions[ALL_FILES]  # whatever was built, the table as a whole is not there yet
         yield from history.staged(versions, self._told(built, "built, hidden"))
 
     def publications(self, history: TableHistory) -> Iterator[Event]:
@@ -90,4 +91,6 @@ class Picture:
         members: dict[str, list[PublishedFile]] = defaultdict(list)
         for file in files:
             members[self.partitioning.key_of(path_of(self.spec, file.uri))].append(file)
-        return {key: {"state": state, **of_files(group)} for key, group in members.items()}
+            members[ALL_FILES].append(file)
+        told = {key: {"state": state, **of_files(group)} for key, group in members.items()}
+        return {ALL_FILES: of_files([]), **told}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dagster as dg
 
-from pinot_assets.assets.keys import TABLE_TAG, pool_of
+from pinot_assets.assets.keys import TABLE_TAG, partitions_name, pool_of
+from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.spec import TableSpec
 
+WHY_TAG = "pinot/tick"
+"""Run tag with what the sensor or schedule said that started the run."""
 UNDER_WAY = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -28,6 +31,15 @@ def job_tags(spec: TableSpec) -> dict[str, str]:
         "dagster/retry_on_asset_or_op_failure": "false",
         "dagster/retry_strategy": "FROM_FAILURE",
     }
+
+
+def trigger_of(instance: dg.DagsterInstance, spec: TableSpec, why: str) -> dg.RunRequest:
+    """A run of the table's job: of the partition that stands for the whole table.
+
+    :param why: shown as a tag of the run.
+    """
+    instance.add_dynamic_partitions(partitions_name(spec), [ALL_FILES])
+    return dg.RunRequest(partition_key=ALL_FILES, tags={TABLE_TAG: spec.name, WHY_TAG: why})
 
 
 def runs_under_way(instance: dg.DagsterInstance, spec: TableSpec) -> list[dg.DagsterRun]:

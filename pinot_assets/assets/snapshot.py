@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from pinot_assets.assets.automation import snapshot_condition
+from pinot_assets.assets.health import freshness_policy
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of, pool_of
 from pinot_assets.assets.looks import looks
@@ -49,6 +50,7 @@ def table_asset(spec: TableSpec) -> dg.AssetSpec:
     return dg.AssetSpec(
         keys_of(spec).table,
         deps=[keys_of(spec).snapshot],
+        freshness_policy=freshness_policy(spec),
         **looks(
             spec,
             spec.dagster.description or f"The Pinot table {spec.name_with_type}, as queries see it.",

@@ -3,6 +3,7 @@
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 from collections.abc import Iterator
+from typing import cast
 
 import dagster as dg
 
@@ -20,7 +21,7 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
     """Observed by the files sensor, by every run of the table, and by hand."""
     where = spec.ingestion.input_dir_uri
 
-    @dg.multi_observable_source_asset(
+    @dg.multi_observable_source_asset(  # type: ignore[untyped-decorator]
         name=f"{spec.asset_name}_source_files",
         specs=[
             dg.AssetSpec(
@@ -43,4 +44,4 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
         context.log.info(f"{len(files)} files; {len(changed)} of {len(picture.source)} partitions changed")
         yield from changed
 
-    return source_files
+    return cast(dg.AssetsDefinition, source_files)

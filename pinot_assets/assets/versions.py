@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from pinot_assets.assets.partitions import KeyOf, path_of
+from pinot_assets.assets.partitions import ALL_FILES, KeyOf, is_group, path_of
 from pinot_assets.snapshot.manifest import PublishedFile
 from pinot_assets.source import SourceFile
 from pinot_assets.spec import TableSpec
@@ -52,15 +52,16 @@ def published_versions(spec: TableSpec, ledger: Mapping[str, PublishedFile]) -> 
 
 
 def by_partition(versions: Versions, key_of: KeyOf) -> dict[str, str]:
-    """Versions by partition key; a group's is a digest over its paths and versions."""
+    """Versions by partition key; a group's is a digest over its paths and versions, and so is the table's."""
     members: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for path, version in versions.items():
         members[key_of(path)].append((path, version))
-    return {key: _joined(key, sorted(pairs)) for key, pairs in members.items()}
+    versions_by_key = {
+        key: _joined(pairs) if is_group(key) else pairs[0][1] for key, pairs in members.items()
+    }
+    return versions_by_key | {ALL_FILES: _joined(list(versions.items()))}
 
 
-def _joined(key: str, pairs: Sequence[tuple[str, str]]) -> str:
-    if len(pairs) == 1 and not key.startswith(("dir:", "re:", "hash:")):
-        return pairs[0][1]
-    text = "\n".join(f"{path}\t{version}" for path, version in pairs)
+def _joined(pairs: Iterable[tuple[str, str]]) -> str:
+    text = "\n".join(f"{path}\t{version}" for path, version in sorted(pairs))
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -18,6 +18,7 @@ from pinot_assets.session import rollback as rolling_back
 from pinot_assets.session.abandon import abandon
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Mode, Outcome, Owner, Session, State
+from pinot_assets.session.observe import Observation, observe
 from pinot_assets.session.publish import settle
 from pinot_assets.session.report import Progress, Quiet, Report
 from pinot_assets.session.run import Run
@@ -81,6 +82,10 @@ class Driver:
         :raises SnapshotIncomplete: the gate is shut.
         """
         return publishing.publish(self._run)
+
+    def observe(self) -> Observation:
+        """What stands in ZooKeeper and the staging area now; needs no lease."""
+        return observe(self.edges.store, self.edges.staging)
 
     def rollback(self) -> Snapshot:
         """Back to the snapshot before the current one.

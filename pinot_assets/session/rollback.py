@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from pinot_assets.errors import RollbackRefused, SessionError, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageEntry, LineageState, why_not_revert
+from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.abandon import abandon
 from pinot_assets.session.model import Mode, Outcome, Session, State, close, new_session_id
 from pinot_assets.session.plan import NO_HOLD, Hold, Plan
@@ -18,6 +19,17 @@ from pinot_assets.snapshot.manifest import Snapshot
 
 WINDOW_MS = 20 * 3_600_000
 """Pinot deletes replaced segments of a REFRESH table a day after the switch; stay well clear (rule R22)."""
+
+
+def deadline_ms(pinot: Pinot, table: str, snapshot: Snapshot) -> int | None:
+    """Until when a rollback leads from a snapshot to the one before.
+
+    :returns: epoch milliseconds, None when there is no way back.
+    """
+    entry = pinot.lineage(table).get(snapshot.lineage_entry_id) if snapshot.parent is not None else None
+    if entry is None or entry.state is not LineageState.COMPLETED:
+        return None
+    return entry.timestamp_ms + WINDOW_MS
 
 
 def rollback(run: Run) -> Snapshot:

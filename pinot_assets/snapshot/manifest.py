@@ -35,6 +35,9 @@ class PublishedFile:
 
     :ivar session: the session that published it; in append mode a file may stand here once per version.
     :ivar outputs: its segments; empty for a file without rows (edge case E5).
+    :ivar version: token of the version that was built. It stays when the file is only touched, and the
+        fingerprint does not.
+    :ivar seconds: wall time of the task that built it.
     """
 
     uri: str
@@ -44,6 +47,8 @@ class PublishedFile:
     bad_rows: int
     session: str
     outputs: tuple[Output, ...]
+    version: str = ""
+    seconds: float = 0.0
 
     @classmethod
     def from_receipt(cls, receipt: Receipt, session: str) -> PublishedFile:
@@ -56,6 +61,8 @@ class PublishedFile:
             bad_rows=receipt.bad_rows,
             session=session,
             outputs=receipt.outputs,
+            version=receipt.read.token,
+            seconds=receipt.seconds,
         )
 
 
@@ -126,6 +133,8 @@ _FILES = pa.schema(
         pa.field("bad_rows", pa.int64(), nullable=False),
         pa.field("session", pa.string(), nullable=False),
         pa.field("outputs", pa.list_(_OUTPUT), nullable=False),
+        pa.field("version", pa.string()),
+        pa.field("seconds", pa.float64()),
     ]
 )
 
@@ -141,6 +150,8 @@ def files_to_parquet(files: Iterable[PublishedFile]) -> bytes:
             "bad_rows": f.bad_rows,
             "session": f.session,
             "outputs": [asdict(o) for o in f.outputs],
+            "version": f.version,
+            "seconds": f.seconds,
         }
         for f in files
     ]
@@ -160,6 +171,9 @@ def files_from_parquet(data: bytes) -> tuple[PublishedFile, ...]:
             bad_rows=row["bad_rows"],
             session=row["session"],
             outputs=tuple(Output(**o) for o in row["outputs"]),
+            # Ledgers of the first release know neither.
+            version=row.get("version") or Fingerprint(row["size"], row["mtime_us"], row["etag"]).token,
+            seconds=row.get("seconds") or 0.0,
         )
         for row in pq.read_table(io.BytesIO(data)).to_pylist()
     )

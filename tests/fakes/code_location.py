@@ -11,6 +11,8 @@ import dagster as dg
 from fakes.tables import write_files, write_table
 
 from pinot_assets.assets.history import STAGED
+from pinot_assets.assets.keys import partitions_name
+from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.assets.table import table_assets
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.definitions import build_definitions
@@ -50,8 +52,11 @@ class Table:
 
     def run(self) -> dg.ExecuteInProcessResult:
         """The job that the sensor starts."""
+        self.instance.add_dynamic_partitions(partitions_name(self.spec), [ALL_FILES])
         job = self.definitions.resolve_job_def(f"{self.name}_ingest")
-        return job.execute_in_process(instance=self.instance, raise_on_error=False, run_config=QUIET)
+        return job.execute_in_process(
+            instance=self.instance, raise_on_error=False, run_config=QUIET, partition_key=ALL_FILES
+        )
 
     def publish(self) -> dg.ExecuteInProcessResult:
         """A run that must succeed."""
@@ -59,8 +64,11 @@ class Table:
         assert result.success, [said(event) for event in failures(result)]
         return result
 
-    def materialize(self, selection: dg.AssetSelection) -> dg.ExecuteInProcessResult:
+    def materialize(
+        self, selection: dg.AssetSelection, partition: str | None = ALL_FILES
+    ) -> dg.ExecuteInProcessResult:
         """Some of the assets, as a person may choose them."""
+        self.instance.add_dynamic_partitions(partitions_name(self.spec), [ALL_FILES])
         table = table_assets(self.spec)
         return dg.materialize(
             [*table.assets, table.check],
@@ -69,6 +77,7 @@ class Table:
             instance=self.instance,
             raise_on_error=False,
             run_config=QUIET,
+            partition_key=partition,
         )
 
     def tick(self, cursor: str | None = None) -> Any:

@@ -11,6 +11,7 @@ from fakes.code_location import Table, failure, materializations, observations, 
 from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG
+from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.connect import open_session_store
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import Owner, State
@@ -32,7 +33,8 @@ def test_one_run_builds_gates_and_switches_under_one_lease(table: Table) -> None
 
     built, published = staged_and_published(result)
     assert {k: values(m.metadata)["rows"] for k, m in built.items()} == {"F1.csv": 2, "F2.csv": 1}
-    assert built.keys() == published.keys()
+    assert published.keys() == {*built, ALL_FILES}
+    assert values(published.pop(ALL_FILES).metadata)["rows"] == 3
     for key, m in published.items():
         shown = values(m.metadata)
         assert shown["file"] == f"{table.spec.input_uri()}/{key}"
@@ -99,7 +101,7 @@ def test_on_spark_a_corrupt_file_shuts_the_gate_until_it_is_repaired(spark_table
     table.write(F4="e f")
     result = table.publish()
     built, published = staged_and_published(result)
-    assert (built.keys(), published.keys()) == ({"F4.csv"}, {"F1.csv", "F3.csv", "F4.csv"})
+    assert (built.keys(), published.keys()) == ({"F4.csv"}, {"F1.csv", "F3.csv", "F4.csv", ALL_FILES})
     assert table.shown() == ["a1", "c", "d", "e", "f"]
     assert table.epoch == 3
 
@@ -110,12 +112,12 @@ def test_on_spark_a_corrupt_file_shuts_the_gate_until_it_is_repaired(spark_table
 def test_snapshot_alone_switches_nothing(table: Table) -> None:
     table.write(F1="a")
     alone = dg.AssetSelection.assets(table.key("snapshot"))
-    result = table.materialize(alone)
+    result = table.materialize(alone, None)
     assert "SnapshotIncomplete" in failure(result)
     assert "no session is open" in failure(result)
 
     assert table.materialize(dg.AssetSelection.assets(table.key("segments")).without_checks()).success
-    result = table.materialize(alone)
+    result = table.materialize(alone, None)
     assert "SnapshotIncomplete" in failure(result)
     assert "has not been audited" in failure(result)
     assert table.shown() == []
@@ -179,7 +181,7 @@ def test_a_run_beside_another_fails_and_names_the_holder(table: Table) -> None:
         assert result.get_asset_check_evaluations() == []
         tick = table.tick()
         assert not tick.run_requests
-        assert tick.skip_message == f"paused: no session yet {held}"
+        assert tick.skip_message == f"paused: lease {held}"
         lease.release()
     table.publish()
     assert table.shown() == ["a"]

@@ -1,0 +1,210 @@
+"""Runs under the shipped dagster.yaml, with a real daemon: one per table at a time, and gone on with when
+their worker is killed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+import yaml
+from fakes.tables import write_files, write_table
+
+from pinot_assets.assets.keys import keys_of, partitions_name
+from pinot_assets.assets.partitions import ALL_FILES
+from pinot_assets.connect import open_session_store, open_staging
+from pinot_assets.local import StackState, ui
+from pinot_assets.pinot import PinotCluster
+from pinot_assets.session.model import Owner, Session
+from pinot_assets.session.observe import Observation, observe
+from pinot_assets.settings import load_settings
+from pinot_assets.spec import TableSpec
+from pinot_assets.spec.apply import apply_plan, plan_apply
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+LAUNCH = """
+mutation ($params: ExecutionParams!) { launchRun(executionParams: $params) {
+    __typename
+    ... on LaunchRunSuccess { run { runId } }
+    ... on PythonError { message }
+} }
+"""
+RUNS = """
+{ runsOrError { ... on Runs { results {
+    runId status parentRunId startTime endTime jobName tags { key value } stepStats { stepKey status }
+} } } }
+"""
+START_SENSOR = """
+mutation ($selector: SensorSelector!) { startSensor(sensorSelector: $selector) {
+    __typename
+    ... on PythonError { message }
+} }
+"""
+ADD_PARTITION = """
+mutation ($repository: RepositorySelector!, $name: String!, $key: String!) {
+    addDynamicPartition(repositorySelector: $repository, partitionsDefName: $name, partitionKey: $key) {
+        __typename
+} }
+"""
+LOCATION = """
+{ workspaceOrError { ... on Workspace { locationEntries {
+    locationOrLoadError { __typename ... on PythonError { message } }
+} } } }
+"""
+REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "runs"}
+
+
+def until(holds: Callable[[], Any], seconds: float = 90.0) -> Any:
+    end = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.2)
+    return found
+
+
+class Location:
+    """`dagster dev` on `fakes/runs_location.py`, and the table in it."""
+
+    def __init__(self, folder: Path, spec: TableSpec) -> None:
+        self.folder = folder
+        self.spec = spec
+        project = folder / "project"
+        project.mkdir()
+        shutil.copyfile(ROOT / "dagster.yaml", project / "dagster.yaml")
+        place = {"relative_path": str(ROOT / "tests/fakes/runs_location.py"), "location_name": "runs"}
+        (project / "workspace.yaml").write_text(yaml.safe_dump({"load_from": [{"python_file": place}]}))
+        self.url = ui.start(folder / "home", project)
+        until(lambda: self.ask(LOCATION)[0]["locationOrLoadError"])
+        (loaded,) = self.ask(LOCATION)
+        assert loaded["locationOrLoadError"]["__typename"] == "RepositoryLocation", loaded
+        answer = self.ask(ADD_PARTITION, repository=REPOSITORY, name=partitions_name(spec), key=ALL_FILES)
+        assert answer["__typename"] == "AddDynamicPartitionSuccess", answer
+
+    def ask(self, query: str, **variables: Any) -> Any:
+        body = {"query": query, "variables": variables}
+        reply = httpx.post(f"{self.url}/graphql", json=body, timeout=60, trust_env=False).json()
+        assert "errors" not in reply, reply
+        (answer,) = reply["data"].values()
+        return answer["locationEntries"] if "locationEntries" in answer else answer
+
+    def trigger(self, **tags: str) -> str:
+        """A run of the table's job."""
+        return self._launch({"jobName": f"{self.spec.asset_name}_ingest"}, tags)
+
+    def materialize(self) -> str:
+        """A run of its assets, as the asset graph starts it."""
+        keys = keys_of(self.spec)
+        selection = [{"path": list(key.path)} for key in (keys.segments, keys.snapshot)]
+        return self._launch({"jobName": "__ASSET_JOB", "assetSelection": selection}, {})
+
+    def _launch(self, selector: dict[str, Any], tags: dict[str, str]) -> str:
+        tags = {"dagster/partition": ALL_FILES, **tags}
+        params = {
+            "selector": {**REPOSITORY, **selector},
+            "mode": "default",
+            "executionMetadata": {"tags": [{"key": k, "value": v} for k, v in tags.items()]},
+        }
+        answer = self.ask(LAUNCH, params=params)
+        assert answer["__typename"] == "LaunchRunSuccess", answer
+        return str(answer["run"]["runId"])
+
+    def runs(self) -> dict[str, Any]:
+        return {run["runId"]: run for run in self.ask(RUNS)["results"]}
+
+    def observe(self) -> Observation:
+        with open_session_store(self.spec, load_settings()) as store:
+            return observe(store, open_staging(self.spec))
+
+    def sessions(self) -> list[Session]:
+        with open_session_store(self.spec, load_settings()) as store:
+            return store.sessions()
+
+    def built(self) -> list[str]:
+        """Names of the files that were built, in order."""
+        log = self.folder / "built"
+        return [line.split()[0] for line in log.read_text().splitlines()] if log.exists() else []
+
+    def hold(self, name: str) -> None:
+        (self.folder / f"hold-{name}.csv").touch()
+
+    def let_go(self, name: str) -> None:
+        (self.folder / f"hold-{name}.csv").unlink()
+
+    def kill_worker(self, run_id: str) -> Owner:
+        """SIGKILL the process that holds the table's lease for this run."""
+        owner = self.observe().holder
+        assert owner is not None
+        assert owner.run == run_id
+        worker = psutil.Process(owner.pid)
+        assert worker.environ()["RUNS_FOLDER"] == str(self.folder), "not a process of this test"
+        os.kill(owner.pid, signal.SIGKILL)
+        return owner
+
+
+@pytest.fixture(scope="module")
+def location(stack: StackState, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
+    folder = tmp_path_factory.mktemp("runs")
+    spec = write_table(folder, f"runs_{time.time_ns()}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PINOT_CONTROLLER_URL", stack.controller_url)
+        patch.setenv("PINOT_ZOOKEEPER", stack.zookeeper)
+        patch.setenv("RUNS_FOLDER", str(folder))
+        patch.setenv("PINOT_ASSETS_TABLES", str(folder / "tables"))
+        patch.setenv("PYTHONPATH", str(ROOT / "tests"), prepend=os.pathsep)
+        patch.setenv("DAGSTER_HOME", "")  # `start` sets it; this puts it back
+        with PinotCluster(load_settings().pinot) as pinot:
+            apply_plan(plan_apply(spec, pinot), pinot)
+            until(lambda: len(pinot.brokers(spec.name)) == 2)
+            try:
+                yield Location(folder, spec)
+            finally:
+                ui.stop(folder / "home")
+                pinot.delete_table(spec.name)
+                pinot.delete_schema(spec.name)
+
+
+def test_runs_of_one_table_are_strictly_serial(location: Location) -> None:
+    """Of its job, and of assets that a person picked: those carry no tag."""
+    launched = [
+        location.materialize(),
+        location.trigger(),
+        location.materialize(),
+        location.trigger(),
+    ]
+    until(lambda: {location.runs()[r]["status"] for r in launched} == {"SUCCESS"}, 180)
+    spans = sorted((r["startTime"], r["endTime"]) for i, r in location.runs().items() if i in launched)
+    print(spans)
+    for (_, end), (start, _) in itertools.pairwise(spans):
+        assert end <= start, f"two runs at a time: {spans}"
+
+
+def test_a_killed_worker_is_found_and_its_run_goes_on(location: Location) -> None:
+    write_files(location.folder, F1="a", F2="b", F3="c")
+    location.hold("F2")
+    first = location.trigger()
+    until(lambda: location.built() == ["F1.csv"])
+    print("KILL", time.time())
+    killed = time.time()
+    location.kill_worker(first)
+    until(lambda: location.runs()[first]["status"] == "FAILURE", 30)
+    print("FAILURE seen after", time.time() - killed)
+    def retry():
+        return next((r for r in location.runs().values() if r["parentRunId"] == first), None)
+    until(retry)
+    print("retry created after", time.time() - killed)
+    location.let_go("F2")
+    until(lambda: retry()["status"] in ("SUCCESS", "FAILURE"))
+    print("retry", retry(), time.time() - killed)
+    for r in location.runs().values(): print(r)
+    print(location.built(), location.observe())
+    assert 0
