@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,7 @@ def test_a_launch_in_vain_is_repeated_later_and_later(table: Table) -> None:
             assert table.seen.session is not None
             table.session(attempt=table.seen.session.attempt + 1)
         now += 30
-    gaps = [after - before for before, after in zip(launches, launches[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(launches)]
     assert gaps[:3] == [FIRST_WAIT_S, 2 * FIRST_WAIT_S, 4 * FIRST_WAIT_S]
     assert gaps[-1] == LONGEST_WAIT_S
 
