@@ -12,8 +12,17 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import parts
 from pinot_assets.local.state import ProcessRecord, Record, save_record
 from pinot_assets.pinot.connection import BasicAuth, PinotConnection, Tls, TokenAuth
-from pinot_assets.settings import Settings, load_settings, tables_directory
+from pinot_assets.session.zookeeper import ZooKeeperAccess
+from pinot_assets.settings import (
+    VARIABLES,
+    Profile,
+    Settings,
+    load_profile,
+    load_settings,
+    tables_directory,
+)
 
+PRODUCTION = {"PINOT_ASSETS_PROFILE": "production"}
 BOTH = {"PINOT_CONTROLLER_URL": "http://pinot:9000", "PINOT_ZOOKEEPER": "zk1:2181,zk2:2181/chroot"}
 
 
@@ -36,13 +45,15 @@ def test_everything_that_the_environment_can_say() -> None:
             "PINOT_CLUSTER": "prod",
             "PINOT_BROKER_URLS": " http://b1:8099, http://b2:8099 ,",
             "PINOT_CA_BUNDLE": "ca.pem",
+            "PINOT_CLIENT_CERT": "me.pem",
+            "PINOT_CLIENT_KEY": "me.key",
             "PINOT_USER": "ada",
             "PINOT_PASSWORD": "s3cret",
         }
     )
     assert settings.cluster == "prod"
     assert settings.pinot.broker_urls == ("http://b1:8099", "http://b2:8099")
-    assert settings.pinot.tls == Tls(ca_bundle="ca.pem")
+    assert settings.pinot.tls == Tls("ca.pem", True, "me.pem", "me.key")
     assert settings.pinot.auth == BasicAuth("ada", "s3cret")
     assert "s3cret" not in repr(settings)
 
@@ -57,7 +68,7 @@ def test_one_half_is_refused_and_the_other_named(half: str, other: dict[str, str
     (missing,) = set(BOTH) - {half}
     with pytest.raises(PinotAssetsError, match=f"{missing} is not set") as caught:
         load_settings({**other, half: BOTH[half]})
-    assert f"export {missing}=" in str(caught.value.hint)
+    assert f"set {missing}" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(
@@ -81,10 +92,16 @@ def test_without_any_pinot_the_error_shows_both_ways() -> None:
     assert "PINOT_ZOOKEEPER" in str(caught.value)
 
 
-def test_the_local_stack_is_the_fallback(home: Path) -> None:
+def run_a_stack(home: Path) -> dict[str, dict[str, int]]:
+    """The record of one; its ports by part and purpose."""
     ports = {part.name: dict.fromkeys(part.ports, 20_000 + n) for n, part in enumerate(parts.PINOT)}
     me = ProcessRecord(pid=os.getpid(), create_time=psutil.Process().create_time())
     save_record(home, Record(ports=ports, processes={part.name: me for part in parts.PINOT}))
+    return ports
+
+
+def test_the_local_stack_is_the_fallback(home: Path) -> None:
+    ports = run_a_stack(home)
     settings = load_settings({"PINOT_CONTROLLER_URL": "", "PINOT_ZOOKEEPER": ""})
     assert settings == Settings(
         PinotConnection(f"http://127.0.0.1:{ports['controller']['http']}"),
@@ -98,3 +115,95 @@ def test_the_directory_of_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert tables_directory({}) == tmp_path / "tables"
     assert tables_directory({"PINOT_ASSETS_TABLES": ""}) == tmp_path / "tables"
     assert tables_directory({"PINOT_ASSETS_TABLES": "/elsewhere"}) == Path("/elsewhere")
+
+
+# --- ZooKeeper -------------------------------------------------------------------------------------
+
+
+def test_zookeeper_has_a_user_and_tls_of_its_own() -> None:
+    settings = load_settings(
+        {
+            **BOTH,
+            "PINOT_ZOOKEEPER_USER": "zed",
+            "PINOT_ZOOKEEPER_PASSWORD": "zecret",
+            "PINOT_ZOOKEEPER_CA_BUNDLE": "zca.pem",
+            "PINOT_ZOOKEEPER_CLIENT_CERT": "zme.pem",
+            "PINOT_ZOOKEEPER_CLIENT_KEY": "zme.key",
+        }
+    )
+    tls = Tls("zca.pem", True, "zme.pem", "zme.key")
+    assert settings.zookeeper_access == ZooKeeperAccess("zed", "zecret", tls)
+    assert settings.pinot == PinotConnection("http://pinot:9000")
+    assert "zecret" not in repr(settings)
+
+
+@pytest.mark.parametrize(("said", "tls"), [("true", Tls()), ("TRUE", Tls()), ("false", None), ("", None)])
+def test_tls_that_trusts_the_system(said: str, tls: Tls | None) -> None:
+    assert load_settings({**BOTH, "PINOT_ZOOKEEPER_TLS": said}).zookeeper_access.tls == tls
+
+
+# --- profiles --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", [Profile.STAGING, Profile.PRODUCTION])
+def test_away_from_home_nothing_is_guessed(profile: Profile, home: Path) -> None:
+    """Even where the local stack runs; and everything that is missing is named at once."""
+    run_a_stack(home)
+    secrets = {"PINOT_USER": "ada", "PINOT_ZOOKEEPER_PASSWORD": "zecret"}
+    with pytest.raises(PinotAssetsError) as caught:
+        load_settings({"PINOT_ASSETS_PROFILE": profile.value, **secrets})
+    missing = ("PINOT_CONTROLLER_URL", "PINOT_ZOOKEEPER", "PINOT_PASSWORD", "PINOT_ZOOKEEPER_USER")
+    assert caught.value.what == f"{', '.join(missing)} are not set"
+    assert "zecret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"PINOT_CONTROLLER_URL": "http://pinot:9000"},
+        {"PINOT_CONTROLLER_URL": "https://pinot", "PINOT_BROKER_URLS": "https://b1,http://b2:8099"},
+    ],
+)
+def test_production_speaks_no_plaintext_unless_it_may(given: dict[str, str]) -> None:
+    env = {**BOTH, **given}
+    with pytest.raises(PinotAssetsError, match="without TLS") as caught:
+        load_settings({**env, **PRODUCTION})
+    assert "PINOT_ASSETS_ALLOW_HTTP" in str(caught.value.hint)
+    for more in (
+        {**PRODUCTION, "PINOT_ASSETS_ALLOW_HTTP": "true"},
+        {"PINOT_ASSETS_PROFILE": "staging"},
+        {},
+    ):
+        assert load_settings({**env, **more}).pinot.controller_url == given["PINOT_CONTROLLER_URL"]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9000", "http://localhost:9000", "http://[::1]:9000"])
+def test_this_machine_may_be_reached_without_tls(url: str) -> None:
+    env = {**BOTH, "PINOT_CONTROLLER_URL": url, **PRODUCTION}
+    assert load_settings(env).pinot.controller_url == url
+
+
+def test_the_profile() -> None:
+    assert load_profile({}) is Profile.LOCAL
+    assert load_profile({"PINOT_ASSETS_PROFILE": "staging"}) is Profile.STAGING
+    assert load_profile({"PINOT_ASSETS_PROFILE": "staging"}, "production") is Profile.PRODUCTION
+    with pytest.raises(PinotAssetsError, match="no profile prod") as caught:
+        load_profile({"PINOT_ASSETS_PROFILE": "prod"})
+    assert "local or staging or production" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("flag", ["PINOT_ZOOKEEPER_TLS", "PINOT_ASSETS_ALLOW_HTTP"])
+def test_a_flag_that_is_none(flag: str) -> None:
+    with pytest.raises(PinotAssetsError, match=f"{flag} is neither true nor false"):
+        load_settings({**BOTH, "PINOT_CONTROLLER_URL": "https://pinot", flag: "yes", **PRODUCTION})
+
+
+@pytest.mark.parametrize("part", ["", "ZOOKEEPER_"])
+def test_a_key_without_its_certificate(part: str) -> None:
+    with pytest.raises(PinotAssetsError, match=f"PINOT_{part}CLIENT_CERT is not set"):
+        load_settings({**BOTH, f"PINOT_{part}CLIENT_KEY": "me.key"})
+
+
+def test_the_documentation_names_every_variable() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text()
+    assert [name for name in VARIABLES.values() if f"`{name}`" not in page] == []

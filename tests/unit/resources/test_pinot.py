@@ -7,16 +7,18 @@ from pathlib import Path
 import pytest
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.pinot.connection import BasicAuth, TokenAuth
+from pinot_assets.pinot.connection import BasicAuth, Tls, TokenAuth
 from pinot_assets.resources import PinotResource
+from pinot_assets.session.zookeeper import ZooKeeperAccess
+from pinot_assets.settings import PROFILE, VARIABLES
 
 HERE = {"controller_url": "http://pinot:9000", "zookeeper": "zk:2181"}
 
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("CONTROLLER_URL", "ZOOKEEPER", "CLUSTER", "TOKEN", "USER", "PASSWORD", "BROKER_URLS"):
-        monkeypatch.delenv(f"PINOT_{name}", raising=False)
+    for name in (*VARIABLES.values(), PROFILE):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PINOT_ASSETS_HOME", str(tmp_path))
 
 
@@ -51,8 +53,25 @@ def test_credentials() -> None:
     assert PinotResource(**HERE, token="t0ken").settings().pinot.auth == TokenAuth("t0ken")
 
 
+def test_zookeeper_has_a_user_and_tls_of_its_own() -> None:
+    resource = PinotResource(
+        **HERE, zookeeper_username="zed", zookeeper_password="zecret", zookeeper_client_cert="zme.pem"
+    )
+    assert resource.settings().zookeeper_access == ZooKeeperAccess(
+        "zed", "zecret", Tls(client_cert="zme.pem")
+    )
+    assert PinotResource(**HERE, zookeeper_tls=True).settings().zookeeper_access.tls == Tls()
+
+
+def test_production_may_be_allowed_plaintext() -> None:
+    resource = PinotResource(**HERE, profile="production", allow_http=True)
+    assert resource.settings().pinot.controller_url == "http://pinot:9000"
+
+
 def test_secrets_do_not_show() -> None:
-    resource = PinotResource(**HERE, username="ada", password="s3cret", token="t0ken")
+    resource = PinotResource(
+        **HERE, username="ada", password="s3cret", token="t0ken", zookeeper_password="s3cret"
+    )
     with pytest.raises(PinotAssetsError) as caught:
         resource.settings()
     for text in (
@@ -68,12 +87,16 @@ def test_secrets_do_not_show() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"controller_url": "http://pinot:9000"}, "zookeeper is not set"),
-        ({"zookeeper": "zk:2181"}, "controller_url is not set"),
-        ({"token": "t"}, "controller_url is not set"),
-        ({**HERE, "username": "ada"}, "password is not set"),
-        ({**HERE, "password": "p"}, "username is not set"),
-        ({**HERE, "username": "ada", "password": "p", "token": "t"}, "both token and username"),
+        ({"controller_url": "http://pinot:9000"}, "pinot.zookeeper is not set"),
+        ({"zookeeper": "zk:2181"}, "pinot.controller_url is not set"),
+        ({"token": "t"}, "pinot.controller_url, pinot.zookeeper are not set"),
+        ({**HERE, "username": "ada"}, "pinot.password is not set"),
+        ({**HERE, "password": "p"}, "pinot.username is not set"),
+        ({**HERE, "username": "ada", "password": "p", "token": "t"}, "both pinot.token and pinot.username"),
+        ({**HERE, "zookeeper_username": "ada"}, "pinot.zookeeper_password is not set"),
+        ({**HERE, "profile": "production"}, "pinot.allow_http"),
+        ({"profile": "staging"}, "PINOT_CONTROLLER_URL, PINOT_ZOOKEEPER are not set"),
+        ({"profile": "prod"}, "no profile prod"),
     ],
 )
 def test_halves_and_contradictions_are_refused(settings: dict[str, str], says: str) -> None:

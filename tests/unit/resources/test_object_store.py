@@ -1,0 +1,82 @@
+"""What an S3 resource says, told to the executors: addresses as they are, secrets as references only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster_aws.s3 import S3Resource
+from fakes.tables import write_table
+
+from pinot_assets.errors import SpecError
+from pinot_assets.resources import with_object_store
+from pinot_assets.resources.object_store import object_store_defaults
+from pinot_assets.spec import TableSpec
+
+HERE = S3Resource(
+    region_name="eu-central-1",
+    endpoint_url=dg.EnvVar("STORE_URL"),
+    aws_access_key_id=dg.EnvVar("STORE_KEY"),
+    aws_secret_access_key=dg.EnvVar("STORE_SECRET"),
+    aws_session_token=dg.EnvVar("STORE_TOKEN"),
+)
+KEYS = {"accessKey": "${STORE_KEY}", "secretKey": "${STORE_SECRET}", "sessionToken": "${STORE_TOKEN}"}
+
+
+def completed(folder: Path, props: dict[str, str], s3: S3Resource = HERE) -> TableSpec:
+    options = {f"input.fs.prop.{name}": value for name, value in props.items()}
+    options |= {"consistentPushEnabled": "true"}
+    spec = write_table(folder, "flights", options)
+    return with_object_store(spec, s3)
+
+
+def test_a_table_that_says_nothing_gets_all_of_it(tmp_path: Path) -> None:
+    ingestion = completed(tmp_path, {}).ingestion
+    assert ingestion.input_props == {"region": "eu-central-1", "endpoint": "${STORE_URL}", **KEYS}
+    assert ingestion.output_props == ingestion.input_props
+
+
+def test_what_a_table_says_goes_before(tmp_path: Path) -> None:
+    own = {"endpoint": "https://other:9000", "region": "us-west-2"}
+    spec = completed(tmp_path, own)
+    assert spec.ingestion.input_props == {**own, **KEYS}
+    assert spec.ingestion.output_props["endpoint"] == "${STORE_URL}"
+
+
+def test_a_tables_keys_are_not_mixed_with_others(tmp_path: Path) -> None:
+    """A session token belongs to its keys."""
+    own = {"accessKey": "${MY_KEY}", "secretKey": "${MY_SECRET}"}
+    props = completed(tmp_path, own).ingestion.input_props
+    assert props == {"region": "eu-central-1", "endpoint": "${STORE_URL}", **own}
+
+
+def test_plaintext_is_allowed_to_one_endpoint_only(tmp_path: Path) -> None:
+    s3 = S3Resource(endpoint_url="http://minio:9000", use_ssl=False)
+    assert completed(tmp_path, {}, s3).ingestion.input_props["allowHttp"] == "true"
+    props = completed(tmp_path, {"endpoint": "http://other:9000"}, s3).ingestion.input_props
+    assert props == {"endpoint": "http://other:9000"}
+
+
+def test_an_empty_resource_changes_nothing(tmp_path: Path) -> None:
+    spec = write_table(tmp_path, "flights")
+    assert with_object_store(spec, S3Resource()) == spec
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"aws_secret_access_key": "s3cret"},
+        {"aws_access_key_id": "s3cret"},
+        {"aws_session_token": "s3cret"},
+        {"endpoint_url": "https://me:s3cret@minio:9000"},
+        {"profile_name": "mine"},
+        {"use_unsigned_session": True},
+        {"verify": False},
+    ],
+)
+def test_what_executors_cannot_or_must_not_be_told_is_refused(fields: dict[str, str | bool]) -> None:
+    with pytest.raises(SpecError, match="of the resource `s3`") as caught:
+        object_store_defaults(S3Resource(**fields))
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.hint
