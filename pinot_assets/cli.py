@@ -73,8 +73,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other progr
 def run(table: TableName, tables: Tables = None) -> None:
     """Bring TABLE up to its files: build what changed, gate it, switch to it at one instant.
 
-    Exits 0 when it has switched or there was nothing to do, 2 when files failed or the gate stayed shut
-    (queries still see the former state), 1 on any other error.
+    Exits 0 when it has switched, when there was nothing to do and when it waits for an upload, 2 when files
+    failed or the gate stayed shut (queries still see the former state), 1 on any other error.
     """
     spec = _spec(table, tables)
     with _driver(spec, "run") as driver:

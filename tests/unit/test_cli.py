@@ -24,7 +24,7 @@ from pinot_assets.session.observe import Observation
 from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.source import Fingerprint
+from pinot_assets.source import Fingerprint, Unready
 
 ODD = "file:///in/[/red] a[1].csv"
 """A file name that Rich would take for markup."""
@@ -212,6 +212,17 @@ def test_run_with_nothing_to_do(drive: Any, result: report.Result) -> None:
     shown = call("run", "flights")
     assert shown.exit_code == 0
     assert shown.stdout.strip() == a_report(result).summary
+    assert driver.asked == ["pinot-assets run", "trigger"]
+
+
+def test_run_during_an_upload_changes_nothing_and_says_what_it_waits_for(drive: Any) -> None:
+    unready = (Unready(ODD, "is 3 s old, minFileAgeSec is 60"),)
+    driver = drive(trigger=report.Report(report.Result.WAITING, SESSION, listed=5, unready=unready))
+    shown = call("run", "flights")
+    assert shown.exit_code == 0
+    assert shown.stdout.strip() == (
+        f"waiting, nothing was changed: 1 file is not ready ({ODD} is 3 s old, minFileAgeSec is 60)"
+    )
     assert driver.asked == ["pinot-assets run", "trigger"]
 
 
