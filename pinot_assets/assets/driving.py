@@ -1,0 +1,46 @@
+"""The driver of a table, for one step of a Dagster run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import dagster as dg
+
+from pinot_assets.assets.progress import RunLog
+from pinot_assets.resources import ConsistentPushResource
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.store import SESSION_TIMEOUT_S, SessionStore
+from pinot_assets.spec import TableSpec
+
+PATIENCE_S = SESSION_TIMEOUT_S + 5
+"""How long to wait for the lease of a dead run: ZooKeeper keeps it for the session's time-out."""
+
+Context = dg.OpExecutionContext | dg.AssetExecutionContext | dg.AssetCheckExecutionContext
+
+
+def driver_of(context: Context, spec: TableSpec, push: ConsistentPushResource) -> Driver:
+    """The same one for every step of a process; it takes the lease when it is first used."""
+    log = RunLog(context.log)
+    driver = push.driver(spec, context.run.run_id, log)
+    if context.run.parent_run_id is not None:
+        wait_out(context.run.parent_run_id, driver.edges.store, log.note, driver.edges.sleep)
+    return driver
+
+
+def wait_out(
+    parent: str, store: SessionStore, note: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Let ZooKeeper take the lease from the run that this one goes on for.
+
+    A worker that was killed cannot let go of it, and Dagster starts the next one within seconds: without
+    this, every retry of a dead run would meet the dead run's lease and fail. One that is held by anybody
+    else is not waited for.
+    """
+    for second in range(round(PATIENCE_S)):
+        holder = store.holder()
+        if holder is None or holder.run != parent:
+            return
+        if second == 0:
+            note(f"waiting for the lease of run {parent}, which this one goes on for")
+        sleep(1)

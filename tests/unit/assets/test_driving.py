@@ -1,0 +1,52 @@
+"""A run that goes on for a dead one waits for its lease, and for nobody else's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pinot_assets.assets.driving import PATIENCE_S, wait_out
+from pinot_assets.session.model import Owner
+from pinot_assets.session.store import SESSION_TIMEOUT_S
+
+
+class Leases:
+    """A store that lets go of one lease after a while.
+
+    :param held_s: for how long; a look takes no time.
+    """
+
+    def __init__(self, holder: str, held_s: float) -> None:
+        self.now_s = 0.0
+        self._holder, self._held_s = Owner(holder, "host", 7, 0), held_s
+
+    def holder(self) -> Owner | None:
+        return self._holder if self.now_s < self._held_s else None
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+def waited(leases: Any) -> tuple[float, list[str]]:
+    notes: list[str] = []
+    wait_out("dead-run", leases, notes.append, leases.sleep)
+    return leases.now_s, notes
+
+
+@pytest.mark.parametrize("held_s", [1, 10, SESSION_TIMEOUT_S])
+def test_the_lease_of_the_run_before_is_waited_for(held_s: float) -> None:
+    seconds, notes = waited(Leases("dead-run", held_s))
+    assert seconds == held_s
+    assert notes == ["waiting for the lease of run dead-run, which this one goes on for"]
+
+
+def test_but_not_for_ever() -> None:
+    """Not dead after all: taking the lease says who holds it."""
+    seconds, _ = waited(Leases("dead-run", 10_000))
+    assert seconds == PATIENCE_S
+
+
+def test_nobody_elses_is_waited_for() -> None:
+    assert waited(Leases("another-run", 10_000)) == (0, [])
+    assert waited(Leases("dead-run", 0)) == (0, [])
