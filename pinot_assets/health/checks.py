@@ -156,7 +156,7 @@ def _servers(look: Look) -> Iterator[Room]:
 
 def _way_back(look: Look) -> Health:
     return way_back.rollback_window(
-        look.spec.name, look.snapshot, look.before, look.lineage, look.segments, look.now_ms
+        look.spec.name, look.snapshot, look.before, look.lineage, look.segments, look.session, look.now_ms
     )
 
 

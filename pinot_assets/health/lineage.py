@@ -29,7 +29,7 @@ def lineage_clean(
     problems: list[Problem] = []
     open_entries = lineage.in_state(LineageState.IN_PROGRESS)
     foreign = [e for e in open_entries if not owned(table, e)]
-    stray = [e for e in open_entries if owned(table, e) and not _of_session(table, e, session)]
+    stray = [e for e in open_entries if owned(table, e) and not of_session(table, e, session)]
     old = [e for e in open_entries if now_ms - e.timestamp_ms > ENTRY_MAX_AGE_MS]
     hidden = sorted(set(published) & set(segments) - lineage.visible(segments))
     if hidden:
@@ -88,7 +88,8 @@ def owned(table: str, entry: LineageEntry) -> bool:
     return all(is_ours(table, name) for name in entry.segments_to or entry.segments_from)
 
 
-def _of_session(table: str, entry: LineageEntry, session: Session | None) -> bool:
+def of_session(table: str, entry: LineageEntry, session: Session | None) -> bool:
+    """Whether the entry is the open session's; its id may not be stored yet, but its outputs tell."""
     if session is None:
         return False
     prefix = f"{table}__{session.id}_"

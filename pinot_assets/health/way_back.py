@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pinot_assets.health.finding import HOUR_MS, Health, Problem, hours, judged
+from pinot_assets.health.lineage import of_session
 from pinot_assets.pinot.lineage import Lineage, why_not_revert
-from pinot_assets.session.model import utc_text
+from pinot_assets.session.model import Mode, Session, utc_text
 from pinot_assets.session.rollback import WINDOW_MS
 from pinot_assets.snapshot.manifest import Snapshot
 
@@ -19,17 +20,21 @@ def rollback_window(
     before: Snapshot | None,
     lineage: Lineage,
     segments: Collection[str],
+    session: Session | None,
     now_ms: int,
 ) -> Health:
     """Within the window after a switch there is a way back; that it closes in time is no fault.
 
     :param before: the snapshot that a rollback leads to.
     :param segments: all names in the table.
+    :param session: the open one; its entry builds on the switch, and is no hindrance once it has ended.
     """
     window = WINDOW_MS / HOUR_MS
     if current is None or before is None:
         good = "nothing is published yet" if current is None else "this is the first snapshot"
         return _answer([], window, 0.0, f"{good}: there is nothing to go back to")
+    if session is not None and session.mode is Mode.ROLLBACK:
+        return _answer([], window, 0.0, f"{current.session} is being taken back by {session.id}")
     entry = lineage.get(current.lineage_entry_id)
     age_ms = now_ms - (entry.timestamp_ms if entry else current.published_ms)
     left = hours(WINDOW_MS - age_ms)
@@ -39,7 +44,8 @@ def rollback_window(
     if entry is None and set(before.segments) <= set(current.segments):
         good = "Pinot forgets a switch that replaced nothing early: no way back but by the source's files"
         return _answer([], window, 0.0, good)
-    reasons = why_not_revert(lineage, segments, current.lineage_entry_id)
+    others = Lineage(tuple(e for e in lineage if not of_session(table, e, session)))
+    reasons = why_not_revert(others, segments, current.lineage_entry_id)
     if reasons:
         lost = Problem(
             f"the switch of {current.session} cannot be reverted though it is only {hours(age_ms)} h old: "
@@ -50,6 +56,8 @@ def rollback_window(
     until = utc_text(now_ms - age_ms + WINDOW_MS)
     taken = len(set(current.segments) - set(before.segments))
     good = f"`pinot-assets rollback {table}` takes back {current.session} ({taken} segments) until {until}"
+    if session is not None:
+        good += f", when session {session.id} has ended"
     return _answer([], window, left, good)
 
 

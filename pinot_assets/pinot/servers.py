@@ -69,8 +69,15 @@ class ServersOfCluster(PinotCluster):
 
     def _ask(self, server: str, path: str) -> dict[str, str]:
         call = Call("GET", path, Kind.READ, self.connection.timeouts.call)
-        value: dict[str, str] = self._doors.at(self._admin_url(server)).send_json(call)
+        value: dict[str, str] = self._doors.at(self._address(server)).send_json(call)
         return value
+
+    def _address(self, server: str) -> str:
+        try:
+            return self._admin_url(server)
+        except PinotNotFound as error:
+            # Not what a server says of a table that it does not hold.
+            raise PinotError(f"Pinot knows no server {server}", why=error.why) from None
 
 
 def _each(servers: Collection[str], ask: Callable[[str], T]) -> dict[str, T | PinotError]:

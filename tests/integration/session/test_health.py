@@ -1,20 +1,20 @@
-"""Standing health beside real trouble: real ZooKeeper, real files, a Pinot in memory; once on a real Pinot."""
+"""Standing health beside real trouble: real ZooKeeper and files, a Pinot in memory; once on a real one."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from fakes.servers import WithServers
 
-from pinot_assets.errors import PinotAssetsError, SourceError
+from pinot_assets.errors import PinotAssetsError, PinotError, SourceError
 from pinot_assets.health import CHECKS, Health, Severity, examine, examine_table, summary
 from pinot_assets.health.look import Look, Ports
 from pinot_assets.pinot import PinotConnection, Timeouts
 from pinot_assets.pinot.servers import ServerDisk, ServersOfCluster
-from pinot_assets.session.model import Session, State
 from pinot_assets.settings import Settings
 from pinot_assets.source import open_store
 
@@ -62,11 +62,20 @@ def raiser(error: Exception) -> Callable[[], Any]:
     return raises
 
 
+def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.2)
+
+
 def pushed_under(world: Any, name: str) -> None:
     """Somebody pushes a published segment once more under another name."""
     output = next(iter(world.snapshot.segments.values()))
     again = world.staging.put_renamed(output, name)
-    world.pinot.push(world.table, [again], read=lambda uri: world.staging.store.read(world.staging.key_of(uri)))
+    world.pinot.push(
+        world.table, [again], read=lambda uri: world.staging.store.read(world.staging.key_of(uri))
+    )
 
 
 # --- health --------------------------------------------------------------------------------------
@@ -110,6 +119,17 @@ def test_each_moment_of_a_switch_is_healthy(world: Any) -> None:
         assert set(failed(look(world))) <= {"snapshot_equals_source"}, step
         world.run()
         assert failed(look(world)) == {}, step
+
+
+def test_a_rollback_half_way_is_healthy(world: Any) -> None:
+    world.write("F3", F1="F1.1")
+    world.run()
+    world.pinot.after("revert_replace_segments", world.die)
+    with pytest.raises(BaseException, match=r"^$") as death:
+        world.rollback()
+    assert death.typename == "Died"
+    assert world.session is not None
+    assert set(failed(look(world))) <= {"snapshot_equals_source"}
 
 
 # --- trouble -------------------------------------------------------------------------------------
@@ -164,7 +184,9 @@ def test_a_deleted_tar(world: Any) -> None:
 
 
 def test_a_damaged_ledger_is_an_error_where_it_is_needed_and_nowhere_else(world: Any) -> None:
-    (world.folder / "staging" / f"{world.table}_OFFLINE" / world.pointer.current_snapshot.key).write_text("{}")
+    (world.folder / "staging" / f"{world.table}_OFFLINE" / world.pointer.current_snapshot.key).write_text(
+        "{}"
+    )
     answers = look(world)
     assert answers["snapshot_equals_source"].severity is Severity.ERROR
     assert "restore the object" in answers["snapshot_equals_source"].next_step
@@ -310,17 +332,13 @@ def test_a_look_knows_that_a_run_moved_the_table_meanwhile(world: Any) -> None:
 
 def test_on_a_real_pinot(real_world: Any) -> None:
     world = real_world
-    real: list[ServersOfCluster] = []
 
-    def settings() -> Settings:
-        return Settings(world.pinot.connection, world.zookeeper, "pinot")
+    def answers(quota: str = "1G") -> Answers:
+        spec = replace(world.spec, table_json=world.spec.table_json | {"quota": {"storage": quota}})
+        settings = Settings(world.pinot.connection, world.zookeeper, "pinot")
+        return {a.name: a for a in examine_table(spec, lambda: settings)}
 
-    def answers() -> Answers:
-        return {a.name: a for a in examine_table(world.spec, settings)}
-
-    world.options["quota"] = "x"
-    del world.options["quota"], real
-    assert failed(answers()) == {}
+    assert failed(answers()) == {}  # nothing published, and no server reports a size yet
     world.write("F1", "F2")
     world.run()
     world.write(F1="F1.1")
@@ -329,5 +347,36 @@ def test_on_a_real_pinot(real_world: Any) -> None:
     assert failed(healthy) == {}
     assert (healthy["replicas_and_crc"].expected, healthy["replicas_and_crc"].found) == (4, 4)
     assert healthy["rollback_window"].found == pytest.approx(20, abs=0.1)
-    session: Session | None = world.session
-    assert session is None or session.state is State.DONE
+    used = world.pinot.table_bytes(world.table)  # three segments, hidden ones too, on two servers
+    room = healthy["head_room"].numbers
+    assert room["quota_total_bytes"] - room["quota_free_bytes"] == used > 3 * 2 * 500
+    tight = answers(quota=str(used // 2))
+    assert failed(tight) == {"head_room": "WARN"}
+
+    with ServersOfCluster(world.pinot.connection) as servers:
+        names = {
+            s for r in world.pinot.online_replicas(world.table, world.snapshot.segments).values() for s in r
+        }
+        crcs = world.pinot.segment_crcs(world.table)
+        assert servers.crcs_on_servers(world.table, names) == dict.fromkeys(names, crcs)
+        assert len(crcs) == 3
+        assert servers.crcs_on_servers("no_such_table", names) == {name: {} for name in names}
+        gone = servers.crcs_on_servers(world.table, ["Server_nowhere_1"])["Server_nowhere_1"]
+        assert isinstance(gone, PinotError)
+        disks = servers.server_disks([*names, "Server_nowhere_1"])  # 0.11 tells of none
+        assert set(disks) <= {*names, "Server_nowhere_1"}
+        assert isinstance(disks["Server_nowhere_1"], PinotError)
+
+    (one,) = (s for s in world.snapshot.segments if world.snapshot.session in s)
+    (other,) = set(world.snapshot.segments) - {one}
+    entry = world.pinot.start_replace_segments(world.table, [one], ["merged_0"])
+    assert failed(answers()) == {"lineage_clean": "WARN", "rollback_window": "WARN"}
+    world.pinot.force_revert_replace_segments(world.table, entry)
+    pushed_under(world, f"{world.table}__cp9-ffffff_0_0_0")
+    until(lambda: "orphans" in failed(answers()))
+    assert failed(answers()) == {"orphans": "ERROR"}
+    world.pinot.delete_segments(world.table, [f"{world.table}__cp9-ffffff_0_0_0", other])
+    until(lambda: failed(answers()) == {"replicas_and_crc": "ERROR"})
+    lost = answers()["replicas_and_crc"]
+    assert other in lost.message
+    assert lost.numbers["segments_lost"] == 1

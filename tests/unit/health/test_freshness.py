@@ -1,0 +1,55 @@
+"""Snapshot and waiting changes against the promise."""
+
+from __future__ import annotations
+
+from pinot_assets.health.finding import HOUR_MS
+from pinot_assets.health.freshness import freshness
+
+NOW = 100 * HOUR_MS
+
+
+def ago(hours: float) -> int:
+    return int(NOW - hours * HOUR_MS)
+
+
+def test_fresh() -> None:
+    answer = freshness("t", ago(2), {"s/a": ago(1)}, 6, NOW)
+    assert (answer.passed, answer.expected, answer.found) == (True, 6, 2)
+    assert answer.numbers == {"snapshot_age_hours": 2, "oldest_change_hours": 1, "changes_waiting": 1}
+
+
+def test_a_snapshot_that_is_too_old_points_at_the_source() -> None:
+    answer = freshness("t", ago(7), {}, 6, NOW)
+    assert (answer.passed, answer.found) == (False, 7)
+    assert "published 7.0 h ago, 6 h promised" in answer.message
+    assert "who delivers it" in answer.next_step
+
+
+def test_a_change_that_waits_too_long_points_at_the_table() -> None:
+    answer = freshness("t", ago(9), {"s/new": ago(8), "s/newer": ago(1)}, 6, NOW)
+    assert not answer.passed
+    assert "new has waited 8.0 h" in answer.message
+    assert "run t" in answer.next_step
+    assert answer.numbers["oldest_change_hours"] == 8
+
+
+def test_a_copy_that_keeps_its_old_date_is_no_older_than_the_snapshot_that_lacks_it() -> None:
+    answer = freshness("t", ago(2), {"s/a": ago(99)}, 6, NOW)
+    assert (answer.passed, answer.numbers["oldest_change_hours"]) == (True, 2)
+
+
+def test_before_the_first_snapshot_the_files_alone_count() -> None:
+    answer = freshness("t", None, {"s/a": ago(8)}, 6, NOW)
+    assert not answer.passed
+    assert freshness("t", None, {}, 6, NOW).passed
+
+
+def test_without_a_promise_it_only_tells() -> None:
+    answer = freshness("t", ago(90), {"s/a": ago(80)}, None, NOW)
+    assert answer.passed
+    assert "no limit is set" in answer.message
+    assert answer.found == 90
+
+
+def test_a_clock_that_is_behind_makes_nothing_negative() -> None:
+    assert freshness("t", ago(-1), {"s/a": ago(-2)}, 6, NOW).numbers["oldest_change_hours"] == 0

@@ -1,0 +1,66 @@
+"""An open session gets on, and has retries left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pinot_assets.health.finding import HOUR_MS
+from pinot_assets.health.session import session_progress
+from pinot_assets.session.model import AuditReceipt, Mode, ObjectRef, Owner, Session, State
+
+NOW = 100 * HOUR_MS
+REF = ObjectRef("p", "h")
+SESSION = Session("cp2-bbbbbb", 2, Mode.SYNC, "c", NOW - HOUR_MS // 2, REF, state=State.IN_PROGRESS)
+FAILED = replace(SESSION, failures=REF, retry_count=1, last_error="2 files failed", counts={"failed": 2})
+
+
+def owner(hours: float) -> Owner:
+    return Owner("run-1", "host", 1, int(NOW - hours * HOUR_MS))
+
+
+def test_no_session_and_a_young_one_pass() -> None:
+    assert session_progress("t", None, None, 3, NOW).passed
+    answer = session_progress("t", SESSION, owner(0.5), 3, NOW)
+    assert (answer.passed, answer.expected, answer.found) == (True, 3, 0)
+    assert answer.numbers["session_age_hours"] == 0.5
+
+
+def test_failed_files_and_the_retries_that_are_left() -> None:
+    answer = session_progress("t", FAILED, None, 3, NOW)
+    assert not answer.passed
+    assert "2 retries left: 2 files failed" in answer.message
+    assert "only they are built again" in answer.next_step
+    assert (answer.numbers["retries_left"], answer.numbers["files_failed"]) == (2, 2)
+
+
+def test_without_a_retry_left_the_key_is_named() -> None:
+    answer = session_progress("t", FAILED, None, 1, NOW)
+    assert "consistentPushMaxRetries" in answer.next_step
+    assert answer.numbers["retries_left"] == 0
+
+
+def test_a_failed_audit() -> None:
+    audit = AuditReceipt(1, "h", False, NOW, "replicas")
+    answer = session_progress("t", replace(SESSION, audit=audit, state=State.SWITCH), None, 3, NOW)
+    assert "failed its audit" in answer.message
+    assert answer.numbers["session_in_switch"] == 1
+
+
+def test_a_session_that_nobody_works_on() -> None:
+    left = replace(SESSION, created_ms=NOW - 3 * HOUR_MS, attempt_started_ms=NOW - 2 * HOUR_MS)
+    answer = session_progress("t", left, None, 3, NOW)
+    assert "nobody has worked on it for 2.0 h" in answer.message
+    assert "driver died" in answer.next_step
+    assert session_progress("t", left, owner(2), 3, NOW).passed
+
+
+def test_a_session_that_grows_old() -> None:
+    old = replace(SESSION, created_ms=NOW - 30 * HOUR_MS, attempt_started_ms=NOW)
+    answer = session_progress("t", old, owner(1), 3, NOW)
+    assert "open for 30.0 h" in answer.message
+    assert "pinot-assets status t" in answer.next_step
+
+
+def test_a_lease_that_is_held_for_ever() -> None:
+    answer = session_progress("t", None, owner(25), 3, NOW)
+    assert "held for 25.0 h by run-1 on host" in answer.message
