@@ -22,7 +22,7 @@ def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
     table = keys_of(spec).table
 
     @dg.sensor(
-        name=f"{spec.asset_name}_health_sensor",
+        name=f"{spec.asset_name}_health",
         asset_selection=dg.AssetSelection.assets(table),
         minimum_interval_seconds=spec.dagster.health_interval_sec,
         default_status=dg.DefaultSensorStatus.STOPPED,

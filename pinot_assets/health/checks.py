@@ -143,8 +143,9 @@ def _staging(look: Look) -> Iterator[Room]:
     disk = look.staging_disk()
     if disk is None:
         return
-    tars = look.snapshot.segments.values() if look.snapshot and look.spec.mode == "swap" else ()
-    yield room.staging_room(*disk, sum(o.tar_bytes for o in tars))
+    swap = look.spec.mode == "swap"
+    more = sum(o.tar_bytes for o in look.snapshot.segments.values()) if swap and look.snapshot else 0
+    yield room.staging_room(*disk, more)
 
 
 def _servers(look: Look) -> Iterator[Room]:
