@@ -12,6 +12,7 @@ from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import (
+    Fingerprint,
     Inventory,
     Known,
     ObjectStore,
@@ -118,16 +119,19 @@ def judge_listing(
 
     :param plan: the open session's.
     """
+    rules = Rules(spec.ingestion.min_file_age_sec, spec.ingestion.completeness_marker)
+    if rules == Rules():
+        return Readiness(inventory, inventory)
     ledger = snapshot.ledger if snapshot else {}
     planned = [row.uri for row in plan.rows if row.status is not Status.GONE] if plan else []
-    versions: dict[str, set[str]] = {uri: set() for uri in planned}
+    versions: dict[str, list[Fingerprint]] = {uri: [] for uri in (*planned, *hold.files)}
     for uri, file in ledger.items():
-        versions.setdefault(uri, set()).add(file.fingerprint.token)
-    for uri, token in hold.files.items():
-        versions.setdefault(uri, set()).add(token)
+        versions.setdefault(uri, []).append(file.fingerprint)
+    for uri in hold.files.keys() & inventory.files.keys():
+        if hold.holds(inventory.files[uri]):
+            versions[uri].append(inventory.files[uri].fingerprint)
     # Append never takes rows away, so a file that is moved on after it was taken up holds nothing up.
     removable = frozenset() if spec.mode == "append" else frozenset([*ledger, *planned])
-    rules = Rules(spec.ingestion.min_file_age_sec, spec.ingestion.completeness_marker)
     return judge(inventory, rules, Known(versions, removable))
 
 
@@ -137,7 +141,7 @@ def sight(spec: TableSpec, inventory: Inventory, observation: Observation) -> Si
     hold = observation.hold
     found = judge_listing(spec, inventory, observation.snapshot, hold, observation.plan)
     files = found.counted.files
-    free = {uri: file for uri, file in files.items() if hold.files.get(uri) != file.fingerprint.token}
+    free = {uri: file for uri, file in files.items() if not hold.holds(file)}
     return Sighting(
         listed=len(inventory.files),
         digest=found.counted.digest,

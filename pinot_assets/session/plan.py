@@ -116,20 +116,20 @@ class Hold:
     files: Mapping[str, str]
     removals: tuple[str, ...]
 
+    def holds(self, file: SourceFile) -> bool:
+        """Whether this version of the file is to stay out."""
+        return file.uri in self.files and self.files[file.uri] == file.fingerprint.token
+
 
 NO_HOLD = Hold(files={}, removals=())
 
 
 def without_held(changes: Changes, hold: Hold) -> Changes:
     """The changes less the file versions and removals that a rollback holds back."""
-
-    def free(file: SourceFile) -> bool:
-        return hold.files.get(file.uri) != file.fingerprint.token
-
     return replace(
         changes,
-        new=tuple(f for f in changes.new if free(f)),
-        rewritten=tuple(f for f in changes.rewritten if free(f)),
+        new=tuple(f for f in changes.new if not hold.holds(f)),
+        rewritten=tuple(f for f in changes.rewritten if not hold.holds(f)),
         deleted=tuple(u for u in changes.deleted if u not in hold.removals),
     )
 

@@ -59,12 +59,13 @@ def take_inventory(
     files: dict[str, SourceFile] = {}
     skipped = hidden = 0
     complete, being_written = set(), set()
+    root = store.uri
     for info in store.list():
         path = path_of_uri(info.uri)
         folder, _, name = info.uri.rpartition("/")
-        above, writing, _ = info.uri.removeprefix(store.uri).partition("/_temporary/")
+        above, writing, _ = info.uri.removeprefix(root).partition("/_temporary/")
         if writing:
-            being_written.add(store.uri + above)
+            being_written.add(root + above)
         if name == marker:
             complete.add(folder)
         elif (chosen_by and not chosen_by.matches(path)) or (refused_by and refused_by.matches(path)):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.source.fingerprint import Fingerprint, SourceFile
 from pinot_assets.source.inventory import Inventory, narrowed
 
 
@@ -31,12 +31,12 @@ class Rules:
 class Known:
     """Files that the table already knows.
 
-    :ivar versions: for every such URI, the version tokens that need no more work: what is published, and
-        what a rollback holds back. Empty for a file that is planned and not yet published.
+    :ivar versions: for every such URI, the versions that need no more work: what is published, and what a
+        rollback holds back. Empty for a file that is planned and not yet published.
     :ivar removable: those whose disappearance would take rows or work away.
     """
 
-    versions: Mapping[str, Collection[str]] = field(default_factory=dict)
+    versions: Mapping[str, Collection[Fingerprint]] = field(default_factory=dict)
     removable: frozenset[str] = frozenset()
 
 
@@ -75,7 +75,7 @@ def judge(inventory: Inventory, rules: Rules, known: Known) -> Readiness:
     for uri, found in sorted(unready.items()):
         if uri not in known.versions:
             later.append(found)
-        elif inventory.files[uri].fingerprint.token not in known.versions[uri]:
+        elif inventory.files[uri].fingerprint not in known.versions[uri]:
             waiting.append(found)
     waiting += _vanished_from_unfinished(inventory, rules, known)
     absent = {u.uri for u in later}

@@ -31,7 +31,7 @@ def known(*names: str, published: Inventory | None = None) -> Known:
     """Files that the table knows; with `published`, in the versions of that listing."""
     uris = [f"s3://in/{name}" for name in names]
     versions = {
-        uri: {published.files[uri].fingerprint.token} if published and uri in published.files else set()
+        uri: [published.files[uri].fingerprint] if published and uri in published.files else []
         for uri in uris
     }
     return Known(versions, frozenset(uris))
@@ -139,7 +139,7 @@ def test_a_directory_that_a_writer_has_emptied_and_is_at_is_not_deleted() -> Non
 
 
 def test_where_a_deletion_does_nothing_it_holds_nothing_up() -> None:
-    appended = Known({"s3://in/d/a": frozenset()})
+    appended = Known({"s3://in/d/a": []})
     assert shown(judge(listing(complete=["e"], d__b=0, e__c=0), MARKER, appended)) == (["e/c"], ["d/b"], [])
 
 
@@ -177,7 +177,7 @@ def test_nothing_that_is_known_ever_looks_deleted(ages, complete, table, asks_ma
     published = [name for name, as_listed in table.items() if as_listed]
     knows = known(*table, published=inventory)
     for name in set(table) - set(published):
-        knows.versions[f"s3://in/{name}"] = set()  # type: ignore[index]
+        knows.versions[f"s3://in/{name}"] = []  # type: ignore[index]
     found = judge(inventory, Rules(60, "_SUCCESS" if asks_marker else None), knows)
     left_out = inventory.files.keys() - found.counted.files.keys()
     assert not left_out & knows.versions.keys()
