@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dagster as dg
+from dagster._core.storage.tags import PARTITION_NAME_TAG
 
 from pinot_assets.assets.keys import TABLE_TAG, partitions_name, pool_of
 from pinot_assets.assets.partitions import ALL_FILES
@@ -39,7 +40,9 @@ def trigger_of(instance: dg.DagsterInstance, spec: TableSpec, why: str) -> dg.Ru
     :param why: shown as a tag of the run.
     """
     instance.add_dynamic_partitions(partitions_name(spec), [ALL_FILES])
-    return dg.RunRequest(partition_key=ALL_FILES, tags={TABLE_TAG: spec.name, WHY_TAG: why})
+    # With the tag, Dagster takes the partition as it is and does not look for it once more.
+    tags = {TABLE_TAG: spec.name, WHY_TAG: why, PARTITION_NAME_TAG: ALL_FILES}
+    return dg.RunRequest(partition_key=ALL_FILES, tags=tags)
 
 
 def runs_under_way(instance: dg.DagsterInstance, spec: TableSpec) -> list[dg.DagsterRun]:

@@ -33,15 +33,17 @@ def test_every_table_becomes_assets_a_job_and_a_sensor(definitions: dg.Definitio
     dg.Definitions.validate_loadable(definitions)
     repository = definitions.get_repository_def()
     keys = {key.to_user_string() for key in repository.asset_graph.get_all_asset_keys()}
-    assert keys == {
-        f"{table}/{name}" for table in ("flights", "web_hits") for name in ("segments", "snapshot")
-    }
+    tables = ("flights", "web_hits")
+    own = {f"{t}/{name}" for t in tables for name in ("source_files", "segments", "snapshot")}
+    assert keys == own | set(tables)
     jobs = {job.name: job for job in repository.get_all_jobs() if not job.name.startswith("__")}
-    assert set(jobs) == {"flights_ingest", "web_hits_ingest"}
+    names = ("ingest", "rollback", "resume", "clear", "health")
+    assert set(jobs) == {f"{table}_{name}" for table in tables for name in names}
     assert jobs["web_hits_ingest"].tags[TABLE_TAG] == "web-hits"
     sensors = {sensor.name: sensor for sensor in repository.sensor_defs}
-    assert set(sensors) == {"flights_files", "web_hits_files"}
-    assert {sensor.job_name for sensor in sensors.values()} == set(jobs)
+    assert set(sensors) == {f"{t}_{name}" for t in tables for name in ("files", "session", "health_sensor")}
+    for kind in ("files", "session"):
+        assert {sensors[f"{t}_{kind}"].job_name for t in tables} == {f"{t}_ingest" for t in tables}
     assert {s.default_status for s in sensors.values()} == {dg.DefaultSensorStatus.STOPPED}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from pinot_assets.assets.metadata import SHOWN, of_file, of_findings, of_report, of_snapshot
+from pinot_assets.assets.metadata import SHOWN, of_files, of_findings, of_report, of_snapshot, served
 from pinot_assets.audit import Finding
 from pinot_assets.session.model import Mode, ObjectRef, Session, State
 from pinot_assets.session.receipt import Failure, Output, Receipt
@@ -34,8 +34,12 @@ def plain(metadata: Any) -> dict[str, Any]:
     return {key: value.value for key, value in event.metadata.items()}
 
 
-def test_of_a_file() -> None:
-    shown = plain(of_file(receipt("a.csv", output("s0", 100), output("s1", 50))))
+def published(name: str, *outputs: Output, rows: int = 7) -> PublishedFile:
+    return PublishedFile.from_receipt(receipt(name, *outputs, rows=rows), "cp3-abcdef")
+
+
+def test_of_a_partition_of_one_file() -> None:
+    shown = plain(of_files([published("a.csv", output("s0", 100), output("s1", 50))]))
     assert shown == {
         "file": "file:///in/a.csv",
         "version": VERSION.token,
@@ -45,13 +49,20 @@ def test_of_a_file() -> None:
         "crc": "4000000000, 4000000000",
         "bytes": 150,
         "seconds": 0.123,
-        "worker": "h/1",
     }
 
 
 def test_of_a_file_without_rows() -> None:
-    shown = plain(of_file(receipt("empty.csv", rows=0)))
+    shown = plain(of_files([published("empty.csv", rows=0)]))
     assert (shown["rows"], shown["segments"], shown["bytes"]) == (0, "", 0)
+
+
+def test_of_a_group_of_files() -> None:
+    files = [published(f"{n}.csv", output(f"s{n}", 100)) for n in range(SHOWN + 5)]
+    shown = plain(of_files(files))
+    assert (shown["files"], shown["rows"], shown["bytes"]) == (SHOWN + 5, 7 * (SHOWN + 5), 100 * (SHOWN + 5))
+    assert shown["segments"].endswith(f"s{SHOWN - 1} and 5 more")
+    assert "file" not in shown
 
 
 def test_of_a_report() -> None:
@@ -117,7 +128,8 @@ def test_of_a_snapshot() -> None:
     snapshot = Snapshot(
         3, "t_OFFLINE", "cp3-abcdef", Mode.SYNC, "entry", None, "", "", 1_700_000_000_500, (file,)
     )
-    assert plain(of_snapshot(snapshot)) == {
+    shown = plain(of_snapshot(snapshot, SESSION, "file:///stage/snapshots/3%20x.json", 1_700_000_072_000))
+    assert shown == {
         "session": "cp3-abcdef",
         "mode": "SYNC",
         "lineage_entry": "entry",
@@ -126,4 +138,12 @@ def test_of_a_snapshot() -> None:
         "rows": 7,
         "bytes": 150,
         "published_at": 1_700_000_000.5,
+        "manifest": "/stage/snapshots/3 x.json",
+        "rollback_until": 1_700_000_072.0,
+        "retry_count": 1,
     }
+    shown = plain(of_snapshot(snapshot, None, "s3://b/k.json", None))
+    assert (shown["manifest"], shown["rollback_until"]) == ("s3://b/k.json", "no way back")
+    assert "retry_count" not in shown
+    assert served(snapshot) == "queries see cp3-abcdef, published 2023-11-14 22:13:20 UTC: 1 files, 7 rows"
+    assert served(None) == "nothing is published yet"
