@@ -23,7 +23,7 @@ from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.local import StackState, ui
 from pinot_assets.pinot import PinotCluster
-from pinot_assets.session.model import Owner, Session
+from pinot_assets.session.model import Outcome, Session
 from pinot_assets.session.observe import Observation, observe
 from pinot_assets.settings import load_settings
 from pinot_assets.spec import TableSpec
@@ -41,13 +41,18 @@ mutation ($params: ExecutionParams!) { launchRun(executionParams: $params) {
 """
 RUNS = """
 { runsOrError { ... on Runs { results {
-    runId status parentRunId startTime endTime jobName tags { key value } stepStats { stepKey status }
+    runId status startTime endTime tags { key value }
 } } } }
 """
 START_SENSOR = """
 mutation ($selector: SensorSelector!) { startSensor(sensorSelector: $selector) {
     __typename
     ... on PythonError { message }
+} }
+"""
+TICKS = """
+query ($selector: SensorSelector!) { sensorOrError(sensorSelector: $selector) {
+    ... on Sensor { sensorState { ticks(limit: 10) { skipReason } } }
 } }
 """
 ADD_PARTITION = """
@@ -95,28 +100,40 @@ class Location:
         reply = httpx.post(f"{self.url}/graphql", json=body, timeout=60, trust_env=False).json()
         assert "errors" not in reply, reply
         (answer,) = reply["data"].values()
-        return answer["locationEntries"] if "locationEntries" in answer else answer
+        return answer.get("locationEntries", answer)
 
-    def trigger(self, **tags: str) -> str:
+    def trigger(self) -> str:
         """A run of the table's job."""
-        return self._launch({"jobName": f"{self.spec.asset_name}_ingest"}, tags)
+        return self._launch({"jobName": f"{self.spec.asset_name}_ingest"})
 
     def materialize(self) -> str:
         """A run of its assets, as the asset graph starts it."""
         keys = keys_of(self.spec)
         selection = [{"path": list(key.path)} for key in (keys.segments, keys.snapshot)]
-        return self._launch({"jobName": "__ASSET_JOB", "assetSelection": selection}, {})
+        return self._launch({"jobName": "__ASSET_JOB", "assetSelection": selection})
 
-    def _launch(self, selector: dict[str, Any], tags: dict[str, str]) -> str:
-        tags = {"dagster/partition": ALL_FILES, **tags}
+    def _launch(self, selector: dict[str, Any]) -> str:
         params = {
             "selector": {**REPOSITORY, **selector},
             "mode": "default",
-            "executionMetadata": {"tags": [{"key": k, "value": v} for k, v in tags.items()]},
+            "executionMetadata": {"tags": [{"key": "dagster/partition", "value": ALL_FILES}]},
         }
         answer = self.ask(LAUNCH, params=params)
         assert answer["__typename"] == "LaunchRunSuccess", answer
         return str(answer["run"]["runId"])
+
+    def start_session_sensor(self) -> None:
+        answer = self.ask(START_SENSOR, selector=self._sensor)
+        assert answer["__typename"] == "Sensor", answer
+
+    def ticks(self) -> list[str]:
+        """What the session sensor said, the last first."""
+        ticks = self.ask(TICKS, selector=self._sensor)["sensorState"]["ticks"]
+        return [tick["skipReason"] or "" for tick in ticks]
+
+    @property
+    def _sensor(self) -> dict[str, str]:
+        return {**REPOSITORY, "sensorName": f"{self.spec.asset_name}_session"}
 
     def runs(self) -> dict[str, Any]:
         return {run["runId"]: run for run in self.ask(RUNS)["results"]}
@@ -140,7 +157,7 @@ class Location:
     def let_go(self, name: str) -> None:
         (self.folder / f"hold-{name}.csv").unlink()
 
-    def kill_worker(self, run_id: str) -> Owner:
+    def kill_worker(self, run_id: str) -> None:
         """SIGKILL the process that holds the table's lease for this run."""
         owner = self.observe().holder
         assert owner is not None
@@ -148,7 +165,6 @@ class Location:
         worker = psutil.Process(owner.pid)
         assert worker.environ()["RUNS_FOLDER"] == str(self.folder), "not a process of this test"
         os.kill(owner.pid, signal.SIGKILL)
-        return owner
 
 
 @pytest.fixture(scope="module")
@@ -175,36 +191,45 @@ def location(stack: StackState, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def test_runs_of_one_table_are_strictly_serial(location: Location) -> None:
     """Of its job, and of assets that a person picked: those carry no tag."""
-    launched = [
-        location.materialize(),
-        location.trigger(),
-        location.materialize(),
-        location.trigger(),
-    ]
-    until(lambda: {location.runs()[r]["status"] for r in launched} == {"SUCCESS"}, 180)
-    spans = sorted((r["startTime"], r["endTime"]) for i, r in location.runs().items() if i in launched)
-    print(spans)
+    launched = [location.materialize(), location.trigger(), location.materialize(), location.trigger()]
+    until(lambda: {location.runs()[run]["status"] for run in launched} == {"SUCCESS"}, 300)
+    runs = location.runs()
+    spans = sorted((runs[run]["startTime"], runs[run]["endTime"]) for run in launched)
     for (_, end), (start, _) in itertools.pairwise(spans):
         assert end <= start, f"two runs at a time: {spans}"
 
 
-def test_a_killed_worker_is_found_and_its_run_goes_on(location: Location) -> None:
+def test_after_its_worker_was_killed_a_session_goes_on(location: Location) -> None:
+    """Found by Dagster, gone on with by nobody's hand, nothing built twice, no retry spent."""
+    location.start_session_sensor()
     write_files(location.folder, F1="a", F2="b", F3="c")
     location.hold("F2")
-    first = location.trigger()
-    until(lambda: location.built() == ["F1.csv"])
-    print("KILL", time.time())
-    killed = time.time()
-    location.kill_worker(first)
-    until(lambda: location.runs()[first]["status"] == "FAILURE", 30)
-    print("FAILURE seen after", time.time() - killed)
-    def retry():
-        return next((r for r in location.runs().values() if r["parentRunId"] == first), None)
-    until(retry)
-    print("retry created after", time.time() - killed)
+    run = location.trigger()
+    until(lambda: location.built() == ["F1.csv"], 120)
+    location.kill_worker(run)
+    until(lambda: location.runs()[run]["status"] == "FAILURE", 60)
     location.let_go("F2")
-    until(lambda: retry()["status"] in ("SUCCESS", "FAILURE"))
-    print("retry", retry(), time.time() - killed)
-    for r in location.runs().values(): print(r)
-    print(location.built(), location.observe())
-    assert 0
+
+    until(lambda: location.observe().pointer.current_snapshot, 300)
+    assert sorted(location.built()) == ["F1.csv", "F2.csv", "F3.csv"]
+    (session,) = location.sessions()
+    assert (session.outcome, session.retry_count) == (Outcome.PUBLISHED, 0)
+    assert session.attempt >= 1, "it was not gone on with"
+    snapshot = location.observe().snapshot
+    assert snapshot is not None
+    assert len(snapshot.ledger) == 3
+
+
+def test_a_shut_gate_is_no_reason_to_run_again(location: Location) -> None:
+    """Neither for Dagster nor for the session sensor: both would spend the session's retries (R26)."""
+    (location.folder / "source" / "F4.csv").write_bytes(b"v\n\xff\xfe broken \xff\n")
+    run = location.trigger()
+    until(lambda: location.runs()[run]["status"] == "FAILURE", 180)
+    before = set(location.runs())
+    said = until(lambda: next((t for t in location.ticks() if "failed with 1 files" in t), None))
+    assert said.endswith("waits for the schedule or a run by hand (sensorRetries is off)")
+    assert set(location.runs()) == before
+    assert {tag["key"]: tag["value"] for tag in location.runs()[run]["tags"]}["dagster/will_retry"] == "false"
+    session = location.observe().session
+    assert session is not None
+    assert session.retry_count == 0

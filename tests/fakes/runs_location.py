@@ -1,0 +1,42 @@
+"""The code location with a breakpoint in its builds.
+
+`RUNS_FOLDER` is the folder of the table: a file is not built while `hold-<name>` lies there, and `built`
+gets a line for each one that was.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pinot_assets import definitions
+from pinot_assets.build import BuildOrder, FileTask, build_file
+from pinot_assets.resources import consistent_push
+from pinot_assets.sensors import session, standstill
+from pinot_assets.session.receipt import Failure, Receipt
+
+FOLDER = Path(os.environ["RUNS_FOLDER"])
+
+
+class PausingBuilder:
+    """One file after the other, in this process."""
+
+    def build(
+        self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
+    ) -> None:
+        for task in tasks:
+            name = task.file.uri.rsplit("/", 1)[-1]
+            while (FOLDER / f"hold-{name}").exists():
+                time.sleep(0.1)
+            outcome = build_file(order, task)
+            with (FOLDER / "built").open("a") as log:
+                log.write(f"{name}\n")
+            on_done(outcome)
+
+
+consistent_push.SparkBuilder = lambda session: PausingBuilder()  # type: ignore[assignment,misc]
+# A minute less to wait for.
+standstill.PATIENCE_S = 5
+session.INTERVAL_S = 5
+
+defs = definitions.build_definitions(FOLDER / "tables")

@@ -1,0 +1,109 @@
+"""What a tick of the session sensor does with Dagster; what it decides is tested beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import pytest
+from fakes.tables import write_table
+
+from pinot_assets.assets.keys import TABLE_TAG
+from pinot_assets.assets.table import table_assets
+from pinot_assets.errors import SessionError
+from pinot_assets.resources import PinotResource
+from pinot_assets.sensors import session as module
+from pinot_assets.sensors.standstill import DEAD_S, PATIENCE_S
+from pinot_assets.session.model import Mode, ObjectRef, Owner, Pointer, Session, State
+from pinot_assets.session.observe import Observation
+from pinot_assets.session.plan import NO_HOLD
+from pinot_assets.session.run import WRITER_VERSION
+
+NOW = 1_800_000_000
+
+
+class Sensor:
+    """The sensor of a table whose session's driver died."""
+
+    def __init__(self, folder: Path, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
+        self.instance = instance
+        self.table = table_assets(write_table(folder, "t"))
+        self.now_s = NOW
+        self.cursor: str | None = None
+        fingerprint = self.table.spec.config_fingerprint(WRITER_VERSION)
+        session = Session("cp2-bbbbbb", 2, Mode.SYNC, fingerprint, 0, ObjectRef("k", "0"), State.IN_PROGRESS)
+        pointer = Pointer("cp2", epoch=5, owner=Owner("dead-run", "host", 7, 0))
+        self.seen = Observation(pointer, session, (), {}, None, None, NO_HOLD)
+        patch.setattr(module, "open_session_store", lambda spec, settings: nullcontext())
+        patch.setattr(module, "observe", lambda store, staging: self.look())
+        patch.setattr(module, "time", SimpleNamespace(time=lambda: self.now_s))
+
+    def look(self) -> Observation:
+        return self.seen
+
+    def tick(self) -> Any:
+        pinot = PinotResource(controller_url="http://127.0.0.1:1", zookeeper="127.0.0.1:1")
+        with dg.build_sensor_context(
+            instance=self.instance, cursor=self.cursor, resources={"pinot": pinot}
+        ) as context:
+            data = module.session_sensor(self.table).evaluate_tick(context)
+        self.cursor = data.cursor
+        return data
+
+
+@pytest.fixture
+def sensor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sensor]:
+    quiet = {"telemetry": {"enabled": False}}
+    with dg.DagsterInstance.local_temp(str(tmp_path), overrides=quiet) as instance:
+        yield Sensor(tmp_path, instance, monkeypatch)
+
+
+def test_it_starts_the_tables_job_once(sensor: Sensor) -> None:
+    assert sensor.tick().run_requests == []
+    sensor.now_s += PATIENCE_S
+    (request,) = sensor.tick().run_requests
+    assert request.tags[TABLE_TAG] == "t"
+    assert "cp2-bbbbbb (IN_PROGRESS, attempt 0) has stood still" in request.tags["pinot/tick"]
+    assert sensor.tick().run_requests == []
+
+
+def test_a_dead_run_is_marked_as_failed_and_then_its_session_goes_on(sensor: Sensor) -> None:
+    run = dg.DagsterRun("t_ingest", "dead-run", tags={TABLE_TAG: "t"}, status=dg.DagsterRunStatus.STARTED)
+    sensor.instance.add_run(run)
+    sensor.tick()
+    sensor.now_s += DEAD_S
+    assert "marked as failed" in sensor.tick().skip_message
+    stored = sensor.instance.get_run_by_id("dead-run")
+    assert stored is not None
+    assert stored.status is dg.DagsterRunStatus.FAILURE
+    assert len(sensor.tick().run_requests) == 1
+
+
+def test_a_run_that_works_on_is_left_alone(sensor: Sensor) -> None:
+    run = dg.DagsterRun("t_ingest", "dead-run", tags={TABLE_TAG: "t"}, status=dg.DagsterRunStatus.STARTED)
+    sensor.instance.add_run(run)
+    sensor.seen = replace(sensor.seen, holder=sensor.seen.pointer.owner)
+    for _ in range(3):
+        assert "paused: session cp2-bbbbbb held by dead-run" in sensor.tick().skip_message
+        sensor.now_s += DEAD_S
+    stored = sensor.instance.get_run_by_id("dead-run")
+    assert stored is not None
+    assert stored.status is dg.DagsterRunStatus.STARTED
+
+
+def test_a_zookeeper_that_is_away_is_said_and_changes_nothing(sensor: Sensor) -> None:
+    sensor.tick()
+    before = sensor.cursor
+
+    def away() -> Observation:
+        raise SessionError("ZooKeeper does not answer")
+
+    sensor.look = away  # type: ignore[method-assign]
+    sensor.now_s += PATIENCE_S
+    assert sensor.tick().skip_message == "ZooKeeper does not answer"
+    assert sensor.cursor == before
