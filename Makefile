@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check dev down lock clean
+.PHONY: help install demo test postgres-test check dev down lock clean
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(DONE) ## Install the locked dependencies and this package into .venv
 
@@ -30,6 +30,9 @@ demo: $(DONE) ## Run the main job on real data, on a local Pinot of its own, and
 test: check ## Run all tests, integration included, after the static checks
 	@$(BIN)/pytest
 
+postgres-test: $(DONE) ## Run one table with Dagster on Postgres (needs Debian's package postgresql)
+	@$(BIN)/pytest tests/postgres/whole_run.py
+
 check: $(DONE) ## Lint, formatting and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -45,8 +48,8 @@ down: $(DONE) ## Stop what `make dev` started; the data stay
 	@$(BIN)/pinot-assets down
 
 lock: $(DONE) ## Resolve the dependencies anew into requirements.lock (needs uv)
-	@uv pip compile pyproject.toml --extra dev --extra postgres --python-version 3.11 --universal --no-strip-extras --generate-hashes \
-	  --no-emit-index-url --no-header --quiet --output-file requirements.lock
+	@uv pip compile pyproject.toml --extra dev --extra postgres --python-version 3.11 --universal \
+	  --no-strip-extras --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
 
 clean: ## Remove the virtual environment and what tools left
 	@rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -14,7 +14,6 @@ from pinot_assets.local.state import ProcessRecord, Record, save_record
 from pinot_assets.pinot.connection import BasicAuth, PinotConnection, Tls, TokenAuth
 from pinot_assets.session.zookeeper import ZooKeeperAccess
 from pinot_assets.settings import (
-    VARIABLES,
     Profile,
     Settings,
     load_profile,
@@ -202,8 +201,3 @@ def test_a_flag_that_is_none(flag: str) -> None:
 def test_a_key_without_its_certificate(part: str) -> None:
     with pytest.raises(PinotAssetsError, match=f"PINOT_{part}CLIENT_CERT is not set"):
         load_settings({**BOTH, f"PINOT_{part}CLIENT_KEY": "me.key"})
-
-
-def test_the_documentation_names_every_variable() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text()
-    assert [name for name in VARIABLES.values() if f"`{name}`" not in page] == []

@@ -1,0 +1,107 @@
+"""The image recipe and what is said around it: without a container engine, as far as that goes."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pinot_assets.build.environment_spark import MASTER, PROPERTIES
+from pinot_assets.settings import PROFILE, VARIABLES
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+PAGE = (ROOT / "docs" / "deploy.md").read_text()
+SPARK = {
+    "SPARK_EXECUTOR_MEMORY": "2g",
+    "SPARK_DRIVER_URL": "spark://driver:7078",
+    "SPARK_EXECUTOR_ID": "3",
+    "SPARK_EXECUTOR_CORES": "4",
+    "SPARK_APPLICATION_ID": "app-1",
+    "SPARK_EXECUTOR_POD_IP": "10.0.0.7",
+    "SPARK_RESOURCE_PROFILE_ID": "0",
+    "SPARK_EXECUTOR_POD_NAME": "pod-3",
+    "SPARK_HOME": "/spark",
+    **{f"SPARK_JAVA_OPT_{n}": f"-Dn={n} -Dspace" for n in range(11)},
+}
+
+
+def instructions() -> list[str]:
+    text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def test_the_documentation_names_every_variable() -> None:
+    assert [n for n in (*VARIABLES.values(), PROFILE, MASTER, PROPERTIES) if f"`{n}`" not in PAGE] == []
+
+
+def test_what_the_image_copies_is_there_and_let_through() -> None:
+    ignore = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    let_through = [line[1:] for line in ignore if line.startswith("!")]
+    assert [name for name in let_through if not (ROOT / name).exists()] == []
+    copied = [
+        line.split()[1:-1] for line in instructions() if line.startswith("COPY") and "--from" not in line
+    ]
+    sources = [source for group in copied for source in group if source != "."]
+    assert sources
+    assert [s for s in sources if not any(fnmatch.fnmatch(s, name) for name in let_through)] == []
+
+
+def test_the_image_is_built_of_the_locked_versions(tmp_path: Path) -> None:
+    (command,) = re.findall(r"sed -E '[^']+'", (DEPLOY / "Dockerfile").read_text())
+    done = subprocess.run(
+        f"{command} requirements.lock", shell=True, cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    pins = done.stdout.splitlines()
+    assert "dagster==1.13.27" in pins
+    assert [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.]+( ; .+)?", pin)] == []
+    assert len(pins) == len(re.findall(r"^\S+==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+
+
+@pytest.fixture
+def entrypoint(
+    executable: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., list[str]]:
+    """Runs the image's entry point; answers the words of the command that it ends in."""
+    for name in ("java", "dagster"):
+        stand_in = executable(f"bin/{name}", f"echo {name}; printf '%s\\n' \"$@\"")
+    monkeypatch.setenv("PATH", str(stand_in.parent), prepend=os.pathsep)
+
+    def run(*words: str, **environment: str) -> list[str]:
+        done = subprocess.run(
+            [DEPLOY / "entrypoint.sh", *words],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.splitlines()
+
+    return run
+
+
+def test_the_image_runs_commands_as_they_are(entrypoint: Callable[..., list[str]]) -> None:
+    assert entrypoint("dagster", "api", "a b") == ["dagster", "api", "a b"]
+
+
+def test_the_image_is_an_executor_of_spark_on_kubernetes(entrypoint: Callable[..., list[str]]) -> None:
+    java, *words = entrypoint("executor", **SPARK)
+    assert java == "java"
+    assert words[:11] == [f"-Dn={n} -Dspace" for n in range(11)], "in the order of their numbers, unbroken"
+    assert words[11:14] == ["-Xms2g", "-Xmx2g", "-cp"]
+    backend, *options = words[15:]
+    assert backend.endswith(".KubernetesExecutorBackend")
+    assert dict(zip(options[::2], options[1::2], strict=True)) == {
+        "--driver-url": "spark://driver:7078",
+        "--executor-id": "3",
+        "--cores": "4",
+        "--app-id": "app-1",
+        "--hostname": "10.0.0.7",
+        "--resourceProfileId": "0",
+        "--podName": "pod-3",
+    }
