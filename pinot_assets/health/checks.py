@@ -80,7 +80,7 @@ def _difference(look: Look) -> source.Difference:
     ledger = look.snapshot.ledger if look.snapshot else {}
     return source.difference(
         published={uri: file.fingerprint for uri, file in ledger.items()},
-        listed={uri: file.fingerprint for uri, file in look.inventory.files.items()},
+        found=look.listing,
         hold=look.hold,
     )
 

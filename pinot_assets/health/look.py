@@ -24,7 +24,7 @@ from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.pinot.port import Replicas
 from pinot_assets.pinot.servers import PinotServers, ServerDisk, ServersOfCluster
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer, Session
-from pinot_assets.session.observe import list_source
+from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.session.receipt import Failure, Output
 from pinot_assets.session.rollback import WINDOW_MS
@@ -33,6 +33,7 @@ from pinot_assets.session.store import KEPT_SESSIONS, SessionStore
 from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import Inventory, ObjectStore
+from pinot_assets.source.readiness import Readiness
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec
 
@@ -156,6 +157,12 @@ class Look:
     def inventory(self) -> Inventory:
         """The listing of the input directory."""
         return list_source(self.spec, self._ports.source())
+
+    @Reading
+    def listing(self) -> Readiness:
+        """The listing as a trigger would judge it now: what is still being written does not count."""
+        plan = self.staging.plan(self.session.plan) if self.session else None
+        return judge_listing(self.spec, self.inventory, self.snapshot, self.hold, plan)
 
     @Reading
     def staging(self) -> Staging:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pinot_assets.health.finding import Health, Problem, base_name, judged, some
 from pinot_assets.session.plan import Hold
 from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.source.readiness import Readiness
 
 NAME = "snapshot_equals_source"
 
@@ -16,10 +17,12 @@ NAME = "snapshot_equals_source"
 class Difference:
     """The listing beside the ledger, by fingerprint alone; URIs, sorted.
 
+    :ivar listed: how many files count: listed and ready.
     :ivar missing: listed, not published.
     :ivar stale: published in another version.
     :ivar extra: published, not listed any more.
-    :ivar held: of all these, what a rollback holds back.
+    :ivar held: how many differ because a rollback holds them back.
+    :ivar unready: how many are being written, or not complete yet.
     """
 
     listed: int
@@ -27,6 +30,7 @@ class Difference:
     stale: tuple[str, ...]
     extra: tuple[str, ...]
     held: int
+    unready: int
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -34,23 +38,23 @@ class Difference:
         return (*self.missing, *self.stale)
 
 
-def difference(
-    published: Mapping[str, Fingerprint], listed: Mapping[str, Fingerprint], hold: Hold
-) -> Difference:
-    """Compare ledger and listing; what a rollback holds back is counted apart (rule R23).
+def difference(published: Mapping[str, Fingerprint], found: Readiness, hold: Hold) -> Difference:
+    """Compare ledger and listing; what is not ready and what a rollback holds back (R23) is counted apart.
 
     :param published: newest published version by URI.
     """
-    held = {uri for uri, token in hold.files.items() if uri in listed and listed[uri].token == token}
-    gone = set(published) - set(listed)
+    unready = {u.uri for u in (*found.later, *found.waiting)}
+    files = {uri: file for uri, file in found.counted.files.items() if uri not in unready}
+    held = {uri for uri, file in files.items() if hold.holds(file)}
+    gone = set(published) - set(files) - unready
+    differs = {uri for uri, file in files.items() if published.get(uri) != file.fingerprint}
     return Difference(
-        listed=len(listed),
-        missing=tuple(sorted(set(listed) - set(published) - held)),
-        stale=tuple(
-            sorted(uri for uri in set(listed) & set(published) - held if listed[uri] != published[uri])
-        ),
+        listed=len(files),
+        missing=tuple(sorted(differs - held - set(published))),
+        stale=tuple(sorted((differs - held) & set(published))),
         extra=tuple(sorted(gone - set(hold.removals))),
-        held=len({u for u in held if published.get(u) != listed[u]}) + len(gone & set(hold.removals)),
+        held=len(differs & held) + len(gone & set(hold.removals)),
+        unready=len(unready),
     )
 
 
@@ -83,5 +87,6 @@ def snapshot_equals_source(table: str, found: Difference, *, removes: bool) -> H
             "files_stale": len(found.stale),
             "files_extra": len(found.extra),
             "files_held": found.held,
+            "files_unready": found.unready,
         },
     )

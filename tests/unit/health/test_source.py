@@ -5,30 +5,51 @@ from __future__ import annotations
 from pinot_assets.health.finding import Severity
 from pinot_assets.health.source import difference, snapshot_equals_source
 from pinot_assets.session.plan import NO_HOLD, Hold
+from pinot_assets.source import Inventory, SourceFile
 from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.source.readiness import Readiness, Unready
 
 V1, V2 = Fingerprint(1, 1), Fingerprint(1, 2)
 
 
+def listed(*unready: str, **versions: Fingerprint) -> Readiness:
+    """A judged listing; what is `unready` is new if it is not among the versions, else being rewritten."""
+    files = {f"s/{name}": SourceFile(f"s/{name}", version) for name, version in versions.items()}
+    inventory = Inventory(files, 0, "")
+    told = [Unready(f"s/{name}", "is 1 s old") for name in unready]
+    waiting = tuple(u for u in told if u.uri in files)
+    return Readiness(inventory, inventory, tuple(u for u in told if u not in waiting), waiting)
+
+
 def test_equal() -> None:
-    answer = snapshot_equals_source("t", difference({"s/a": V1}, {"s/a": V1}, NO_HOLD), removes=True)
+    answer = snapshot_equals_source("t", difference({"s/a": V1}, listed(a=V1), NO_HOLD), removes=True)
     assert (answer.passed, answer.expected, answer.found) == (True, 1, 1)
 
 
 def test_missing_stale_and_extra_are_named_and_counted() -> None:
-    found = difference(
-        {"s/old": V1, "s/same": V1, "s/gone": V1}, {"s/old": V2, "s/same": V1, "s/new": V1}, NO_HOLD
-    )
+    found = difference({"s/old": V1, "s/same": V1, "s/gone": V1}, listed(old=V2, same=V1, new=V1), NO_HOLD)
     answer = snapshot_equals_source("t", found, removes=True)
     assert (answer.passed, answer.severity) == (False, Severity.WARN)
     assert (answer.expected, answer.found) == (3, 1)
     assert answer.message == "1 missing (new); 1 stale (old); 1 extra (gone)"
     assert "pinot-assets run t" in answer.next_step
-    assert answer.numbers == {"files_missing": 1, "files_stale": 1, "files_extra": 1, "files_held": 0}
+    assert answer.numbers == {
+        "files_missing": 1,
+        "files_stale": 1,
+        "files_extra": 1,
+        "files_held": 0,
+        "files_unready": 0,
+    }
+
+
+def test_what_is_still_being_written_is_not_missing_yet() -> None:
+    found = difference({"s/a": V1}, listed("new", "a", a=V2), NO_HOLD)
+    assert (found.missing, found.stale, found.extra, found.unready) == ((), (), (), 2)
+    assert snapshot_equals_source("t", found, removes=True).passed
 
 
 def test_append_never_takes_rows_away_so_a_deleted_file_is_no_fault() -> None:
-    found = difference({"s/gone": V1}, {}, NO_HOLD)
+    found = difference({"s/gone": V1}, listed(), NO_HOLD)
     answer = snapshot_equals_source("t", found, removes=False)
     assert answer.passed
     assert answer.numbers["files_extra"] == 1
@@ -36,7 +57,7 @@ def test_append_never_takes_rows_away_so_a_deleted_file_is_no_fault() -> None:
 
 def test_what_a_rollback_holds_back_is_told_with_the_way_to_let_it_in() -> None:
     hold = Hold(files={"s/a": V2.token, "s/new": V1.token}, removals=("s/gone",))
-    found = difference({"s/a": V1, "s/gone": V1}, {"s/a": V2, "s/new": V1}, hold)
+    found = difference({"s/a": V1, "s/gone": V1}, listed(a=V2, new=V1), hold)
     assert (found.missing, found.stale, found.extra, found.held) == ((), (), (), 3)
     answer = snapshot_equals_source("t", found, removes=True)
     assert not answer.passed
@@ -46,5 +67,5 @@ def test_what_a_rollback_holds_back_is_told_with_the_way_to_let_it_in() -> None:
 
 def test_a_held_file_that_changed_since_waits_like_any_other() -> None:
     hold = Hold(files={"s/a": V2.token}, removals=())
-    found = difference({"s/a": V1}, {"s/a": Fingerprint(1, 3)}, hold)
+    found = difference({"s/a": V1}, listed(a=Fingerprint(1, 3)), hold)
     assert (found.stale, found.held) == (("s/a",), 0)
