@@ -119,7 +119,7 @@ class TableHistory:
         """
         pointers = self._pointers(versions)
         for key, version in sorted(versions.items()):
-            yield self._materialization(key, f"{STAGED}{version}", version, pointers[key] - 1, told[key])
+            yield self._materialization(key, f"{STAGED}{version}", version, _before(pointers[key]), told[key])
 
     def published_segments(
         self, versions: Mapping[str, str], told: Mapping[str, Metadata]
@@ -131,7 +131,7 @@ class TableHistory:
         for key, version in sorted(due.items()):
             pointer = pointers[key]
             if observed[key] != version:
-                pointer = self._older_observation(key, version) or pointer - 1
+                pointer = self._older_observation(key, version) or _before(pointer)
             yield self._materialization(key, version, version, pointer, told[key])
 
     def report(self, events: Iterator[dg.AssetObservation | dg.AssetMaterialization]) -> bool:
@@ -178,3 +178,8 @@ class TableHistory:
             if seen is not None and seen.value == version:
                 return record.storage_id
         return None
+
+
+def _before(storage_id: int) -> int:
+    """Just before an observation; never 0, which Dagster takes for no pointer at all."""
+    return storage_id - 1 or -1

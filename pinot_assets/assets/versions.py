@@ -63,5 +63,9 @@ def by_partition(versions: Versions, key_of: KeyOf) -> dict[str, str]:
 
 
 def _joined(pairs: Iterable[tuple[str, str]]) -> str:
-    text = "\n".join(f"{path}\t{version}" for path, version in sorted(pairs))
+    """Files that are gone take no part: once their rows are gone, too, nothing is left of them to compare."""
+    there = sorted(pair for pair in pairs if pair[1] != DELETED)
+    if not there:
+        return DELETED
+    text = "\n".join(f"{path}\t{version}" for path, version in there)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
