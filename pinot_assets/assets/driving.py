@@ -10,7 +10,8 @@ import dagster as dg
 from pinot_assets.assets.progress import RunLog
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.store import SESSION_TIMEOUT_S, SessionStore
+from pinot_assets.session.store import SessionStore
+from pinot_assets.session.zookeeper import SESSION_TIMEOUT_S
 from pinot_assets.spec import TableSpec
 
 PATIENCE_S = SESSION_TIMEOUT_S + 5

@@ -8,7 +8,7 @@ import pytest
 
 from pinot_assets.assets.driving import PATIENCE_S, wait_out
 from pinot_assets.session.model import Owner
-from pinot_assets.session.store import SESSION_TIMEOUT_S
+from pinot_assets.session.zookeeper import SESSION_TIMEOUT_S
 
 
 class Leases:
