@@ -26,5 +26,5 @@ class SparkResource(LazyPySparkResource):
     def _init_session(self) -> None:
         """What both properties of the class above call first."""
         if self._spark_session is None:
-            own = {str(key): str(value) for key, value in flatten_dict(self.spark_config)}
+            own = {str(key): str(value) for key, value in flatten_dict(self.spark_config)}  # type: ignore[no-untyped-call]
             self._spark_session = environment_session(own, load_profile(name=self.profile))
