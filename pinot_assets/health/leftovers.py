@@ -112,14 +112,15 @@ def orphans(
     if nodes:
         what = f"{len(nodes)} session nodes beyond the {KEPT_SESSIONS} that are kept ({some(nodes)})"
         problems.append(Problem(what, f"the next new session of {table} deletes them"))
-    if tars.size > max(TOLERATED_BYTES, in_use):
+    too_many = tars.size > max(TOLERATED_BYTES, in_use)
+    if too_many:
         what = f"{len(tars.keys)} staged objects ({megabytes(tars.size)}) are of no use ({some(tars.keys)})"
         problems.append(Problem(what, "delete them from the staging area: nothing refers to them any more"))
     return judged(
         ORPHANS,
         problems,
         expected=0,
-        found=len(shown) + len(hidden) + len(nodes),
+        found=len(shown) + len(hidden) + len(nodes) + (len(tars.keys) if too_many else 0),
         good=f"no segment or node too many; {megabytes(tars.size)} of superseded tars are tolerated",
         numbers={
             "segments_visible": len(shown),
@@ -143,8 +144,8 @@ def staged_tars(table: str, staged: Mapping[str, int], wanted: Wanted) -> Health
         elif size != wanted.tars[name].tar_bytes:
             torn.append(name)
     again = (
-        "restore them from a backup, or touch their files and "
-        f"run {table}: Pinot's deep store holds the only copy that is left"
+        "restore them from a backup, or build every file anew: set consistentPushSwapEnabled: true and "
+        f"run {table} once; until then Pinot's deep store holds the only copy"
     )
     problems = [
         Problem(f"{len(names)} tars {what} ({some(names)})", again, Severity.ERROR)

@@ -60,7 +60,8 @@ def replicas_and_crc(
         gone = [segment for segment in lost if not replicas.get(segment)]
         what = f"{len(lost)} published segments are served by no replica ({some(lost)})"
         again = (
-            f"their tars lie in the staging area: run {table} as a swap, or touch their files and run it"
+            f"upload segments/{gone[0]}.tar.gz and its like from the staging area again: "
+            f"POST /v2/segments?tableName={table}&tableType=OFFLINE"
             if gone
             else f"look at the servers' logs; POST /segments/{table}_OFFLINE/reset loads broken ones again"
         )

@@ -380,3 +380,7 @@ def test_on_a_real_pinot(real_world: Any) -> None:
     lost = answers()["replicas_and_crc"]
     assert other in lost.message
     assert lost.numbers["segments_lost"] == 1
+    key = f"segments/{other}.tar.gz"
+    assert key in lost.next_step
+    world.pinot.upload_tar(world.table, other, world.staging.store.read(key))
+    until(lambda: failed(answers()) == {})

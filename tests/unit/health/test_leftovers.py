@@ -90,6 +90,7 @@ def test_superseded_tars_are_counted_and_tolerated_until_they_pile_up() -> None:
     answer = orphans("t", NOTHING, {NOW}, NODES, pile, WANTED)
     assert (answer.passed, answer.severity) == (False, Severity.WARN)
     assert "delete them from the staging area" in answer.next_step
+    assert answer.found == 2
 
 
 def test_every_tar_in_use_is_there() -> None:

@@ -37,7 +37,7 @@ def test_a_segment_that_nobody_serves_is_an_error() -> None:
 def test_a_segment_that_pinot_does_not_have_is_an_error_that_says_how_to_bring_it_back() -> None:
     answer = replicas_and_crc("t", {"a": 7}, {"a": {}}, {}, loaded())
     assert (answer.severity, answer.expected, answer.found) == (Severity.ERROR, 1, 0)
-    assert "staging area" in answer.next_step
+    assert "upload segments/a.tar.gz" in answer.next_step
 
 
 def test_another_crc_on_a_server_or_in_pinot_is_an_error() -> None:
