@@ -25,6 +25,7 @@ from pinot_assets.local import default_home, ui
 from pinot_assets.local.cli import app as local_app
 from pinot_assets.local.cli import down as local_down
 from pinot_assets.local.cli import up as local_up
+from pinot_assets.partitions_cli import partitions_app
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text
@@ -48,6 +49,7 @@ app.add_typer(local_app, name="local", help="A real Pinot with its ZooKeeper on 
 app.add_typer(tables_app(lambda: PinotCluster(load_settings().pinot)), name="tables")
 app.add_typer(session_app, name="session")
 app.command()(doctor)
+app.add_typer(partitions_app(lambda name: _spec(name, None)), name="partitions")
 
 # Long lines are the terminal's to wrap: in a pipe or a log they stay whole.
 out = Console(soft_wrap=True, highlight=False)

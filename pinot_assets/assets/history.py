@@ -141,9 +141,13 @@ class TableHistory:
         """
         told = 0
         for event in islice(events, EVENTS_PER_TICK):
-            self._instance.report_runless_asset_event(event)
+            self.store(event)
             told += 1
         return told < EVENTS_PER_TICK
+
+    def store(self, event: dg.AssetObservation | dg.AssetMaterialization) -> None:
+        """Store one event outside a run."""
+        self._instance.report_runless_asset_event(event)
 
     def _materialization(
         self, key: str, data_version: str, source_version: str, pointer: int, metadata: Metadata

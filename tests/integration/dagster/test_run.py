@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
 from fakes.code_location import Table, failure, materializations, observations, staged_and_published, values
-from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.connect import open_session_store
-from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import Owner, State
+from pinot_assets.session.model import Owner
 from pinot_assets.settings import load_settings
 
-pytestmark = [
-    pytest.mark.integration,
-    # Dagster itself calls what it deprecates when a resource holds another one.
-    pytest.mark.filterwarnings("ignore:InitResourceContext.dagster_run is deprecated:DeprecationWarning"),
-]
+pytestmark = pytest.mark.integration
 
 # --- the whole job ---------------------------------------------------------------------------------
 
@@ -104,67 +97,6 @@ def test_on_spark_a_corrupt_file_shuts_the_gate_until_it_is_repaired(spark_table
     assert (built.keys(), published.keys()) == ({"F4.csv"}, {"F1.csv", "F3.csv", "F4.csv", ALL_FILES})
     assert table.shown() == ["a1", "c", "d", "e", "f"]
     assert table.epoch == 3
-
-
-# --- the gate cannot be walked around --------------------------------------------------------------
-
-
-def test_snapshot_alone_switches_nothing(table: Table) -> None:
-    table.write(F1="a")
-    alone = dg.AssetSelection.assets(table.key("snapshot"))
-    result = table.materialize(alone, None)
-    assert "SnapshotIncomplete" in failure(result)
-    assert "no session is open" in failure(result)
-
-    assert table.materialize(dg.AssetSelection.assets(table.key("segments")).without_checks()).success
-    result = table.materialize(alone, None)
-    assert "SnapshotIncomplete" in failure(result)
-    assert "has not been audited" in failure(result)
-    assert table.shown() == []
-    assert table.observe().holder is None
-
-
-def test_a_selection_without_checks_switches_nothing(table: Table) -> None:
-    table.write(F1="a")
-    unchecked = dg.AssetSelection.assets(table.key("segments"), table.key("snapshot")).without_checks()
-    result = table.materialize(unchecked)
-    assert not result.success
-    assert result.get_asset_check_evaluations() == []
-    built, published = staged_and_published(result)
-    assert (built.keys(), published.keys()) == ({"F1.csv"}, set())
-    assert "has not been audited" in failure(result)
-    assert table.shown() == []
-
-    table.corrupt("F2")
-    result = table.materialize(unchecked)
-    assert "SnapshotIncomplete" in failure(result)
-    assert table.shown() == []
-
-    table.write(F2="b")
-    table.publish()
-    assert table.shown() == ["a", "b"]
-
-
-def test_a_gate_that_breaks_is_shut_and_says_so(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    table.write(F1="a")
-
-    def broken(self: Driver) -> Any:
-        raise ConnectionLoss("ZooKeeper went away")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Driver, "audit", broken)
-        result = table.run()
-    assert not result.success
-    evaluation = table.evaluation(result)
-    assert not evaluation.passed
-    assert evaluation.description == "ZooKeeper went away"
-    assert materializations(result, "snapshot") == []
-    session = table.observe().session
-    assert session is not None
-    assert session.state is State.SWITCH
-    assert table.shown() == []
-    table.publish()
-    assert table.shown() == ["a"]
 
 
 # --- one run at a time -----------------------------------------------------------------------------
