@@ -10,19 +10,19 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any
 
-from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.errors import PinotError, SnapshotCorrupt, SourceError
 from pinot_assets.health.failing import Attempts
 from pinot_assets.health.leftovers import Wanted
+from pinot_assets.health.ports import Ports, open_ports
+from pinot_assets.health.reading import Reading
 from pinot_assets.health.replicas import Loaded
 from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.pinot.port import Replicas
-from pinot_assets.pinot.servers import PinotServers, ServerDisk, ServersOfCluster
+from pinot_assets.pinot.servers import PinotServers, ServerDisk
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer, Session
 from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import NO_HOLD, Hold
@@ -32,7 +32,7 @@ from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import KEPT_SESSIONS, SessionStore
 from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.source import Inventory, ObjectStore
+from pinot_assets.source import Inventory
 from pinot_assets.source.readiness import Readiness
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec
@@ -44,45 +44,6 @@ _FAILURES = re.compile(
     r"sessions/(?P<session>[^/]+)/failures-(?P<attempt>\d+)-(?P<sha256>[0-9a-f]{64})\.json"
 )
 
-T = TypeVar("T")
-
-
-class Reading(Generic[T]):
-    """A property of `Look` that is read once; what it raised is raised again."""
-
-    def __init__(self, read: Callable[[Any], T]) -> None:
-        self._read = read
-        self.__doc__ = read.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, look: Look, owner: type | None = None) -> T:
-        if self._name not in look.readings:
-            try:
-                look.readings[self._name] = self._read(look)
-            except Exception as error:
-                look.readings[self._name] = _Failed(error)
-        value = look.readings[self._name]
-        if isinstance(value, _Failed):
-            raise value.error
-        return cast(T, value)
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    error: Exception
-
-
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """Opens what a look needs, when it needs it."""
-
-    store: Callable[[], SessionStore]
-    pinot: Callable[[], PinotServers]
-    source: Callable[[], ObjectStore]
-    staging: Callable[[], Staging]
-
 
 @contextmanager
 def open_look(spec: TableSpec, settings: Callable[[], Settings]) -> Iterator[Look]:
@@ -90,13 +51,7 @@ def open_look(spec: TableSpec, settings: Callable[[], Settings]) -> Iterator[Loo
 
     :param settings: where Pinot is; may raise, which is then the answer of every check that needs Pinot.
     """
-    with ExitStack() as stack:
-        ports = Ports(
-            store=lambda: stack.enter_context(open_session_store(spec, settings())),
-            pinot=lambda: stack.enter_context(ServersOfCluster(settings().pinot)),
-            source=lambda: open_source(spec),
-            staging=lambda: open_staging(spec),
-        )
+    with open_ports(spec, settings) as ports:
         yield Look(spec, ports, time.time_ns() // 1_000_000)
 
 

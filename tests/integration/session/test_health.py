@@ -12,7 +12,8 @@ from fakes.servers import WithServers
 
 from pinot_assets.errors import PinotAssetsError, PinotError, SourceError
 from pinot_assets.health import CHECKS, Health, Severity, examine, examine_table, summary
-from pinot_assets.health.look import Look, Ports
+from pinot_assets.health.look import Look
+from pinot_assets.health.ports import Ports
 from pinot_assets.pinot import PinotConnection, Timeouts
 from pinot_assets.pinot.servers import ServerDisk, ServersOfCluster
 from pinot_assets.settings import Settings
