@@ -33,6 +33,8 @@ from pinot_assets.settings import load_settings
 from pinot_assets.spec import load_tables
 from pinot_assets.spec.apply import apply_plan, plan_apply
 
+pytestmark = pytest.mark.timeout(1200)
+
 ROOT = Path(__file__).parents[2]
 TABLE = "on_postgres"
 
@@ -144,7 +146,7 @@ def daemon(home: Path) -> Iterator[None]:
 
 def dagster(*arguments: str) -> None:
     command = [sys.executable, "-m", "dagster", *arguments, "-w", str(ROOT / "workspace.yaml")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
 
 
@@ -157,8 +159,8 @@ def test_a_tick_a_queue_and_a_whole_run(dagster_home: Path, postgres: str, tmp_p
     keys = keys_of(load_tables(tmp_path / "tables")[TABLE])
     with dg.DagsterInstance.get() as instance:
         assert "Postgres" in type(instance.event_log_storage).__name__
-        until(lambda: instance.get_runs_count() > 0, 180, (dagster_home / "daemon.log").read_text())
-        until(lambda: instance.get_runs()[0].is_finished, 300, "the run does not end")
+        until(lambda: instance.get_runs_count() > 0, 420, f"no run, see {dagster_home}/daemon.log")
+        until(lambda: instance.get_runs()[0].is_finished, 600, "the run does not end")
         (run,) = instance.get_runs()
         assert run.status is dg.DagsterRunStatus.SUCCESS, [
             record.event_log_entry.user_message for record in instance.get_records_for_run(run.run_id).records
