@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,20 +67,34 @@ class Table:
         return result
 
     def materialize(
-        self, selection: dg.AssetSelection, partition: str | None = ALL_FILES
+        self,
+        selection: dg.AssetSelection,
+        partition: str | None = ALL_FILES,
+        tags: Mapping[str, str] | None = None,
+        check: dg.AssetChecksDefinition | None = None,
     ) -> dg.ExecuteInProcessResult:
-        """Some of the assets, as a person may choose them."""
+        """Some of the assets, as a person may choose them.
+
+        :param check: stands where the gate does.
+        """
         self.instance.add_dynamic_partitions(partitions_name(self.spec), [ALL_FILES])
         table = table_assets(self.spec)
         return dg.materialize(
-            [*table.assets, table.check],
+            [*table.assets, check or table.check],
             selection=selection,
             resources=self.definitions.resources,
             instance=self.instance,
             raise_on_error=False,
             run_config=QUIET,
             partition_key=partition,
+            tags=tags,
         )
+
+    def elsewhere(self, instance: dg.DagsterInstance) -> Table:
+        """The same table in another code location, of another Dagster."""
+        other = copy.copy(self)
+        other.instance = instance
+        return other
 
     def tick(self, cursor: str | None = None) -> Any:
         definitions = self.definitions
