@@ -1,1 +1,36 @@
-"""Files into Apache Pinot, all or nothing."""
+"""Files into Apache Pinot, all or nothing.
+
+What a code location of your own needs (docs/library.md) can be imported from here. It is loaded when it is
+first asked for: Dagster and Spark take seconds, which the command line need not spend.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pinot_assets.resources import profile_resources, with_object_store
+    from pinot_assets.spec import load_table, load_tables
+    from pinot_assets.table_definitions import build_table_definitions
+
+__all__ = [
+    "build_table_definitions",
+    "load_table",
+    "load_tables",
+    "profile_resources",
+    "with_object_store",
+]
+_HOMES = {
+    "build_table_definitions": "pinot_assets.table_definitions",
+    "load_table": "pinot_assets.spec",
+    "load_tables": "pinot_assets.spec",
+    "profile_resources": "pinot_assets.resources",
+    "with_object_store": "pinot_assets.resources",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

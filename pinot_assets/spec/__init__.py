@@ -2,7 +2,7 @@
 
 from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.ingestion import FileIngestion, Mode
-from pinot_assets.spec.load import Tables, check_files, check_tables, load_tables
+from pinot_assets.spec.load import Tables, check_files, check_tables, load_table, load_tables
 from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.problem import Note, Problem
 
@@ -16,5 +16,6 @@ __all__ = [
     "Tables",
     "check_files",
     "check_tables",
+    "load_table",
     "load_tables",
 ]

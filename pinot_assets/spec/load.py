@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -68,11 +68,26 @@ def load_tables(directory: Path) -> Tables:
     :raises SpecError: anything is wrong with any of them; the text lists all of it.
     """
     specs, problems, _ = check_tables(directory)
+    _raise_for(problems)
+    return Tables(specs)
+
+
+def load_table(file: Path) -> TableSpec:
+    """One table spec.
+
+    :raises SpecError: anything is wrong with it; the text lists all of it.
+    """
+    specs, problems, _ = check_files([file])
+    _raise_for(problems)
+    (spec,) = specs
+    return spec
+
+
+def _raise_for(problems: Sequence[Problem]) -> None:
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems)
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         raise SpecError(f"the table specs have {count}:\n{listed}")
-    return Tables(specs)
 
 
 def check_tables(directory: Path) -> tuple[list[TableSpec], list[Problem], list[Note]]:

@@ -1,0 +1,30 @@
+"""One table in Dagster: for the code location of this project and for those of others.
+
+Apart from `definitions`, which loads a whole directory when it is imported.
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from pinot_assets.assets.health import health_job, table_health
+from pinot_assets.assets.table import table_assets
+from pinot_assets.sensors import files_sensor, health_sensor, session_sensor, table_schedule
+from pinot_assets.spec import TableSpec
+
+
+def build_table_definitions(spec: TableSpec) -> dg.Definitions:
+    """Everything that Dagster needs of one table, but for resources: for a code location of your own.
+
+    It asks for the resources `pinot` and `push` (`profile_resources` has both) and wants the in-process
+    executor for its assets: the steps of one trigger share a process, which holds the table's lease.
+    """
+    table = table_assets(spec)
+    schedule = table_schedule(table)
+    return dg.Definitions(
+        assets=table.assets,
+        asset_checks=[table.check, table_health(spec)],
+        jobs=[table.job, *table.operations, health_job(spec)],
+        sensors=[files_sensor(table), session_sensor(table), health_sensor(spec)],
+        schedules=[schedule] if schedule is not None else [],
+    )
