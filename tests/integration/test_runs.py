@@ -211,6 +211,7 @@ def test_after_its_worker_was_killed_a_session_goes_on(location: Location) -> No
     location.let_go("F2")
 
     until(lambda: location.observe().pointer.current_snapshot, 300)
+    until(lambda: {run["status"] for run in location.runs().values()} == {"SUCCESS", "FAILURE"}, 120)
     assert sorted(location.built()) == ["F1.csv", "F2.csv", "F3.csv"]
     (session,) = location.sessions()
     assert (session.outcome, session.retry_count) == (Outcome.PUBLISHED, 0)
