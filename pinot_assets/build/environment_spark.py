@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -47,7 +48,11 @@ def environment_session(
         from pinot_assets.build.local_spark import local_session
 
         return local_session(APP_NAME, os.cpu_count() or 1)
-    _check_master(settings.get("spark.master"), profile)
+    master = _checked_master(settings.get("spark.master"), profile)
+    # PySpark asks the environment alone for the workers' Python. On this machine it is our own.
+    python = settings.get("spark.pyspark.python") or (sys.executable if master.startswith("local") else None)
+    if python:
+        os.environ.setdefault("PYSPARK_PYTHON", python)
 
     from pyspark.sql import SparkSession
 
@@ -88,7 +93,7 @@ def _read(path: Path) -> dict[str, str]:
     return settings
 
 
-def _check_master(master: str | None, profile: Profile) -> None:
+def _checked_master(master: str | None, profile: Profile) -> str:
     if not master:
         raise PinotAssetsError(
             f"{MASTER} is not set",
@@ -104,3 +109,4 @@ def _check_master(master: str | None, profile: Profile) -> None:
             why="one task per file needs Spark's own scheduler, which Connect does not show",
             hint=f"set {MASTER} to the cluster itself: k8s://…, spark://… or yarn",
         )
+    return master

@@ -23,7 +23,10 @@ def numbers(push: ConsistentPushResource) -> None:
     context = spark.sparkContext
     keys = ("spark.app.name", "spark.mine", "spark.driver.memory")
     found = {key: context.getConf().get(key) for key in keys}
-    safe = context.parallelize([0], 1).map(lambda _: __import__("os").environ["PYTHONSAFEPATH"]).collect()
+    # The package is only in this Python: a worker of another one would not find it.
+    safe = context.parallelize([0], 1).map(
+        lambda _: __import__("pinot_assets").__name__ + __import__("os").environ["PYTHONSAFEPATH"]
+    ).collect()
     print(json.dumps({"master": context.master, "sum": context.parallelize(range(5), 2).sum(), "safe": safe,
                       "same": push.spark.spark_session is spark, **found}))
     spark.stop()
@@ -43,7 +46,7 @@ def test_any_master_and_properties_from_the_environment(
     monkeypatch.setenv("PINOT_ASSETS_PROFILE", "production")
     monkeypatch.setenv("PINOT_ASSETS_SPARK_MASTER", "local[2]")
     monkeypatch.setenv("PINOT_ASSETS_SPARK_PROPERTIES", str(properties))
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     done = subprocess.run(
         [sys.executable, "-c", _RUN], capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path
     )
@@ -52,7 +55,7 @@ def test_any_master_and_properties_from_the_environment(
     assert json.loads(line) == {
         "master": "local[2]",
         "sum": 10,
-        "safe": ["1"],
+        "safe": ["pinot_assets1"],
         "same": True,
         "spark.app.name": "pinot-assets",
         "spark.mine": "yes",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ spark.executor.extraJavaOptions   -Dkey=value -verbose:gc
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What a session of a cluster is asked for; no JVM starts."""
     found: dict[str, str] = {}
+    monkeypatch.setenv("PYSPARK_PYTHON", "")  # whatever is set there is put back
+    monkeypatch.delenv("PYSPARK_PYTHON")
 
     def get(builder: Any) -> str:
         found.update(builder._options)
@@ -110,3 +114,23 @@ def test_a_line_that_is_no_property(tmp_path: Path, text: str) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(PinotAssetsError, match=r"cannot be read from .*nowhere"):
         environment_settings({"PINOT_ASSETS_SPARK_PROPERTIES": str(tmp_path / "nowhere")})
+
+
+@pytest.mark.parametrize(
+    ("own", "python"),
+    [
+        ({"spark.master": "local[2]"}, sys.executable),
+        ({"spark.master": "local[2]", "spark.pyspark.python": "/opt/python"}, "/opt/python"),
+        ({"spark.master": "yarn", "spark.pyspark.python": "/opt/python"}, "/opt/python"),
+        ({"spark.master": "yarn"}, None),
+    ],
+)
+def test_the_python_of_the_workers(asked: dict[str, str], own: dict[str, str], python: str | None) -> None:
+    environment_session(own, Profile.STAGING, {})
+    assert os.environ.get("PYSPARK_PYTHON") == python
+
+
+def test_the_environments_python_goes_before(asked: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/usr/bin/python3")
+    environment_session({"spark.master": "local[2]"}, Profile.STAGING, {})
+    assert os.environ["PYSPARK_PYTHON"] == "/usr/bin/python3"
