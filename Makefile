@@ -33,6 +33,9 @@ test: check ## Run all tests, integration included, after the static checks
 postgres-test: $(DONE) ## Run one table with Dagster on Postgres (needs Debian's package postgresql)
 	@$(BIN)/pytest tests/postgres/whole_run.py
 
+ui-test: $(DONE) ## Drive a session in the Dagster UI with a browser, and take the docs' screenshots (needs Chromium)
+	@$(BIN)/pytest tests/ui
+
 check: $(DONE) ## Lint, formatting and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
