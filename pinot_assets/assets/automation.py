@@ -1,8 +1,9 @@
 """Automation conditions, for tables that ask for them (`dagster: {automation: true}`).
 
-They see new and rewritten files once `source_files` was observed, but never a deleted one, and a failed file
-does not start a run again before it changes. The files sensor sees all three and explains itself; it stays
-the recommended way.
+They see new, rewritten and deleted files once `source_files` was observed, which somebody must do: the files
+sensor's ticks, a schedule, a person. A failed file does not start a run again before it changes; any other
+file that changes meanwhile starts one, and that spends a retry of the session. `snapshot` follows in a run of
+its own. The files sensor observes and explains itself; it stays the recommended way.
 """
 
 from __future__ import annotations

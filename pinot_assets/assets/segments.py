@@ -10,11 +10,15 @@ receipt, so a selection without checks, or `snapshot` alone, switches nothing th
 from collections.abc import Iterator, Mapping
 
 import dagster as dg
-from dagster._core.storage.tags import EXTERNALLY_MANAGED_ASSETS_TAG
+from dagster._core.storage.tags import (
+    ASSET_EVALUATION_ID_TAG,
+    BACKFILL_ID_TAG,
+    EXTERNALLY_MANAGED_ASSETS_TAG,
+)
 
 from pinot_assets.assets.automation import segments_condition
 from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, keys_of, pool_of
+from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG, keys_of, pool_of
 from pinot_assets.assets.looks import file_partitions, looks
 from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.picture import Event, Picture
@@ -51,10 +55,13 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
     def segments(
         context: dg.AssetExecutionContext, push: ConsistentPushResource
     ) -> Iterator[Event | dg.MaterializeResult[None]]:
+        if (earlier := _same_trigger(context, spec)) is not None:
+            context.log.info(f"run {earlier} of the same request has triggered {spec.name}: once is enough")
+            return
         driver = push.driver(spec, context.run.run_id, RunLog(context.log))
         report = driver.trigger()
         context.log.info(report.summary)
-        _tag_run(context, report)
+        _tag_run(context, spec, report)
         yield from _events(TableHistory(context.instance, spec), spec, driver, report)
         # Without an output the gate and the switch are skipped: there is nothing for them.
         if report.result in (Result.STAGED, Result.FAILED):
@@ -97,9 +104,29 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
     return consistent_push
 
 
-def _tag_run(context: dg.AssetExecutionContext, report: Report) -> None:
+def _same_trigger(context: dg.AssetExecutionContext, spec: TableSpec) -> str | None:
+    """The run that has triggered the table already, for the same backfill or tick of automation conditions.
+
+    Dagster starts a run for every contiguous range of the partitions that are wanted; each as a trigger of
+    its own would spend a retry (rule R26). A run that is executed again is meant as another one.
+    """
+    run = context.run
+    for tag in (BACKFILL_ID_TAG, ASSET_EVALUATION_ID_TAG):
+        if tag in run.tags and run.parent_run_id is None:
+            same = {tag: run.tags[tag], TABLE_TAG: spec.name}
+            for other in context.instance.get_runs(dg.RunsFilter(tags=same)):
+                if other.run_id != run.run_id and SESSION_TAG in other.tags:
+                    return other.run_id
+    return None
+
+
+def _tag_run(context: dg.AssetExecutionContext, spec: TableSpec, report: Report) -> None:
     if report.session is not None:
-        tags = {SESSION_TAG: report.session.id, ATTEMPT_TAG: str(report.session.attempt)}
+        tags = {
+            TABLE_TAG: spec.name,
+            SESSION_TAG: report.session.id,
+            ATTEMPT_TAG: str(report.session.attempt),
+        }
         context.instance.add_run_tags(context.run.run_id, tags)
 
 
