@@ -32,7 +32,13 @@ class ConsistentPushResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             builder = SparkBuilder(lambda: cast(SparkSession, self.spark.spark_session))
             edges = self._open.enter_context(open_edges(spec, self.pinot.settings(), builder))
             self._drivers[key] = self._open.enter_context(Driver(spec, edges, run_id, progress))
+        self._drivers[key].report_to(progress)
         return self._drivers[key]
+
+    def spark_ui(self) -> str | None:
+        """Address of Spark's UI; None where no session was needed, or where it has none."""
+        session = SparkSession.getActiveSession()
+        return session.sparkContext.uiWebUrl if session is not None else None
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
         """Let go of leases and connections."""

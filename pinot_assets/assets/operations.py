@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 
 import dagster as dg
 
+from pinot_assets.assets.driving import driver_of
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import TABLE_TAG, pool_of
 from pinot_assets.assets.picture import Event
-from pinot_assets.assets.progress import RunLog
 from pinot_assets.assets.published import publication
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
@@ -50,7 +50,7 @@ def _clear(driver: Driver) -> str:
 def _job(spec: TableSpec, name: str, description: str, act: Callable[[Driver], str]) -> dg.JobDefinition:
     @dg.op(name=f"{spec.asset_name}_{name}_op", out={}, pool=pool_of(spec), description=description)
     def operation(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[Event]:
-        driver = push.driver(spec, context.run.run_id, RunLog(context.log))
+        driver = driver_of(context, spec, push)
         context.log.info(act(driver))
         edges = driver.edges
         shown = publication(

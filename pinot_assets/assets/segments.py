@@ -17,12 +17,12 @@ from dagster._core.storage.tags import (
 )
 
 from pinot_assets.assets.automation import segments_condition
+from pinot_assets.assets.driving import driver_of
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG, keys_of, pool_of
 from pinot_assets.assets.looks import file_partitions, looks
 from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.picture import Event, Picture
-from pinot_assets.assets.progress import RunLog
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
@@ -58,10 +58,14 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
         if (earlier := _same_trigger(context, spec)) is not None:
             context.log.info(f"run {earlier} of the same request has triggered {spec.name}: once is enough")
             return
-        driver = push.driver(spec, context.run.run_id, RunLog(context.log))
+        driver = driver_of(context, spec, push)
         report = driver.trigger()
         context.log.info(report.summary)
         _tag_run(context, spec, report)
+        told = of_report(report)
+        if (spark_ui := push.spark_ui()) is not None:
+            told = {**told, "spark_ui": dg.MetadataValue.url(spark_ui)}
+        yield dg.AssetObservation(context.asset_key, metadata=told)
         yield from _events(TableHistory(context.instance, spec), spec, driver, report)
         # Without an output the gate and the switch are skipped: there is nothing for them.
         if report.result in (Result.STAGED, Result.FAILED):
@@ -84,7 +88,7 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
         context: dg.AssetCheckExecutionContext, push: ConsistentPushResource
     ) -> dg.AssetCheckResult:
         try:
-            driver = push.driver(spec, context.run.run_id, RunLog(context.log))
+            driver = driver_of(context, spec, push)
             _, findings = driver.audit()
             still = served(driver.observe().snapshot)
         except Exception as error:
@@ -131,7 +135,6 @@ def _tag_run(context: dg.AssetExecutionContext, spec: TableSpec, report: Report)
 
 
 def _events(history: TableHistory, spec: TableSpec, driver: Driver, report: Report) -> Iterator[Event]:
-    yield dg.AssetObservation(keys_of(spec).segments, metadata=of_report(report))
     if report.files is None:
         return
     picture = Picture.take(spec, report.files, driver.observe().snapshot, history.partitions())

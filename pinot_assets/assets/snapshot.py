@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import dagster as dg
 
 from pinot_assets.assets.automation import snapshot_condition
+from pinot_assets.assets.driving import driver_of
 from pinot_assets.assets.health import freshness_policy
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of, pool_of
 from pinot_assets.assets.looks import looks
 from pinot_assets.assets.picture import Event
-from pinot_assets.assets.progress import RunLog
 from pinot_assets.assets.published import publication
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.spec import TableSpec
@@ -31,7 +31,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
     def snapshot(
         context: dg.AssetExecutionContext, push: ConsistentPushResource
     ) -> Iterator[Event | dg.MaterializeResult[None]]:
-        driver = push.driver(spec, context.run.run_id, RunLog(context.log))
+        driver = driver_of(context, spec, push)
         driver.publish()
         edges = driver.edges
         shown = publication(

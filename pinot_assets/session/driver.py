@@ -54,6 +54,12 @@ class Driver:
         if run is not None:
             run.lease.release()
 
+    def report_to(self, progress: Progress) -> None:
+        """Tell another one how it gets on from now on: a later step has a log of its own."""
+        self._progress = progress
+        if (run := self.__dict__.get("_run")) is not None:
+            run.progress = progress
+
     @cached_property
     def _run(self) -> Run:
         owner = Owner(
