@@ -86,10 +86,16 @@ def postgres(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         until(lambda: answers(url), 30, f"Postgres does not come up, see {home}/log")
         yield url
     finally:
-        server = psutil.Process(process.pid)
-        stop([*server.children(recursive=True), server], grace=10)
-        process.wait()
+        end(process)
         shutil.rmtree(home)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """With all that it started; it is our child, so it is for us to wait for it."""
+    below = psutil.Process(process.pid).children(recursive=True)
+    process.terminate()
+    process.wait(60)
+    stop(below, grace=20)
 
 
 def answers(url: str) -> bool:
@@ -136,12 +142,11 @@ def daemon(home: Path) -> Iterator[None]:
     """Dagster's daemon and the code servers that it starts."""
     command = [sys.executable, "-m", "dagster._daemon", "run", "-w", str(ROOT / "workspace.yaml")]
     with (home / "daemon.log").open("w") as log:
-        process = psutil.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+        process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
     try:
         yield
     finally:
-        stop([*process.children(recursive=True), psutil.Process(process.pid)], grace=20)
-        process.wait()
+        end(process)
 
 
 def dagster(*arguments: str) -> None:
