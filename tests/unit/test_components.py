@@ -1,0 +1,118 @@
+"""A project of `dg` gets a table by scaffolding, and `dg` finds nothing wrong with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import yaml
+from dagster.components.core.component_tree import ComponentTreeException
+from dagster.components.testing.utils import create_defs_folder_sandbox
+
+from pinot_assets.components import SPEC_FILE, PinotTable
+from pinot_assets.errors import SpecError
+from pinot_assets.spec import load_table
+from pinot_assets.spec.starter import starting_table
+
+PROJECT = """
+[project]
+name = "my-project"
+version = "0.1.0"
+
+[tool.dg]
+directory_type = "project"
+
+[tool.dg.project]
+root_module = "my_project"
+"""
+DEFINITIONS = """
+from pathlib import Path
+
+from dagster import definitions, load_from_defs_folder
+
+
+@definitions
+def defs():
+    return load_from_defs_folder(path_within_project=Path(__file__).parent)
+"""
+
+
+class Project:
+    """Laid out as `create-dagster project` does it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.defs = folder / "src" / "my_project" / "defs"
+        self.defs.mkdir(parents=True)
+        (folder / "pyproject.toml").write_text(PROJECT)
+        for package in (self.defs, self.defs.parent):
+            (package / "__init__.py").touch()
+        (self.defs.parent / "definitions.py").write_text(DEFINITIONS)
+
+    def dg(self, *commands: str) -> list[str]:
+        """What each of them prints; they run side by side, since `dg` takes seconds to start."""
+        with ThreadPoolExecutor(len(commands)) as pool:
+            return list(pool.map(self._dg, commands))
+
+    def _dg(self, command: str) -> str:
+        hidden = ("PINOT_", "AWS_", "S3_", "DAGSTER_")
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
+        environment |= {"PYTHONPATH": str(self.folder / "src"), "COLUMNS": "200"}
+        done = subprocess.run(
+            [str(Path(sys.executable).parent / "dg"), *command.split()],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+def test_a_table_is_scaffolded_checked_and_listed(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    components, *_ = project.dg(
+        "list components --package pinot_assets",
+        "scaffold defs pinot_assets.components.PinotResources pinot",
+        "scaffold defs pinot_assets.components.PinotTable my_table",
+    )
+    for name in ("PinotResources", "PinotTable"):
+        assert f"pinot_assets.components.{name}" in components
+    written = yaml.safe_load((project.defs / "my_table" / "defs.yaml").read_text())
+    assert written == {"type": "pinot_assets.components.PinotTable", "attributes": {"spec": SPEC_FILE}}
+    assert (project.defs / "my_table" / SPEC_FILE).read_text() == starting_table("my_table")
+
+    _, listed = project.dg("check yaml", "list defs --json")
+    for name in ("my_table/segments", "my_table/snapshot", "my_table_ingest", "my_table_files", "push"):
+        assert f'"{name}"' in listed
+
+
+def test_a_spec_to_start_from_is_valid_and_says_what_its_keys_are(tmp_path: Path) -> None:
+    file = tmp_path / "any.yaml"
+    file.write_text(starting_table("web-hits"))
+    spec = load_table(file)
+    assert (spec.name, spec.mode, spec.dagster.automation) == ("web-hits", "sync", False)
+    assert spec.input_uri() == (tmp_path / "data" / "web-hits").as_uri()
+    assert file.read_text().count("# ") > 8
+
+
+@pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated:DeprecationWarning")  # Dagster's own
+def test_a_spec_that_is_there_is_kept_and_its_problems_are_told() -> None:
+    with create_defs_folder_sandbox() as sandbox:
+        folder = sandbox.defs_folder_path / "hits"
+        folder.mkdir()
+        wrong = starting_table("hits").replace("inputFormat: csv", "inputFormat: cvs")
+        (folder / SPEC_FILE).write_text(wrong)
+        sandbox.scaffold_component(PinotTable, "hits")
+        assert (folder / SPEC_FILE).read_text() == wrong
+        with pytest.raises(ComponentTreeException) as caught:
+            sandbox.load_component_and_build_defs(folder).__enter__()
+    assert isinstance(caught.value.__cause__, SpecError)
+    assert f"{SPEC_FILE}:" in str(caught.value.__cause__)
+    assert "inputFormat" in str(caught.value.__cause__)
