@@ -209,10 +209,10 @@ def _driver(spec: TableSpec, command: str) -> Iterator[Driver]:
 
 def _spark_builder() -> Builder:
     # Imported here: half of this command's start-up time is PySpark's, and most commands never build.
-    from pinot_assets.build.local_spark import local_session
+    from pinot_assets.build.environment_spark import environment_session
     from pinot_assets.build.spark import SparkBuilder
 
-    return SparkBuilder(lambda: local_session("pinot-assets", os.cpu_count() or 1))
+    return SparkBuilder(environment_session)
 
 
 def _spec(name: str, directory: Path | None) -> TableSpec:
