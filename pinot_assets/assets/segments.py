@@ -7,7 +7,7 @@ receipt, so a selection without checks, or `snapshot` alone, switches nothing th
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 from dagster._core.storage.tags import (
@@ -55,20 +55,22 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
     def segments(
         context: dg.AssetExecutionContext, push: ConsistentPushResource
     ) -> Iterator[Event | dg.MaterializeResult[None]]:
+        driver = driver_of(context, spec, push)
         if (earlier := _same_trigger(context, spec)) is not None:
             context.log.info(f"run {earlier} of the same request has triggered {spec.name}: once is enough")
-            return
-        driver = driver_of(context, spec, push)
-        report = driver.trigger()
-        context.log.info(report.summary)
-        _tag_run(context, spec, report)
-        told = of_report(report)
-        if (spark_ui := push.spark_ui()) is not None:
-            told = {**told, "spark_ui": dg.MetadataValue.url(spark_ui)}
-        yield dg.AssetObservation(context.asset_key, metadata=told)
-        yield from _events(TableHistory(context.instance, spec), spec, driver, report)
+            waiting = driver.observe().session is not None
+        else:
+            report = driver.trigger()
+            context.log.info(report.summary)
+            _tag_run(context, spec, report)
+            told = of_report(report)
+            if (spark_ui := push.spark_ui()) is not None:
+                told = {**told, "spark_ui": dg.MetadataValue.url(spark_ui)}
+            yield dg.AssetObservation(context.asset_key, metadata=told)
+            yield from _events(TableHistory(context.instance, spec), spec, driver, report)
+            waiting = report.result in (Result.STAGED, Result.FAILED)
         # Without an output the gate and the switch are skipped: there is nothing for them.
-        if report.result in (Result.STAGED, Result.FAILED):
+        if waiting:
             yield from _output_without_event(context)
 
     return segments
@@ -115,13 +117,13 @@ def _same_trigger(context: dg.AssetExecutionContext, spec: TableSpec) -> str | N
     its own would spend a retry (rule R26). A run that is executed again is meant as another one.
     """
     run = context.run
-    for tag in (BACKFILL_ID_TAG, ASSET_EVALUATION_ID_TAG):
-        if tag in run.tags and run.parent_run_id is None:
-            same = {tag: run.tags[tag], TABLE_TAG: spec.name}
-            for other in context.instance.get_runs(dg.RunsFilter(tags=same)):
-                if other.run_id != run.run_id and SESSION_TAG in other.tags:
-                    return other.run_id
-    return None
+    same = {tag: run.tags[tag] for tag in (BACKFILL_ID_TAG, ASSET_EVALUATION_ID_TAG) if tag in run.tags}
+    if not same or run.parent_run_id is not None:
+        return None
+    runs: Sequence[dg.DagsterRun] = context.instance.get_runs(
+        dg.RunsFilter(tags={**same, TABLE_TAG: spec.name})
+    )
+    return next((r.run_id for r in runs if r.run_id != run.run_id and SESSION_TAG in r.tags), None)
 
 
 def _tag_run(context: dg.AssetExecutionContext, spec: TableSpec, report: Report) -> None:
