@@ -5,19 +5,15 @@
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
-import os
 from typing import Any
 
 import dagster as dg
 from dagster.components.component_scaffolding import scaffold_component
 from pydantic import Field
 
-from pinot_assets.resources import profile_resources, with_object_store
-from pinot_assets.resources.profiles import object_store
+import pinot_assets  # whose parts are loaded when they are asked for: every command of `dg` loads this module
 from pinot_assets.settings import Profile
-from pinot_assets.spec import load_table
 from pinot_assets.spec.starter import starting_table
-from pinot_assets.table_definitions import build_table_definitions
 
 SPEC_FILE = "table.yaml"
 """What the scaffolder calls the table spec."""
@@ -48,8 +44,9 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
 
         :raises SpecError: the table spec is wrong; lists every problem.
         """
-        spec = load_table((context.path / self.spec).resolve())
-        return build_table_definitions(with_object_store(spec, object_store(os.environ)))
+        spec = pinot_assets.load_table((context.path / self.spec).resolve())
+        s3 = pinot_assets.profile_resources()["s3"]
+        return pinot_assets.build_table_definitions(pinot_assets.with_object_store(spec, s3))
 
 
 class PinotResources(dg.Component, dg.Resolvable, dg.Model):
@@ -61,4 +58,4 @@ class PinotResources(dg.Component, dg.Resolvable, dg.Model):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:  # noqa: ARG002
         """Resources alone."""
-        return dg.Definitions(resources={**profile_resources(self.profile)})
+        return dg.Definitions(resources={**pinot_assets.profile_resources(self.profile)})
