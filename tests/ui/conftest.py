@@ -51,7 +51,7 @@ def page() -> Iterator[Page]:
     """A tab of headless Chromium."""
     browser = os.environ.get(BROWSER) or shutil.which("chromium")
     assert browser, f"install Debian's package chromium, or name a Chromium in {BROWSER}"
-    expect.set_options(timeout=30_000)
+    expect.set_options(timeout=60_000)
     with sync_playwright() as playwright:
         # Its sandbox does not start as root, as in a container; it opens nothing but pages of this test.
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])

@@ -43,6 +43,10 @@ class Console:
         """The page of a sensor."""
         self.page.goto(f"{self._url}/locations/{CODE_LOCATION}/sensors/{name}")
 
+    def runs(self) -> None:
+        """All runs, newest first."""
+        self.page.goto(f"{self._url}/runs")
+
     # --- what a person does there ---
 
     def press(self, name: str) -> None:
@@ -67,6 +71,7 @@ class Console:
         """Go to the run that was launched just now, and wait until it has ended; returns how."""
         launched = self.page.locator("[data-sonner-toast]").filter(has_text="Launched run")
         launched.get_by_text("View").click()
+        self.page.mouse.move(0, 0)  # the notice stays as long as the mouse is on it
         return self.ended()
 
     def ended(self) -> str:
@@ -83,10 +88,16 @@ class Console:
         for text in texts:
             expect(self.page.get_by_text(text).first).to_be_visible()
 
+    def logs(self, text: str, word: str) -> None:
+        """The run whose page this is logged this line; only lines with that word of it are shown then."""
+        self.page.get_by_placeholder("Filter…").fill(word)
+        self.page.keyboard.press("Enter")
+        self.says(text)
+
     def metadata(self, key: str) -> Locator:
         """The value of an entry in a table of metadata."""
-        row = self.page.get_by_role("row").filter(has=self.page.get_by_text(key, exact=True))
-        return row.get_by_role("cell").last
+        row = self.page.locator("tr").filter(has=self.page.get_by_text(key, exact=True))
+        return row.locator("td").filter(has_text=re.compile(r"\S")).last
 
     def shot(self, name: str) -> None:
         """Keep what the page shows."""

@@ -9,7 +9,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from ui.console import RUN_MS, Console
+from ui.console import Console
 from ui.flights import Flights
 
 pytestmark = pytest.mark.timeout(2400)
@@ -42,12 +42,15 @@ def test_a_session(console: Console, flights: Flights) -> None:
 
     the_files_sensor_starts_the_job(console)
     assert flights.served() == ALL + MORE_ROWS - ROWS[REWRITTEN]
-    second = data_version(console)
-    assert second != first
+    second = published(console, ALL + MORE_ROWS - ROWS[REWRITTEN])
 
     the_launchpad_rolls_back(console)
     assert flights.served() == ALL
-    assert data_version(console) not in (first, second)
+    assert len({first, second, published(console, ALL)}) == 3
+    console.shot("table")
+    console.asset("flights/snapshot", "lineage")
+    console.says("100% filled", re.compile("1 / 1 Passed"))
+    console.shot("lineage")
 
 
 def files_become_partitions(console: Console) -> None:
@@ -63,7 +66,7 @@ def a_broken_file_shuts_the_gate(console: Console) -> None:
     console.press("Materialize all (2)")
     console.launch("all files")
     assert console.run() == "Failure"
-    console.says("4 of 5 files", f"1 failed ({BROKEN}.csv)")
+    console.logs(f"built 4 of 5 files listed, kept 0, 1 failed ({BROKEN}.csv)", "listed")
     console.shot("run-failed")
 
     console.asset("flights/segments", "checks")
@@ -77,9 +80,9 @@ def a_broken_file_shuts_the_gate(console: Console) -> None:
     console.shot("check-failed")
 
     console.asset("flights/segments", "partitions")
-    console.says("Failed (2)", "Materialized (4)")
+    console.says("Failed (1)", "Materialized (4)", "Missing (1)")  # the whole, the built ones, the broken one
     console.asset("flights/snapshot")
-    console.says("Never materialized")
+    console.says("Failed in", "No metadata found")  # it was never run: there is nothing of it
 
 
 def the_retry_builds_that_file_alone(console: Console) -> None:
@@ -87,7 +90,7 @@ def the_retry_builds_that_file_alone(console: Console) -> None:
     console.press("Materialize")
     console.launch(f"{BROKEN}.csv")
     assert console.run() == "Success"
-    console.says("built 1 of 1 files", re.compile("kept 4"))
+    console.logs("built 1 of 5 files listed, kept 4; staged, hidden", "listed")
 
     console.asset("flights/segments", "checks")
     console.says("Passed", re.compile("^5 of 5 files are built"))
@@ -95,7 +98,7 @@ def the_retry_builds_that_file_alone(console: Console) -> None:
 
 
 def the_switch_shows_what_queries_see(console: Console) -> str:
-    """The Pinot table's data version."""
+    """What is published, as the Pinot table's page says."""
     console.asset("flights/snapshot")
     console.press("Materialize")
     assert console.run() == "Success"
@@ -110,36 +113,49 @@ def the_switch_shows_what_queries_see(console: Console) -> str:
 
     console.asset("flights/segments", "partitions")
     console.says("Materialized (6)", "Missing (0)")
-    return data_version(console)
+    return published(console, ALL)
 
 
 def a_rewritten_file_is_stale(console: Console) -> None:
     console.asset("flights/source_files")
     console.press("Observe")
     assert console.run() == "Success"
-    console.asset("flights/segments")
-    console.says("Unsynced (2)")  # the file, and the table as a whole
+    a_partition_is_stale(console)
+    console.shot("partition-stale")
+
+
+def a_partition_is_stale(console: Console) -> None:
     console.asset("flights/segments", "partitions")
     console.page.get_by_text(f"{REWRITTEN}.csv").first.click()
-    console.says("Unsynced")
-    console.shot("partitions-stale")
+    console.says("Materialized (6)", "Unsynced (1)")
 
 
 def the_files_sensor_starts_the_job(console: Console) -> None:
     console.sensor("flights_files")
     console.switch_on()
-    said = console.page.get_by_text("0 new, 1 rewritten, 0 deleted; launched")
-    expect(said.first).to_be_visible(timeout=RUN_MS)
+    console.says("1 run requested")
     console.shot("sensor")
+    console.page.locator("a[href^='/runs/']").first.click()
+    assert console.ended() == "Success"
+    console.logs("built 1 of 5 files listed, kept 0; staged, hidden", "listed")
+    console.runs()
+    console.says("0 new, 1 rewritten, 0 deleted; launched")
+    console.shot("runs")
 
 
 def the_launchpad_rolls_back(console: Console) -> None:
     console.job("flights_rollback", "playground")
     console.press("Launch Run")
     assert console.ended() == "Success"
+    console.logs(f"now: 5 files, {ALL} rows", "queries")
+    console.shot("run-rolled-back")
+    a_partition_is_stale(console)  # the file was rewritten, and what queries see is older
 
 
-def data_version(console: Console) -> str:
-    """Of the Pinot table, as its page says."""
+def published(console: Console, rows: int) -> str:
+    """The data version of the Pinot table, which its page shows beside the number of rows."""
+    console.asset("flights")
+    expect(console.metadata("rows")).to_have_text(str(rows))
     console.asset("flights", "events")
-    return ""
+    console.press("Show tags")
+    return console.metadata("data_version").inner_text()
