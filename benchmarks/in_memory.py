@@ -1,0 +1,131 @@
+"""A table whose Spark, Pinot and ZooKeeper are values: what is left of a run or a tick is Dagster's share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import yaml
+
+from pinot_assets.audit import Finding
+from pinot_assets.resources import ConsistentPushResource
+from pinot_assets.session.model import Mode, ObjectRef, Pointer, Session
+from pinot_assets.session.observe import Observation, list_source
+from pinot_assets.session.plan import NO_HOLD
+from pinot_assets.session.receipt import Output, Receipt
+from pinot_assets.session.report import Report, Result
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.source import SourceFile, open_store
+from pinot_assets.spec import TableSpec, load_tables
+
+NAME = "scale"
+
+
+def write_table(folder: Path, options: dict[str, str]) -> TableSpec:
+    """A table spec in `<folder>/tables`.
+
+    :param options: keys of its ingestion block.
+    """
+    (folder / "tables").mkdir(parents=True)
+    document = {
+        "schema": {"schemaName": NAME, "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}]},
+        "table": {
+            "tableName": NAME,
+            "tableType": "OFFLINE",
+            "segmentsConfig": {"replication": "1"},
+            "tenants": {},
+            "tableIndexConfig": {},
+            "ingestionConfig": {
+                "batchIngestionConfig": {
+                    "segmentIngestionType": "REFRESH",
+                    "segmentIngestionFrequency": "DAILY",
+                }
+            },
+            "metadata": {},
+        },
+        "fileIngestion": {
+            "inputDirURI": str(folder / "source"),
+            "inputFormat": "csv",
+            "output.segment.dir.uri": str(folder / "staging"),
+            "consistentPushEnabled": "true",
+            "ingestionMode": "sync",
+            **options,
+        },
+    }
+    (folder / "tables" / f"{NAME}.yaml").write_text(yaml.safe_dump(document))
+    return load_tables(folder / "tables")[NAME]
+
+
+class InMemoryTable:
+    """Stands where the session machine does, and publishes whatever lies in the source."""
+
+    def __init__(self, spec: TableSpec) -> None:
+        self.spec = spec
+        self.snapshot: Snapshot | None = None
+        self._files: dict[str, SourceFile] = {}
+        self.edges = SimpleNamespace(
+            store=SimpleNamespace(sessions=list),
+            staging=SimpleNamespace(store=SimpleNamespace(uri_of=str)),
+            pinot=None,
+        )
+
+    def observe(self) -> Observation:
+        """The last snapshot, and no session."""
+        ref = SnapshotRef("snapshot", f"{self._seq:064}") if self.snapshot else None
+        return Observation(Pointer(current_snapshot=ref), None, (), {}, None, self.snapshot, NO_HOLD)
+
+    def trigger(self) -> Report:
+        """Every file that differs from the snapshot is built, in no time."""
+        self._files = dict(list_source(self.spec, open_store(self.spec.input_uri(), {})).files)
+        ledger = self.snapshot.ledger if self.snapshot else {}
+        work = [
+            f
+            for f in self._files.values()
+            if f.uri not in ledger or ledger[f.uri].fingerprint != f.fingerprint
+        ]
+        built = tuple(self._receipt(file) for file in work)
+        session = Session(f"cp{self._seq + 1}-000000", self._seq + 1, Mode.SYNC, "", 0, ObjectRef("", ""))
+        return Report(Result.STAGED, session, len(self._files), self._files, built=built)
+
+    def audit(self) -> tuple[None, tuple[Finding, ...]]:
+        """All is well."""
+        return None, (Finding("files_built", True, 1, 1, "all files are built"),)
+
+    def publish(self) -> None:
+        """The listing is the snapshot."""
+        files = tuple(
+            PublishedFile.from_receipt(self._receipt(f), "cp1-000000") for f in self._files.values()
+        )
+        self.snapshot = Snapshot(self._seq + 1, f"{NAME}_OFFLINE", "cp1", "SYNC", "", None, "", "", 0, files)
+
+    @property
+    def _seq(self) -> int:
+        return self.snapshot.seq if self.snapshot else 0
+
+    def _receipt(self, file: SourceFile) -> Receipt:
+        segment = f"{NAME}__cp{self._seq + 1}-0a1b2c_0_{abs(hash(file.uri)) % 10**6}_0"
+        output = Output(segment, 1234567890, 1000, f"{segment}.tar.gz", 50_000, "0" * 64, f"{segment}.meta")
+        return Receipt(file.uri, 0, 0, file.fingerprint, "0" * 64, 1000, 0, (output,), 1.0, "worker/1")
+
+
+@contextmanager
+def in_place_of_the_machine(table: InMemoryTable) -> Iterator[None]:
+    """Runs and ticks of this process meet the table in memory."""
+
+    def driver(*_: Any) -> InMemoryTable:
+        return table
+
+    with ExitStack() as patches:
+        for replaced in (
+            patch.object(ConsistentPushResource, "driver", driver),
+            patch("pinot_assets.sensors.files.open_session_store", lambda *_: nullcontext()),
+            patch("pinot_assets.sensors.files.observe", lambda *_: table.observe()),
+            patch.dict(os.environ, PINOT_CONTROLLER_URL="http://127.0.0.1:9", PINOT_ZOOKEEPER="127.0.0.1:9"),
+        ):
+            patches.enter_context(replaced)
+        yield
