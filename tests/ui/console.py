@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 CODE_LOCATION = "pinot-assets"
 RUN_MS = 420_000
 """For a run: it builds on Spark, on a machine that does other things too."""
+_RUN_ID = re.compile("^[0-9a-f]{8}$")
 _ENDED = re.compile("^(Success|Failure|Canceled)$")
 
 
@@ -72,6 +73,13 @@ class Console:
         launched = self.page.locator("[data-sonner-toast]").filter(has_text="Launched run")
         launched.get_by_text("View").click()
         self.page.mouse.move(0, 0)  # the notice stays as long as the mouse is on it
+        return self.ended()
+
+    def run_of_tick(self) -> str:
+        """Go to the run that the sensor on this page started, and wait until it has ended; returns how."""
+        link = self.page.locator("a").filter(has_text=_RUN_ID).first
+        # The page draws its ticks anew all the time: a click may meet a link that is gone.
+        self.page.goto(f"{self._url}{link.get_attribute('href')}")
         return self.ended()
 
     def ended(self) -> str:
