@@ -134,6 +134,15 @@ class TableHistory:
                 pointer = self._older_observation(key, version) or _before(pointer)
             yield self._materialization(key, version, version, pointer, told[key])
 
+    def switched_tags(self) -> dict[str, str]:
+        """Tags for the event of the switch: it has seen every segment event so far.
+
+        Dagster itself would let it point at those from before its step, which were only staged.
+        """
+        kind = dg.DagsterEventType.ASSET_MATERIALIZATION
+        last = self._log.get_latest_storage_id_by_partition(self._keys.segments, kind)
+        return {get_input_event_pointer_tag(self._keys.segments): str(max(last.values(), default=0))}
+
     def report(self, events: Iterator[dg.AssetObservation | dg.AssetMaterialization]) -> bool:
         """Store events outside a run, so many as a sensor's tick has time for.
 

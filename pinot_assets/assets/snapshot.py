@@ -10,11 +10,12 @@ from pinot_assets.assets.automation import snapshot_condition
 from pinot_assets.assets.driving import driver_of
 from pinot_assets.assets.health import freshness_policy
 from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.keys import keys_of, pool_of
+from pinot_assets.assets.keys import SESSION_TAG, keys_of, pool_of
 from pinot_assets.assets.looks import looks
 from pinot_assets.assets.picture import Event
 from pinot_assets.assets.published import publication
 from pinot_assets.resources import ConsistentPushResource
+from pinot_assets.session.driver import Driver
 from pinot_assets.spec import TableSpec
 
 
@@ -32,17 +33,30 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, push: ConsistentPushResource
     ) -> Iterator[Event | dg.MaterializeResult[None]]:
         driver = driver_of(context, spec, push)
-        driver.publish()
+        if not _published_by_parent(context, driver):
+            driver.publish()
         edges = driver.edges
         shown = publication(
             spec, driver.observe(), edges.store, edges.staging, edges.pinot, push.pinot.settings()
         )
         assert shown is not None  # it was published just now
-        yield from shown.partitions(TableHistory(context.instance, spec))
+        history = TableHistory(context.instance, spec)
+        yield from shown.partitions(history)
         yield shown.table()
-        yield dg.MaterializeResult(metadata=shown.metadata, data_version=dg.DataVersion(shown.data_version))
+        yield dg.MaterializeResult(
+            metadata=shown.metadata,
+            data_version=dg.DataVersion(shown.data_version),
+            tags=history.switched_tags(),
+        )
 
     return snapshot
+
+
+def _published_by_parent(context: dg.AssetExecutionContext, driver: Driver) -> bool:
+    """Whether this run goes on for one that died between its switch and its last word."""
+    seen = driver.observe()
+    published = seen.snapshot.session if seen.snapshot is not None else None
+    return seen.session is None and published == context.run.tags.get(SESSION_TAG, "")
 
 
 def table_asset(spec: TableSpec) -> dg.AssetSpec:

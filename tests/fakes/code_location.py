@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
 from fakes.tables import write_files, write_table
 
 from pinot_assets.assets.history import STAGED
@@ -109,6 +111,12 @@ class Table:
     def observe(self) -> Observation:
         with open_session_store(self.spec, load_settings()) as store:
             return observe(store, open_staging(self.spec))
+
+    def stale_status(self, name: str, partition: str | None = None) -> str:
+        """What the page of an asset says: FRESH, STALE or MISSING."""
+        graph = self.definitions.resolve_asset_graph()
+        resolver = CachingStaleStatusResolver(self.instance, graph, LoadingContextForTest(self.instance))
+        return str(resolver.get_status(self.key(name), partition).name)
 
     @property
     def epoch(self) -> int:

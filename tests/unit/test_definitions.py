@@ -41,7 +41,7 @@ def test_every_table_becomes_assets_a_job_and_a_sensor(definitions: dg.Definitio
     assert set(jobs) == {f"{table}_{name}" for table in tables for name in names}
     assert jobs["web_hits_ingest"].tags[TABLE_TAG] == "web-hits"
     sensors = {sensor.name: sensor for sensor in repository.sensor_defs}
-    assert set(sensors) == {f"{t}_{name}" for t in tables for name in ("files", "session", "health_sensor")}
+    assert set(sensors) == {f"{t}_{name}" for t in tables for name in ("files", "session", "health")}
     for kind in ("files", "session"):
         assert {sensors[f"{t}_{kind}"].job_name for t in tables} == {f"{t}_ingest" for t in tables}
     assert {s.default_status for s in sensors.values()} == {dg.DefaultSensorStatus.STOPPED}

@@ -57,6 +57,7 @@ def test_one_run_builds_gates_and_switches_under_one_lease(table: Table) -> None
     assert shown["rollback_until"] == "no way back"
     (whole,) = materializations(result, table.name)
     assert whole.metadata["lineage_entry"] == snapshot.metadata["lineage_entry"]
+    assert table.stale_status("snapshot") == "FRESH", "it has seen the segments that it published"
     seen = table.observe()
     assert seen.pointer.epoch == 1, "each step took a lease of its own"
     assert (seen.holder, seen.session) == (None, None)
@@ -65,6 +66,18 @@ def test_one_run_builds_gates_and_switches_under_one_lease(table: Table) -> None
     assert result.get_asset_materialization_events() == []
     assert result.get_asset_check_evaluations() == []
     assert table.epoch == 2
+
+
+def test_a_run_that_goes_on_for_one_that_died_after_its_switch_only_says_so(table: Table) -> None:
+    table.write(F1="a")
+    died = table.instance.get_run_by_id(table.publish().run_id)
+    assert died is not None
+    table.write(F2="b")
+    last_step = dg.AssetSelection.assets(table.key("snapshot"))
+    result = table.materialize(last_step, None, tags={SESSION_TAG: died.tags[SESSION_TAG]})
+    assert result.success
+    assert len(materializations(result, "snapshot")) == 1
+    assert table.shown() == ["a"]
 
 
 def test_on_spark_a_corrupt_file_shuts_the_gate_until_it_is_repaired(spark_table: Table) -> None:
