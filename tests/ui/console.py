@@ -62,6 +62,12 @@ class Console:
         self.page.keyboard.press("Escape")
         dialog.get_by_role("button", name="Launch 1 run").click()
 
+    def show_tags(self) -> None:
+        """Of the event on this page; Dagster remembers when they were asked for once."""
+        button = self.page.get_by_role("button", name=re.compile("(Show|Hide) tags"))
+        if "Show" in button.inner_text():
+            button.click()
+
     def switch_on(self) -> None:
         """The sensor on this page."""
         switch = self.page.get_by_role("checkbox")

@@ -158,5 +158,5 @@ def published(console: Console, rows: int) -> str:
     console.asset("flights")
     expect(console.metadata("rows")).to_have_text(str(rows))
     console.asset("flights", "events")
-    console.press("Show tags")
+    console.show_tags()
     return console.metadata("data_version").inner_text()
