@@ -5,6 +5,7 @@ from typing import cast
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
+from py4j.protocol import Py4JError
 from pydantic import PrivateAttr
 from pyspark.sql import SparkSession
 
@@ -37,8 +38,11 @@ class ConsistentPushResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def spark_ui(self) -> str | None:
         """Address of Spark's UI; None where no session was needed, or where it has none."""
-        session = SparkSession.getActiveSession()
-        return session.sparkContext.uiWebUrl if session is not None else None
+        try:
+            session = SparkSession.getActiveSession()
+            return session.sparkContext.uiWebUrl if session is not None else None
+        except (Py4JError, OSError):  # Spark died after its work was done: no reason to fail for a link
+            return None
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
         """Let go of leases and connections."""

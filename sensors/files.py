@@ -43,6 +43,8 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         history = TableHistory(context.instance, spec)
         picture = Picture.take(spec, inventory.files, observation.snapshot, history.partitions())
         history.report(picture.observations(history))
+        if not runs_under_way(context.instance, spec):  # one may have come up since
+            picture.forget_all_others(history)
         tick = decide(spec, inventory, observation, context.cursor or "", int(time.time()))
         context.log.info(tick.message)
         if not tick.launch:

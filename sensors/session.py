@@ -66,8 +66,8 @@ def _show_published(
     instance: dg.DagsterInstance, spec: TableSpec, seen: Observation, store: SessionStore, settings: Settings
 ) -> None:
     """Tell Dagster of a snapshot that was published without it: by the command line, by another Dagster."""
-    history, ref = TableHistory(instance, spec), seen.pointer.current_snapshot
-    if ref is None or history.published() == data_version_of(ref):
+    history = TableHistory(instance, spec)
+    if seen.snapshot is None or history.published() == data_version_of(seen.snapshot):
         return
     with PinotCluster(settings.pinot) as pinot:
         shown = publication(spec, seen, store, open_staging(spec), pinot, settings)

@@ -29,6 +29,8 @@ STAGED = "staged:"
 """Data versions of segments that are built and not published begin with it."""
 EVENTS_PER_TICK = 300
 """Dagster stores some thirty events a second, and ends a tick after a minute."""
+ABSENT = "absent"
+"""Data version of segments that were published once and are no longer."""
 _OLD_OBSERVATIONS = 50
 """How far back a rolled-back version is looked for; beyond, the partition shows as stale, which it is."""
 
@@ -48,9 +50,11 @@ class TableHistory:
         """Keys that stand in Dagster."""
         return frozenset(self._instance.get_dynamic_partitions(self._partitions))
 
-    def set_partitions(self, wanted: Collection[str]) -> None:
-        """Add what is missing and delete what has gone; the events of deleted ones stay."""
-        self.add_partitions(wanted)
+    def keep_partitions(self, wanted: Collection[str]) -> None:
+        """Delete all others; their events stay.
+
+        Not while a run of the table is under way: Dagster fails a step whose own partition has gone.
+        """
         self._delete_partitions(self.partitions() - set(wanted))
 
     def add_partitions(self, wanted: Collection[str]) -> None:
@@ -59,7 +63,7 @@ class TableHistory:
             self._instance.add_dynamic_partitions(self._partitions, new)
 
     def drop_partitions(self, version: str, kept: Collection[str]) -> None:
-        """Delete those whose last observation says `version`, but for the kept ones."""
+        """Delete those whose last observation says `version`, but for the kept ones. As `keep_partitions`."""
         gone = {key for key, last in self.observed().items() if last == version}
         self._delete_partitions((gone & self.partitions()) - set(kept))
 
@@ -122,17 +126,34 @@ class TableHistory:
             yield self._materialization(key, f"{STAGED}{version}", version, _before(pointers[key]), told[key])
 
     def published_segments(
-        self, versions: Mapping[str, str], told: Mapping[str, Metadata]
+        self, versions: Mapping[str, str], builds: Mapping[str, str], told: Mapping[str, Metadata]
     ) -> Iterator[dg.AssetMaterialization]:
-        """Segments that queries see, where Dagster does not show them yet. As `staged`."""
+        """Segments that queries see, where Dagster does not show them yet. As `staged`.
+
+        :param builds: what tells two builds of the same version apart, by partition key.
+        """
         last, observed = self.materialized(), self.observed()
-        due = {key: version for key, version in versions.items() if last.get(key) != version}
+        due = {key: v for key, v in versions.items() if last.get(key) != f"{v}-{builds[key]}"}
         pointers = self._pointers(due)
         for key, version in sorted(due.items()):
             pointer = pointers[key]
             if observed[key] != version:
                 pointer = self._older_observation(key, version) or _before(pointer)
-            yield self._materialization(key, version, version, pointer, told[key])
+            yield self._materialization(key, f"{version}-{builds[key]}", version, pointer, told[key])
+
+    def absent_segments(self, published: Collection[str], gone: str) -> Iterator[dg.AssetMaterialization]:
+        """Segments that Dagster shows as published, and that queries do not see any more.
+
+        :param published: keys that queries see something of.
+        :param gone: the version of an observation that says that the source has nothing, either.
+        """
+        last, observed = self.materialized(), self.observed()
+        due = {k for k, v in last.items() if not v.startswith(STAGED) and v != ABSENT} - set(published)
+        pointers = self._pointers(due)
+        for key in sorted(due & observed.keys()):
+            # Fresh where the source has nothing, either; stale where it has, and as soon as it has again.
+            pointer = pointers[key] if observed[key] == gone else _before(pointers[key])
+            yield self._materialization(key, ABSENT, ABSENT, pointer, {"state": "not published"})
 
     def switched_tags(self) -> dict[str, str]:
         """Tags for the event of the switch: it has seen every segment event so far.

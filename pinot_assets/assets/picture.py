@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -67,8 +68,8 @@ class Picture:
         return by_partition(published_versions(self.spec, self.ledger), self.partitioning.key_of)
 
     def observations(self, history: TableHistory) -> Iterator[Event]:
-        """Set the partitions right, and say what is new in the source."""
-        history.set_partitions(self.source)
+        """Add the partitions of new files, and say what is new in the source."""
+        history.add_partitions(self.source)
         yield from history.observations(self.source)
 
     def staged(self, history: TableHistory, receipts: Iterable[Receipt], session: str) -> Iterator[Event]:
@@ -78,19 +79,39 @@ class Picture:
             {path_of(self.spec, f.uri): f.version for f in built}, self.partitioning.key_of
         )
         del versions[ALL_FILES]  # whatever was built, the table as a whole is not there yet
-        yield from history.staged(versions, self._told(built, "built, hidden"))
+        yield from history.staged(versions, _told(self._members(built), "built, hidden"))
 
     def publications(self, history: TableHistory) -> Iterator[Event]:
-        """Say what queries see, and let go of the partitions of files that it no longer holds."""
+        """Say what queries see now, and what they see no more."""
+        members = self._members(self.ledger.values())
+        builds = {key: _build(members.get(key, [])) for key in self.published}
         history.add_partitions(self.published)
         yield from history.first_observations(self.published)
-        yield from history.published_segments(self.published, self._told(self.ledger.values(), "published"))
+        yield from history.published_segments(self.published, builds, _told(members, "published"))
+        yield from history.absent_segments(self.published, DELETED)
+
+    def forget_gone(self, history: TableHistory) -> None:
+        """Take files that have left source and table off the list, when no run needs their partitions."""
         history.drop_partitions(DELETED, self.published)
 
-    def _told(self, files: Iterable[PublishedFile], state: str) -> dict[str, Metadata]:
+    def forget_all_others(self, history: TableHistory) -> None:
+        """As `forget_gone`, by a listing: it knows former groups and files that were never published, too."""
+        history.keep_partitions(self.source)
+
+    def _members(self, files: Iterable[PublishedFile]) -> dict[str, list[PublishedFile]]:
         members: dict[str, list[PublishedFile]] = defaultdict(list)
         for file in files:
             members[self.partitioning.key_of(path_of(self.spec, file.uri))].append(file)
             members[ALL_FILES].append(file)
-        told = {key: {"state": state, **of_files(group)} for key, group in members.items()}
-        return {ALL_FILES: of_files([]), **told}
+        return members
+
+
+def _told(members: Mapping[str, Sequence[PublishedFile]], state: str) -> dict[str, Metadata]:
+    told = {key: {"state": state, **of_files(group)} for key, group in members.items()}
+    return {ALL_FILES: of_files([]), **told}
+
+
+def _build(files: Iterable[PublishedFile]) -> str:
+    """Six hex digits that tell two builds of the same versions apart, by their segments' names."""
+    names = sorted(output.segment for file in files for output in file.outputs)
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:6]

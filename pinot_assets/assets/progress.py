@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import dagster as dg
 
 from pinot_assets.session.receipt import Failure, Receipt
@@ -30,3 +32,16 @@ class RunLog:
             self._log.warning(f"{outcome.uri} failed: {outcome.code}: {outcome.reason}")
         elif self._done == self._total or self._done % max(1, self._total // 10) == 0:
             self._log.info(f"built {self._done} of {self._total} files")
+
+
+class BuildLog(RunLog):
+    """As `RunLog`, and lets somebody know that a build begins: the session stands by then."""
+
+    def __init__(self, log: dg.DagsterLogManager, on_building: Callable[[], None]) -> None:
+        super().__init__(log)
+        self._on_building = on_building
+
+    def building(self, files: int) -> None:
+        """So many files are about to be built."""
+        self._on_building()
+        super().building(files)

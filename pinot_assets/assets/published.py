@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from pinot_assets.session.rollback import deadline_ms
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings import Settings
-from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec import TableSpec
 
 
@@ -33,7 +34,14 @@ class Publication:
 
     def partitions(self, history: TableHistory) -> Iterator[Event]:
         """Of every partition that shows something else."""
-        yield from Picture.of_ledger(self.spec, self.snapshot, history.partitions()).publications(history)
+        yield from self._picture(history).publications(history)
+
+    def forget_gone(self, history: TableHistory) -> None:
+        """Take what is neither published nor in the source off the list. Not beside another run."""
+        self._picture(history).forget_gone(history)
+
+    def _picture(self, history: TableHistory) -> Picture:
+        return Picture.of_ledger(self.spec, self.snapshot, history.partitions())
 
     def table(self) -> dg.AssetMaterialization:
         """Of the Pinot table."""
@@ -69,10 +77,13 @@ def publication(
     metadata = of_snapshot(snapshot, session, staging.store.uri_of(ref.key), until)
     console = f"{settings.pinot.controller_url}/#/tenants/table/{spec.name_with_type}"
     return Publication(
-        spec, snapshot, data_version_of(ref), {**metadata, "pinot_console": dg.MetadataValue.url(console)}
+        spec,
+        snapshot,
+        data_version_of(snapshot),
+        {**metadata, "pinot_console": dg.MetadataValue.url(console)},
     )
 
 
-def data_version_of(ref: SnapshotRef) -> str:
-    """Data version of a published snapshot: what its manifest hashes to."""
-    return ref.sha256[:12]
+def data_version_of(snapshot: Snapshot) -> str:
+    """Data version of what queries see: the segments, whatever else a snapshot remembers."""
+    return hashlib.sha256("\n".join(sorted(snapshot.segments)).encode()).hexdigest()[:12]

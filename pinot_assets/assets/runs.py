@@ -51,6 +51,11 @@ def runs_under_way(instance: dg.DagsterInstance, spec: TableSpec) -> list[dg.Dag
     return [run for run in runs if works_on(run, spec)]
 
 
+def is_alone(instance: dg.DagsterInstance, spec: TableSpec, run_id: str) -> bool:
+    """Whether no other run works on the table or waits for its turn."""
+    return all(run.run_id == run_id for run in runs_under_way(instance, spec))
+
+
 def works_on(run: dg.DagsterRun, spec: TableSpec) -> bool:
     """Whether a run writes to the table: by its tag, or, for assets that were picked without the job, by the
     pool of one of its steps.

@@ -23,9 +23,11 @@ from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG, keys_o
 from pinot_assets.assets.looks import file_partitions, looks
 from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.picture import Event, Picture
+from pinot_assets.assets.progress import BuildLog
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.model import Session
 from pinot_assets.session.report import Report, Result
 from pinot_assets.spec import TableSpec
 
@@ -60,9 +62,11 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
             context.log.info(f"run {earlier} of the same request has triggered {spec.name}: once is enough")
             waiting = driver.observe().session is not None
         else:
+            # Tagged when the build begins: where a run dies in it, one looks for the session first.
+            driver.report_to(BuildLog(context.log, lambda: _tag_run(context, spec, driver.observe().session)))
             report = driver.trigger()
             context.log.info(report.summary)
-            _tag_run(context, spec, report)
+            _tag_run(context, spec, report.session)
             told = of_report(report)
             if (spark_ui := push.spark_ui()) is not None:
                 told = {**told, "spark_ui": dg.MetadataValue.url(spark_ui)}
@@ -97,7 +101,8 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
             # An exception would leave no evaluation behind: a gate that broke is a gate that is shut.
             if not isinstance(error, PinotAssetsError):
                 context.log.exception("the gate broke")
-            return dg.AssetCheckResult(passed=False, description=str(error) or repr(error))
+            said = str(error) if isinstance(error, PinotAssetsError) else f"{type(error).__name__}: {error}"
+            return dg.AssetCheckResult(passed=False, description=f"{said}. Nothing is switched")
         failed = [f for f in findings if not f.passed]
         said = "; ".join(f.message for f in failed or findings)
         return dg.AssetCheckResult(
@@ -126,13 +131,9 @@ def _same_trigger(context: dg.AssetExecutionContext, spec: TableSpec) -> str | N
     return next((r.run_id for r in runs if r.run_id != run.run_id and SESSION_TAG in r.tags), None)
 
 
-def _tag_run(context: dg.AssetExecutionContext, spec: TableSpec, report: Report) -> None:
-    if report.session is not None:
-        tags = {
-            TABLE_TAG: spec.name,
-            SESSION_TAG: report.session.id,
-            ATTEMPT_TAG: str(report.session.attempt),
-        }
+def _tag_run(context: dg.AssetExecutionContext, spec: TableSpec, session: Session | None) -> None:
+    if session is not None:
+        tags = {TABLE_TAG: spec.name, SESSION_TAG: session.id, ATTEMPT_TAG: str(session.attempt)}
         context.instance.add_run_tags(context.run.run_id, tags)
 
 
@@ -141,7 +142,9 @@ def _events(history: TableHistory, spec: TableSpec, driver: Driver, report: Repo
         return
     picture = Picture.take(spec, report.files, driver.observe().snapshot, history.partitions())
     yield from picture.observations(history)
-    if report.session is not None:
+    if report.result is Result.NOOP:  # files without rows, say: published without a switch
+        yield from picture.publications(history)
+    elif report.session is not None:
         yield from picture.staged(history, report.built, report.session.id)
 
 

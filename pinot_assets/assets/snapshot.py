@@ -14,6 +14,7 @@ from pinot_assets.assets.keys import SESSION_TAG, keys_of, pool_of
 from pinot_assets.assets.looks import looks
 from pinot_assets.assets.picture import Event
 from pinot_assets.assets.published import publication
+from pinot_assets.assets.runs import is_alone
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.spec import TableSpec
@@ -42,6 +43,8 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         assert shown is not None  # it was published just now
         history = TableHistory(context.instance, spec)
         yield from shown.partitions(history)
+        if is_alone(context.instance, spec, context.run.run_id):
+            shown.forget_gone(history)
         yield shown.table()
         yield dg.MaterializeResult(
             metadata=shown.metadata,

@@ -11,6 +11,7 @@ from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.looks import file_partitions, looks, store_kind
 from pinot_assets.assets.picture import Event, Picture
+from pinot_assets.assets.runs import is_alone
 from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.observe import list_source, observe
@@ -43,5 +44,7 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
         changed = list(picture.observations(history))
         context.log.info(f"{len(files)} files; {len(changed)} of {len(picture.source)} partitions changed")
         yield from changed
+        if is_alone(context.instance, spec, context.run.run_id):
+            picture.forget_all_others(history)
 
     return cast(dg.AssetsDefinition, source_files)

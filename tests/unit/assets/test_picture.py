@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -60,6 +61,7 @@ class World:
     def observe(self) -> int:
         before = self.events()
         assert self.history.report(self.picture().observations(self.history))
+        self.picture().forget_all_others(self.history)
         return self.events() - before
 
     def build(self) -> None:
@@ -76,7 +78,9 @@ class World:
         before = self.events()
         shown = Picture.of_ledger(self.spec, self.snapshot, self.history.partitions())
         assert self.history.report(shown.publications(self.history))
-        return self.events() - before
+        told = self.events() - before
+        shown.forget_gone(self.history)
+        return told
 
     def events(self) -> int:
         return sum(
@@ -215,6 +219,49 @@ def test_what_a_rollback_brings_back_is_stale(world: World) -> None:
     assert world.stale() == {"a": True, ALL_FILES: True}
     world.write(a=1)
     world.observe()
+    assert world.stale() == {"a": False, ALL_FILES: False}
+
+
+def test_a_new_file_that_a_rollback_takes_away_is_stale(world: World) -> None:
+    world.write(a=1)
+    world.build()
+    world.publish()
+    assert world.snapshot is not None
+    before = list(world.snapshot.files)
+    world.write(b=1)
+    world.build()
+    world.publish()
+    assert world.show(before) == 2, "b is told as absent once, and the table as a whole"
+    assert world.stale() == {"a": False, "b": True, ALL_FILES: True}
+    assert world.show(before) == 0
+    world.build()
+    world.publish()
+    assert world.stale() == {"a": False, "b": False, ALL_FILES: False}
+
+
+def test_a_file_that_went_and_came_back_is_stale_until_it_is_published_again(world: World) -> None:
+    world.write(a=1, b=1)
+    world.build()
+    world.publish()
+    world.delete("b")
+    world.observe()
+    world.publish()
+    world.write(b=1)
+    world.observe()
+    assert world.stale() == {"a": False, "b": True, ALL_FILES: True}
+    world.build()
+    world.publish()
+    assert world.stale() == {"a": False, "b": False, ALL_FILES: False}
+
+
+def test_the_same_versions_built_anew_are_told_anew(world: World) -> None:
+    world.write(a=1)
+    world.build()
+    world.publish()
+    assert world.snapshot is not None
+    (file,) = world.snapshot.files
+    output = replace(file.outputs[0], segment="another")
+    assert world.show([replace(file, outputs=(output,))]) == 2
     assert world.stale() == {"a": False, ALL_FILES: False}
 
 
