@@ -8,7 +8,7 @@ import dagster as dg
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.picture import Picture
-from pinot_assets.assets.runs import runs_under_way, trigger_of
+from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
 from pinot_assets.assets.table import TableAssets
 from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.errors import PinotAssetsError
@@ -49,7 +49,7 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         context.log.info(tick.message)
         if not tick.launch:
             return _skip(tick.message, tick.cursor)
-        request = trigger_of(context.instance, spec, tick.message)
+        request = sensor_trigger_of(context.instance, spec, tick.message)
         return dg.SensorResult(run_requests=[request], cursor=tick.cursor)
 
     return sensor

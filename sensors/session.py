@@ -12,7 +12,7 @@ import dagster as dg
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.published import data_version_of, publication
-from pinot_assets.assets.runs import runs_under_way, trigger_of
+from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
 from pinot_assets.assets.table import TableAssets
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import PinotAssetsError
@@ -56,7 +56,7 @@ def session_sensor(table: TableAssets) -> dg.SensorDefinition:
                 context.instance.report_run_failed(run, verdict.message)
         if not verdict.launch:
             return dg.SensorResult(skip_reason=verdict.message, cursor=verdict.cursor)
-        request = trigger_of(context.instance, spec, verdict.message)
+        request = sensor_trigger_of(context.instance, spec, verdict.message)
         return dg.SensorResult(run_requests=[request], cursor=verdict.cursor)
 
     return sensor

@@ -8,8 +8,10 @@ from collections.abc import Callable
 import dagster as dg
 
 from pinot_assets.assets.progress import RunLog
+from pinot_assets.assets.runs import is_asked_for
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.report import Report
 from pinot_assets.session.store import SessionStore
 from pinot_assets.session.zookeeper import SESSION_TIMEOUT_S
 from pinot_assets.spec import TableSpec
@@ -27,6 +29,11 @@ def driver_of(context: Context, spec: TableSpec, push: ConsistentPushResource) -
     if context.run.parent_run_id is not None:
         wait_out(context.run.parent_run_id, driver.edges.store, log.note, driver.edges.sleep)
     return driver
+
+
+def trigger(driver: Driver, run: dg.DagsterRun) -> Report:
+    """The trigger that a run may make."""
+    return driver.trigger() if is_asked_for(run) else driver.trigger_without_retry()
 
 
 def wait_out(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dagster as dg
-from dagster._core.storage.tags import PARTITION_NAME_TAG
+from dagster._core.storage.tags import PARTITION_NAME_TAG, RETRY_NUMBER_TAG
 
 from pinot_assets.assets.keys import TABLE_TAG, partitions_name, pool_of
 from pinot_assets.assets.partitions import ALL_FILES
@@ -11,6 +11,8 @@ from pinot_assets.spec import TableSpec
 
 WHY_TAG = "pinot/tick"
 """Run tag with what the sensor or schedule said that started the run."""
+SENSOR_TAG = "pinot/sensor"
+"""Run tag of runs that a sensor started."""
 UNDER_WAY = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -43,6 +45,23 @@ def trigger_of(instance: dg.DagsterInstance, spec: TableSpec, why: str) -> dg.Ru
     # With the tag, Dagster takes the partition as it is and does not look for it once more.
     tags = {TABLE_TAG: spec.name, WHY_TAG: why, PARTITION_NAME_TAG: ALL_FILES}
     return dg.RunRequest(partition_key=ALL_FILES, tags=tags)
+
+
+def sensor_trigger_of(instance: dg.DagsterInstance, spec: TableSpec, why: str) -> dg.RunRequest:
+    """The same, for a sensor: it may not spend a retry (rule R26)."""
+    request = trigger_of(instance, spec, why)
+    return dg.RunRequest(partition_key=request.partition_key, tags={**request.tags, SENSOR_TAG: "true"})
+
+
+def is_asked_for(run: dg.DagsterRun) -> bool:
+    """Whether the schedule or a person wants a run, who alone spend retries (rule R26).
+
+    A sensor's run that a person executes again is one that a person wants; Dagster's own retry of whatever
+    run is not: the run may have died after it stored what failed.
+    """
+    if run.parent_run_id is not None:
+        return RETRY_NUMBER_TAG not in run.tags
+    return SENSOR_TAG not in run.tags
 
 
 def runs_under_way(instance: dg.DagsterInstance, spec: TableSpec) -> list[dg.DagsterRun]:

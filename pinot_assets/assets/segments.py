@@ -17,7 +17,7 @@ from dagster._core.storage.tags import (
 )
 
 from pinot_assets.assets.automation import segments_condition
-from pinot_assets.assets.driving import driver_of
+from pinot_assets.assets.driving import driver_of, trigger
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG, keys_of, pool_of
 from pinot_assets.assets.looks import file_partitions, looks
@@ -64,7 +64,7 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
         else:
             # Tagged when the build begins: where a run dies in it, one looks for the session first.
             driver.report_to(BuildLog(context.log, lambda: _tag_run(context, spec, driver.observe().session)))
-            report = driver.trigger()
+            report = trigger(driver, context.run)
             context.log.info(report.summary)
             _tag_run(context, spec, report.session)
             told = of_report(report)

@@ -22,7 +22,7 @@ from pinot_assets.session.observe import Observation, observe
 from pinot_assets.session.publish import settle
 from pinot_assets.session.report import Progress, Quiet, Report
 from pinot_assets.session.run import Run
-from pinot_assets.session.trigger import trigger
+from pinot_assets.session.trigger import trigger, trigger_without_retry
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec import TableSpec
 
@@ -74,6 +74,13 @@ class Driver:
         :raises PinotAssetsError: as the steps say; what was done so far is stored.
         """
         return trigger(self._run)
+
+    def trigger_without_retry(self) -> Report:
+        """The same for runs that nobody asked for: spends no retry and abandons nothing (rule R26).
+
+        :returns: FAILED or PAUSED, with what stands, where only that would bring the table further.
+        """
+        return trigger_without_retry(self._run)
 
     def audit(self) -> tuple[Session, tuple[Finding, ...]]:
         """The gate: look at the staged segments and store the receipt.

@@ -22,6 +22,7 @@ class Result(StrEnum):
     FAILED = "FAILED"
     STAGED = "STAGED"
     WAITING = "WAITING"
+    PAUSED = "PAUSED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ class Report:
                 return f"{changes}; {built}, kept {self.kept}; staged, hidden"
             case Result.WAITING:
                 return f"waiting, nothing was changed: {told(self.unready)}"
+            case Result.PAUSED:
+                return "paused, nothing was changed: the open session was planned for another table spec"
 
 
 class Progress(Protocol):

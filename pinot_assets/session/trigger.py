@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.errors import SessionError
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import abandon, sweep
+from pinot_assets.session.building import build
 from pinot_assets.session.listing import changes_of, list_ready
 from pinot_assets.session.model import Mode, Outcome, Session, State, new_session_id, seq_of
 from pinot_assets.session.plan import Changes, Next, Plan
@@ -18,7 +18,6 @@ from pinot_assets.session.report import Report, Result
 from pinot_assets.session.rollback import finish_rollback
 from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.source.fingerprint import SourceFile
 from pinot_assets.spec.apply import refuse_drift
 
 
@@ -30,6 +29,23 @@ def trigger(run: Run) -> Report:
     :raises ListingFailed: the listing did not complete; nothing was changed (invariant I12).
     :raises SourceError: the staging area of a table's first session cannot be used (rule R28).
     """
+    return _trigger(run, _work_off)
+
+
+def trigger_without_retry(run: Run) -> Report:
+    """The same for what nobody asked for: a sensor's run, Dagster's own retry of a run (rule R26).
+
+    Without `sensorRetries`, it leaves alone an open session that only a retry or a new one brings further,
+    and reports how that stands. Who starts such a run has looked before, but not under the lease: another
+    run may have failed since.
+    """
+    return _trigger(run, _work_off if run.spec.ingestion.sensor_retries else _spare)
+
+
+_Work = Callable[[Run, Session | None, Changes, Snapshot | None], Report]
+
+
+def _trigger(run: Run, work_off: _Work) -> Report:
     session = _settled(run)
     refuse_drift(run.spec, run.edges.pinot)
     current = run.current_snapshot()
@@ -46,7 +62,7 @@ def trigger(run: Run) -> Report:
         report = Report(Result.WAITING, session, listed=0, unready=found.waiting, notes=tuple(run.notes))
     else:
         changes = changes_of(run, found.counted, current)
-        report = replace(_work_off(run, session, changes, current), unready=found.later)
+        report = replace(work_off(run, session, changes, current), unready=found.later)
     return replace(report, listed=len(found.listed.files), files=found.listed.files)
 
 
@@ -57,6 +73,19 @@ def _work_off(run: Run, session: Session | None, changes: Changes, current: Snap
         result = Result.NOTHING if free == changes else Result.HELD
         return _report(run, result, None, free)
     return _build_and_stage(run, *begun, free)
+
+
+def _spare(run: Run, session: Session | None, changes: Changes, current: Snapshot | None) -> Report:
+    step = _next(run, session) if session else Next.CONTINUE
+    if step is Next.CONTINUE:
+        return _work_off(run, session, changes, current)
+    assert session is not None
+    run.note(f"session {session.id} waits for the schedule or a run by hand (sensorRetries is off)")
+    failures = _failures(run, session)
+    # What was planned for another spec may be fit to be switched, and is not what the table wants any more:
+    # it must not come before the gate. Failures keep that shut, and another look at the replicas is free.
+    stale = step is Next.ABANDON_CONFIG and not failures
+    return _report(run, Result.PAUSED if stale else Result.FAILED, session, changes, _Done(failed=failures))
 
 
 def _settled(run: Run) -> Session | None:
@@ -151,21 +180,14 @@ def _go_on(
 ) -> tuple[Session, Plan] | None:
     staging = run.edges.staging
     plan = staging.plan(session.plan)
-    failures = staging.failures(session.failures) if session.failures else ()
-    audit_failed = session.audit is not None and not session.audit.passed
-    step = planning.decide(
-        failed=bool(failures) or audit_failed,
-        same_config=session.config_fingerprint == run.fingerprint,
-        retry_count=session.retry_count,
-        max_retries=run.spec.ingestion.max_retries,
-    )
+    step = _next(run, session)
     if step is Next.ABANDON_CONFIG:
         abandon(run, session, Outcome.ABANDONED_CONFIG, "the table spec changed")
         return _begin(run, changes, current)
     if step is Next.ABANDON_RETRIES:
         abandon(run, session, Outcome.ABANDONED_RETRIES, f"no retry left after {session.retry_count}")
         return _begin(run, changes, current)
-    spoiled = {f.ordinal for f in failures}
+    spoiled = {f.ordinal for f in _failures(run, session)}
     receipts = {o: r for o, r in staging.receipts(plan).items() if o not in spoiled}
     plan = planning.reconcile(plan, changes, receipts)
     retries = session.retry_count + (step is Next.RETRY)
@@ -185,6 +207,20 @@ def _go_on(
     return session, plan
 
 
+def _next(run: Run, session: Session) -> Next:
+    audit_failed = session.audit is not None and not session.audit.passed
+    return planning.decide(
+        failed=session.failures is not None or audit_failed,
+        same_config=session.config_fingerprint == run.fingerprint,
+        retry_count=session.retry_count,
+        max_retries=run.spec.ingestion.max_retries,
+    )
+
+
+def _failures(run: Run, session: Session) -> Sequence[Failure]:
+    return run.edges.staging.failures(session.failures) if session.failures else ()
+
+
 # --- build and stage -------------------------------------------------------------------------------
 
 
@@ -193,7 +229,7 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
     if plan.to_build and session.state is State.INIT:
         session = replace(session, state=State.IN_PROGRESS)
         run.lease.write(session=session)
-    built, failed = _build(run, session, plan) if plan.to_build else ([], [])
+    built, failed = build(run, session, plan) if plan.to_build else ([], [])
     if failed:
         session = replace(
             session,
@@ -202,7 +238,7 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
             last_error=f"{len(failed)} files failed; {failed[0].uri}: {failed[0].reason}"[:1000],
         )
         run.lease.write(session=session)
-        return _report(run, Result.FAILED, session, changes, _Work(built, kept, failed))
+        return _report(run, Result.FAILED, session, changes, _Done(built, kept, failed))
     found = run.edges.staging.receipts(plan)
     plan = planning.accept(plan, found)
     if plan.to_build:
@@ -213,75 +249,20 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
         )
     session = stage(run, session, plan, {o: r for o, (_, r) in found.items()})
     result = Result.STAGED if session.state is State.SWITCH else Result.NOOP
-    return _report(run, result, session, changes, _Work(built, kept, failed))
-
-
-def _build(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[Failure]]:
-    tasks = [FileTask(SourceFile(r.uri, r.planned), r.ordinal) for r in plan.to_build]
-    receipts: list[Receipt] = []
-    failures: list[Failure] = []
-
-    def on_done(outcome: Receipt | Failure) -> None:
-        run.progress.built(outcome)
-        if isinstance(outcome, Receipt):
-            receipts.append(outcome)
-        else:
-            failures.append(outcome)
-
-    run.progress.building(len(tasks))
-    run.edges.builder.build(_order(run, session, plan), tasks, on_done)
-    failed = [f for f in failures if not _skipped(run, session, plan, f)]
-    return receipts, sorted(failed, key=lambda f: f.ordinal)
-
-
-def _skipped(run: Run, session: Session, plan: Plan, failure: Failure) -> bool:
-    """Whether a file that cannot be read is left out, as the user wants it (edge case E17).
-
-    Not one that is published: its rows must not vanish because its new version is broken.
-    """
-    if not run.spec.ingestion.skip_unreadable or failure.code != "UNREADABLE":
-        return False
-    current = run.current_snapshot()
-    if current is not None and failure.uri in current.ledger:
-        return False
-    (row,) = [r for r in plan.to_build if r.ordinal == failure.ordinal]
-    run.edges.staging.put_skipped(session.id, row, failure)
-    run.note(f"skipped {failure.uri}: {failure.reason}")
-    return True
-
-
-def _order(run: Run, session: Session, plan: Plan) -> BuildOrder:
-    ingestion, staging = run.spec.ingestion, run.edges.staging
-    return BuildOrder(
-        table=run.spec.name,
-        session=session.id,
-        attempt=plan.attempt,
-        creation_time_ms=session.created_ms,
-        schema=run.spec.schema_json,
-        table_config=run.spec.table_json,
-        input_format=ingestion.input_format,
-        reader=ingestion.reader,
-        source_uri=run.edges.source.uri,
-        source_props=ingestion.input_props,
-        staging_uri=staging.session_uri(session.id),
-        segments_uri=staging.segments_uri,
-        staging_props=ingestion.output_props,
-        max_rows_per_segment=ingestion.max_rows_per_segment,
-        min_server=ingestion.min_server,
-    )
+    return _report(run, result, session, changes, _Done(built, kept, failed))
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _Done:
     built: Sequence[Receipt] = ()
     kept: int = 0
     failed: Sequence[Failure] = ()
 
 
 def _report(
-    run: Run, result: Result, session: Session | None, changes: Changes, work: _Work | None = None
+    run: Run, result: Result, session: Session | None, changes: Changes, work: _Done | None = None
 ) -> Report:
-    work = work or _Work()
+    work = work or _Done()
     return Report(
         result=result,
         session=session,

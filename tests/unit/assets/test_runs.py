@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 from fakes.tables import write_table
 
 from pinot_assets.assets.keys import TABLE_TAG, pool_of
-from pinot_assets.assets.runs import job_tags, runs_under_way, works_on
+from pinot_assets.assets.runs import (
+    is_asked_for,
+    job_tags,
+    runs_under_way,
+    sensor_trigger_of,
+    trigger_of,
+    works_on,
+)
 from pinot_assets.spec import TableSpec
 
 
@@ -53,3 +61,34 @@ def test_runs_that_have_ended_are_not_under_way(spec: TableSpec, instance: dg.Da
         instance.add_run(run)
         assert works_on(run, spec)
     assert runs_under_way(instance, spec) == []
+
+
+def run_of(instance: dg.DagsterInstance, tags: Mapping[str, str], parent: dg.DagsterRun | None = None) -> Any:
+    @dg.op
+    def build() -> None: ...
+
+    @dg.job(name="t_ingest")
+    def job() -> None:
+        build()
+
+    above = parent.run_id if parent else None
+    return instance.create_run_for_job(job, tags=tags, parent_run_id=above, root_run_id=above)
+
+
+def test_only_the_schedule_and_people_may_spend_a_retry(
+    spec: TableSpec, instance: dg.DagsterInstance
+) -> None:
+    """R26; by the tags that Dagster's retry of a run carries: its parent's, and the retry's number."""
+    scheduled = run_of(instance, trigger_of(instance, spec, "schedule").tags)
+    sensors = run_of(instance, sensor_trigger_of(instance, spec, "3 new").tags)
+    assert is_asked_for(scheduled)
+    assert not is_asked_for(sensors)
+    for run in (scheduled, sensors):
+        assert is_asked_for(run_of(instance, run.tags, parent=run))  # executed again by hand
+        assert not is_asked_for(run_of(instance, {**run.tags, "dagster/retry_number": "1"}, parent=run))
+
+
+def test_a_sensors_run_is_the_same_trigger(spec: TableSpec, instance: dg.DagsterInstance) -> None:
+    ours, sensors = trigger_of(instance, spec, "x"), sensor_trigger_of(instance, spec, "x")
+    assert sensors.partition_key == ours.partition_key
+    assert {**sensors.tags} == {**ours.tags, "pinot/sensor": "true"}

@@ -14,6 +14,7 @@ import pytest
 from fakes.tables import write_table
 
 from pinot_assets.assets.keys import TABLE_TAG
+from pinot_assets.assets.runs import SENSOR_TAG
 from pinot_assets.assets.table import table_assets
 from pinot_assets.errors import SessionError
 from pinot_assets.resources import PinotResource
@@ -67,7 +68,7 @@ def test_it_starts_the_tables_job_once(sensor: Sensor) -> None:
     assert sensor.tick().run_requests == []
     sensor.now_s += PATIENCE_S
     (request,) = sensor.tick().run_requests
-    assert request.tags[TABLE_TAG] == "t"
+    assert (request.tags[TABLE_TAG], request.tags[SENSOR_TAG]) == ("t", "true")
     assert "cp2-bbbbbb (IN_PROGRESS, attempt 0) has stood still" in request.tags["pinot/tick"]
     assert sensor.tick().run_requests == []
 

@@ -1,0 +1,69 @@
+"""The build of one attempt, as the table spec wants it (spec/session.md section 3, step 4)."""
+
+from __future__ import annotations
+
+from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.session.model import Session
+from pinot_assets.session.plan import Plan
+from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.session.run import Run
+from pinot_assets.source.fingerprint import SourceFile
+
+
+def build(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[Failure]]:
+    """Build what the plan wants built.
+
+    :returns: receipts, and failures by ordinal; files that may be skipped are in neither.
+    """
+    tasks = [FileTask(SourceFile(r.uri, r.planned), r.ordinal) for r in plan.to_build]
+    receipts: list[Receipt] = []
+    failures: list[Failure] = []
+
+    def on_done(outcome: Receipt | Failure) -> None:
+        run.progress.built(outcome)
+        if isinstance(outcome, Receipt):
+            receipts.append(outcome)
+        else:
+            failures.append(outcome)
+
+    run.progress.building(len(tasks))
+    run.edges.builder.build(_order(run, session, plan), tasks, on_done)
+    failed = [f for f in failures if not _skipped(run, session, plan, f)]
+    return receipts, sorted(failed, key=lambda f: f.ordinal)
+
+
+def _skipped(run: Run, session: Session, plan: Plan, failure: Failure) -> bool:
+    """Whether a file that cannot be read is left out, as the user wants it (edge case E17).
+
+    Not one that is published: its rows must not vanish because its new version is broken.
+    """
+    if not run.spec.ingestion.skip_unreadable or failure.code != "UNREADABLE":
+        return False
+    current = run.current_snapshot()
+    if current is not None and failure.uri in current.ledger:
+        return False
+    (row,) = [r for r in plan.to_build if r.ordinal == failure.ordinal]
+    run.edges.staging.put_skipped(session.id, row, failure)
+    run.note(f"skipped {failure.uri}: {failure.reason}")
+    return True
+
+
+def _order(run: Run, session: Session, plan: Plan) -> BuildOrder:
+    ingestion, staging = run.spec.ingestion, run.edges.staging
+    return BuildOrder(
+        table=run.spec.name,
+        session=session.id,
+        attempt=plan.attempt,
+        creation_time_ms=session.created_ms,
+        schema=run.spec.schema_json,
+        table_config=run.spec.table_json,
+        input_format=ingestion.input_format,
+        reader=ingestion.reader,
+        source_uri=run.edges.source.uri,
+        source_props=ingestion.input_props,
+        staging_uri=staging.session_uri(session.id),
+        segments_uri=staging.segments_uri,
+        staging_props=ingestion.output_props,
+        max_rows_per_segment=ingestion.max_rows_per_segment,
+        min_server=ingestion.min_server,
+    )

@@ -1,0 +1,116 @@
+"""Rule R26: a run that nobody asked for spends no retry and abandons nothing, whenever it gets its turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pinot_assets.errors import SnapshotIncomplete
+from pinot_assets.session.report import Report, Result
+
+pytestmark = pytest.mark.integration
+
+MODES = ("append", "sync", "swap")
+
+
+@pytest.fixture(params=MODES)
+def world(request: pytest.FixtureRequest, make_world: Any) -> Any:
+    return make_world(request.param)
+
+
+def sensor_run(world: Any) -> tuple[Report, bool]:
+    """The whole job as a sensor starts it: the report, and whether it published."""
+    with world.driver() as driver:
+        report = driver.trigger_without_retry()
+        published = False
+        if report.result in (Result.STAGED, Result.FAILED):
+            _, findings = driver.audit()
+            if published := all(f.passed for f in findings):
+                driver.publish()
+        return report, published
+
+
+def test_two_runs_of_sensors_one_after_the_other_spend_nothing(world: Any) -> None:
+    world.write("F1", "F2", "F3")
+    world.builder.failing = {"F3"}
+    first, _ = sensor_run(world)
+    before = world.session
+    second, published = sensor_run(world)
+    assert [first.result, second.result, published] == [Result.FAILED, Result.FAILED, False]
+    assert [f.uri.rsplit("/", 1)[-1] for f in second.failed] == ["F3"]
+    assert world.session == before
+    assert (before.retry_count, world.builds) == (0, 1)
+    assert world.visible == []
+
+
+def test_the_last_retry_is_not_followed_by_an_end(make_world: Any) -> None:
+    world = make_world("sync", consistentPushMaxRetries=0)
+    world.write("F1", "F2")
+    world.builder.failing = {"F2"}
+    world.run()
+    before = world.session
+    for _ in range(2):
+        assert sensor_run(world)[0].result is Result.FAILED
+    assert (world.session, world.sessions) == (before, [before])
+
+
+def test_a_failed_file_that_was_repaired_waits_for_whoever_may_retry(world: Any) -> None:
+    world.write("F1", "F2")
+    world.builder.failing = {"F2"}
+    world.run()
+    world.builder.failing = set()
+    assert sensor_run(world)[0].result is Result.FAILED
+    assert world.run().result is Result.STAGED
+    assert world.sessions[-1].retry_count == 1
+    world.assert_settled()
+
+
+def test_a_sensor_that_may_retry_does(make_world: Any) -> None:
+    world = make_world("sync", sensorRetries="true")
+    world.write("F1", "F2")
+    world.builder.failing = {"F2"}
+    sensor_run(world)
+    assert sensor_run(world)[0].result is Result.FAILED
+    assert (world.session.retry_count, world.builds) == (1, 2)
+
+
+def test_a_driver_that_died_is_gone_on_for(world: Any) -> None:
+    world.write("F1", "F2", "F3")
+    world.builder.die_after = 1
+    world.dies()
+    report, published = sensor_run(world)
+    assert (report.result, report.kept, published) == (Result.STAGED, 1, True)
+    assert world.sessions[-1].retry_count == 0
+    world.assert_settled()
+
+
+def test_a_failed_audit_is_looked_at_again_and_costs_nothing(make_world: Any) -> None:
+    world = make_world("sync")
+    world.write("F1", "F2")
+    world.trigger()
+    name = min(world.pinot.all_segments(world.table))
+    world.pinot.break_replica(world.table, name)
+    world.audit()
+    before = world.session
+    report, published = sensor_run(world)
+    assert (report.result, report.failed, published) == (Result.FAILED, (), False)
+    assert (world.session.retry_count, world.session.attempt) == (0, before.attempt)
+
+
+def test_what_was_staged_for_another_spec_is_neither_switched_nor_dropped(make_world: Any) -> None:
+    world = make_world("sync")
+    world.write("F1", "F2")
+    world.trigger()
+    world.audit()
+    before = world.session
+    assert before.gate_open
+    world.options["includeFileNamePattern"] = "glob:**/F1"
+    report, published = sensor_run(world)
+    assert (report.result, published) == (Result.PAUSED, False)
+    assert "another table spec" in report.summary
+    assert (world.session, world.visible) == (before, [])
+    world.run()
+    assert world.visible == ["F1"]
+    with pytest.raises(SnapshotIncomplete):
+        world.publish()
