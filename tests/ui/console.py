@@ -102,6 +102,11 @@ class Console:
         for text in texts:
             expect(self.page.get_by_text(text).first).to_be_visible()
 
+    def says_not(self, text: str) -> None:
+        """The page says no such thing once it has loaded all that it shows."""
+        self.page.wait_for_load_state("networkidle")
+        expect(self.page.get_by_text(text)).to_have_count(0)
+
     def logs(self, text: str, word: str) -> None:
         """The run whose page this is logged this line; only lines with that word of it are shown then."""
         self.page.get_by_placeholder("Filter…").fill(word)
