@@ -1,14 +1,17 @@
 """Tells a webhook of every run of a table that failed.
 
 Not one of Dagster's run failure sensors: those move on when their body raises, and the notice is lost. This
-one keeps its own cursor, which moves past a run only when the webhook has taken its notice.
+one keeps its own cursor, which moves past a run only when the webhook has taken its notice for each of its
+tables.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
+import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -48,27 +51,84 @@ def failure_sensor(
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
         instance = context.instance
         if not context.cursor:
-            return _skip("from now on, failed runs are told to the webhook", _newest(instance))
-        after, told, end = int(context.cursor), [], time.monotonic() + BUDGET_S
-        for event_id, run in _failed_runs(instance, after):
+            return _skip("from now on, failed runs are told to the webhook", Cursor(_newest(instance)))
+        cursor, told, end = Cursor.read(context.cursor), list[str](), time.monotonic() + BUDGET_S
+
+        def tell(run: dg.DagsterRun, spec: TableSpec) -> None:
             try:
-                for spec in specs:
-                    if works_on(run, spec):
-                        webhook.post(notice.of_run(instance, run, spec.name, _served(spec, pinot), base_url))
-                        told.append(f"run {run.run_id} of {spec.name}")
+                webhook.post(_notice(context, run, spec, pinot, base_url))
+                told.append(f"run {run.run_id} of {spec.name}")
             except NoticeRefused as error:
-                told.append(f"run {run.run_id}, whose notice was refused")
+                told.append(f"run {run.run_id} of {spec.name}, whose notice was refused")
                 context.log.error(str(error))
-            except PinotAssetsError:
-                if not told:
-                    raise  # a tick that failed keeps its cursor
-                break
-            after = event_id
+
+        for run, spec, afterwards in _due(instance, specs, cursor):
             if time.monotonic() > end:
                 break
-        return _skip(f"told of {', '.join(told)}" if told else "no run of a table has failed", after)
+            if spec is not None:
+                try:
+                    tell(run, spec)
+                except PinotAssetsError:
+                    if not told:
+                        raise  # a tick that failed keeps its cursor
+                    break
+            cursor = afterwards
+        return _skip(f"told of {', '.join(told)}" if told else "no run of a table has failed", cursor)
 
     return sensor
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """What was told already.
+
+    :ivar after: every failure up to this event.
+    :ivar tables: of the failure after it, a run on several tables.
+    """
+
+    after: int
+    tables: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, text: str) -> "Cursor":
+        """From Dagster's cursor."""
+        after, *tables = text.split()
+        return cls(int(after), tuple(tables))
+
+    def text(self) -> str:
+        """As Dagster keeps it."""
+        return " ".join((str(self.after), *self.tables))
+
+
+def _due(
+    instance: dg.DagsterInstance, specs: Sequence[TableSpec], cursor: Cursor
+) -> Iterator[tuple[dg.DagsterRun, TableSpec | None, Cursor]]:
+    """What is to be told, and the cursor once it was; no table for a run that is none of ours."""
+    told = cursor.tables
+    for event_id, run in _failed_runs(instance, cursor.after):
+        of_run = [spec for spec in specs if spec.name not in told and works_on(run, spec)]
+        for spec in of_run[:-1]:
+            told = (*told, spec.name)
+            yield run, spec, Cursor(cursor.after, told)
+        yield run, of_run[-1] if of_run else None, Cursor(event_id)
+        cursor, told = Cursor(event_id), ()
+
+
+def _notice(
+    context: dg.SensorEvaluationContext,
+    run: dg.DagsterRun,
+    spec: TableSpec,
+    pinot: PinotResource,
+    base_url: str,
+) -> dict[str, Any]:
+    """Of this run; one that cannot be made must not keep the later ones back."""
+    try:
+        made = notice.of_run(context.instance, run, spec.name, _served(spec, pinot), base_url)
+        json.dumps(made, allow_nan=False)
+    except Exception as error:
+        context.log.exception(f"the notice of run {run.run_id} could not be made: please report it")
+        return notice.least(run, spec.name, base_url, repr(error))
+    return made
 
 
 def _newest(instance: dg.DagsterInstance) -> int:
@@ -96,5 +156,5 @@ def _served(spec: TableSpec, pinot: PinotResource) -> dict[str, Any]:
         return notice.unknown(str(error))
 
 
-def _skip(message: str, after: int) -> dg.SensorResult:
-    return dg.SensorResult(skip_reason=message, cursor=str(after))
+def _skip(message: str, cursor: Cursor) -> dg.SensorResult:
+    return dg.SensorResult(skip_reason=message, cursor=cursor.text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ def of_run(
         "text": f"{table}: run {run.run_id} failed{_where(steps)}; {served['text']}",
         "table": table,
         "run_id": run.run_id,
-        "run_url": f"{base_url.rstrip('/')}/runs/{run.run_id}" if base_url else None,
+        "run_url": _run_url(run, base_url),
         "job": run.job_name,
         "failed_steps": steps,
         "failed_checks": list(_failed_checks(events)),
@@ -47,6 +48,19 @@ def of_run(
         "will_be_retried": run.tags.get("dagster/will_retry") == "true",
         "session": served["session"],
         "still_served": served["snapshot"],
+    }
+
+
+def least(run: dg.DagsterRun, table: str, base_url: str, why: str) -> dict[str, Any]:
+    """In place of `of_run`, when that cannot be made.
+
+    :param why: it cannot.
+    """
+    return {
+        "text": f"{table}: run {run.run_id} failed; nothing more can be said of it: {_shorten(why)}",
+        "table": table,
+        "run_id": run.run_id,
+        "run_url": _run_url(run, base_url),
     }
 
 
@@ -84,6 +98,10 @@ def unknown(reason: str) -> dict[str, Any]:
     return {"text": f"what is served is not known: {_shorten(reason)}", "session": None, "snapshot": None}
 
 
+def _run_url(run: dg.DagsterRun, base_url: str) -> str | None:
+    return f"{base_url.rstrip('/')}/runs/{run.run_id}" if base_url else None
+
+
 def _where(steps: Sequence[Mapping[str, Any]]) -> str:
     return f" in {', '.join(step['step'] for step in steps)}" if steps else ""
 
@@ -108,8 +126,13 @@ def _failed_checks(events: Sequence[dg.DagsterEvent]) -> Iterator[dict[str, Any]
                 "asset": check.asset_key.to_user_string(),
                 "check": check.check_name,
                 "description": _shorten(check.description or ""),
-                "numbers": {name: v for name, v in values.items() if isinstance(v, int | float)},
+                "numbers": {name: v for name, v in values.items() if _is_number(v)},
             }
+
+
+def _is_number(value: Any) -> bool:
+    """One that JSON can say."""
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _shorten(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ TIMEOUT = httpx.Timeout(10.0, connect=5.0)
 ATTEMPTS = 2
 """In one tick; the next tick goes on."""
 
+_JSON = {"Content-Type": "application/json"}
 _NEVER_TAKEN = frozenset({400, 413, 415, 422})
 """Answers that say something of the notice, and not of the webhook or of this moment."""
 
@@ -42,6 +44,7 @@ class Webhook:
         :raises NoticeRefused: it will never be taken.
         :raises PinotAssetsError: it was not taken now. Neither error names the URL.
         """
+        body = json.dumps(notice, allow_nan=False)  # ASCII: paths may hold bytes that are no UTF-8
         try:
             for attempt in Retrying(
                 stop=stop_after_attempt(ATTEMPTS),
@@ -50,7 +53,7 @@ class Webhook:
                 reraise=True,
             ):
                 with attempt:
-                    status = self._post(notice)
+                    status = self._post(body)
         except _Unanswered as error:
             why = str(error)
         else:
@@ -66,14 +69,14 @@ class Webhook:
             hint=f"check {URL_VARIABLE}; the next tick tries again",
         )
 
-    def _post(self, notice: Mapping[str, Any]) -> int:
+    def _post(self, notice: str) -> int:
         """Its answer.
 
         :raises _Unanswered: none, or one that says to come back later.
         """
         try:
             with _unlogged(), httpx.Client(timeout=TIMEOUT) as client:
-                status = client.post(self.url, json=notice).status_code
+                status = client.post(self.url, content=notice, headers=_JSON).status_code
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _Unanswered(type(error).__name__) from None
         if status in (408, 429) or status >= 500:

@@ -14,7 +14,7 @@ from fakes.tables import write_table
 from fakes.webhook import SECRET, Hook, webhook
 from tenacity import wait_none
 
-from pinot_assets.assets.keys import TABLE_TAG
+from pinot_assets.assets.keys import TABLE_TAG, pool_of
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import failure
@@ -28,12 +28,13 @@ SERVED = {"text": "still served: cp1-aaaaaa", "session": None, "snapshot": {"row
 class Failures:
     """The sensor of one table, tick by tick."""
 
-    def __init__(self, spec: TableSpec, instance: dg.DagsterInstance, hook: Hook) -> None:
+    def __init__(self, spec: TableSpec, other: TableSpec, instance: dg.DagsterInstance, hook: Hook) -> None:
+        self.other = other
         self.instance = instance
         self.hook = hook
         self.cursor: str | None = None
         env = {"PINOT_ASSETS_WEBHOOK_URL": hook.url, "DAGSTER_WEBSERVER_URL": "http://ui:3000/"}
-        sensor = failure_sensor([spec], env)
+        sensor = failure_sensor([spec, other], env)
         assert sensor is not None
         self.sensor = sensor
 
@@ -46,17 +47,20 @@ class Failures:
         self.cursor = data.cursor
         return data.skip_message or ""
 
-    def run(self, table: str = "t") -> str:
-        """A run whose gate is shut."""
+    def run(self, table: str = "t", pool: str | None = None, number: float = 3) -> str:
+        """A run whose gate is shut.
+
+        :param pool: of a step, which says that the run works on another table, too.
+        """
 
         @dg.asset
         def segments() -> None: ...
 
-        @dg.asset_check(asset=segments, blocking=True)
+        @dg.asset_check(asset=segments, blocking=True, pool=pool)
         def consistent_push() -> dg.AssetCheckResult:
             numbers: dict[str, Any] = {
                 "files_built_expected": 5,
-                "files_built_found": 3,
+                "files_built_found": number,
                 "said": "2 are torn",
             }
             return dg.AssetCheckResult(passed=False, description="3 of 5 files are built", metadata=numbers)
@@ -82,7 +86,7 @@ def failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Failur
     spec = write_table(tmp_path, "t")
     quiet = {"telemetry": {"enabled": False}}
     with dg.DagsterInstance.local_temp(str(tmp_path), overrides=quiet) as instance, webhook() as hook:
-        yield Failures(spec, instance, hook)
+        yield Failures(spec, write_table(tmp_path, "u"), instance, hook)
 
 
 def test_without_a_url_there_is_no_sensor(tmp_path: Path) -> None:
@@ -161,8 +165,47 @@ def test_a_notice_that_is_refused_does_not_stand_in_the_way(failures: Failures) 
     failures.tick()
     runs = [failures.run(), failures.run()]
     failures.hook.statuses = [400]
-    assert failures.tick() == f"told of run {runs[0]}, whose notice was refused, run {runs[1]} of t"
+    assert failures.tick() == f"told of run {runs[0]} of t, whose notice was refused, run {runs[1]} of t"
     assert [n["run_id"] for n in failures.hook.posted] == runs[1:]
+
+
+def test_a_run_on_two_tables_is_told_once_of_each(failures: Failures) -> None:
+    failures.tick()
+    run_id = failures.run(pool=pool_of(failures.other))
+    for _ in range(2):
+        failures.hook.statuses = [200] + [503] * delivery.ATTEMPTS
+        assert failures.tick() == f"told of run {run_id} of t"
+        failures.hook.statuses = [503] * delivery.ATTEMPTS
+        with pytest.raises(PinotAssetsError, match="it answered 503"):
+            failures.tick()
+        failures.hook.statuses = []
+        assert failures.tick() == f"told of run {run_id} of u"
+        assert [(n["run_id"], n["table"]) for n in failures.hook.posted] == [(run_id, "t"), (run_id, "u")]
+        failures.hook.posted.clear()
+        run_id = failures.run(pool=pool_of(failures.other))
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_json_has_no_word_for_is_left_out(failures: Failures, number: float) -> None:
+    failures.tick()
+    failures.run(number=number)
+    failures.tick()
+    (notice,) = failures.hook.posted
+    assert notice["failed_checks"][0]["numbers"] == {"files_built_expected": 5}
+
+
+def test_a_notice_that_cannot_be_made_is_replaced_by_the_least(
+    failures: Failures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures.tick()
+    runs = [failures.run(), failures.run()]
+    made = iter([{**SERVED, "snapshot": {"rows": float("nan")}}, SERVED])
+    monkeypatch.setattr(failure, "_served", lambda spec, pinot: next(made))
+    failures.tick()
+    least, whole = failures.hook.posted
+    assert (least["run_id"], least["table"]) == (runs[0], "t")
+    assert f"t: run {runs[0]} failed" in least["text"]
+    assert (whole["run_id"], whole["still_served"]) == (runs[1], {"rows": 3})
 
 
 def test_a_pinot_that_is_away_is_said_and_not_an_error(
