@@ -6,6 +6,7 @@ import time
 
 import dagster as dg
 
+from pinot_assets.assets.budget import TICK_S, Budget
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.picture import Picture
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
@@ -40,7 +41,7 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
             inventory = list_source(spec, open_source(spec))
         except PinotAssetsError as error:
             return _skip(str(error), context.cursor)
-        history = TableHistory(context.instance, spec)
+        history = TableHistory(context.instance, spec, Budget(TICK_S))
         picture = Picture.take(spec, inventory.files, observation.snapshot, history.partitions())
         history.report(picture.observations(history))
         if not runs_under_way(context.instance, spec):  # one may have come up since

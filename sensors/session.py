@@ -10,6 +10,7 @@ import time
 
 import dagster as dg
 
+from pinot_assets.assets.budget import TICK_S, Budget
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.published import data_version_of, publication
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
@@ -66,12 +67,17 @@ def _show_published(
     instance: dg.DagsterInstance, spec: TableSpec, seen: Observation, store: SessionStore, settings: Settings
 ) -> None:
     """Tell Dagster of a snapshot that was published without it: by the command line, by another Dagster."""
-    history = TableHistory(instance, spec)
+    history = TableHistory(instance, spec, Budget(TICK_S))
     if seen.snapshot is None or history.published() == data_version_of(seen.snapshot):
         return
     with PinotCluster(settings.pinot) as pinot:
         shown = publication(spec, seen, store, open_staging(spec), pinot, settings)
     assert shown is not None
+    if not history.report(shown.partitions(history)):
+        return
+    # A run may have come up since, and tell of a newer snapshot; this one is then nobody's concern any more.
+    if runs_under_way(instance, spec) or store.pointer().current_snapshot != seen.pointer.current_snapshot:
+        return
     # The table's own event comes last: it says that the others are through.
-    if history.report(shown.partitions(history)):
-        history.report(iter([shown.switch(), shown.table()]))
+    for event in (shown.switch(), shown.table()):
+        history.store(event)

@@ -9,7 +9,6 @@ before it: stale until it is published, and fresh again when the file is written
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import islice
 
 import dagster as dg
 from dagster._core.definitions.data_version import (
@@ -20,6 +19,7 @@ from dagster._core.definitions.data_version import (
     get_input_event_pointer_tag,
 )
 
+from pinot_assets.assets.budget import Budget
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.metadata import Metadata
 from pinot_assets.session.run import WRITER_VERSION
@@ -27,8 +27,6 @@ from pinot_assets.spec import TableSpec
 
 STAGED = "staged:"
 """Data versions of segments that are built and not published begin with it."""
-EVENTS_PER_TICK = 300
-"""Dagster stores some thirty events a second, and ends a tick after a minute."""
 ABSENT = "absent"
 """Data version of segments that were published once and are no longer."""
 _OLD_OBSERVATIONS = 50
@@ -36,9 +34,13 @@ _OLD_OBSERVATIONS = 50
 
 
 class TableHistory:
-    """Events and partitions of one table in one Dagster instance."""
+    """Events and partitions of one table in one Dagster instance.
 
-    def __init__(self, instance: dg.DagsterInstance, spec: TableSpec) -> None:
+    :param budget: of a sensor's tick, for reported events and deleted partitions.
+    """
+
+    def __init__(self, instance: dg.DagsterInstance, spec: TableSpec, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget()
         self._instance = instance
         self._log = instance.event_log_storage
         self._keys = keys_of(spec)
@@ -68,7 +70,7 @@ class TableHistory:
         self._delete_partitions((gone & self.partitions()) - set(kept))
 
     def _delete_partitions(self, keys: Iterable[str]) -> None:
-        for key in sorted(keys):
+        for key in self._budget.spend_on(sorted(keys)):
             self._instance.delete_dynamic_partition(self._partitions, key)
 
     # --- what was said before ---
@@ -165,15 +167,13 @@ class TableHistory:
         return {get_input_event_pointer_tag(self._keys.segments): str(max(last.values(), default=0))}
 
     def report(self, events: Iterator[dg.AssetObservation | dg.AssetMaterialization]) -> bool:
-        """Store events outside a run, so many as a sensor's tick has time for.
+        """Store events outside a run, as many as there is time for.
 
-        :returns: whether that were all of them; otherwise the next tick goes on.
+        :returns: whether nothing was left undone so far; otherwise the next tick goes on.
         """
-        told = 0
-        for event in islice(events, EVENTS_PER_TICK):
+        for event in self._budget.spend_on(events):
             self.store(event)
-            told += 1
-        return told < EVENTS_PER_TICK
+        return not self._budget.exhausted
 
     def store(self, event: dg.AssetObservation | dg.AssetMaterialization) -> None:
         """Store one event outside a run."""

@@ -12,8 +12,9 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.loader import LoadingContextForTest
 from fakes.tables import APPEND, SYNC, write_table
 
+from pinot_assets.assets.budget import Budget
 from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.keys import keys_of
+from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.assets.picture import Picture
 from pinot_assets.assets.table import table_assets
@@ -291,11 +292,27 @@ def test_a_group_is_stale_when_one_of_its_files_is(tmp_path: Path, instance: dg.
     assert world.history.partitions() == {"dir:x", ALL_FILES}
 
 
-def test_a_tick_tells_no_more_than_it_has_time_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pinot_assets.assets.history.EVENTS_PER_TICK", 2)
+def test_a_tick_does_no_more_than_it_has_time_for(world: World) -> None:
+    def late() -> TableHistory:
+        return TableHistory(world.instance, world.spec, Budget(0))
+
     world.write(a=1, b=1, c=1)
     told = []
-    while not world.history.report(world.picture().observations(world.history)):
-        told.append(len(world.history.observed()))
-    assert told == [2, 4]
+    while not (history := late()).report(world.picture().observations(history)):
+        told.append(len(history.observed()))
+    assert told == [1, 2, 3]
     assert world.observe() == 0
+    world.files.clear()
+    world.write(a=1)
+    world.picture().forget_all_others(late())
+    assert world.history.partitions() == {"a", "c", ALL_FILES}
+    world.picture().forget_all_others(late())
+    assert world.history.partitions() == {"a", ALL_FILES}
+
+
+def test_what_was_left_undone_is_said(world: World) -> None:
+    """By the deletions, too: nothing that means `all is told` may follow."""
+    world.instance.add_dynamic_partitions(partitions_name(world.spec), ["x", "y", "z"])
+    history = TableHistory(world.instance, world.spec, Budget(0))
+    history.keep_partitions([])
+    assert not history.report(iter([]))
