@@ -1,4 +1,4 @@
-"""How long one tick of a sensor may write: Dagster stores 8 to 30 events a second and ends a tick after 60 s."""
+"""How long one tick of a sensor may write: Dagster stores 8 to 30 events a second; a tick has 60 s."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ import hashlib
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from urllib.parse import unquote
 
+from pinot_assets.source.uris import unquote_key
 from pinot_assets.spec import TableSpec
 
 LONGEST = 60
@@ -23,8 +23,8 @@ one: Dagster wants a partition for a partitioned asset, and files come and go.""
 FALLBACK_BUCKETS = 256
 """When even the groups are more than `maxFilePartitions`."""
 
-_REFUSED = re.compile(r"\.\.\.|[\x00-\x1f\x7f]")
-"""Dagster refuses these in a dynamic partition key."""
+_REFUSED = re.compile(r"\.\.\.|[\x00-\x1f\x7f]|[\ud800-\udfff]")
+"""Dagster refuses these in a dynamic partition key, and no database stores a surrogate."""
 _GROUP_MARKS = ("dir:", "re:", "hash:")
 
 KeyOf = Callable[[str], str]
@@ -36,34 +36,40 @@ class Partitioning:
     """How the files of a table are spread over partitions now.
 
     :ivar name: `file`, `directory`, `regex` or `hash`, for people.
+    :ivar mark: every key begins with it.
     :ivar key_of: from a path to its key.
     """
 
     name: str
+    mark: str
     key_of: KeyOf
 
 
 def path_of(spec: TableSpec, uri: str) -> str:
-    """A file's path below the input directory, as people write it."""
-    return unquote(uri.removeprefix(f"{spec.input_uri()}/"))
+    """A file's path below the input directory, as people write it; bytes that are no UTF-8 are surrogates."""
+    return unquote_key(uri.removeprefix(f"{spec.input_uri()}/"))
 
 
 def choose(spec: TableSpec, paths: Collection[str], existing: Collection[str]) -> Partitioning:
     """One partition per file up to `maxFilePartitions`, then one per group.
 
-    A table that was grouped stays so, or its partitions would come and go around the limit; migrating it back
-    is a person's decision (`choose` without existing keys).
+    A table that was grouped stays so, and by what it was grouped by, or its partitions would come and go
+    around the limit; migrating it is a person's decision (`choose` without existing keys).
 
     :param paths: of all files that have a partition.
     :param existing: partition keys that stand in Dagster.
     """
     most = spec.ingestion.max_file_partitions
     if len(paths) <= most and not any(is_group(key) for key in existing):
-        return Partitioning("file", file_key)
-    chosen = _grouping(spec.ingestion.partition_group)
-    if len({chosen.key_of(path) for path in paths}) <= max(most, FALLBACK_BUCKETS):
-        return chosen
-    return _hashed(FALLBACK_BUCKETS)
+        return Partitioning("file", "", file_key)
+    chosen, fallback = _grouping(spec.ingestion.partition_group), _hashed(FALLBACK_BUCKETS)
+    for standing in (chosen, fallback):
+        if any(key.startswith(standing.mark) for key in existing):
+            return standing
+    if chosen.name == "hash":
+        return chosen  # its number of groups is what somebody asked for
+    many = len({chosen.key_of(path) for path in paths}) > max(most, FALLBACK_BUCKETS)
+    return fallback if many else chosen
 
 
 def is_group(key: str) -> bool:
@@ -83,7 +89,7 @@ def file_key(path: str) -> str:
 
 def _shortened(path: str) -> str:
     directory, _, name = _REFUSED.sub("_", path).rpartition("/")
-    digest = hashlib.sha256(path.encode()).hexdigest()[:10]
+    digest = _digest(path).hex()[:10]
     return f"{directory[-28:]}/{name[:18]}~{digest}".lstrip("/")
 
 
@@ -95,7 +101,9 @@ def _grouping(group: str) -> Partitioning:
         case "hash":
             return _hashed(int(argument))
         case _:
-            return Partitioning("directory", lambda path: f"dir:{file_key(path.rpartition('/')[0] or '.')}")
+            return Partitioning(
+                "directory", "dir:", lambda path: f"dir:{file_key(path.rpartition('/')[0] or '.')}"
+            )
 
 
 def _captured(pattern: re.Pattern[str]) -> Partitioning:
@@ -103,14 +111,18 @@ def _captured(pattern: re.Pattern[str]) -> Partitioning:
         match = pattern.search(path)
         return f"re:{file_key(match[1] or '')}" if match else "re:(no match)"
 
-    return Partitioning("regex", key_of)
+    return Partitioning("regex", "re:", key_of)
 
 
 def _hashed(buckets: int) -> Partitioning:
-    width = len(str(buckets - 1))
+    width, mark = len(str(buckets - 1)), f"hash:{buckets}/"
 
     def key_of(path: str) -> str:
-        bucket = int.from_bytes(hashlib.sha256(path.encode()).digest()[:8]) % buckets
-        return f"hash:{buckets}/{bucket:0{width}d}"
+        bucket = int.from_bytes(_digest(path)[:8]) % buckets
+        return f"{mark}{bucket:0{width}d}"
 
-    return Partitioning("hash", key_of)
+    return Partitioning("hash", mark, key_of)
+
+
+def _digest(path: str) -> bytes:
+    return hashlib.sha256(path.encode(errors="surrogatepass")).digest()

@@ -68,4 +68,4 @@ def _joined(pairs: Iterable[tuple[str, str]]) -> str:
     if not there:
         return DELETED
     text = "\n".join(f"{path}\t{version}" for path, version in there)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]

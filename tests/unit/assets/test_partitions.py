@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinot_assets.assets.partitions import ALL_FILES, LONGEST, choose, file_key, is_group, path_of
+from pinot_assets.assets.versions import by_partition
 from pinot_assets.spec import TableSpec
 
 PARTS = [
@@ -53,7 +54,9 @@ def test_any_path_has_a_key_that_dagster_takes(path: str) -> None:
     assert not is_group(key)
 
 
-@pytest.mark.parametrize("path", [ALL_FILES, "a...b.csv", "dir:x", "hash:256/001", "a\nb.csv", "x" * 300])
+@pytest.mark.parametrize(
+    "path", [ALL_FILES, "a...b.csv", "dir:x", "hash:256/001", "a\nb.csv", "x" * 300, "a\udcff.csv"]
+)
 def test_a_path_that_would_be_misread_is_disguised(path: str) -> None:
     key = file_key(path)
     assert key != path
@@ -73,6 +76,27 @@ def test_a_grouped_table_stays_grouped(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, maxFilePartitions="3")
     assert choose(spec, ["a/1"], [ALL_FILES, "dir:a"]).name == "directory"
     assert choose(spec, ["a/1"], [ALL_FILES, "a/1"]).name == "file"
+
+
+def test_a_grouped_table_does_not_flip_around_the_limit(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, maxFilePartitions="3")
+    few, many = [f"{n}/a" for n in range(5)], [f"{n}/a" for n in range(400)]
+    assert choose(spec, many, [ALL_FILES, "dir:1"]).name == "directory"
+    assert choose(spec, few, [ALL_FILES, "hash:256/001"]).name == "hash"
+    assert choose(spec, few, []).name == "directory"
+
+
+def test_another_kind_of_groups_is_taken_from_the_spec(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, maxFilePartitions="1", partitionGroup="hash:16")
+    for before in ("dir:a", "re:2024", "hash:32/01"):
+        assert choose(spec, ["a/1"], [ALL_FILES, before]).key_of("a/1").startswith("hash:16/")
+
+
+def test_as_many_buckets_as_somebody_asked_for(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, maxFilePartitions="100", partitionGroup="hash:500")
+    paths = [f"{n}/a" for n in range(5000)]
+    chosen = choose(spec, paths, [])
+    assert len({chosen.key_of(path) for path in paths}) == 500
 
 
 def test_groups_by_what_a_regex_captures(tmp_path: Path) -> None:
@@ -98,3 +122,12 @@ def test_more_directories_than_partitions_fall_back_to_hash(tmp_path: Path) -> N
 def test_a_path_is_told_as_people_write_it(tmp_path: Path) -> None:
     spec = spec_of(tmp_path)
     assert path_of(spec, f"{spec.input_uri()}/a%20b/c%25.csv") == "a b/c%.csv"
+
+
+def test_names_that_are_no_utf8_stay_apart(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path)
+    paths = [path_of(spec, f"{spec.input_uri()}/a%{byte}.csv") for byte in ("FE", "FF")]
+    assert len({file_key(path) for path in paths}) == 2
+    versions = dict.fromkeys(paths, "1")
+    assert len(by_partition(versions, file_key)) == 3
+    assert by_partition(versions, choose(spec_of(tmp_path, maxFilePartitions="1"), paths, []).key_of)
