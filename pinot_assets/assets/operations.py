@@ -6,6 +6,7 @@ They do what the commands of the same names do, and tell Dagster what queries se
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import dagster as dg
 
@@ -16,21 +17,31 @@ from pinot_assets.assets.picture import Event
 from pinot_assets.assets.published import publication
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.observe import Observation
 from pinot_assets.spec import TableSpec
+
+TARGET_TAG = "pinot/target"
+"""Run tag with what the run acts on. A run that is executed again inherits it, and acts on nothing else."""
+TAGS = {"dagster/max_retries": "0", "dagster/retry_on_asset_or_op_failure": "false"}
+"""A person asked once: Dagster does not ask again, whatever became of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """What a job does.
+
+    :ivar target: what it acts on; as soon as it has acted, that is another one.
+    """
+
+    name: str
+    description: str
+    target: Callable[[Observation], str]
+    act: Callable[[Driver], str]
 
 
 def operations(spec: TableSpec) -> tuple[dg.JobDefinition, ...]:
     """`<table>_rollback`, `<table>_resume`, `<table>_clear`."""
-    return (
-        _job(
-            spec,
-            "rollback",
-            "Back to the snapshot before, by one revert. What was taken back stays out until `resume`.",
-            _rollback,
-        ),
-        _job(spec, "resume", "Let in again what a rollback holds back; the next trigger takes it.", _resume),
-        _job(spec, "clear", "Drop the unfinished session; what is published stays.", _clear),
-    )
+    return tuple(_job(spec, operation) for operation in (_ROLLBACK, _RESUME, _CLEAR))
 
 
 def _rollback(driver: Driver) -> str:
@@ -47,11 +58,46 @@ def _clear(driver: Driver) -> str:
     return f"session {session.id} is dropped" if session else "no session was open"
 
 
-def _job(spec: TableSpec, name: str, description: str, act: Callable[[Driver], str]) -> dg.JobDefinition:
-    @dg.op(name=f"{spec.asset_name}_{name}_op", out={}, pool=pool_of(spec), description=description)
-    def operation(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[Event]:
+_ROLLBACK = _Operation(
+    "rollback",
+    "Back to the snapshot before, by one revert. What was taken back stays out until `resume`.",
+    lambda seen: seen.snapshot.session if seen.snapshot else "",
+    _rollback,
+)
+_RESUME = _Operation(
+    "resume",
+    "Let in again what a rollback holds back; the next trigger takes it.",
+    lambda seen: seen.pointer.hold.key if seen.pointer.hold else "",
+    _resume,
+)
+_CLEAR = _Operation(
+    "clear",
+    "Drop the unfinished session; what is published stays.",
+    lambda seen: seen.session.id if seen.session else "",
+    _clear,
+)
+
+
+def _act_once(context: dg.OpExecutionContext, operation: _Operation, driver: Driver) -> str:
+    """Act, unless an earlier run of the same request did: a second rollback would take back one more."""
+    driver.take()
+    target = operation.target(driver.observe())
+    meant = context.run.tags.get(TARGET_TAG, target)
+    if meant != target:
+        return (
+            f"{meant or 'nothing'} was to be acted on, and {target or 'nothing'} stands now: nothing is done"
+        )
+    context.instance.add_run_tags(context.run.run_id, {TARGET_TAG: target})
+    return operation.act(driver)
+
+
+def _job(spec: TableSpec, operation: _Operation) -> dg.JobDefinition:
+    name, description = f"{spec.asset_name}_{operation.name}", operation.description
+
+    @dg.op(name=f"{name}_op", out={}, pool=pool_of(spec), description=description)
+    def act(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[Event]:
         driver = driver_of(context, spec, push)
-        context.log.info(act(driver))
+        context.log.info(_act_once(context, operation, driver))
         edges = driver.edges
         shown = publication(
             spec, driver.observe(), edges.store, edges.staging, edges.pinot, push.pinot.settings()
@@ -63,12 +109,12 @@ def _job(spec: TableSpec, name: str, description: str, act: Callable[[Driver], s
             yield shown.table()
 
     @dg.job(
-        name=f"{spec.asset_name}_{name}",
-        tags={TABLE_TAG: spec.name},
+        name=name,
+        tags={TABLE_TAG: spec.name, **TAGS},
         executor_def=dg.in_process_executor,
         description=description,
     )
     def job() -> None:
-        operation()
+        act()
 
     return job

@@ -13,6 +13,7 @@ from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.metadata import Metadata, of_snapshot
 from pinot_assets.assets.picture import Event, Picture
+from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.rollback import deadline_ms
@@ -73,8 +74,12 @@ def publication(
     if ref is None or snapshot is None:
         return None
     session = next((s for s in store.sessions() if s.id == snapshot.session), None)
-    until = deadline_ms(pinot, spec.name, snapshot)
-    metadata = of_snapshot(snapshot, session, staging.store.uri_of(ref.key), until)
+    manifest = staging.store.uri_of(ref.key)
+    try:
+        metadata = of_snapshot(snapshot, session, manifest, deadline_ms(pinot, spec.name, snapshot))
+    except PinotAssetsError:
+        # It is published, whether or not Pinot answers at this moment.
+        metadata = {**of_snapshot(snapshot, session, manifest, None), "rollback_until": "not known"}
     console = f"{settings.pinot.controller_url}/#/tenants/table/{spec.name_with_type}"
     return Publication(
         spec,

@@ -54,6 +54,13 @@ class Driver:
         if run is not None:
             run.lease.release()
 
+    def take(self) -> None:
+        """Take the lease now, so that what is observed from here on stays as it is.
+
+        :raises SessionHeld: another run holds it.
+        """
+        self._run.lease.assert_held()
+
     def report_to(self, progress: Progress) -> None:
         """Tell another one how it gets on from now on: a later step has a log of its own."""
         self._progress = progress

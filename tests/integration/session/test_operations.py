@@ -1,0 +1,128 @@
+"""The jobs for people, executed again after their run died: what was asked for once is done once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster_pyspark import LazyPySparkResource
+
+from pinot_assets.assets import operations as module
+from pinot_assets.resources import ConsistentPushResource, PinotResource
+from pinot_assets.session.model import Mode
+
+pytestmark = pytest.mark.integration
+
+
+class Jobs:
+    """The operations of a world's table in Dagster.
+
+    :ivar dies: whether the worker dies as soon as it has acted.
+    """
+
+    def __init__(self, world: Any, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
+        self.world = world
+        self.instance = instance
+        self.dies = False
+        patch.setattr(module, "publication", self._show)
+
+    def _show(self, *_: Any) -> None:
+        assert not self.dies, "the worker dies here"
+
+    def execute(
+        self, patch: pytest.MonkeyPatch, name: str, tags: dict[str, str] | None = None
+    ) -> dg.DagsterRun:
+        (job,) = [j for j in module.operations(self.world.spec) if j.name == f"{self.world.table}_{name}"]
+        push = ConsistentPushResource(
+            pinot=PinotResource(controller_url="http://x:1", zookeeper="x:1"),
+            spark=LazyPySparkResource(spark_config={}),
+        )
+        with ExitStack() as drivers:
+            patch.setattr(module, "driver_of", lambda *_: drivers.enter_context(self.world.driver()))
+            result = job.execute_in_process(
+                instance=self.instance, raise_on_error=False, resources={"push": push}, tags=tags
+            )
+        assert result.success is not self.dies
+        run = self.instance.get_run_by_id(result.run_id)
+        assert run is not None
+        return run
+
+
+@pytest.fixture
+def again(make_world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Executes a job whose worker dies, lets something happen, and executes the run again."""
+    with dg.DagsterInstance.local_temp(
+        str(tmp_path), overrides={"telemetry": {"enabled": False}}
+    ) as instance:
+        jobs = Jobs(make_world("sync"), instance, monkeypatch)
+
+        def twice(name: str, between: Callable[[], Any] = lambda: None) -> None:
+            jobs.dies = True
+            died = jobs.execute(monkeypatch, name)
+            jobs.dies = False
+            between()
+            jobs.execute(monkeypatch, name, dict(died.tags))
+
+        yield jobs.world, twice
+
+
+def test_a_rollback_takes_back_one_snapshot(again: Any) -> None:
+    world, twice = again
+    for name in ("F1", "F2", "F3"):
+        world.write(name)
+        world.run()
+    twice("rollback")
+    assert world.visible == ["F1", "F2"]
+    world.assert_settled()
+
+
+def test_a_rollback_that_was_left_half_way_is_finished(again: Any) -> None:
+    world, twice = again
+    half_way: list[Mode] = []
+    for name in ("F1", "F2"):
+        world.write(name)
+        world.run()
+    world.pinot.after("revert_replace_segments", broken)
+    twice("rollback", between=lambda: half_way.append(world.session.mode))
+    assert half_way == [Mode.ROLLBACK]
+    assert world.visible == ["F1"]
+    world.assert_settled()
+
+
+def broken() -> None:
+    raise RuntimeError("the worker dies here")
+
+
+def test_a_session_that_was_begun_since_is_not_cleared(again: Any) -> None:
+    world, twice = again
+    world.write("F1")
+    world.trigger()
+    first = world.session.id
+    twice("clear", between=world.trigger)
+    assert world.session.id != first
+
+
+def test_a_later_rollback_stays_held(again: Any) -> None:
+    world, twice = again
+    for name in ("F1", "F2"):
+        world.write(name)
+        world.run()
+    world.rollback()
+
+    def publish_and_roll_back() -> None:
+        assert world.pointer.hold is None
+        world.run()
+        world.rollback()
+
+    twice("resume", between=publish_and_roll_back)
+    assert world.pointer.hold is not None
+
+
+def test_dagster_does_not_ask_twice(make_world: Any) -> None:
+    for job in module.operations(make_world("sync").spec):
+        assert job.tags["dagster/max_retries"] == "0"
+        assert job.tags["dagster/retry_on_asset_or_op_failure"] == "false"
