@@ -22,6 +22,8 @@ from pinot_assets.settings import load_settings
 from pinot_assets.spec import TableSpec
 
 if TYPE_CHECKING:
+    import dagster as dg
+
     from pinot_assets.assets.history import TableHistory
     from pinot_assets.assets.picture import Picture
 
@@ -42,7 +44,7 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
     @app.command()
     def show(table: TableName) -> None:
         """Show how the files of TABLE are spread over partitions now."""
-        with _both(spec_of(table)) as (history, now, _):
+        with _both(spec_of(table)) as (_, history, now, _):
             there = history.partitions()
             missing, gone = set(now.source) - there, there - set(now.source)
             console = _console()
@@ -65,9 +67,11 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
         A table that was grouped once stays grouped, and a changed `partitionGroup` leaves old keys behind
         until the next observation: this command decides from the spec alone, gives every file its new
         partition and tells Dagster what is published there, so that nothing looks missing. The events of
-        the former partitions stay in Dagster's history; Pinot is not touched.
+        the former partitions stay in Dagster's history; Pinot is not touched. Not while a run of TABLE is
+        under way, and best with its files sensor stopped.
         """
-        with _both(spec_of(table)) as (history, now, target):
+        spec = spec_of(table)
+        with _both(spec) as (instance, history, now, target):
             there = history.partitions()
             console = _console()
             console.print(
@@ -76,26 +80,56 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
             )
             if plan:
                 return
-            due = len(target.source) + len(target.published)
-            _report(history, target, due)
+            _refuse_beside_runs(instance, spec)
+            _spread(history, target)
             console.print(f"{len(target.source)} partitions stand in Dagster")
 
     return app
 
 
-def _report(history: TableHistory, target: Picture, due: int) -> None:
+def _refuse_beside_runs(instance: dg.DagsterInstance, spec: TableSpec) -> None:
+    from pinot_assets.assets.runs import runs_under_way
+
+    if running := runs_under_way(instance, spec):
+        raise PinotAssetsError(
+            f"run {running[0].run_id} of {spec.name} is under way",
+            why="Dagster fails a step whose partition has gone",
+            hint=f"stop the sensor {spec.asset_name}_files, wait for the run to end, and run this again",
+        )
+
+
+def _spread(history: TableHistory, target: Picture) -> None:
+    """Until Dagster has what the target wants: a tick that took the old keys in may undo it, once.
+
+    :raises PinotAssetsError: it was undone again.
+    """
+    for _ in range(2):
+        _tell(history, target)
+        if history.partitions() == target.source.keys():
+            return
+    raise PinotAssetsError(
+        f"the partitions of {target.spec.name} were changed meanwhile",
+        why="a tick of the files sensor or an observation worked on them at the same time",
+        hint=f"stop the sensor {target.spec.asset_name}_files, run this again, and start it again",
+    )
+
+
+def _tell(history: TableHistory, target: Picture) -> None:
     def events() -> Iterator[None]:
+        # Before the new ones are added: a table with one group among its keys is taken for grouped.
+        history.keep_partitions(target.source)
         for told in (target.observations(history), target.publications(history)):
             for event in told:
                 history.store(event)
                 yield
 
+    due = len(target.source) + len(target.published)
     for _ in track(events(), "telling Dagster", total=due, console=Console(stderr=True), transient=True):
         pass
 
 
 @contextmanager
-def _both(spec: TableSpec) -> Iterator[tuple[TableHistory, Picture, Picture]]:
+def _both(spec: TableSpec) -> Iterator[tuple[dg.DagsterInstance, TableHistory, Picture, Picture]]:
     """What Dagster knows, the table as it is spread now, and as its spec alone would have it."""
     import dagster as dg
 
@@ -116,7 +150,7 @@ def _both(spec: TableSpec) -> Iterator[tuple[TableHistory, Picture, Picture]]:
             snapshot = observe(store, open_staging(spec)).snapshot
         files = list_source(spec, open_source(spec)).files
         now = Picture.take(spec, files, snapshot, history.partitions())
-        yield history, now, Picture.take(spec, files, snapshot, ())
+        yield instance, history, now, Picture.take(spec, files, snapshot, ())
 
 
 def _console() -> Console:

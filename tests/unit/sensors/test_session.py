@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ import dagster as dg
 import pytest
 from fakes.tables import write_table
 
-from pinot_assets.assets.keys import TABLE_TAG
+from pinot_assets.assets.keys import TABLE_TAG, keys_of
 from pinot_assets.assets.runs import SENSOR_TAG
 from pinot_assets.assets.table import table_assets
 from pinot_assets.errors import SessionError
@@ -24,6 +24,7 @@ from pinot_assets.session.model import Mode, ObjectRef, Owner, Pointer, Session,
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.session.run import WRITER_VERSION
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
 NOW = 1_800_000_000
 
@@ -108,3 +109,48 @@ def test_a_zookeeper_that_is_away_is_said_and_changes_nothing(sensor: Sensor) ->
     sensor.now_s += PATIENCE_S
     assert sensor.tick().skip_message == "ZooKeeper does not answer"
     assert sensor.cursor == before
+
+
+class Shown:
+    """A publication of a snapshot without files; something happens while its partitions are told."""
+
+    def __init__(self, sensor: Sensor, meanwhile: Callable[[], None]) -> None:
+        self.keys = keys_of(sensor.table.spec)
+        self.meanwhile = meanwhile
+        ref, snapshot = SnapshotRef("k", "0"), Snapshot(1, "t", "cp1", "SYNC", "e", None, "", "", 0, ())
+        pointer = replace(sensor.seen.pointer, current_snapshot=ref)
+        sensor.seen = replace(sensor.seen, pointer=pointer, session=None, snapshot=snapshot)
+
+    def partitions(self, history: Any) -> Iterator[dg.AssetMaterialization]:
+        yield dg.AssetMaterialization(self.keys.segments, partition="F1.csv")
+        self.meanwhile()
+
+    def switch(self) -> dg.AssetMaterialization:
+        return dg.AssetMaterialization(self.keys.snapshot)
+
+    def table(self) -> dg.AssetMaterialization:
+        return dg.AssetMaterialization(self.keys.table)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "is_told"), [("nothing", True), ("a run comes up", False), ("it is published anew", False)]
+)
+def test_an_older_snapshot_is_not_told_after_a_newer_one(
+    sensor: Sensor, monkeypatch: pytest.MonkeyPatch, meanwhile: str, is_told: bool
+) -> None:
+    def happens() -> None:
+        if meanwhile == "a run comes up":
+            started = dg.DagsterRunStatus.STARTED
+            sensor.instance.add_run(dg.DagsterRun("t_ingest", "r", tags={TABLE_TAG: "t"}, status=started))
+        if meanwhile == "it is published anew":
+            pointer = replace(sensor.seen.pointer, current_snapshot=SnapshotRef("newer", "1"))
+            sensor.seen = replace(sensor.seen, pointer=pointer)
+
+    shown = Shown(sensor, happens)
+    store = SimpleNamespace(pointer=lambda: sensor.seen.pointer)
+    monkeypatch.setattr(module, "open_session_store", lambda spec, settings: nullcontext(store))
+    monkeypatch.setattr(module, "publication", lambda *_: shown)
+    sensor.tick()
+    for key, expected in ((shown.keys.segments, True), (shown.keys.snapshot, is_told)):
+        assert bool(sensor.instance.get_latest_materialization_event(key)) is expected
+    assert bool(sensor.instance.get_latest_materialization_event(shown.keys.table)) is is_told
