@@ -1,0 +1,95 @@
+"""What was published or rolled back without Dagster is shown in it by the session sensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
+from fakes.builder import InProcessBuilder
+from fakes.code_location import Table
+
+from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.keys import keys_of
+from pinot_assets.assets.partitions import ALL_FILES
+from pinot_assets.assets.published import data_version_of
+from pinot_assets.connect import open_edges
+from pinot_assets.resources import PinotResource
+from pinot_assets.session.driver import Driver
+from pinot_assets.settings import load_settings
+
+pytestmark = pytest.mark.integration
+
+
+@contextmanager
+def driver(table: Table) -> Iterator[Driver]:
+    """As the command line makes it."""
+    with (
+        open_edges(table.spec, load_settings(), InProcessBuilder()) as edges,
+        Driver(table.spec, edges, "pinot-assets test") as driver,
+    ):
+        yield driver
+
+
+def publish(table: Table) -> None:
+    with driver(table) as outside:
+        outside.trigger()
+        outside.audit()
+        outside.publish()
+
+
+def tick(table: Table) -> Any:
+    definitions = table.definitions
+    with dg.build_sensor_context(
+        instance=table.instance, definitions=definitions, resources={"pinot": PinotResource()}
+    ) as context:
+        return definitions.resolve_sensor_def(f"{table.name}_session").evaluate_tick(context)
+
+
+def told(table: Table, key: dg.AssetKey) -> list[tuple[str | None, str]]:
+    """Partition and data version of all materializations so far, oldest first."""
+    records = table.instance.fetch_materializations(key, limit=100, ascending=True).records
+    events = [record.asset_materialization for record in records]
+    return [(e.partition, (e.tags or {})[DATA_VERSION_TAG]) for e in events if e is not None]
+
+
+def test_what_was_published_and_rolled_back_without_dagster_is_shown_once(table: Table) -> None:
+    keys = keys_of(table.spec)
+
+    def tick_tells() -> tuple[str, set[str | None]]:
+        """The new data version of the table, and the partitions of segments that were told."""
+        before = {key: len(told(table, key)) for key in (keys.segments, keys.snapshot, keys.table)}
+        assert "no session is open" in tick(table).skip_message
+        new = {key: told(table, key)[count:] for key, count in before.items()}
+        ((_, version),) = new[keys.table]
+        assert new[keys.snapshot] == [(None, version)]
+        snapshot = table.observe().snapshot
+        assert snapshot is not None
+        assert version == data_version_of(snapshot)
+        everything = [told(table, key) for key in before]
+        tick(table)
+        assert [told(table, key) for key in before] == everything, "a second tick tells it again"
+        return version, {partition for partition, _ in new[keys.segments]}
+
+    table.write(F1="a", F2="b")
+    publish(table)
+    first, partitions = tick_tells()
+    assert partitions == {"F1.csv", "F2.csv", ALL_FILES}
+    assert TableHistory(table.instance, table.spec).partitions() == partitions
+    assert {table.stale_status("segments", p) for p in partitions} == {"FRESH"}
+
+    table.write(F1="a2")
+    publish(table)
+    second, partitions = tick_tells()
+    assert second != first
+    assert partitions == {"F1.csv", ALL_FILES}
+
+    with driver(table) as outside:
+        outside.rollback()
+    back, partitions = tick_tells()
+    assert back == first
+    assert partitions == {"F1.csv", ALL_FILES}
+    assert table.shown() == ["a", "b"]
