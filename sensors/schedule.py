@@ -4,15 +4,16 @@
 
 import dagster as dg
 
-from pinot_assets.assets.runs import runs_under_way, trigger_of
+from pinot_assets.assets.runs import trigger_of, trigger_to_come
 from pinot_assets.assets.table import TableAssets
 
 
 def table_schedule(table: TableAssets) -> dg.ScheduleDefinition | None:
     """Starts the table's job at the times of `schedule`, in `scheduleTimezone`; None without a `schedule`.
 
-    A tick always triggers, whatever the sensors may not do (spec/session.md section 3). One that meets a run
-    of its table starts nothing: that run lists the files, too.
+    A tick always triggers, whatever the sensors may not do (spec/session.md section 3): it is the way in
+    which retries are spent. Beside a run of its table its own waits its turn in Dagster's queue. Only where
+    a run like its own waits there already it starts none: that one will list the files, too.
     """
     spec = table.spec
     if spec.ingestion.cron is None:
@@ -27,11 +28,9 @@ def table_schedule(table: TableAssets) -> dg.ScheduleDefinition | None:
         description=f"`schedule: {spec.ingestion.schedule}` of {spec.name}.",
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        running = runs_under_way(context.instance, spec)
-        if running:
-            first = running[-1]
-            state = first.status.value.lower().replace("_", " ")
-            return dg.SkipReason(f"run {first.run_id} of {spec.name} is {state}")
+        if (waiting := trigger_to_come(context.instance, spec)) is not None:
+            state = waiting.status.value.lower().replace("_", " ")
+            return dg.SkipReason(f"run {waiting.run_id} of {spec.name} is {state}")
         return trigger_of(context.instance, spec, f"schedule {spec.ingestion.schedule}")
 
     return schedule

@@ -49,9 +49,12 @@ class Watch:
     def read(cls, cursor: str) -> Watch:
         """A new one for an empty cursor, and for one that somebody else wrote."""
         try:
-            return cls(**json.loads(cursor))
+            watch = cls(**json.loads(cursor))
         except (ValueError, TypeError):
             return cls()
+        numbers = (watch.epoch, watch.since_s, watch.launched_s, watch.times)
+        whole = isinstance(watch.progress, str) and all(isinstance(n, int) for n in numbers)
+        return watch if whole else cls()
 
     def write(self) -> str:
         """As a cursor."""
@@ -66,8 +69,8 @@ class Watch:
         due = self.since_s + PATIENCE_S
         if progress != self.progress:
             return due
-        wait = FIRST_WAIT_S << min(self.times - 1, 16)
-        return max(due, self.launched_s + min(wait, LONGEST_WAIT_S))
+        wait = int(min(FIRST_WAIT_S * 2 ** min(self.times - 1, 16), LONGEST_WAIT_S))
+        return max(due, self.launched_s + wait)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,19 @@ WHY_TAG = "pinot/tick"
 """Run tag with what the sensor or schedule said that started the run."""
 SENSOR_TAG = "pinot/sensor"
 """Run tag of runs that a sensor started."""
-UNDER_WAY = [
+TO_START = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
 ]
-"""What a run is in until it has ended."""
+"""What a run is in before it does anything."""
+UNDER_WAY = [*TO_START, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+"""And what until it has ended."""
+
+
+def job_name(spec: TableSpec) -> str:
+    """The table's job: one trigger."""
+    return f"{spec.asset_name}_ingest"
 
 
 def job_tags(spec: TableSpec) -> dict[str, str]:
@@ -73,6 +78,13 @@ def runs_under_way(instance: dg.DagsterInstance, spec: TableSpec) -> list[dg.Dag
 def is_alone(instance: dg.DagsterInstance, spec: TableSpec, run_id: str) -> bool:
     """Whether no other run works on the table or waits for its turn."""
     return all(run.run_id == run_id for run in runs_under_way(instance, spec))
+
+
+def trigger_to_come(instance: dg.DagsterInstance, spec: TableSpec) -> dg.DagsterRun | None:
+    """A run that will list the files and may spend a retry, and has not begun to: the first of them."""
+    runs = instance.get_runs(dg.RunsFilter(job_name=job_name(spec), statuses=TO_START), ascending=True)
+    # One that is executed again may go on from its gate.
+    return next((run for run in runs if run.parent_run_id is None and is_asked_for(run)), None)
 
 
 def works_on(run: dg.DagsterRun, spec: TableSpec) -> bool:

@@ -14,7 +14,7 @@ from dagster._utils.warnings import disable_dagster_warnings
 
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.operations import operations
-from pinot_assets.assets.runs import job_tags
+from pinot_assets.assets.runs import job_name, job_tags
 from pinot_assets.assets.segments import consistent_push_check, segments_asset
 from pinot_assets.assets.snapshot import snapshot_asset, table_asset
 from pinot_assets.assets.source_files import source_files_asset
@@ -44,7 +44,7 @@ def table_assets(spec: TableSpec) -> TableAssets:
     """
     keys = keys_of(spec)
     job = dg.define_asset_job(
-        f"{spec.asset_name}_ingest",
+        job_name(spec),
         selection=dg.AssetSelection.assets(keys.segments, keys.snapshot),
         executor_def=dg.in_process_executor,
         tags=job_tags(spec),

@@ -113,6 +113,7 @@ def test_dagster_yaml_is_an_instance(tmp_path: Path) -> None:
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
         assert not instance.telemetry_enabled
         (limit,) = instance.get_concurrency_config().run_queue_config.tag_concurrency_limits
+        assert instance.run_monitoring_max_runtime_seconds == 24 * 3600  # R25: a hung driver ends
     assert limit == {"key": TABLE_TAG, "value": {"applyLimitPerUniqueValue": True}, "limit": 1}
 
 

@@ -9,9 +9,15 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import (
+    RegisteredCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
 from fakes.tables import SYNC, write_table
 
 from pinot_assets.assets.keys import TABLE_TAG
+from pinot_assets.assets.runs import SENSOR_TAG, TO_START
 from pinot_assets.assets.table import table_assets
 from pinot_assets.sensors.schedule import table_schedule
 
@@ -53,22 +59,57 @@ def test_a_tick_starts_the_tables_job(tmp_path: Path, instance: dg.DagsterInstan
     assert request.tags[TABLE_TAG] == "my-table"
 
 
-@pytest.mark.parametrize("status", [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED])
-def test_while_a_run_of_the_table_is_under_way_it_starts_nothing(
+def waits(instance: dg.DagsterInstance, name: str, status: dg.DagsterRunStatus, **more: Any) -> None:
+    """A run of one of the table's jobs."""
+    tags = {TABLE_TAG: "my-table", **more.pop("tags", {})}
+    name = f"my_table_{name}"
+    repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("location"), "repository")
+    origin = RemoteJobOrigin(repository, name)
+    run = dg.DagsterRun(
+        name, run_id=f"{name}-run", tags=tags, status=status, remote_job_origin=origin, **more
+    )
+    instance.add_run(run)
+
+
+@pytest.mark.parametrize("status", TO_START)
+def test_a_run_like_its_own_that_waits_is_enough(
     tmp_path: Path, instance: dg.DagsterInstance, status: dg.DagsterRunStatus
 ) -> None:
     schedule = scheduled(tmp_path, schedule="0 0 */4 * * ?")
-    instance.add_run(dg.DagsterRun("other", run_id="a", tags={TABLE_TAG: "other"}, status=status))
+    instance.add_run(dg.DagsterRun("other_ingest", run_id="a", tags={TABLE_TAG: "other"}))
     assert isinstance(tick(schedule, instance), dg.RunRequest)
-    instance.add_run(dg.DagsterRun("ingest", run_id="b", tags={TABLE_TAG: "my-table"}, status=status))
+    waits(instance, "ingest", status)
     skipped = tick(schedule, instance)
     assert isinstance(skipped, dg.SkipReason)
     words = status.value.lower().replace("_", " ")
-    assert skipped.skip_message == f"run b of my-table is {words}"
+    assert skipped.skip_message == f"run my_table_ingest-run of my-table is {words}"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        {"name": "ingest", "status": dg.DagsterRunStatus.STARTED},  # it has listed the files already
+        {"name": "ingest", "status": dg.DagsterRunStatus.QUEUED, "tags": {SENSOR_TAG: "true"}},
+        {
+            "name": "ingest",
+            "status": dg.DagsterRunStatus.QUEUED,
+            "parent_run_id": "dead",
+            "root_run_id": "dead",
+        },
+        {"name": "rollback", "status": dg.DagsterRunStatus.QUEUED},
+    ],
+)
+def test_no_other_run_costs_a_tick_its_retry(
+    tmp_path: Path, instance: dg.DagsterInstance, run: dict[str, Any]
+) -> None:
+    """None of these spends one, and a schedule is the way in which they are spent."""
+    waits(instance, **run)
+    assert isinstance(tick(scheduled(tmp_path, schedule="0 0 */4 * * ?"), instance), dg.RunRequest)
 
 
 def test_a_run_that_has_ended_stands_in_nobodys_way(tmp_path: Path, instance: dg.DagsterInstance) -> None:
     schedule = scheduled(tmp_path, schedule="0 0 */4 * * ?")
     for n, status in enumerate([dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]):
-        instance.add_run(dg.DagsterRun("i", run_id=str(n), tags={TABLE_TAG: "my-table"}, status=status))
+        run = dg.DagsterRun("my_table_ingest", run_id=str(n), tags={TABLE_TAG: "my-table"}, status=status)
+        instance.add_run(run)
     assert isinstance(tick(schedule, instance), dg.RunRequest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from pinot_assets.sensors.standstill import (
     LONGEST_WAIT_S,
     PATIENCE_S,
     Verdict,
+    Watch,
     decide_session,
 )
 from pinot_assets.session.model import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session, State
@@ -157,10 +159,31 @@ def test_a_run_under_way_pauses(table: Table, status: dg.DagsterRunStatus) -> No
     assert table.tick(NOW).message == f"paused: run run-me is {status.value.lower().replace('_', ' ')}"
 
 
-def test_a_cursor_that_somebody_else_wrote_is_none(table: Table) -> None:
-    for cursor in ("x", "[]", "{}", '{"listing": 1}'):
-        table.cursor = cursor
-        assert len(table.launches(FIRST_WAIT_S)) == 1
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "x",
+        "[]",
+        "{}",
+        '{"listing": 1}',
+        '{"epoch": 5, "since_s": "long ago"}',
+        '{"epoch": 5, "since_s": null}',
+        '{"epoch": 5, "since_s": 1.5}',
+        '{"progress": ["cp2-bbbbbb"]}',
+        '{"times": "often"}',
+        '{"launched_s": {}}',
+    ],
+)
+def test_a_cursor_that_somebody_else_wrote_is_none(table: Table, cursor: str) -> None:
+    assert Watch.read(cursor) == Watch()
+    table.cursor = cursor
+    assert len(table.launches(FIRST_WAIT_S)) == 1
+
+
+def test_a_launch_that_was_never_counted_is_no_reason_to_wait(table: Table) -> None:
+    (first,) = table.launches(FIRST_WAIT_S)
+    table.cursor = json.dumps({**json.loads(table.cursor), "times": 0})
+    assert table.tick(first + FIRST_WAIT_S).launch
 
 
 # --- what costs a retry is not the sensor's (R26) --------------------------------------------------
