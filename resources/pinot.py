@@ -1,9 +1,15 @@
 """Where Pinot is, as a Dagster resource."""
 
+from typing import Any
+
 import dagster as dg
+from dagster._check import CheckError
 from pydantic import Field
 
+from pinot_assets.errors import PinotAssetsError
 from pinot_assets.settings import VARIABLES, Settings, load_profile, load_settings, settings_of
+
+_SECRETS = ("password", "token", "zookeeper_password")
 
 
 class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -11,7 +17,8 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     Left empty, the environment decides (`pinot_assets.settings.VARIABLES` names its variables), and without
     it the local stack, if the profile is `local`. With one field set, the fields alone count: half of them
-    and half of the environment's would be a cluster that nobody meant. Give secrets as `dg.EnvVar`.
+    and half of the environment's would be a cluster that nobody meant. Secrets are given as
+    `dg.EnvVar`; ones that are written out are refused.
 
     :ivar profile: `local`, `staging` or `production`; empty for PINOT_ASSETS_PROFILE.
     :ivar zookeeper_tls: speak TLS, trusting the system's authorities; implied where a file for it is named.
@@ -36,6 +43,29 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     zookeeper_client_cert: str = ""
     zookeeper_client_key: str = ""
     allow_http: bool = False
+
+    def get_resource_definition(self) -> Any:
+        """As Dagster takes it in, and shows it.
+
+        :raises PinotAssetsError: a secret is written out.
+        """
+        for name in _SECRETS if not self._is_resolved() else ():
+            value = getattr(self, name)
+            if value and not isinstance(value, dg.EnvVar):
+                raise PinotAssetsError(
+                    f"`{name}` of the resource `pinot` holds a secret",
+                    why="resources are shown in Dagster's UI",
+                    hint="give it as dg.EnvVar('NAME'), and set NAME where Dagster runs",
+                )
+        return super().get_resource_definition()
+
+    def _is_resolved(self) -> bool:
+        """Whether Dagster made this one for a run: it holds what the variables hold, and is not shown."""
+        try:
+            self.get_resource_context()
+        except CheckError:
+            return False
+        return True
 
     def settings(self) -> Settings:
         """Addresses and credentials.

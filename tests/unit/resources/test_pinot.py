@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import dagster as dg
 import pytest
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.connection import BasicAuth, Tls, TokenAuth
-from pinot_assets.resources import PinotResource
+from pinot_assets.resources import ConsistentPushResource, PinotResource, SparkResource
 from pinot_assets.session.zookeeper import ZooKeeperAccess
 from pinot_assets.settings import PROFILE, VARIABLES
 
@@ -104,3 +106,38 @@ def test_halves_and_contradictions_are_refused(settings: dict[str, str], says: s
     with pytest.raises(PinotAssetsError, match=says) as caught:
         PinotResource(**settings).settings()
     assert caught.value.hint
+
+
+@dg.asset
+def mine(pinot: PinotResource, push: ConsistentPushResource) -> None:
+    auth = pinot.settings().pinot.auth
+    assert auth == push.pinot.settings().pinot.auth == BasicAuth("ada", "s3cret")
+
+
+def resources(pinot: PinotResource, nested: PinotResource) -> dict[str, Any]:
+    return {"pinot": pinot, "push": ConsistentPushResource(pinot=nested, spark=SparkResource())}
+
+
+def test_a_secret_that_a_variable_names_reaches_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SECRET", "s3cret")
+    pinot = PinotResource(**HERE, username="ada", password=dg.EnvVar("MY_SECRET"))
+    for given in (resources(pinot, pinot), resources(pinot, pinot.model_copy())):
+        definitions = dg.Definitions([mine], resources=given)
+        with dg.DagsterInstance.ephemeral() as instance:
+            job = definitions.resolve_implicit_global_asset_job_def()
+            assert job.execute_in_process(instance=instance, raise_on_error=True).success
+
+
+@pytest.mark.parametrize("field", ["password", "token", "zookeeper_password"])
+@pytest.mark.parametrize("where", ["itself", "nested"])
+def test_a_secret_that_is_written_out_is_refused_before_it_is_shown(field: str, where: str) -> None:
+    plain, secret = PinotResource(**HERE), PinotResource(**HERE, **{field: "s3cret"})
+
+    def load() -> None:
+        given = resources(secret, plain) if where == "itself" else resources(plain, secret)
+        dg.Definitions([mine], resources=given).get_repository_def()
+
+    with pytest.raises(PinotAssetsError, match=f"`{field}` of the resource `pinot`") as caught:
+        load()
+    assert "s3cret" not in str(caught.value)
+    assert "dg.EnvVar" in str(caught.value.hint)
