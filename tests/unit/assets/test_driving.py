@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import dagster as dg
 import pytest
 
-from pinot_assets.assets.driving import PATIENCE_S, wait_out
+from pinot_assets.assets.driving import PATIENCE_S, trigger, wait_out
+from pinot_assets.assets.runs import SENSOR_TAG
 from pinot_assets.session.model import Owner
 from pinot_assets.session.zookeeper import SESSION_TIMEOUT_S
 
@@ -50,3 +52,22 @@ def test_but_not_for_ever() -> None:
 def test_nobody_elses_is_waited_for() -> None:
     assert waited(Leases("another-run", 10_000)) == (0, [])
     assert waited(Leases("dead-run", 0)) == (0, [])
+
+
+class Triggers:
+    """A driver that tells which trigger was asked of it."""
+
+    def trigger(self) -> str:
+        return "may spend a retry"
+
+    def trigger_without_retry(self) -> str:
+        return "spends none"
+
+
+@pytest.mark.parametrize(
+    ("tags", "asked"),
+    [({}, "may spend a retry"), ({SENSOR_TAG: "true"}, "spends none")],
+)
+def test_a_sensors_run_asks_for_a_trigger_that_spends_no_retry(tags: dict[str, str], asked: str) -> None:
+    driver: Any = Triggers()
+    assert str(trigger(driver, dg.DagsterRun("t_ingest", tags=tags))) == asked
