@@ -92,7 +92,7 @@ def test_what_is_put_is_read_back(staging: Staging) -> None:
     assert staging.hold(staging.put_hold("cp1-00000a", hold)) == hold
     failures = (Failure("file:///ä", 3, 1, "UNREADABLE", "line 7: “x”"),)
     assert staging.failures(staging.put_failures("cp1-00000a", 1, failures)) == failures
-    file = PublishedFile("file:///a", VERSION, "sha", 1, 0, "cp1-00000a", (output,))
+    file = PublishedFile("file:///a", VERSION, "sha", 1, 0, "cp1-00000a", (output,), VERSION.token, 1.5)
     snapshot = Snapshot(4, "t", "cp4-00000a", "SYNC", "e", SnapshotRef("k", "s"), "d", "f", 9, (file,))
     assert staging.snapshot(staging.put_snapshot(snapshot)) == snapshot
 
