@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import io
+
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,6 +46,8 @@ FILES = st.builds(
     bad_rows=COUNTS,
     session=TEXTS,
     outputs=st.lists(OUTPUTS, max_size=3).map(tuple),
+    version=st.text("0123456789abcdef", min_size=12, max_size=12),
+    seconds=st.floats(0, 1e6),
 )
 
 
@@ -94,3 +99,14 @@ def test_the_ledger_is_the_newest_version_and_segments_are_all() -> None:
     assert snapshot.ledger == {"a": files[2], "b": files[1]}
     assert list(snapshot.segments) == ["a1", "a2x", "a2y"]
     assert snapshot.rows == 6
+
+
+def test_a_ledger_of_the_first_release_is_read() -> None:
+    """It knew no version beside the fingerprint, and no seconds."""
+    version = Fingerprint(3, 4, "e", None)
+    file = PublishedFile("u", version, "sha", 1, 0, "cp1-000000", ())
+    old = pq.read_table(io.BytesIO(files_to_parquet([file]))).drop_columns(["version", "seconds"])
+    sink = io.BytesIO()
+    pq.write_table(old, sink)
+    (read,) = files_from_parquet(sink.getvalue())
+    assert (read.version, read.seconds) == (version.token, 0.0)
