@@ -19,13 +19,11 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     it the local stack, if the profile is `local`. With one field set, the fields alone count: half of them
     and half of the environment's would be a cluster that nobody meant. Secrets are given as
     `dg.EnvVar`; ones that are written out are refused.
-
-    :ivar profile: `local`, `staging` or `production`; empty for PINOT_ASSETS_PROFILE.
-    :ivar zookeeper_tls: speak TLS, trusting the system's authorities; implied where a file for it is named.
-    :ivar allow_http: let `production` reach another machine over plaintext HTTP.
     """
 
-    profile: str = ""
+    profile: str = Field(
+        default="", description="`local`, `staging` or `production`; empty for PINOT_ASSETS_PROFILE."
+    )
     controller_url: str = ""
     zookeeper: str = ""
     cluster: str = ""
@@ -38,11 +36,16 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     client_key: str = ""
     zookeeper_username: str = ""
     zookeeper_password: str = Field(default="", repr=False)
-    zookeeper_tls: bool = False
+    zookeeper_tls: bool = Field(
+        default=False,
+        description="Speak TLS, trusting the system's authorities; implied where a file for it is named.",
+    )
     zookeeper_ca_bundle: str = ""
     zookeeper_client_cert: str = ""
     zookeeper_client_key: str = ""
-    allow_http: bool = False
+    allow_http: bool = Field(
+        default=False, description="Let `production` reach another machine over plaintext HTTP."
+    )
 
     def get_resource_definition(self) -> Any:
         """As Dagster takes it in, and shows it.

@@ -16,12 +16,12 @@ class SparkResource(LazyPySparkResource):
     PINOT_ASSETS_SPARK_MASTER and PINOT_ASSETS_SPARK_PROPERTIES are read when a session is made;
     `spark_config` goes before them. Where none of the three says anything, the profile `local` starts a small
     Spark in this process, and the others refuse.
-
-    :ivar profile: `local`, `staging` or `production`; empty for PINOT_ASSETS_PROFILE.
     """
 
     spark_config: dict[str, Any] = Field(default_factory=dict)
-    profile: str = ""
+    profile: str = Field(
+        default="", description="`local`, `staging` or `production`; empty for PINOT_ASSETS_PROFILE."
+    )
 
     def _init_session(self) -> None:
         """What both properties of the class above call first."""

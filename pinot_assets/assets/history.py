@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
+)
 from dagster._core.definitions.data_version import (
     CODE_VERSION_TAG,
     DATA_VERSION_TAG,
@@ -156,6 +159,16 @@ class TableHistory:
             # Fresh where the source has nothing, either; stale where it has, and as soon as it has again.
             pointer = pointers[key] if observed[key] == gone else _before(pointers[key])
             yield self._materialization(key, ABSENT, ABSENT, pointer, {"state": "not published"})
+
+    def newest_segments(self) -> AssetCheckEvaluationTargetMaterializationData | None:
+        """The last materialization of `segments`, as checks point at it."""
+        records = self._instance.fetch_materializations(self._keys.segments, limit=1).records
+        if not records:
+            return None
+        last = records[0]
+        return AssetCheckEvaluationTargetMaterializationData(
+            storage_id=last.storage_id, run_id=last.run_id, timestamp=last.timestamp
+        )
 
     def switched_tags(self) -> dict[str, str]:
         """Tags for the event of the switch: it has seen every segment event so far.

@@ -16,6 +16,10 @@ ATTEMPT_TAG = "pinot/attempt"
 """Run tag with the session's attempt."""
 
 
+GATE = "consistent_push"
+"""The blocking check between `segments` and `snapshot`."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableKeys:
     """Asset keys of one table.

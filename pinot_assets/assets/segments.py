@@ -19,7 +19,7 @@ from dagster._core.storage.tags import (
 from pinot_assets.assets.automation import segments_condition
 from pinot_assets.assets.driving import driver_of, trigger
 from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG, keys_of, pool_of
+from pinot_assets.assets.keys import ATTEMPT_TAG, GATE, SESSION_TAG, TABLE_TAG, keys_of, pool_of
 from pinot_assets.assets.looks import file_partitions, looks
 from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.picture import Event, Picture
@@ -48,8 +48,9 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
         pool=pool_of(spec),
         **looks(
             spec,
-            "Every file built into segments by Spark and staged, hidden. Materializing any of them triggers"
-            " the table: whatever is new, rewritten or deleted is taken together.",
+            "Every file built into segments by Spark and staged, hidden; `snapshot` switches to them, and"
+            f" `{spec.asset_name}_ingest` does both. Materializing any partition triggers the table: whatever"
+            " is new, rewritten or deleted is taken together.",
             "spark",
             "pinot",
         ),
@@ -85,7 +86,7 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
 
     @dg.asset_check(
         asset=keys_of(spec).segments,
-        name="consistent_push",
+        name=GATE,
         blocking=True,
         pool=pool_of(spec),
         description="Every file is built, and every replica of every staged segment is as it was built.",
@@ -95,13 +96,17 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
     ) -> dg.AssetCheckResult:
         try:
             driver = driver_of(context, spec, push)
+            seen = driver.observe()
+            still = served(seen.snapshot)
+            if seen.session is None:
+                # Asked by hand: `snapshot` has nothing to switch to, whatever this says.
+                return dg.AssetCheckResult(passed=True, description=f"nothing is staged to be gated: {still}")
             _, findings = driver.audit()
-            still = served(driver.observe().snapshot)
         except Exception as error:
             # An exception would leave no evaluation behind: a gate that broke is a gate that is shut.
             if not isinstance(error, PinotAssetsError):
                 context.log.exception("the gate broke")
-            said = str(error) if isinstance(error, PinotAssetsError) else f"{type(error).__name__}: {error}"
+            said = str(error) if isinstance(error, PinotAssetsError) else repr(error)
             return dg.AssetCheckResult(passed=False, description=f"{said}. Nothing is switched")
         failed = [f for f in findings if not f.passed]
         said = "; ".join(f.message for f in failed or findings)

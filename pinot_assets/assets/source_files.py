@@ -21,6 +21,7 @@ from pinot_assets.spec import TableSpec
 def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
     """Observed by the files sensor, by every run of the table, and by hand."""
     where = spec.ingestion.input_dir_uri
+    what = f"Files of {where} as they lie there. Only observed, so Dagster counts them as missing."
 
     @dg.multi_observable_source_asset(  # type: ignore[untyped-decorator]
         name=f"{spec.asset_name}_source_files",
@@ -31,7 +32,11 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
                 metadata={"input_directory": where},
                 # Without a result of its own: it says what changed, partition by partition.
                 skippable=True,
-                **looks(spec, f"Files of {where} as they lie there.", store_kind(where)),
+                **looks(
+                    spec,
+                    what,
+                    store_kind(where),
+                ),
             )
         ],
     )

@@ -14,6 +14,7 @@ from dagster._utils.warnings import disable_dagster_warnings
 
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.operations import operations
+from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.assets.runs import job_name, job_tags
 from pinot_assets.assets.segments import consistent_push_check, segments_asset
 from pinot_assets.assets.snapshot import snapshot_asset, table_asset
@@ -48,7 +49,8 @@ def table_assets(spec: TableSpec) -> TableAssets:
         selection=dg.AssetSelection.assets(keys.segments, keys.snapshot),
         executor_def=dg.in_process_executor,
         tags=job_tags(spec),
-        description=f"One trigger of {spec.name}: build what changed, gate it, switch to it.",
+        description=f"One trigger of {spec.name}: build what changed, gate it, switch to it. "
+        f"Choose the partition `{ALL_FILES}`; any other does the same.",
     )
     return TableAssets(
         spec,

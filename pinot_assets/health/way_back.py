@@ -31,7 +31,7 @@ def rollback_window(
     """
     window = WINDOW_MS / HOUR_MS
     if current is None or before is None:
-        good = "nothing is published yet" if current is None else "this is the first snapshot"
+        good = "nothing is published yet" if current is None else "there is no snapshot before this one"
         return _answer([], window, 0.0, f"{good}: there is nothing to go back to")
     if session is not None and session.mode is Mode.ROLLBACK:
         return _answer([], window, 0.0, f"{current.session} is being taken back by {session.id}")

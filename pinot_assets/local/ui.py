@@ -72,7 +72,9 @@ def _await(home: Path, record: _Record) -> None:
     while time.monotonic() < deadline and processes.find(record.process) is not None:
         with suppress(httpx.TransportError):
             if httpx.get(f"{_url(record.port)}/server_info", timeout=2, trust_env=False).is_success:
-                return
+                if _listens(record):
+                    return
+                break  # another server took the port first, and answers for ours
         time.sleep(0.5)
     stop(home)
     raise LocalStackError(
@@ -99,6 +101,15 @@ def _processes(leader: ProcessRecord) -> list[psutil.Process]:
     if processes.find(leader) is None and psutil.pid_exists(leader.pid):
         return []  # the number went to another process, so the session has ended: it reserves the number
     return [p for p in psutil.process_iter() if _session_of(p) == leader.pid]
+
+
+def _listens(record: _Record) -> bool:
+    """Whether it is one of ours that answers at the port."""
+    ours = {process.pid for process in _processes(record.process)}
+    return any(
+        c.laddr and c.laddr.port == record.port and c.status == psutil.CONN_LISTEN and c.pid in ours
+        for c in psutil.net_connections("tcp")
+    )
 
 
 def _session_of(process: psutil.Process) -> int | None:

@@ -137,8 +137,9 @@ class Table:
         return values[0]
 
     def evaluation(self, result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
-        """The one evaluation of the gate in a run."""
-        (evaluation,) = result.get_asset_check_evaluations()
+        """The gate's own evaluation in a run; after a switch there is another, of what was published."""
+        evaluation, *later = result.get_asset_check_evaluations()
+        assert [e.description for e in later] == ["passed, and switched to"] * len(later[:1])
         assert evaluation.check_name == "consistent_push"
         return evaluation
 

@@ -15,6 +15,7 @@ from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.build import BuildOrder, FileTask
+from pinot_assets.errors import PinotUnreachable
 from pinot_assets.resources import consistent_push
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import State
@@ -144,7 +145,10 @@ def test_a_gate_of_severity_warn_opens_nothing(table: Table) -> None:
 
 @pytest.mark.parametrize(
     ("error", "said"),
-    [(ConnectionLoss("ZooKeeper went away"), "ZooKeeper went away"), (KeyError(), "KeyError()")],
+    [
+        (PinotUnreachable("ZooKeeper went away"), "ZooKeeper went away. Nothing is switched"),
+        (ConnectionLoss("gone"), "ConnectionLoss('gone'). Nothing is switched"),
+    ],
 )
 def test_a_gate_that_breaks_is_shut_and_says_so(
     table: Table, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str

@@ -57,6 +57,11 @@ def test_one_run_builds_gates_and_switches_under_one_lease(table: Table) -> None
     assert shown["rollback_until"] == "no way back"
     (whole,) = materializations(result, table.name)
     assert whole.metadata["lineage_entry"] == snapshot.metadata["lineage_entry"]
+    again = result.get_asset_check_evaluations()[-1]
+    (newest,) = table.instance.fetch_materializations(table.key("segments"), limit=1).records
+    assert again.passed
+    assert again.target_materialization_data is not None
+    assert again.target_materialization_data.storage_id == newest.storage_id, "the page says: not checked"
     assert table.stale_status("snapshot") == "FRESH", "it has seen the segments that it published"
     seen = table.observe()
     assert seen.pointer.epoch == 1, "each step took a lease of its own"
