@@ -48,7 +48,7 @@ def test_nothing_to_go_back_to_is_no_fault() -> None:
     assert rollback_window("t", None, None, Lineage(), set(), None, NOW).passed
     answer = rollback_window("t", FIRST, None, Lineage(), {OLD}, None, NOW)
     assert (answer.passed, answer.found) == (True, 0)
-    assert "first snapshot" in answer.message
+    assert "no snapshot before this one" in answer.message
 
 
 def test_a_window_that_closed_in_time_is_no_fault() -> None:
