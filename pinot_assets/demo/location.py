@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
+from pinot_assets.assets.history import STAGED
+from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.definitions import build_definitions
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource
@@ -17,7 +20,7 @@ from pinot_assets.resources import PinotResource
 class Outcome:
     """One run of the table's job.
 
-    :ivar segments: metadata of the `segments` asset, empty when there was nothing to do.
+    :ivar segments: what the trigger said of the whole table, empty when there was nothing to do.
     :ivar gate: whether the check `consistent_push` passed, None when it did not run.
     :ivar gate_text: what the check said.
     :ivar snapshot: metadata of the `snapshot` asset, empty when it was not switched.
@@ -63,24 +66,27 @@ class Location:
         """One run of the job `<table>_ingest`, to its end."""
         definitions = build_definitions(self._tables)
         job = definitions.resolve_job_def(f"{self._table}_ingest")
+        self._instance.add_dynamic_partitions(f"{self._table}_files", [ALL_FILES])
         result = job.execute_in_process(
             # The story is told by the demo; the events are in the instance.
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             instance=self._instance,
+            partition_key=ALL_FILES,
             raise_on_error=False,
         )
         segments: dict[str, Any] = {}
         snapshot: dict[str, Any] = {}
         built: list[str] = []
+        for event in result.get_asset_observation_events():
+            observation = event.asset_observation_data.asset_observation
+            if observation.asset_key.path[-1] == "segments":
+                segments = _values(observation)
         for event in result.get_asset_materialization_events():
             materialization = event.materialization
-            metadata = {k: v.value for k, v in materialization.metadata.items()}
             if materialization.asset_key.path[-1] == "snapshot":
-                snapshot = metadata
-            elif materialization.partition is not None:
-                built.append(materialization.partition)
-            else:
-                segments = metadata
+                snapshot = _values(materialization)
+            elif (materialization.tags or {}).get(DATA_VERSION_TAG, "").startswith(STAGED):
+                built.append(str(materialization.partition))
         checks = result.get_asset_check_evaluations()
         if not result.success and not checks:
             failures = [e.step_failure_data.error_display_string for e in result.get_step_failure_events()]
@@ -93,3 +99,7 @@ class Location:
             gate_text=(checks[0].description or "") if checks else "",
             snapshot=snapshot,
         )
+
+
+def _values(event: dg.AssetMaterialization | dg.AssetObservation) -> dict[str, Any]:
+    return {key: value.value for key, value in event.metadata.items()}
