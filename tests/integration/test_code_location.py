@@ -80,7 +80,7 @@ def test_the_ui_comes_up_with_the_tables_and_goes(home: Path, monkeypatch: pytes
     (repository,) = loaded["repositories"]
     assert "flights_ingest" in {job["name"] for job in repository["jobs"]}
     assert {sensor["name"] for sensor in repository["sensors"]} >= {"flights_files", "flights_session"}
-    assert len(repository["assetNodes"]) == 2
+    assert len(repository["assetNodes"]) == 4
     assert {c.laddr.ip for p in running(home) for c in p.net_connections("tcp") if c.status == "LISTEN"} == {
         "127.0.0.1"
     }
