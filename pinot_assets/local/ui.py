@@ -49,13 +49,22 @@ def start(home: Path, project: Path) -> str:
     dagster_home.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(project / "dagster.yaml", dagster_home / "dagster.yaml")
     os.environ["DAGSTER_HOME"] = str(dagster_home)
-    port = PREFERRED_PORT if ports.is_free(PREFERRED_PORT) else ports.pick(())
-    command = [sys.executable, "-m", "dagster", "dev", "-w", str(project / "workspace.yaml")]
-    command += ["--host", LOOPBACK, "--port", str(port)]
-    record = _Record(process=processes.spawn(command, _log(home)), port=port)
-    _path(home).write_text(record.model_dump_json())
-    _await(home, record)
-    return _url(port)
+    first = PREFERRED_PORT if ports.is_free(PREFERRED_PORT) else ports.pick(())
+    for port in (first, ports.pick((first,))):
+        command = [sys.executable, "-m", "dagster", "dev", "-w", str(project / "workspace.yaml")]
+        command += ["--host", LOOPBACK, "--port", str(port)]
+        record = _Record(process=processes.spawn(command, _log(home)), port=port)
+        _path(home).write_text(record.model_dump_json())
+        if _comes_up(record):
+            return _url(port)
+        stop(home)
+        if ports.is_free(port):
+            break  # it was not the port that was wrong
+    raise LocalStackError(
+        "the Dagster UI does not come up",
+        why=f"the end of {_log(home)}:\n{processes.tail(_log(home))}",
+        hint="a table spec that is wrong shows there: pinot-assets tables validate",
+    )
 
 
 def stop(home: Path) -> bool:
@@ -67,21 +76,14 @@ def stop(home: Path) -> bool:
     return bool(found)
 
 
-def _await(home: Path, record: _Record) -> None:
+def _comes_up(record: _Record) -> bool:
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline and processes.find(record.process) is not None:
         with suppress(httpx.TransportError):
             if httpx.get(f"{_url(record.port)}/server_info", timeout=2, trust_env=False).is_success:
-                if _listens(record):
-                    return
-                break  # another server took the port first, and answers for ours
+                return _listens(record)  # else another server took the port first, and answers for ours
         time.sleep(0.5)
-    stop(home)
-    raise LocalStackError(
-        "the Dagster UI does not come up",
-        why=f"the end of {_log(home)}:\n{processes.tail(_log(home))}",
-        hint="a table spec that is wrong shows there: pinot-assets tables validate",
-    )
+    return False
 
 
 def _running(home: Path) -> _Record | None:
