@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import itertools
+import json
 import os
 import sqlite3
 import subprocess
@@ -28,6 +29,7 @@ import pytest
 import yaml
 from fakes import spoiler as spoiling
 
+from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.build import BuildOrder, FileTask, build_file
 from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.order import Builder
@@ -509,6 +511,7 @@ def test_the_secret_key_is_written_nowhere(
         return done.stdout
 
     job = ("dagster", "job", "execute", "-m", "pinot_assets.definitions", "-j", f"{lake.table}_ingest")
+    job += ("--tags", json.dumps({"dagster/partition": ALL_FILES}))
     assert "bad.csv.gz" in call(*job, code=1)
     wrong = s3proxy.secret_key[::-1]
     assert "SignatureDoesNotMatch" in call(*job, code=1, LAKE_SECRET_KEY=wrong)
