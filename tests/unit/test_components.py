@@ -42,11 +42,11 @@ def defs():
 
 
 class Project:
-    """Laid out as `create-dagster project` does it."""
+    """A project as `create-dagster` makes one, its module where the code server starts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.defs = folder / "src" / "my_project" / "defs"
+        self.defs = folder / "my_project" / "defs"
         self.defs.mkdir(parents=True)
         (folder / "pyproject.toml").write_text(PROJECT)
         for package in (self.defs, self.defs.parent):
@@ -61,7 +61,7 @@ class Project:
     def _dg(self, command: str) -> str:
         hidden = ("PINOT_", "AWS_", "S3_", "DAGSTER_")
         environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
-        environment |= {"PYTHONPATH": str(self.folder / "src"), "COLUMNS": "200"}
+        environment |= {"PYTHONPATH": str(self.folder), "COLUMNS": "200"}
         done = subprocess.run(
             [str(Path(sys.executable).parent / "dg"), *command.split()],
             cwd=self.folder,
