@@ -19,8 +19,8 @@ pytestmark = pytest.mark.integration
 def queries(world: Any) -> Iterator[dict[str, list[list[str]]]]:
     """Asks every broker for all rows, again and again: what each showed, one answer after the other.
 
-    Pinot deletes what a rollback takes back at once: a query that was on its way to it fails, which its sender
-    sees. What must not be is an answer that looks whole and is neither the one state nor the other.
+    Pinot deletes what a rollback takes back at once: a query that was on its way to it fails, which its
+    sender sees. What must not be is an answer that looks whole and is neither the one state nor the other.
     """
     shown: dict[str, list[list[str]]] = {broker: [world.shown_by(broker)] for broker in world.brokers}
     over = threading.Event()
