@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test postgres-test bench-dagster check dev down lock clean
+.PHONY: help install demo test ui-test postgres-test bench-dagster check dev down lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ postgres-test: $(DONE) ## Run one table with Dagster on Postgres (needs Debian's
 	@$(BIN)/pytest tests/postgres/whole_run.py
 
 bench-dagster: $(DONE) ## Measure Dagster with thousands of files: the figures of docs/scale.md (a quarter of an hour)
-	@$(BIN)/python -W ignore benchmarks/dagster_scale.py
+	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/dagster_scale.py
 
 ui-test: $(DONE) ## Drive a session in the Dagster UI with a browser, and take the docs' screenshots (needs Chromium)
 	@$(BIN)/pytest tests/ui

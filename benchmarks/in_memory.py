@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
-
-import yaml
 
 from pinot_assets.audit import Finding
 from pinot_assets.resources import ConsistentPushResource
@@ -18,47 +15,12 @@ from pinot_assets.session.model import Mode, ObjectRef, Pointer, Session
 from pinot_assets.session.observe import Observation, list_source
 from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.session.receipt import Output, Receipt
-from pinot_assets.session.report import Report, Result
+from pinot_assets.session.report import Progress, Report, Result
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.source import SourceFile, open_store
-from pinot_assets.spec import TableSpec, load_tables
+from pinot_assets.spec import TableSpec
 
 NAME = "scale"
-
-
-def write_table(folder: Path, options: dict[str, str]) -> TableSpec:
-    """A table spec in `<folder>/tables`.
-
-    :param options: keys of its ingestion block.
-    """
-    (folder / "tables").mkdir(parents=True)
-    document = {
-        "schema": {"schemaName": NAME, "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}]},
-        "table": {
-            "tableName": NAME,
-            "tableType": "OFFLINE",
-            "segmentsConfig": {"replication": "1"},
-            "tenants": {},
-            "tableIndexConfig": {},
-            "ingestionConfig": {
-                "batchIngestionConfig": {
-                    "segmentIngestionType": "REFRESH",
-                    "segmentIngestionFrequency": "DAILY",
-                }
-            },
-            "metadata": {},
-        },
-        "fileIngestion": {
-            "inputDirURI": str(folder / "source"),
-            "inputFormat": "csv",
-            "output.segment.dir.uri": str(folder / "staging"),
-            "consistentPushEnabled": "true",
-            "ingestionMode": "sync",
-            **options,
-        },
-    }
-    (folder / "tables" / f"{NAME}.yaml").write_text(yaml.safe_dump(document))
-    return load_tables(folder / "tables")[NAME]
 
 
 class InMemoryTable:
@@ -82,13 +44,8 @@ class InMemoryTable:
     def trigger(self) -> Report:
         """Every file that differs from the snapshot is built, in no time."""
         self._files = dict(list_source(self.spec, open_store(self.spec.input_uri(), {})).files)
-        ledger = self.snapshot.ledger if self.snapshot else {}
-        work = [
-            f
-            for f in self._files.values()
-            if f.uri not in ledger or ledger[f.uri].fingerprint != f.fingerprint
-        ]
-        built = tuple(self._receipt(file) for file in work)
+        published = self._published()
+        built = tuple(self._receipt(file) for file in self._files.values() if file.uri not in published)
         session = Session(f"cp{self._seq + 1}-000000", self._seq + 1, Mode.SYNC, "", 0, ObjectRef("", ""))
         return Report(Result.STAGED, session, len(self._files), self._files, built=built)
 
@@ -97,11 +54,25 @@ class InMemoryTable:
         return None, (Finding("files_built", True, 1, 1, "all files are built"),)
 
     def publish(self) -> None:
-        """The listing is the snapshot."""
+        """The listing is the snapshot; what did not change keeps its segments."""
+        published = self._published()
         files = tuple(
-            PublishedFile.from_receipt(self._receipt(f), "cp1-000000") for f in self._files.values()
+            published.get(f.uri) or PublishedFile.from_receipt(self._receipt(f), "cp1-000000")
+            for f in self._files.values()
         )
         self.snapshot = Snapshot(self._seq + 1, f"{NAME}_OFFLINE", "cp1", "SYNC", "", None, "", "", 0, files)
+
+    def report_to(self, progress: Progress) -> None:
+        """Nobody: there is nothing to wait for."""
+
+    def _published(self) -> dict[str, PublishedFile]:
+        """Of the files listed, those that are published as they are listed."""
+        ledger = self.snapshot.ledger if self.snapshot else {}
+        return {
+            uri: ledger[uri]
+            for uri, file in self._files.items()
+            if uri in ledger and ledger[uri].fingerprint == file.fingerprint
+        }
 
     @property
     def _seq(self) -> int:

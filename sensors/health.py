@@ -11,6 +11,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 )
 
 from pinot_assets.assets.health import metadata_of, severity_of
+from pinot_assets.assets.history import checked_materialization
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.health import Health, examine_table, summary
 from pinot_assets.resources import PinotResource
@@ -30,7 +31,7 @@ def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
         answers = examine_table(spec, pinot.settings)
-        target = _newest_materialization(context.instance, table)
+        target = checked_materialization(context.instance, table)
         message = summary(answers)
         context.log.info(message)
         return dg.SensorResult(
@@ -53,17 +54,4 @@ def _evaluation(
         metadata=metadata_of(answer),
         target_materialization_data=target,
         blocking=False,
-    )
-
-
-def _newest_materialization(
-    instance: dg.DagsterInstance, table: dg.AssetKey
-) -> AssetCheckEvaluationTargetMaterializationData | None:
-    """What the checks are about; a run would fill it in by itself."""
-    records = instance.fetch_materializations(table, limit=1).records
-    if not records:
-        return None
-    newest = records[0]
-    return AssetCheckEvaluationTargetMaterializationData(
-        storage_id=newest.storage_id, run_id=newest.run_id, timestamp=newest.timestamp
     )

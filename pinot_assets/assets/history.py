@@ -36,6 +36,22 @@ _OLD_OBSERVATIONS = 50
 """How far back a rolled-back version is looked for; beyond, the partition shows as stale, which it is."""
 
 
+def checked_materialization(
+    instance: dg.DagsterInstance, asset: dg.AssetKey
+) -> AssetCheckEvaluationTargetMaterializationData | None:
+    """The last materialization of an asset, as an evaluation points at it that no check's own step makes.
+
+    :returns: None when there is none yet.
+    """
+    records = instance.fetch_materializations(asset, limit=1).records
+    if not records:
+        return None
+    last = records[0]
+    return AssetCheckEvaluationTargetMaterializationData(
+        storage_id=last.storage_id, run_id=last.run_id, timestamp=last.timestamp
+    )
+
+
 class TableHistory:
     """Events and partitions of one table in one Dagster instance.
 
@@ -159,16 +175,6 @@ class TableHistory:
             # Fresh where the source has nothing, either; stale where it has, and as soon as it has again.
             pointer = pointers[key] if observed[key] == gone else _before(pointers[key])
             yield self._materialization(key, ABSENT, ABSENT, pointer, {"state": "not published"})
-
-    def newest_segments(self) -> AssetCheckEvaluationTargetMaterializationData | None:
-        """The last materialization of `segments`, as checks point at it."""
-        records = self._instance.fetch_materializations(self._keys.segments, limit=1).records
-        if not records:
-            return None
-        last = records[0]
-        return AssetCheckEvaluationTargetMaterializationData(
-            storage_id=last.storage_id, run_id=last.run_id, timestamp=last.timestamp
-        )
 
     def switched_tags(self) -> dict[str, str]:
         """Tags for the event of the switch: it has seen every segment event so far.

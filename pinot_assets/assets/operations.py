@@ -14,7 +14,7 @@ from pinot_assets.assets.driving import driver_of
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import TABLE_TAG, pool_of
 from pinot_assets.assets.picture import Event
-from pinot_assets.assets.published import publication
+from pinot_assets.assets.published import publication_by
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.observe import Observation
@@ -98,10 +98,7 @@ def _job(spec: TableSpec, operation: _Operation) -> dg.JobDefinition:
     def act(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[Event]:
         driver = driver_of(context, spec, push)
         context.log.info(_act_once(context, operation, driver))
-        edges = driver.edges
-        shown = publication(
-            spec, driver.observe(), edges.store, edges.staging, edges.pinot, push.pinot.settings()
-        )
+        shown = publication_by(driver, push.pinot.settings())
         history = TableHistory(context.instance, spec)
         if shown is not None and history.published() != shown.data_version:
             yield from shown.partitions(history)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import dagster as dg
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.metadata import Metadata, of_files
 from pinot_assets.assets.partitions import ALL_FILES, Partitioning, choose, path_of
-from pinot_assets.assets.versions import DELETED, by_partition, published_versions, source_versions
+from pinot_assets.assets.versions import DELETED, by_partition, digest, published_versions, source_versions
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.source import SourceFile
@@ -113,5 +112,4 @@ def _told(members: Mapping[str, Sequence[PublishedFile]], state: str) -> dict[st
 
 def _build(files: Iterable[PublishedFile]) -> str:
     """Six hex digits that tell two builds of the same versions apart, by their segments' names."""
-    names = sorted(output.segment for file in files for output in file.outputs)
-    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:6]
+    return digest(output.segment for file in files for output in file.outputs)[:6]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,8 +12,10 @@ from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.metadata import Metadata, of_snapshot
 from pinot_assets.assets.picture import Event, Picture
+from pinot_assets.assets.versions import digest
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.port import Pinot
+from pinot_assets.session.driver import Driver
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.rollback import deadline_ms
 from pinot_assets.session.staging import Staging
@@ -89,6 +90,12 @@ def publication(
     )
 
 
+def publication_by(driver: Driver, settings: Settings) -> Publication | None:
+    """The same, by the clients of a driver."""
+    edges = driver.edges
+    return publication(driver.spec, driver.observe(), edges.store, edges.staging, edges.pinot, settings)
+
+
 def data_version_of(snapshot: Snapshot) -> str:
     """Data version of what queries see: the segments, whatever else a snapshot remembers."""
-    return hashlib.sha256("\n".join(sorted(snapshot.segments)).encode()).hexdigest()[:12]
+    return digest(snapshot.segments)

@@ -24,6 +24,7 @@ from pinot_assets.assets.looks import file_partitions, looks
 from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.picture import Event, Picture
 from pinot_assets.assets.progress import BuildLog
+from pinot_assets.assets.runs import job_name
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
@@ -49,7 +50,7 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
         **looks(
             spec,
             "Every file built into segments by Spark and staged, hidden; `snapshot` switches to them, and"
-            f" `{spec.asset_name}_ingest` does both. Materializing any partition triggers the table: whatever"
+            f" `{job_name(spec)}` does both. Materializing any partition triggers the table: whatever"
             " is new, rewritten or deleted is taken together.",
             "spark",
             "pinot",

@@ -9,11 +9,11 @@ import dagster as dg
 from pinot_assets.assets.automation import snapshot_condition
 from pinot_assets.assets.driving import driver_of
 from pinot_assets.assets.health import freshness_policy
-from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.history import TableHistory, checked_materialization
 from pinot_assets.assets.keys import GATE, SESSION_TAG, keys_of, pool_of
 from pinot_assets.assets.looks import looks
 from pinot_assets.assets.picture import Event
-from pinot_assets.assets.published import publication
+from pinot_assets.assets.published import publication_by
 from pinot_assets.assets.runs import is_alone
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
@@ -34,19 +34,16 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, push: ConsistentPushResource
     ) -> Iterator[Event | dg.AssetCheckEvaluation | dg.MaterializeResult[None]]:
         driver = driver_of(context, spec, push)
-        if not _published_by_parent(context, driver):
+        if not _is_published_already(context, driver):
             driver.publish()
-        edges = driver.edges
-        shown = publication(
-            spec, driver.observe(), edges.store, edges.staging, edges.pinot, push.pinot.settings()
-        )
+        shown = publication_by(driver, push.pinot.settings())
         assert shown is not None  # it was published just now
         history = TableHistory(context.instance, spec)
         yield from shown.partitions(history)
         if is_alone(context.instance, spec, context.run.run_id):
             shown.forget_gone(history)
         yield shown.table()
-        yield _gate_passed(spec, history)
+        yield _gate_passed(context.instance, spec)
         yield dg.MaterializeResult(
             metadata=shown.metadata,
             data_version=dg.DataVersion(shown.data_version),
@@ -56,22 +53,23 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
     return snapshot
 
 
-def _gate_passed(spec: TableSpec, history: TableHistory) -> dg.AssetCheckEvaluation:
+def _gate_passed(instance: dg.DagsterInstance, spec: TableSpec) -> dg.AssetCheckEvaluation:
     """The gate's pass once more, of the segments as they are shown now.
 
     It was made of hidden ones; Dagster would count the published as not checked.
     """
+    segments = keys_of(spec).segments
     return dg.AssetCheckEvaluation(
-        asset_key=keys_of(spec).segments,
+        asset_key=segments,
         check_name=GATE,
         passed=True,
         description="passed, and switched to",
-        target_materialization_data=history.newest_segments(),
+        target_materialization_data=checked_materialization(instance, segments),
         blocking=True,
     )
 
 
-def _published_by_parent(context: dg.AssetExecutionContext, driver: Driver) -> bool:
+def _is_published_already(context: dg.AssetExecutionContext, driver: Driver) -> bool:
     """Whether this run goes on for one that died between its switch and its last word."""
     seen = driver.observe()
     published = seen.snapshot.session if seen.snapshot is not None else None

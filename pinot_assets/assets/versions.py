@@ -64,8 +64,11 @@ def by_partition(versions: Versions, key_of: KeyOf) -> dict[str, str]:
 
 def _joined(pairs: Iterable[tuple[str, str]]) -> str:
     """Files that are gone take no part: once their rows are gone, too, nothing is left of them to compare."""
-    there = sorted(pair for pair in pairs if pair[1] != DELETED)
-    if not there:
-        return DELETED
-    text = "\n".join(f"{path}\t{version}" for path, version in there)
+    there = [f"{path}\t{version}" for path, version in pairs if version != DELETED]
+    return digest(there) if there else DELETED
+
+
+def digest(lines: Iterable[str]) -> str:
+    """Twelve hex digits of some lines, in whatever order they come."""
+    text = "\n".join(sorted(lines))
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,11 +112,11 @@ class Table:
         with open_session_store(self.spec, load_settings()) as store:
             return observe(store, open_staging(self.spec))
 
-    def stale_status(self, name: str, partition: str | None = None) -> str:
-        """What the page of an asset says: FRESH, STALE or MISSING."""
+    def stale_statuses(self, name: str, partitions: Sequence[str | None] = (None,)) -> dict[str | None, str]:
+        """What the page of an asset says of each partition, or of the whole: FRESH, STALE or MISSING."""
         graph = self.definitions.resolve_asset_graph()
         resolver = CachingStaleStatusResolver(self.instance, graph, LoadingContextForTest(self.instance))
-        return str(resolver.get_status(self.key(name), partition).name)
+        return {p: str(resolver.get_status(self.key(name), p).name) for p in partitions}
 
     @property
     def epoch(self) -> int:

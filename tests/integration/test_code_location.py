@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import httpx
 import psutil
 import pytest
 from fakes.tables import write_table
+from fakes.waiting import until
 
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import StackState, ui
@@ -53,13 +53,6 @@ def running(home: Path) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return mine
-
-
-def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.2)
 
 
 def location(url: str) -> Any:

@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import psutil
 import pytest
 import yaml
 from fakes.tables import write_files, write_table
+from fakes.waiting import until
 
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
@@ -69,14 +70,6 @@ LOCATION = """
 REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "runs"}
 
 
-def until(holds: Callable[[], Any], seconds: float = 90.0) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := holds()):
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.2)
-    return found
-
-
 class Location:
     """`dagster dev` on `fakes/runs_location.py`, and the table in it."""
 
@@ -89,7 +82,7 @@ class Location:
         place = {"relative_path": str(ROOT / "tests/fakes/runs_location.py"), "location_name": "runs"}
         (project / "workspace.yaml").write_text(yaml.safe_dump({"load_from": [{"python_file": place}]}))
         self.url = ui.start(folder / "home", project)
-        until(lambda: self.ask(LOCATION)[0]["locationOrLoadError"])
+        until(lambda: self.ask(LOCATION)[0]["locationOrLoadError"], 90)
         (loaded,) = self.ask(LOCATION)
         assert loaded["locationOrLoadError"]["__typename"] == "RepositoryLocation", loaded
         answer = self.ask(ADD_PARTITION, repository=REPOSITORY, name=partitions_name(spec), key=ALL_FILES)
@@ -180,7 +173,7 @@ def location(stack: StackState, tmp_path_factory: pytest.TempPathFactory) -> Ite
         patch.setenv("DAGSTER_HOME", "")  # `start` sets it; this puts it back
         with PinotCluster(load_settings().pinot) as pinot:
             apply_plan(plan_apply(spec, pinot), pinot)
-            until(lambda: len(pinot.brokers(spec.name)) == 2)
+            until(lambda: len(pinot.brokers(spec.name)) == 2, 90)
             try:
                 yield Location(folder, spec)
             finally:
@@ -227,7 +220,7 @@ def test_a_shut_gate_is_no_reason_to_run_again(location: Location) -> None:
     run = location.trigger()
     until(lambda: location.runs()[run]["status"] == "FAILURE", 180)
     before = set(location.runs())
-    said = until(lambda: next((t for t in location.ticks() if "failed with 1 files" in t), None))
+    said = until(lambda: next((t for t in location.ticks() if "failed with 1 files" in t), None), 90)
     assert said.endswith("waits for the schedule or a run by hand (sensorRetries is off)")
     assert set(location.runs()) == before
     assert {tag["key"]: tag["value"] for tag in location.runs()[run]["tags"]}["dagster/will_retry"] == "false"

@@ -106,12 +106,16 @@ def is_spark(process: psutil.Process) -> bool:
         return False
 
 
-def holds_a_source_file(process: psutil.Process) -> bool:
-    """Whether it is a worker in the middle of a task: a plain file is mapped while its rows are read."""
+def reads_a_big_file(process: psutil.Process) -> bool:
+    """Whether it is a worker amid the task of the big file: a plain file is mapped while its rows are read.
+
+    A worker that is done with a small one may keep its map for a while.
+    """
     try:
-        return any("pinot-assets-build-" in mapped.path for mapped in process.memory_maps())
+        mapped = [m for m in process.memory_maps() if "pinot-assets-build-" in m.path]
     except psutil.Error:
         return False  # gone meanwhile
+    return any(m.size > 1_000_000 for m in mapped)
 
 
 def test_a_killed_worker_is_replaced_and_its_file_built(
@@ -129,7 +133,7 @@ def test_a_killed_worker_is_replaced_and_its_file_built(
     killed = None
     deadline = time.monotonic() + 60
     while killed is None and time.monotonic() < deadline:
-        killed = next(filter(holds_a_source_file, jvm.children(recursive=True)), None)
+        killed = next(filter(reads_a_big_file, jvm.children(recursive=True)), None)
         time.sleep(0.02)
     assert killed is not None
     killed.kill()

@@ -13,8 +13,6 @@ from pinot_assets.spec import load_table
 
 pytestmark = [
     pytest.mark.integration,
-    # Dagster itself calls what it deprecates when a resource holds another one.
-    pytest.mark.filterwarnings("ignore:InitResourceContext.dagster_run is deprecated:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:Parameter `include_sources`"),  # Dagster's own tester of conditions
 ]
 

@@ -21,11 +21,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import State
 from pinot_assets.session.receipt import Failure, Receipt
 
-pytestmark = [
-    pytest.mark.integration,
-    # Dagster itself calls what it deprecates when a resource holds another one.
-    pytest.mark.filterwarnings("ignore:InitResourceContext.dagster_run is deprecated:DeprecationWarning"),
-]
+pytestmark = pytest.mark.integration
 
 
 def unchecked(table: Table, *names: str) -> dg.AssetSelection:

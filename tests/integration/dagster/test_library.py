@@ -18,11 +18,7 @@ from fakes.code_location import QUIET, Table
 from pinot_assets.assets.keys import partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
 
-pytestmark = [
-    pytest.mark.integration,
-    # Dagster itself calls what it deprecates when a resource holds another one.
-    pytest.mark.filterwarnings("ignore:InitResourceContext.dagster_run is deprecated:DeprecationWarning"),
-]
+pytestmark = pytest.mark.integration
 
 PAGE = Path(__file__).parents[3] / "docs" / "library.md"
 _FILE = re.compile(r"^`([\w/]+\.py)`:\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

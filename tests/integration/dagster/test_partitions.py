@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.data_version import CachingStaleStatusResolver
-from dagster._core.loader import LoadingContextForTest
 from dagster._core.storage.tags import (
     ASSET_PARTITION_RANGE_END_TAG,
     ASSET_PARTITION_RANGE_START_TAG,
@@ -19,20 +17,13 @@ from fakes.code_location import QUIET, Table, materializations, staged_and_publi
 from pinot_assets.assets.keys import partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
 
-pytestmark = [
-    pytest.mark.integration,
-    # Dagster itself calls what it deprecates when a resource holds another one.
-    pytest.mark.filterwarnings("ignore:InitResourceContext.dagster_run is deprecated:DeprecationWarning"),
-]
+pytestmark = pytest.mark.integration
 
 
 def stale(table: Table) -> dict[str, bool]:
     """What the page of `segments` says of every partition."""
-    graph = table.definitions.resolve_asset_graph()
-    resolver = CachingStaleStatusResolver(table.instance, graph, LoadingContextForTest(table.instance))
     keys = table.instance.get_dynamic_partitions(partitions_name(table.spec))
-    key = table.key("segments")
-    return {partition: resolver.get_status(key, partition).name == "STALE" for partition in sorted(keys)}
+    return {key: status == "STALE" for key, status in table.stale_statuses("segments", sorted(keys)).items()}
 
 
 def everything(table: Table) -> dg.AssetSelection:

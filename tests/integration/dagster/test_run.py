@@ -62,7 +62,7 @@ def test_one_run_builds_gates_and_switches_under_one_lease(table: Table) -> None
     assert again.passed
     assert again.target_materialization_data is not None
     assert again.target_materialization_data.storage_id == newest.storage_id, "the page says: not checked"
-    assert table.stale_status("snapshot") == "FRESH", "it has seen the segments that it published"
+    assert table.stale_statuses("snapshot") == {None: "FRESH"}, "it has seen the segments that it published"
     seen = table.observe()
     assert seen.pointer.epoch == 1, "each step took a lease of its own"
     assert (seen.holder, seen.session) == (None, None)

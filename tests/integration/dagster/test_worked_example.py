@@ -20,11 +20,7 @@ from pinot_assets.assets.runs import WHY_TAG
 from pinot_assets.demo.load import QueryLoad, answer
 from pinot_assets.session.model import State
 
-pytestmark = [
-    pytest.mark.integration,
-    # Dagster itself calls what it deprecates when a resource holds another one.
-    pytest.mark.filterwarnings("ignore:InitResourceContext.dagster_run is deprecated:DeprecationWarning"),
-]
+pytestmark = pytest.mark.integration
 
 EVERY_FOUR_HOURS = {**SYNC, "consistentPushMaxRetries": "3", "schedule": "0 0 0/4 * * ?"}
 MORNING = dt.datetime(2026, 11, 21, 8, tzinfo=dt.UTC)

@@ -16,6 +16,7 @@ from typing import Any
 import fakes.pinot as fake_pinot
 import pytest
 import yaml
+from fakes.waiting import until
 
 from pinot_assets.audit import Finding
 from pinot_assets.build.order import BuildOrder, FileTask
@@ -46,13 +47,6 @@ class Died(BaseException):
 
 def die() -> None:
     raise Died
-
-
-def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fakes.servers import WithServers
+from fakes.waiting import until
 
 from pinot_assets.errors import PinotAssetsError, PinotError, PushRefused, SourceError
 from pinot_assets.health import CHECKS, Health, Severity, examine, examine_table, summary
@@ -61,13 +62,6 @@ def raiser(error: Exception) -> Callable[[], Any]:
         raise error
 
     return raises
-
-
-def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.2)
 
 
 def uploaded(world: Any, segment: str, key: str) -> bool:
@@ -383,14 +377,14 @@ def test_on_a_real_pinot(real_world: Any) -> None:
     assert failed(answers()) == {"lineage_clean": "WARN", "rollback_window": "WARN"}
     world.pinot.force_revert_replace_segments(world.table, entry)
     pushed_under(world, f"{world.table}__cp9-ffffff_0_0_0")
-    until(lambda: "orphans" in failed(answers()))
+    until(lambda: "orphans" in failed(answers()), 20)
     assert failed(answers()) == {"orphans": "ERROR"}
     world.pinot.delete_segments(world.table, [f"{world.table}__cp9-ffffff_0_0_0", other])
-    until(lambda: failed(answers()) == {"replicas_and_crc": "ERROR"})
+    until(lambda: failed(answers()) == {"replicas_and_crc": "ERROR"}, 20)
     lost = answers()["replicas_and_crc"]
     assert other in lost.message
     assert lost.numbers["segments_lost"] == 1
     key = f"segments/{other}.tar.gz"
     assert key in lost.next_step
-    until(lambda: uploaded(world, other, key))
-    until(lambda: failed(answers()) == {})
+    until(lambda: uploaded(world, other, key), 20)
+    until(lambda: failed(answers()) == {}, 20)
