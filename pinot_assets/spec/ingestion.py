@@ -160,7 +160,7 @@ class FileIngestion(BaseModel):
         WithJsonSchema({"enum": ["keepUntilSwitch", "pinotDefault"]}),
         Field(alias="rollbackWindow"),
     ] = "keepUntilSwitch"
-    """Whether the previous snapshot lives until the switch (three generations at the peak) or not (two)."""
+    """How long the previous snapshot stays: until the switch (room for three generations), or its start (two)."""
     empty_source_action: Annotated[
         Literal["APPLY", "REFUSE"],
         BeforeValidator(one_of("APPLY", "REFUSE")),

@@ -131,14 +131,6 @@ def _skipping_is_explicit(case: Case) -> Iterator[Finding]:
         yield Finding("skipFileIfFailToInitReader", text, is_note=True)
 
 
-@_rule("rollbackWindow")
-def _not_built_yet(case: Case) -> Iterator[Finding]:
-    """A key that would be taken and then not done is worse than one that is refused."""
-    if case.spec.rollback_window == "pinotDefault":
-        text = "pinotDefault is not supported yet: what a switch replaced is left to Pinot's own clean-up"
-        yield Finding("rollbackWindow", text, "take the key out")
-
-
 @_rule("schedule", "scheduleTimezone")
 def _timezone_needs_schedule(case: Case) -> Iterator[Finding]:
     if case.spec.schedule is None and "scheduleTimezone" in case.written:

@@ -20,7 +20,8 @@ FEW = {"ingestionMode": "append"}
         ({}, "skip_unreadable", False),
         ({}, "max_retries", 0),
         ({}, "rollback_window", "keepUntilSwitch"),
-        ({"rollbackWindow": "keepUntilSwitch"}, "rollback_window", "keepUntilSwitch"),
+        ({"rollbackWindow": "keepuntilswitch"}, "rollback_window", "keepUntilSwitch"),
+        ({"rollbackWindow": "pinotDefault"}, "rollback_window", "pinotDefault"),
         ({"emptySourceAction": "refuse"}, "empty_source_action", "REFUSE"),
         ({"minServer": 1.5}, "min_server", "1.5"),
         ({}, "min_file_age_sec", 0),
@@ -81,6 +82,7 @@ def test_swap_is_enough_by_itself(folder):
             "output.segment.dir.uri: ",
         ),
         ({"inputFormat": "avro"}, "inputFormat", "none of csv, json, parquet", ""),
+        ({"rollbackWindow": "never"}, "rollbackWindow", "none of keepUntilSwitch, pinotDefault", ""),
         ({"consistentPushEnabled": None}, "", "plain push", 'consistentPushEnabled: "true"'),
         (
             {"consistentPushEnabled": "false"},
@@ -164,12 +166,6 @@ def test_modes_that_replace_need_a_refresh_table(folder, mode):
     )
     assert problem.key == f"fileIngestion.{next(iter(mode))}"
     assert "segmentIngestionType: REFRESH" in (problem.fix or "")
-
-
-def test_what_is_not_built_yet_is_refused_not_ignored(folder):
-    (problem,) = folder.problems({"rollbackWindow": "pinotDefault"})
-    assert problem.key == "fileIngestion.rollbackWindow"
-    assert "not supported yet" in problem.reason
 
 
 def test_a_misspelt_required_key_is_one_problem(folder):
