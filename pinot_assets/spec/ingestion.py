@@ -160,7 +160,7 @@ class FileIngestion(BaseModel):
         WithJsonSchema({"enum": ["keepUntilSwitch", "pinotDefault"]}),
         Field(alias="rollbackWindow"),
     ] = "keepUntilSwitch"
-    """How long the previous snapshot stays: until the switch (room for three generations), or its start (two)."""
+    """How long the previous snapshot stays: until the switch (room for three), or only its start (two)."""
     empty_source_action: Annotated[
         Literal["APPLY", "REFUSE"],
         BeforeValidator(one_of("APPLY", "REFUSE")),
