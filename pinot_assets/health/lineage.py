@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from pinot_assets.health.finding import Health, Problem, Severity, hours, judged, some
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
+from pinot_assets.pinot.versions import RENEWAL_MS
 from pinot_assets.session.model import Session, is_ours
-from pinot_assets.session.switch import ENTRY_MAX_AGE_MS
 
 NAME = "lineage_clean"
 
@@ -30,7 +30,7 @@ def lineage_clean(
     open_entries = lineage.in_state(LineageState.IN_PROGRESS)
     foreign = [e for e in open_entries if not owned(table, e)]
     stray = [e for e in open_entries if owned(table, e) and not of_session(table, e, session)]
-    old = [e for e in open_entries if now_ms - e.timestamp_ms > ENTRY_MAX_AGE_MS]
+    old = [e for e in open_entries if now_ms - e.timestamp_ms > RENEWAL_MS]
     hidden = sorted(set(published) & set(segments) - lineage.visible(segments))
     if hidden:
         hiding = [e for e in lineage if not e.hidden.isdisjoint(hidden)]

@@ -134,10 +134,6 @@ class Controller(Tables):
         except ValueError as error:
             raise PinotError(f"the lineage of table {table} cannot be read", why=str(error)) from error
 
-    def takes_empty_outputs(self) -> bool:
-        """See `Pinot.takes_empty_outputs`."""
-        return not self.version().startswith("0.")
-
     def start_replace_segments(
         self, table: str, segments_from: Collection[str], segments_to: Collection[str]
     ) -> str:

@@ -83,6 +83,10 @@ class Pinot(Protocol):
 
     # --- what is there ---------------------------------------------------------------------------
 
+    def version(self) -> str:
+        """Version of the controller, `1.5.1`; `pinot_assets.pinot.versions` knows what it means."""
+        ...
+
     def all_segments(self, table: str) -> frozenset[str]:
         """Names in the ideal state, those hidden by lineage included.
 
@@ -169,10 +173,6 @@ class Pinot(Protocol):
 
         :raises PinotNotFound: no such table.
         """
-        ...
-
-    def takes_empty_outputs(self) -> bool:
-        """Whether a replacement may have no outputs, as an atomic delete (Pinot 1.0 and later)."""
         ...
 
     def start_replace_segments(

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from pinot_assets.pinot import versions
 from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Mode, Session
@@ -50,11 +51,17 @@ class Run:
         return hashlib.sha256(wish.encode()).hexdigest()[:16]
 
     @cached_property
+    def pinot_version(self) -> str:
+        """What the controller says of itself, asked once; see `pinot_assets.pinot.versions`."""
+        return self.edges.pinot.version()
+
+    @cached_property
     def switcher(self) -> Switcher:
         """Pinot's side of the switch."""
         wanted = self.spec.ingestion.push_mode
         mode = PushMode[wanted] if wanted is not None else None
-        return Switcher(self.spec.name, self.edges, mode, self.before_pinot_write)
+        max_age_ms = versions.entry_renewed_ms(self.pinot_version, self.spec.table_json)
+        return Switcher(self.spec.name, self.edges, mode, max_age_ms, self.before_pinot_write)
 
     def before_pinot_write(self) -> None:
         """Hold the lease, and let a dead owner's last call reach its deadline (rule R2)."""

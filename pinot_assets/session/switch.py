@@ -28,16 +28,6 @@ BATCH = 4
 """Segments between two looks at lease and entry: no more than go out within the time that a new owner waits
 before its first write (rule R2)."""
 
-ENTRY_MAX_AGE_MS = 20 * 3_600_000
-"""An older entry is opened anew before anything is pushed under it or ended: Pinot gives up entries after a
-day, segments first, and works from stale lists (rules R2, R3)."""
-
-ONLINE_WAIT_S = 300.0
-"""How long the audit waits for servers to load what was pushed; external-view waits are not retries (R10)."""
-
-BROKER_WAIT_S = 60.0
-"""How long a broker may show the old set after it was asked to rebuild its routing (rule R7)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
@@ -58,12 +48,15 @@ class Switcher:
     """Pinot's side of one table's switch.
 
     :ivar push_mode: how tars get into Pinot; None tries.
+    :ivar entry_max_age_ms: an older entry is opened anew before anything is pushed under it or ended: Pinot
+        gives up entries after a time, segments first, and works from stale lists (rules R2, R3).
     :ivar before_write: called before every write to Pinot: lease held, former owner waited out (rule R2).
     """
 
     table: str
     edges: Edges
     push_mode: PushMode | None
+    entry_max_age_ms: int
     before_write: Callable[[], None]
 
     # --- W2 ------------------------------------------------------------------------------------------
@@ -186,7 +179,7 @@ class Switcher:
         )
 
     def _wait_online(self, switch: Switch) -> Finding:
-        left = ONLINE_WAIT_S
+        left = self.edges.waits.online
         while True:
             replicas = self.edges.pinot.online_replicas(self.table, switch.names_to)
             finding = replicas_online(switch.segments_to, replicas)
@@ -249,7 +242,7 @@ class Switcher:
             self._confirm_broker(broker, names_to, names_from)
 
     def _confirm_broker(self, broker: str, names_to: Sequence[str], names_from: Sequence[str]) -> None:
-        pinot, left = self.edges.pinot, BROKER_WAIT_S
+        pinot, left = self.edges.pinot, self.edges.waits.broker
         pinot.rebuild_routing(broker, self.table)
         while True:
             shown = pinot.broker_visible_segments(broker, self.table)
@@ -276,7 +269,7 @@ class Switcher:
     def _is_usable(self, entry: LineageEntry) -> bool:
         return (
             entry.state is LineageState.IN_PROGRESS
-            and self.edges.now_ms() - entry.timestamp_ms < ENTRY_MAX_AGE_MS
+            and self.edges.now_ms() - entry.timestamp_ms < self.entry_max_age_ms
         )
 
     def _is_our_entry(self, entry: LineageEntry) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from pinot_assets.errors import SpecError
+from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.spec.block import read_block
 from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block
 from pinot_assets.spec.document import Document, Part, read_document
@@ -15,7 +16,6 @@ from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.pinot_json import (
     FILE_INGESTION_TASK,
     agreement_problems,
-    is_refresh,
     raw_table_name,
     schema_problems,
     table_notes,

@@ -73,14 +73,6 @@ def table_notes(table: Part) -> list[Note]:
     return notes
 
 
-def is_refresh(table: dict[str, Any]) -> bool:
-    """Whether Pinot treats the table as REFRESH; the older `segmentPushType` counts where it stands alone."""
-    kind = _get(table, "ingestionConfig", "batchIngestionConfig", "segmentIngestionType")
-    if kind is None:
-        kind = _get(table, "segmentsConfig", "segmentPushType")
-    return isinstance(kind, str) and kind.upper() == "REFRESH"
-
-
 def without_file_ingestion(table: dict[str, Any]) -> dict[str, Any]:
     """The table config as open-source Pinot can take it: it does not know the task type."""
     task = table.get("task")

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.pinot import Pinot, PinotCluster, PinotConnection, wait_online
+from pinot_assets.pinot.versions import takes_empty_outputs
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.session.receipt import Output
 
@@ -203,12 +204,12 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     if request.param == "real":
         yield request.getfixturevalue("real_lab")
         return
-    yield fake_lab(tmp_path, refuses_empty_outputs=request.param == "fake of 0.11")
+    yield fake_lab(tmp_path, version="0.11.0" if request.param == "fake of 0.11" else "1.5.1")
 
 
-def fake_lab(folder: Path, *, refuses_empty_outputs: bool = False) -> Lab:
-    fake = fake_pinot.FakePinot(refuses_empty_outputs=refuses_empty_outputs)
-    lab = Lab(fake, fake, not refuses_empty_outputs, folder)
+def fake_lab(folder: Path, *, version: str = "1.5.1") -> Lab:
+    fake = fake_pinot.FakePinot(version=version)
+    lab = Lab(fake, fake, takes_empty_outputs(version), folder)
     lab.create()
     return lab
 

@@ -11,6 +11,7 @@ import pytest
 
 from pinot_assets.errors import PinotError, PinotNotFound, PushRefused, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageState, Pinot
+from pinot_assets.pinot.versions import takes_empty_outputs
 
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
 
@@ -133,7 +134,7 @@ def test_an_entry_without_sources_adds(lab: Lab) -> None:
 
 def test_an_entry_without_outputs_deletes_where_pinot_takes_it(lab: Lab) -> None:
     lab.push("old", "kept")
-    assert lab.pinot.takes_empty_outputs() == lab.empty_outputs
+    assert takes_empty_outputs(lab.pinot.version()) == lab.empty_outputs
     if lab.empty_outputs:
         lab.pinot.end_replace_segments(lab.table, lab.start({"old"}, set()))
         assert lab.visible == {"kept"}

@@ -37,6 +37,7 @@ from pinot_assets.pinot import (
     Replicas,
     SegmentMetadata,
 )
+from pinot_assets.pinot.versions import takes_empty_outputs
 from pinot_assets.session.receipt import Output
 
 SERVERS = ("Server_127.0.0.1_7051", "Server_127.0.0.1_7052")
@@ -79,12 +80,12 @@ class _Table:
 class FakePinot:
     """See the module docstring; for the methods see `pinot_assets.pinot.port.Pinot`.
 
-    :param refuses_empty_outputs: as releases before 1.0 do, 0.11 among them.
+    :param version: the release whose ways it has (`pinot_assets.pinot.versions`).
     """
 
-    def __init__(self, *, refuses_empty_outputs: bool = False) -> None:
+    def __init__(self, *, version: str = "1.5.1") -> None:
         self.calls: list[str] = []
-        self._refuses_empty_outputs = refuses_empty_outputs
+        self._version = version
         self._tables: dict[str, _Table] = {}
         self._schemas: dict[str, dict[str, Any]] = {}
         self._clock = itertools.count(time.time_ns() // 1_000_000)  # entries age beside a real clock
@@ -184,9 +185,9 @@ class FakePinot:
                 for name in names
             }
 
-    def takes_empty_outputs(self) -> bool:
-        with self._call("takes_empty_outputs"):
-            return not self._refuses_empty_outputs
+    def version(self) -> str:
+        with self._call("version"):
+            return self._version
 
     def table_bytes(self, table: str) -> int:
         with self._call("table_bytes"):
@@ -375,7 +376,7 @@ class FakePinot:
 
     def _startable(self, table: str, segments_from: Collection[str], segments_to: Collection[str]) -> _Table:
         found = self._table(table)
-        if not segments_to and self._refuses_empty_outputs:
+        if not segments_to and not takes_empty_outputs(self._version):
             raise PinotError("'segmentsTo' should not be null or empty")
         if not found.visible.issuperset(segments_from):
             raise SwitchConflict("a source is not there or not visible")

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def world(make_world: Any) -> Any:
     """P1, P2 and P3 are published, in sync."""
-    world = make_world("sync", pinot={"refuses_empty_outputs": True})
+    world = make_world("sync", pinot={"version": "0.11.0"})
     world.write("P1", "P2", "P3")
     world.run()
     world.watch_anew()

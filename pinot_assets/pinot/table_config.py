@@ -1,0 +1,39 @@
+"""What a table config says, read as Pinot reads it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_PERIOD = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.IGNORECASE)
+_UNITS_MS = (86_400_000, 3_600_000, 60_000, 1_000)
+
+
+def setting(config: Mapping[str, Any], *path: str) -> Any:
+    """The value at that path, None where any part of it is missing or is no mapping."""
+    value: Any = config
+    for step in path:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(step)
+    return value
+
+
+def is_refresh(config: Mapping[str, Any]) -> bool:
+    """Whether Pinot treats the table as REFRESH; the older `segmentPushType` counts where it stands alone."""
+    kind = setting(config, "ingestionConfig", "batchIngestionConfig", "segmentIngestionType")
+    if kind is None:
+        kind = setting(config, "segmentsConfig", "segmentPushType")
+    return isinstance(kind, str) and kind.upper() == "REFRESH"
+
+
+def period_ms(text: object) -> int | None:
+    """A period such as `1d`, `12h` or `1d6h30m` in milliseconds; None for what Pinot cannot read.
+
+    Pinot then takes its default, with a warning in the controller's log (`TimeUtils.convertPeriodToMillis`).
+    """
+    match = _PERIOD.fullmatch(text) if isinstance(text, str) and text else None
+    if match is None:
+        return None
+    return sum(int(count) * unit for count, unit in zip(match.groups(), _UNITS_MS, strict=True) if count)

@@ -1,0 +1,216 @@
+"""What releases of Pinot lack or do in their own way, and what this project does instead: the one place.
+
+Code that has to know asks the functions below; `pinot-assets doctor` prints the table. Sources:
+spec/lineage.md section 11 and the threads that it names, and what was measured on 0.11.0 and 1.5.1. What was
+merged after 1.5.1 is taken to be in every later release: where that is wrong, a way back is thought longer
+than it is, and Pinot's refusal to revert tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from packaging.version import InvalidVersion, Version
+
+from pinot_assets.pinot.table_config import is_refresh, period_ms, setting
+
+REFERENCE: Final = "1.5.1"
+"""What a controller that names no version is taken for."""
+
+EXCLUSIVE_DELETE: Final = "controller.lineage.exclusive.delete.enabled"
+REPLACED_KEPT: Final = ("segmentsConfig", "replacedSegmentsRetentionPeriod")
+ENTRY_KEPT: Final = ("segmentsConfig", "lineageEntryCleanupRetentionPeriod")
+
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+RENEWAL_MS: Final = 20 * HOUR_MS
+"""Age at which an entry is renewed where Pinot keeps it for its fixed day (rules R2, R3)."""
+
+_V1: Final = Version("1.0")
+_LATER: Final = Version("1.5.2.dev0")  # whatever comes after 1.5.1
+
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """One thing that some releases lack or do in their own way.
+
+    :ivar topic: a few words.
+    :ivar pinot: what such a Pinot does.
+    :ivar here: what this project does instead.
+    :ivar since: the first release that does so, None for all before.
+    :ivar before: the first release that no longer does, None where all known ones do.
+    """
+
+    topic: str
+    pinot: str
+    here: str
+    since: Version | None = None
+    before: Version | None = None
+
+    def holds(self, version: str) -> bool:
+        """Whether that release does so."""
+        found = release(version)
+        return (self.since is None or found >= self.since) and (self.before is None or found < self.before)
+
+
+def release(version: str) -> Version:
+    """The release that a controller's version text means; `REFERENCE` where it means none.
+
+    :param version: as `Pinot.version` returns it: `0.11.0`, `1.5.1`, or empty.
+    """
+    try:
+        return Version(version)
+    except InvalidVersion:
+        return Version(REFERENCE)
+
+
+def takes_empty_outputs(version: str) -> bool:
+    """Whether a replacement may have no outputs, as an atomic delete."""
+    return release(version) >= _V1
+
+
+def honours_lineage_settings(version: str) -> bool:
+    """Whether the table's two lineage periods mean anything to this Pinot."""
+    return release(version) >= _LATER
+
+
+def replaced_segments_kept_ms(version: str, table_json: Mapping[str, Any]) -> int:
+    """How long after a switch Pinot keeps what it replaced; 0 when its next clean-up deletes it.
+
+    :param table_json: the table config, as Pinot holds it.
+    """
+    refresh = is_refresh(table_json)
+    if not honours_lineage_settings(version):
+        return DAY_MS if refresh else 0
+    kept = period_ms(setting(table_json, *REPLACED_KEPT))
+    return kept if kept is not None else DAY_MS if refresh else 4 * HOUR_MS
+
+
+def way_back_ms(version: str, table_json: Mapping[str, Any]) -> int:
+    """How long after a switch a revert is safe: five sixths of what Pinot keeps it, well clear of its
+    clean-up (20 of 24 hours, rule R22); 0 when there is no way back by reverting."""
+    return replaced_segments_kept_ms(version, table_json) * 5 // 6
+
+
+def entry_kept_ms(version: str, table_json: Mapping[str, Any]) -> int:
+    """How long Pinot keeps an entry IN_PROGRESS before it deletes its outputs, then the entry."""
+    kept = period_ms(setting(table_json, *ENTRY_KEPT)) if honours_lineage_settings(version) else None
+    return DAY_MS if kept is None else kept
+
+
+def entry_renewed_ms(version: str, table_json: Mapping[str, Any]) -> int:
+    """Age at which an open entry is given up for a new one: 20 h, or half of what the table says where this
+    Pinot heeds it (spec/session.md section 4)."""
+    kept = entry_kept_ms(version, table_json)
+    return RENEWAL_MS if kept == DAY_MS else min(RENEWAL_MS, kept // 2)
+
+
+def traits_of(version: str) -> tuple[Trait, ...]:
+    """The rows of the table that hold for that release."""
+    return tuple(trait for trait in TRAITS if trait.holds(version))
+
+
+TRAITS: Final = (
+    Trait(
+        "removing files only",
+        "refuses a replacement by nothing",
+        "the smallest segment that stays goes along under a new name; a table cannot be emptied",
+        before=_V1,
+    ),
+    Trait(
+        "forced start",
+        "answers only when its servers have dropped what is deleted: 2 s to 20 min",
+        "the call is given up after its deadline and the entry read from the lineage",
+        before=_V1,
+    ),
+    Trait(
+        "list of segments",
+        "lists deleted segments and failed uploads for some seconds more",
+        "what is in the table is read from the ideal state",
+        before=_V1,
+    ),
+    Trait(
+        "name of a deleted segment",
+        "is not free again for some seconds",
+        "names are never used twice",
+        before=_V1,
+    ),
+    Trait(
+        "batch upload",
+        "takes one segment per call",
+        "segments go up one by one, several at a time, and are confirmed by reading",
+        before=_V1,
+    ),
+    Trait(
+        "size of a table",
+        "may leave out replaced segments, which its quota counts",
+        "asked with the replaced ones",
+        since=_V1,
+    ),
+    Trait(
+        "deleting segments of an open replacement",
+        "does so: data may come back, a way back vanish",
+        "sources are fixed at the start and read again right before the end; a rollback looks first",
+        before=_LATER,
+    ),
+    Trait(
+        "deleting segments of an open replacement",
+        f"refuses it ({EXCLUSIVE_DELETE}), and an end whose sources have gone",
+        "our own deletes come after the revert, when nothing is locked; sources are looked at before the end",
+        since=_LATER,
+    ),
+    Trait(
+        "way back after a switch",
+        "keeps what was replaced for 24 hours on REFRESH tables, elsewhere not at all; "
+        "replacedSegmentsRetentionPeriod is not known",
+        "sync and swap need REFRESH; a revert is offered for 20 hours",
+        before=_LATER,
+    ),
+    Trait(
+        "way back after a switch",
+        "keeps what was replaced for replacedSegmentsRetentionPeriod (24 hours on REFRESH tables, "
+        "4 hours elsewhere)",
+        "a revert is offered for five sixths of that; 0d means no way back by reverting",
+        since=_LATER,
+    ),
+    Trait(
+        "open entries",
+        "deletes their segments after 24 hours; lineageEntryCleanupRetentionPeriod is not known",
+        "an entry is renewed after 20 hours, before anything is pushed or ended under it",
+        before=_LATER,
+    ),
+    Trait(
+        "open entries",
+        "deletes their segments after lineageEntryCleanupRetentionPeriod (24 hours)",
+        "an entry is renewed after half of that, at most 20 hours",
+        since=_LATER,
+    ),
+    Trait(
+        "upload after a revert",
+        "puts the segment back into the table, visible",
+        "names carry session and attempt; lease and entry are looked at before every batch; strays are swept",
+    ),
+    Trait(
+        "parallel starts and ends",
+        "may lose one of the lineage's first entries",
+        "one lease per table; the entry is read back before the first upload",
+    ),
+    Trait(
+        "push that failed",
+        "leaves its entry open, and refuses the next start that overlaps",
+        "the entry is adopted, renewed or reverted by its id; somebody else's is never forced away",
+    ),
+    Trait(
+        "storage quota",
+        "is checked upload by upload, hidden segments included; it cannot be asked before",
+        "the switch is weighed against quota.storage before anything is pushed",
+    ),
+    Trait(
+        "refusals of the lineage",
+        "are a 500 without a reason, like a fault",
+        "the reason is looked up in the lineage; no answer is taken for unknown, never for failed",
+    ),
+)
+"""All rows."""
