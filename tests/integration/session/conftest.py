@@ -17,13 +17,12 @@ import fakes.pinot as fake_pinot
 import pytest
 import yaml
 from fakes.waiting import until
+from fakes.zookeeper_server import zookeeper_server
 
 from pinot_assets.audit import Finding
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.task import build_file
-from pinot_assets.local import StackState, jars, parts, ports, processes
-from pinot_assets.local.java import find_java
-from pinot_assets.local.state import Record
+from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.edges import Edges
@@ -52,23 +51,11 @@ def die() -> None:
 @pytest.fixture(scope="session")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`host:port` of a ZooKeeper like the local stack's, without Pinot."""
-    home = tmp_path_factory.mktemp("zookeeper")
-    part = parts.PINOT[0]
-    site = parts.Site(home, Record(ports={part.name: {"client": ports.pick(())}}))
-    site.data(part.name).mkdir(parents=True)
-    class_path = ":".join(map(str, jars.class_path(part.jars)))
-    command = [str(find_java().executable), "-cp", class_path, *part.arguments(site)]
-    process = processes.find(processes.spawn(command, home / "zookeeper.log"))
-    assert process is not None
-    try:
-        until(lambda: part.missing(site) is None)
-        address = f"127.0.0.1:{site.port(part.name, 'client')}"
+    with zookeeper_server(tmp_path_factory.mktemp("zookeeper")) as address:
         client = connect(address)
         client.ensure_path(f"/{CLUSTER}/PROPERTYSTORE")  # a controller makes it when it first starts
         close(client)
         yield address
-    finally:
-        processes.stop([process], grace=5)
 
 
 class Watched:
