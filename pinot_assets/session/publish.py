@@ -10,7 +10,6 @@ from dataclasses import asdict, replace
 
 from pinot_assets.audit import Finding, files_built
 from pinot_assets.errors import SnapshotIncomplete, SwitchConflict
-from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session import plan as planning
 from pinot_assets.session.carry import carry_one, renamed_files
@@ -39,8 +38,17 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
         session = _withdraw(run, session)
         return _finish_without_switch(run, replace(session, plan=plan_ref, counts=plan.counts()))
     switch = Switch(session.switch + 1, replaced, outputs)
-    if not outputs and current is not None and not versions.takes_empty_outputs(run.pinot_version):
+    if not outputs and current is not None and not run.edges.pinot.takes_empty_outputs():
         switch = carry_one(run, plan, current, switch, visible)
+    return stage_switch(run, replace(session, plan=plan_ref, counts=plan.counts()), switch)
+
+
+def stage_switch(run: Run, session: Session, switch: Switch) -> Session:
+    """W1 to W3 of a switch whose lists are known.
+
+    :param switch: numbered one higher than the session's newest; if that one says the same, it stands.
+    :returns: the session, in SWITCH.
+    """
     require_room(run, switch)
     if not _same_lists(run, session, switch):
         session = replace(
@@ -52,9 +60,7 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
             end_issued="",
             audit=None,
         )
-    session = replace(
-        session, plan=plan_ref, switch_attempt=plan.attempt, counts=plan.counts(), last_error=""
-    )
+    session = replace(session, switch_attempt=session.attempt, last_error="")
     run.lease.write(session=session)  # W1
     switch = read_switch(run, session)
     entry_id = run.switcher.open_entry(switch, session.lineage_entry_id)
@@ -112,6 +118,20 @@ def publish(run: Run) -> Snapshot:
     :raises SwitchStateUnknown: it cannot be told yet; the next trigger looks and finishes.
     """
     session = _staged_session(run)
+    if session.mode is Mode.ROLLBACK:
+        raise SnapshotIncomplete(
+            f"what is staged of {run.spec.name} is a rollback",
+            why=f"session {session.id} was left half way",
+            hint="the next trigger finishes it; `clear` gives it up",
+        )
+    return record(run, end_switch(run, session))
+
+
+def end_switch(run: Run, session: Session) -> Session:
+    """W5: the gate, then the end of the replacement, unless it was ended before.
+
+    :raises SnapshotIncomplete: the audit has not passed for exactly this switch.
+    """
     if not session.gate_open:
         passed = session.audit is not None and session.audit.passed
         raise SnapshotIncomplete(
@@ -128,7 +148,7 @@ def publish(run: Run) -> Snapshot:
         session = replace(session, end_issued=session.lineage_entry_id)
         run.lease.write(session=session)
         run.switcher.end(session.lineage_entry_id)
-    return record(run, session)
+    return session
 
 
 def settle(run: Run, session: Session) -> Session | None:
@@ -152,6 +172,15 @@ def settle(run: Run, session: Session) -> Session | None:
 
 def record(run: Run, session: Session) -> Snapshot:
     """W6: see the new set everywhere, write the snapshot, close the session in one transaction."""
+    confirm(run, session)
+    plan = run.edges.staging.plan(session.plan)
+    snapshot = _snapshot_of(run, session, plan, session.lineage_entry_id, run.lease.pointer.current_snapshot)
+    close_published(run, session, Outcome.PUBLISHED, snapshot)
+    return snapshot
+
+
+def confirm(run: Run, session: Session) -> None:
+    """See the new set in the lineage and at every broker."""
     switch = read_switch(run, session)
     there = run.edges.pinot.all_segments(run.spec.name)
     names = [name for name in switch.names_to if name in there]
@@ -159,10 +188,6 @@ def record(run: Run, session: Session) -> Snapshot:
         lost = len(switch.names_to) - len(names)
         run.note(f"{lost} segments of {session.id} were deleted after its switch, not by this project")
     run.switcher.confirm_visible(names, switch.segments_from)
-    plan = run.edges.staging.plan(session.plan)
-    snapshot = _snapshot_of(run, session, plan, session.lineage_entry_id, run.lease.pointer.current_snapshot)
-    _close(run, session, Outcome.PUBLISHED, snapshot)
-    return snapshot
 
 
 def read_switch(run: Run, session: Session) -> Switch:
@@ -199,7 +224,7 @@ def _finish_without_switch(run: Run, session: Session) -> Session:
         entry_id=current.lineage_entry_id if current else "",
         parent=current.parent if current else None,
     )
-    return _close(run, session, Outcome.NOOP, snapshot)
+    return close_published(run, session, Outcome.NOOP, snapshot)
 
 
 def _snapshot_of(
@@ -223,7 +248,8 @@ def _snapshot_of(
     )
 
 
-def _close(run: Run, session: Session, outcome: Outcome, snapshot: Snapshot) -> Session:
+def close_published(run: Run, session: Session, outcome: Outcome, snapshot: Snapshot) -> Session:
+    """Write the snapshot, and in one transaction make it the current one and close the session."""
     ref = run.edges.staging.put_snapshot(snapshot)
     done = close(replace(session, last_error=""), outcome, run.edges.now_ms())
     pointer = replace(run.lease.pointer, active_session="", current_snapshot=ref)
