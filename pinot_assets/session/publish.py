@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 
 from pinot_assets.audit import Finding, files_built
 from pinot_assets.errors import SnapshotIncomplete, SwitchConflict
+from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session import plan as planning
 from pinot_assets.session.carry import carry_one, renamed_files
@@ -38,7 +39,7 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
         session = _withdraw(run, session)
         return _finish_without_switch(run, replace(session, plan=plan_ref, counts=plan.counts()))
     switch = Switch(session.switch + 1, replaced, outputs)
-    if not outputs and current is not None and not run.edges.pinot.takes_empty_outputs():
+    if not outputs and current is not None and not versions.takes_empty_outputs(run.pinot_version):
         switch = carry_one(run, plan, current, switch, visible)
     return stage_switch(run, replace(session, plan=plan_ref, counts=plan.counts()), switch)
 
