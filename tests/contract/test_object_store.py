@@ -1,4 +1,4 @@
-"""What every object store promises, held against a disk and two S3 servers.
+"""What every object store promises, held against a disk, two S3 servers and the fake.
 
 moto takes any key. s3proxy, the local stack's, checks signatures: an odd name is signed right or refused.
 """
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from fakes.objects import new_memory, open_memory
 from moto.server import ThreadedMotoServer
 
 from pinot_assets.errors import SourceError, StoreConflict
@@ -86,15 +87,18 @@ def s3proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(
     params=[
+        ("memory", "in/folder 1"),
         ("local", ""),
         ("moto", "/in/folder 1"),
         ("moto", ""),
         pytest.param(("s3proxy", "/in/folder 1"), marks=pytest.mark.integration),
     ],
-    ids=["local", "moto", "moto bucket root", "s3proxy"],
+    ids=["memory", "local", "moto", "moto bucket root", "s3proxy"],
 )
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
     kind, prefix = request.param
+    if kind == "memory":
+        return new_memory(prefix)
     if kind == "local":
         (tmp_path / "root").mkdir()
         return open_store(f"file://{tmp_path}/root", {})
@@ -250,6 +254,7 @@ def test_a_store_can_be_pickled(store: ObjectStore) -> None:
 def test_a_store_below_another_sees_its_part(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.put_if_absent("a b/c/1", b"x")
     props = store.__reduce__()[1][1] if store.uri.startswith("s3") else {}  # type: ignore[misc]
-    below = open_store(store.uri_of("a b"), props)
+    uri = store.uri_of("a b")
+    below = open_memory(uri) if uri.startswith("mem") else open_store(uri, props)
     assert keys(below) == ["c/1"]
     assert below.uri_of("c/1") == store.uri_of("a b/c/1")
