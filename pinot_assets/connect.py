@@ -10,7 +10,7 @@ from pinot_assets.errors import SpecError
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import PINOT_DEADLINE_S, SessionStore
+from pinot_assets.session.store import SessionStore
 from pinot_assets.session.zookeeper import close, connect
 from pinot_assets.settings import Settings
 from pinot_assets.source import ObjectStore, open_store
@@ -31,9 +31,9 @@ def open_staging(spec: TableSpec) -> Staging:
 @contextmanager
 def open_session_store(spec: TableSpec, settings: Settings) -> Iterator[SessionStore]:
     """The table's nodes in ZooKeeper."""
-    client = connect(settings.zookeeper, settings.zookeeper_access)
+    client = connect(settings.zookeeper, settings.zookeeper_access, session_s=settings.waits.lease)
     try:
-        yield SessionStore(client, settings.cluster, spec.name_with_type)
+        yield SessionStore(client, settings.cluster, spec.name_with_type, settings.waits)
     finally:
         close(client)
 
@@ -44,10 +44,10 @@ def open_edges(spec: TableSpec, settings: Settings, builder: Builder) -> Iterato
 
     :raises SpecError: a call to Pinot may take longer than a new owner of the lease waits (rule R2).
     """
-    if settings.pinot.timeouts.longest_write > PINOT_DEADLINE_S:
+    if settings.pinot.timeouts.longest_write > settings.waits.pinot_write:
         raise SpecError(
             f"a write to Pinot may take {settings.pinot.timeouts.longest_write:.0f} s",
-            why=f"after a run died, the next one waits {PINOT_DEADLINE_S:.0f} s for its last write",
+            why=f"after a run died, the next one waits {settings.waits.pinot_write:.0f} s for its last write",
             hint="lower the time-outs of the Pinot connection",
         )
     with open_session_store(spec, settings) as store, PinotCluster(settings.pinot) as pinot:

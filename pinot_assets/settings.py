@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import default_home, load_state
 from pinot_assets.pinot.connection import Auth, BasicAuth, PinotConnection, Tls, TokenAuth
+from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import ZooKeeperAccess
 from pinot_assets.source.s3_settings import is_loopback
 
@@ -43,6 +44,8 @@ VARIABLES: Final[Mapping[str, str]] = {
     "zookeeper_client_cert": "PINOT_ZOOKEEPER_CLIENT_CERT",
     "zookeeper_client_key": "PINOT_ZOOKEEPER_CLIENT_KEY",
     "allow_http": "PINOT_ASSETS_ALLOW_HTTP",
+    "lease_seconds": "PINOT_ASSETS_LEASE_SECONDS",
+    "write_seconds": "PINOT_ASSETS_WRITE_SECONDS",
 }
 """Every field, and the environment variable that says it."""
 
@@ -83,6 +86,7 @@ class Settings:
     zookeeper: str
     cluster: str
     zookeeper_access: ZooKeeperAccess = field(default_factory=ZooKeeperAccess)
+    waits: Waits = field(default_factory=Waits)
 
 
 def tables_directory(environ: Mapping[str, str] | None = None) -> Path:
@@ -115,7 +119,7 @@ def load_settings(environ: Mapping[str, str] | None = None, profile: Profile | N
     profile = profile or load_profile(env)
     values = {key: env.get(name, "") for key, name in VARIABLES.items()}
     if profile is Profile.LOCAL and not any(values[key] for key in _ADDRESS):
-        return _local_stack()
+        return _local_stack(_waits(values, VARIABLES.__getitem__))
     return settings_of(values, profile, VARIABLES.__getitem__)
 
 
@@ -137,15 +141,20 @@ def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[
     if profile is Profile.PRODUCTION and not _flag(values, "allow_http", name_of):
         for url in (values["controller_url"], *brokers):
             _refuse_plaintext(url, name_of("allow_http"))
+    waits = _waits(values, name_of)
     connection = PinotConnection(
-        values["controller_url"], auth=_auth(values), tls=_tls(values, ""), broker_urls=brokers
+        values["controller_url"],
+        auth=_auth(values),
+        tls=_tls(values, ""),
+        timeouts=waits.timeouts(),
+        broker_urls=brokers,
     )
     access = ZooKeeperAccess(
         username=values["zookeeper_username"] or None,
         password=values["zookeeper_password"] or None,
         tls=_zookeeper_tls(values, name_of),
     )
-    return Settings(connection, values["zookeeper"], values["cluster"] or DEFAULT_CLUSTER, access)
+    return Settings(connection, values["zookeeper"], values["cluster"] or DEFAULT_CLUSTER, access, waits)
 
 
 def _refuse_missing(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> None:
@@ -190,6 +199,26 @@ def _flag(values: Mapping[str, str], key: str, name_of: Callable[[str], str]) ->
     return value == "true"
 
 
+def _waits(values: Mapping[str, str], name_of: Callable[[str], str]) -> Waits:
+    usual = Waits()
+    return Waits(
+        lease=_seconds(values, "lease_seconds", name_of, usual.lease),
+        pinot_write=_seconds(values, "write_seconds", name_of, usual.pinot_write),
+    )
+
+
+def _seconds(values: Mapping[str, str], key: str, name_of: Callable[[str], str], default: float) -> float:
+    if not values[key]:
+        return default
+    try:
+        seconds = float(values[key])
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds <= 3600:
+        raise PinotAssetsError(f"{name_of(key)} is not a number of seconds", hint="write 1 to 3600")
+    return seconds
+
+
 def _refuse_plaintext(url: str, allow: str) -> None:
     parts = urlsplit(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
@@ -200,7 +229,7 @@ def _refuse_plaintext(url: str, allow: str) -> None:
         )
 
 
-def _local_stack() -> Settings:
+def _local_stack(waits: Waits) -> Settings:
     stack = load_state(default_home())
     if stack is None:
         raise PinotAssetsError(
@@ -208,4 +237,5 @@ def _local_stack() -> Settings:
             why="PINOT_CONTROLLER_URL is not set, and no local stack runs here",
             hint="start one with `pinot-assets local up`, or export PINOT_CONTROLLER_URL and PINOT_ZOOKEEPER",
         )
-    return Settings(PinotConnection(stack.controller_url), stack.zookeeper, stack.cluster)
+    connection = PinotConnection(stack.controller_url, timeouts=waits.timeouts())
+    return Settings(connection, stack.zookeeper, stack.cluster, waits=waits)

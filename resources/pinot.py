@@ -46,6 +46,12 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     allow_http: bool = Field(
         default=False, description="Let `production` reach another machine over plaintext HTTP."
     )
+    lease_seconds: int = Field(
+        default=0, description="How long a dead run still holds its table (ZooKeeper session); 0 for 30."
+    )
+    write_seconds: int = Field(
+        default=0, description="Longest upload of one segment, shorter than the lease; 0 for 20."
+    )
 
     def get_resource_definition(self) -> Any:
         """As Dagster takes it in, and shows it.
@@ -82,8 +88,10 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         return settings_of(values, profile, lambda name: f"pinot.{name}")
 
 
-def _text(value: str | bool | list[str]) -> str:
+def _text(value: str | bool | int | list[str]) -> str:
     """As the environment would say it."""
     if isinstance(value, list):
         return ",".join(value)
-    return value if isinstance(value, str) else "true" if value else ""
+    if isinstance(value, bool):
+        return "true" if value else ""
+    return str(value or "")

@@ -13,11 +13,10 @@ from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.report import Report
 from pinot_assets.session.store import SessionStore
-from pinot_assets.session.zookeeper import SESSION_TIMEOUT_S
 from pinot_assets.spec import TableSpec
 
-PATIENCE_S = SESSION_TIMEOUT_S + 5
-"""How long to wait for the lease of a dead run: ZooKeeper keeps it for the session's time-out."""
+SLACK_S = 5
+"""How much longer than its time-out a dead run's lease is waited for: ZooKeeper ends sessions in ticks."""
 
 Context = dg.OpExecutionContext | dg.AssetExecutionContext | dg.AssetCheckExecutionContext
 
@@ -45,7 +44,7 @@ def wait_out(
     this, every retry of a dead run would meet the dead run's lease and fail. One that is held by anybody
     else is not waited for.
     """
-    for second in range(round(PATIENCE_S)):
+    for second in range(round(store.waits.lease + SLACK_S)):
         holder = store.holder()
         if holder is None or holder.run != parent:
             return

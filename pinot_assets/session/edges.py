@@ -10,6 +10,7 @@ from pinot_assets.build.order import Builder
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
+from pinot_assets.session.waits import Waits
 from pinot_assets.source.objects import ObjectStore
 
 
@@ -34,3 +35,8 @@ class Edges:
     builder: Builder
     now_ms: Callable[[], int] = _now_ms
     sleep: Callable[[float], None] = time.sleep
+
+    @property
+    def waits(self) -> Waits:
+        """How long to wait, and for what."""
+        return self.store.waits

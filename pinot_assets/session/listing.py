@@ -10,9 +10,6 @@ from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import Inventory, Published, Readiness, SourceFile, diff
 
-SECOND_LOOK_S = 30.0
-"""An empty source is believed only when a second listing, so much later, agrees (edge case E2)."""
-
 
 def list_ready(run: Run, session: Session | None, current: Snapshot | None) -> Readiness:
     """List the input directory and judge what of it is there.
@@ -63,8 +60,9 @@ def _believe_empty(run: Run, first: Inventory) -> Inventory:
             why="a missing directory is not an empty one",
             hint="mount it, or create it empty if the table really is to become empty",
         )
-    run.note(f"{where} lists no file; looking again in {SECOND_LOOK_S:.0f} s before anything is removed")
-    run.edges.sleep(SECOND_LOOK_S)
+    wait = run.edges.waits.second_look
+    run.note(f"{where} lists no file; looking again in {wait:.0f} s before anything is removed")
+    run.edges.sleep(wait)
     second = list_source(run.spec, run.edges.source)
     if second.files:
         raise ListingFailed(

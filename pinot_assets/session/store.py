@@ -38,11 +38,7 @@ from pinot_assets.session.model import (
     session_from_bytes,
     session_to_bytes,
 )
-from pinot_assets.session.zookeeper import SESSION_TIMEOUT_S
-
-PINOT_DEADLINE_S = 20.0
-"""Longest deadline of a Pinot call that changes something (`Timeouts.longest_write`): what a new owner waits
-before its first write to Pinot, if the owner before never let go (rule R2)."""
+from pinot_assets.session.waits import Waits
 
 KEPT_SESSIONS = 2
 """Sessions whose nodes stay readable, the active one included (seed 000)."""
@@ -80,12 +76,14 @@ class SessionStore:
     :param client: a started kazoo client.
     :param cluster: the Helix cluster name, first element of every Pinot path.
     :param table: table name with type, `flights_OFFLINE`.
+    :ivar waits: how long its owners wait, and for what.
     """
 
-    def __init__(self, client: KazooClient, cluster: str, table: str) -> None:
+    def __init__(self, client: KazooClient, cluster: str, table: str, waits: Waits | None = None) -> None:
         self._zk = client
         self._cluster = cluster
         self.table = table
+        self.waits = waits or Waits()
         self.path = f"/{cluster}/PROPERTYSTORE/MINION_TASK_METADATA/{table}/FileIngestionTask/consistentPush"
 
     @_answered()
@@ -165,7 +163,7 @@ class SessionStore:
                     f"{self.table} is paused",
                     why=f"held by {holder}",
                     hint="wait for that run; a dead one lets go within "
-                    f"{SESSION_TIMEOUT_S:.0f} s of its last heartbeat",
+                    f"{self.waits.lease:.0f} s of its last heartbeat",
                 )
             if isinstance(failure, NoAuthError):
                 raise failure
@@ -297,7 +295,7 @@ class Lease:
     def wait_out_former_owner(self, sleep: Callable[[float], None] = time.sleep) -> None:
         """Before the first write to Pinot: let a call of a dead owner reach its deadline (rule R2)."""
         if self.took_over_from is not None:
-            left = PINOT_DEADLINE_S - (time.monotonic() - self._since)
+            left = self._store.waits.pinot_write - (time.monotonic() - self._since)
             if left > 0:
                 sleep(left)
             self.took_over_from = None

@@ -20,10 +20,9 @@ from kazoo.security import ACL, make_acl, make_digest_acl
 
 from pinot_assets.errors import SessionError, SpecError
 from pinot_assets.pinot.connection import Tls
+from pinot_assets.session.waits import Waits
 
-SESSION_TIMEOUT_S = 30.0
-"""ZooKeeper session time-out. Every Pinot call has a shorter deadline, so that no call of a driver that lost
-its lease can outlive the lease by more than that deadline (rule R2)."""
+_USUAL = Waits()
 
 
 class _NoCredentials(logging.Filter):
@@ -60,16 +59,23 @@ class ZooKeeperAccess:
         return [ours, make_acl("world", "anyone", read=True)]
 
 
-def connect(hosts: str, access: ZooKeeperAccess | None = None, *, timeout_s: float = 10.0) -> KazooClient:
+def connect(
+    hosts: str,
+    access: ZooKeeperAccess | None = None,
+    *,
+    timeout_s: float = 10.0,
+    session_s: float = _USUAL.lease,
+) -> KazooClient:
     """A started client.
 
     :param hosts: ZooKeeper connect text, `host:port[,host:port…][/chroot]`.
+    :param session_s: session time-out that is asked for; what is ephemeral outlives a dead client by that.
     :raises SessionError: no server answers within `timeout_s`, or the TLS files cannot be used.
     """
     access = access or ZooKeeperAccess()
     if access.tls is not None:
         _check_tls(hosts, access.tls)
-    client = _client(hosts, access)
+    client = _client(hosts, access, session_s)
     try:
         client.start(timeout=timeout_s)
     except KazooTimeoutError as error:
@@ -88,11 +94,11 @@ def close(client: KazooClient) -> None:
     client.close()
 
 
-def _client(hosts: str, access: ZooKeeperAccess) -> KazooClient:
+def _client(hosts: str, access: ZooKeeperAccess, session_s: float) -> KazooClient:
     tls = access.tls
     return KazooClient(
         hosts=hosts,
-        timeout=SESSION_TIMEOUT_S,
+        timeout=session_s,
         connection_retry=KazooRetry(max_tries=-1, max_delay=2.0),
         command_retry=KazooRetry(max_tries=5, delay=0.2, max_delay=2.0),
         auth_data=[("digest", f"{access.username}:{access.password}")] if access.username else None,

@@ -11,7 +11,8 @@ import pytest
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import parts
 from pinot_assets.local.state import ProcessRecord, Record, save_record
-from pinot_assets.pinot.connection import BasicAuth, PinotConnection, Tls, TokenAuth
+from pinot_assets.pinot.connection import BasicAuth, PinotConnection, Timeouts, Tls, TokenAuth
+from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import ZooKeeperAccess
 from pinot_assets.settings import (
     Profile,
@@ -55,6 +56,25 @@ def test_everything_that_the_environment_can_say() -> None:
     assert settings.pinot.tls == Tls("ca.pem", True, "me.pem", "me.key")
     assert settings.pinot.auth == BasicAuth("ada", "s3cret")
     assert "s3cret" not in repr(settings)
+
+
+def test_the_lease_and_the_longest_write() -> None:
+    settings = load_settings({**BOTH, "PINOT_ASSETS_LEASE_SECONDS": "12", "PINOT_ASSETS_WRITE_SECONDS": "6"})
+    assert settings.waits == Waits(lease=12, pinot_write=6)
+    assert settings.pinot.timeouts == Timeouts(connect=2, call=6, upload=6, end=6)
+    assert load_settings(BOTH).pinot.timeouts == Timeouts()
+
+
+@pytest.mark.parametrize("seconds", ["0", "-3", "soon", "nan", "1e9"])
+def test_what_is_no_time(seconds: str) -> None:
+    with pytest.raises(PinotAssetsError, match="PINOT_ASSETS_LEASE_SECONDS is not a number of seconds"):
+        load_settings({**BOTH, "PINOT_ASSETS_LEASE_SECONDS": seconds})
+
+
+@pytest.mark.parametrize("lease", ["19", "20"])
+def test_a_write_never_outlives_the_lease(lease: str) -> None:
+    with pytest.raises(PinotAssetsError, match="a write to Pinot may take 20 s, and the lease lasts"):
+        load_settings({**BOTH, "PINOT_ASSETS_LEASE_SECONDS": lease})
 
 
 def test_a_token() -> None:

@@ -14,7 +14,8 @@ from pinot_assets.session import switch as switching
 from pinot_assets.session.model import Outcome, State
 from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import PINOT_DEADLINE_S, Lease
+from pinot_assets.session.store import Lease
+from pinot_assets.session.waits import Waits
 
 pytestmark = pytest.mark.integration
 
@@ -56,7 +57,7 @@ def test_a_driver_dies_on_its_way_and_the_next_trigger_goes_on(
     assert report.result in (Result.STAGED, Result.NOTHING)
     world.assert_settled()
     # A dead owner's last call may still be on its way; the new one waits for that once, before it writes.
-    assert all(0 < s <= PINOT_DEADLINE_S for s in world.slept)
+    assert all(0 < s <= Waits().pinot_write for s in world.slept)
 
 
 def test_a_driver_dies_while_it_builds(scene: Any) -> None:

@@ -22,10 +22,10 @@ from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
 from pinot_assets.pinot.connection import Timeouts
 from pinot_assets.session.model import Mode, ObjectRef, Owner, Session, State
 from pinot_assets.session.store import (
-    PINOT_DEADLINE_S,
     SessionStore,
 )
-from pinot_assets.session.zookeeper import SESSION_TIMEOUT_S, close, connect
+from pinot_assets.session.waits import Waits
+from pinot_assets.session.zookeeper import close, connect
 
 pytestmark = pytest.mark.integration
 
@@ -124,7 +124,7 @@ def test_a_killed_holder_loses_the_lease_by_time_out(zookeeper: str, table: str)
             lease.wait_out_former_owner(slept.append)
             lease.wait_out_former_owner(slept.append)
             assert len(slept) == 1
-            assert 0 < slept[0] <= PINOT_DEADLINE_S
+            assert 0 < slept[0] <= store.waits.pinot_write
 
 
 _HOLDER = """
@@ -132,8 +132,7 @@ import sys, time
 from pinot_assets.session import zookeeper
 from pinot_assets.session.model import Owner
 from pinot_assets.session.store import SessionStore
-zookeeper.SESSION_TIMEOUT_S = 2.0
-store = SessionStore(zookeeper.connect(sys.argv[1]), "pinot", sys.argv[2])
+store = SessionStore(zookeeper.connect(sys.argv[1], session_s=2), "pinot", sys.argv[2])
 store.take_lease(Owner("run-child", "host", 1, 0))
 print("held", flush=True)
 time.sleep(600)
@@ -316,7 +315,7 @@ def test_a_server_that_does_not_answer_is_named() -> None:
 
 
 def test_every_change_of_pinot_is_over_before_the_lease_can_pass_on() -> None:
-    assert Timeouts().longest_write <= PINOT_DEADLINE_S < SESSION_TIMEOUT_S
+    assert Timeouts().longest_write <= Waits().pinot_write < Waits().lease
 
 
 def test_writes_are_few_and_small_whatever_the_number_of_files(

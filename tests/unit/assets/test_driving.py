@@ -7,10 +7,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from pinot_assets.assets.driving import PATIENCE_S, trigger, wait_out
+from pinot_assets.assets.driving import SLACK_S, trigger, wait_out
 from pinot_assets.assets.runs import SENSOR_TAG
 from pinot_assets.session.model import Owner
-from pinot_assets.session.zookeeper import SESSION_TIMEOUT_S
+from pinot_assets.session.waits import Waits
 
 
 class Leases:
@@ -18,6 +18,8 @@ class Leases:
 
     :param held_s: for how long; a look takes no time.
     """
+
+    waits = Waits(lease=12, pinot_write=6)
 
     def __init__(self, holder: str, held_s: float) -> None:
         self.now_s = 0.0
@@ -36,7 +38,7 @@ def waited(leases: Any) -> tuple[float, list[str]]:
     return leases.now_s, notes
 
 
-@pytest.mark.parametrize("held_s", [1, 10, SESSION_TIMEOUT_S])
+@pytest.mark.parametrize("held_s", [1, 10, Leases.waits.lease])
 def test_the_lease_of_the_run_before_is_waited_for(held_s: float) -> None:
     seconds, notes = waited(Leases("dead-run", held_s))
     assert seconds == held_s
@@ -46,7 +48,7 @@ def test_the_lease_of_the_run_before_is_waited_for(held_s: float) -> None:
 def test_but_not_for_ever() -> None:
     """Not dead after all: taking the lease says who holds it."""
     seconds, _ = waited(Leases("dead-run", 10_000))
-    assert seconds == PATIENCE_S
+    assert seconds == Leases.waits.lease + SLACK_S
 
 
 def test_nobody_elses_is_waited_for() -> None:

@@ -11,6 +11,7 @@ import pytest
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.connection import BasicAuth, Tls, TokenAuth
 from pinot_assets.resources import ConsistentPushResource, PinotResource, SparkResource
+from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import ZooKeeperAccess
 from pinot_assets.settings import PROFILE, VARIABLES
 
@@ -63,6 +64,12 @@ def test_zookeeper_has_a_user_and_tls_of_its_own() -> None:
         "zed", "zecret", Tls(client_cert="zme.pem")
     )
     assert PinotResource(**HERE, zookeeper_tls=True).settings().zookeeper_access.tls == Tls()
+
+
+def test_the_lease_and_the_longest_write() -> None:
+    assert PinotResource(**HERE).settings().waits == Waits()
+    settings = PinotResource(**HERE, lease_seconds=12, write_seconds=6).settings()
+    assert settings.waits == Waits(lease=12, pinot_write=6)
 
 
 def test_production_may_be_allowed_plaintext() -> None:
