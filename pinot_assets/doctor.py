@@ -30,6 +30,7 @@ from pinot_assets.local import default_cache, default_home, jars, maven, ports
 from pinot_assets.local.java import find_java
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
 from pinot_assets.local.state import Record, load_record
+from pinot_assets.version_sheet import show_version_sheet
 
 Outcome = Literal["ok", "warn", "fail"]
 
@@ -82,13 +83,18 @@ def run_checks(home: Path | None = None, cache: Path | None = None) -> list[Chec
 
 
 def doctor() -> None:
-    """Check this machine, the installation and the local stack; exit 1 when something would fail."""
+    """Check this machine, the installation and the local stack; exit 1 when something would fail.
+
+    Where a Pinot answers, also says what its version lacks, and what is done instead.
+    """
     checks = run_checks()
     table = Table("", "check", "found", box=None, header_style="bold")
     for check in checks:
         says = check.says if check.way_out is None else f"{check.says}\n→ {check.way_out}"
         table.add_row(f"[{_COLOURS[check.outcome]}]{check.outcome}[/]", check.name, says)
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    show_version_sheet(console)
     if any(check.outcome == "fail" for check in checks):
         raise typer.Exit(1)
 

@@ -259,6 +259,10 @@ class Pinot(Protocol):
         """The OFFLINE table config as Pinot holds it, None where there is none."""
         ...
 
+    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+        """The config of the REALTIME table of the same name; None where there is none: not a hybrid table."""
+        ...
+
     def create_table(self, config: Mapping[str, Any]) -> None:
         """Create the table.
 

@@ -56,6 +56,11 @@ class Tables:
         named = components.get("pinot-controller", next(iter(components.values()), ""))
         return str(named).partition("-")[0]
 
+    def controller_setting(self, name: str) -> str | None:
+        """A setting of the controller itself, as its configuration says it; None where it says nothing."""
+        value = (self._get("/appconfigs").get("pinotConfig") or {}).get(name)
+        return None if value is None else str(value).lower()
+
     def is_healthy(self) -> bool:
         """Whether the controller says that it is ready."""
         try:
@@ -95,10 +100,15 @@ class Tables:
 
     def get_table_config(self, table: str) -> dict[str, Any] | None:
         """See `Pinot.get_table_config`."""
+        return self._table_config(table, "OFFLINE")
+
+    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+        """See `Pinot.get_realtime_config`."""
+        return self._table_config(table, "REALTIME")
+
+    def _table_config(self, table: str, kind: str) -> dict[str, Any] | None:
         try:
-            value: dict[str, Any] | None = self._get(f"/tables/{quoted(table)}", type="OFFLINE").get(
-                "OFFLINE"
-            )
+            value: dict[str, Any] | None = self._get(f"/tables/{quoted(table)}", type=kind).get(kind)
         except PinotNotFound:
             return None
         return value

@@ -14,6 +14,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session import plan as planning
 from pinot_assets.session.carry import carry_one, renamed_files
+from pinot_assets.session.hybrid import note_time_boundary
 from pinot_assets.session.model import AuditReceipt, Mode, Outcome, Session, State, close
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Receipt
@@ -51,6 +52,7 @@ def stage_switch(run: Run, session: Session, switch: Switch) -> Session:
     :returns: the session, in SWITCH.
     """
     require_room(run, switch)
+    note_time_boundary(run, run.current_snapshot(), switch)
     if not _same_lists(run, session, switch):
         session = replace(
             session,

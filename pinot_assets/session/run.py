@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.port import PushMode
@@ -56,11 +58,16 @@ class Run:
         return self.edges.pinot.version()
 
     @cached_property
+    def table_config(self) -> Mapping[str, Any]:
+        """The table config as Pinot holds it, asked once: it may say more than the spec."""
+        return self.edges.pinot.get_table_config(self.spec.name) or self.spec.table_json
+
+    @cached_property
     def switcher(self) -> Switcher:
         """Pinot's side of the switch."""
         wanted = self.spec.ingestion.push_mode
         mode = PushMode[wanted] if wanted is not None else None
-        max_age_ms = versions.entry_renewed_ms(self.pinot_version, self.spec.table_json)
+        max_age_ms = versions.entry_renewed_ms(self.pinot_version, self.table_config)
         return Switcher(self.spec.name, self.edges, mode, max_age_ms, self.before_pinot_write)
 
     def before_pinot_write(self) -> None:

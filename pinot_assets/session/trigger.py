@@ -9,6 +9,7 @@ from pinot_assets.errors import SessionError
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import abandon, sweep
 from pinot_assets.session.building import build
+from pinot_assets.session.hybrid import refuse_second_writer
 from pinot_assets.session.listing import changes_of, list_ready
 from pinot_assets.session.model import Mode, Outcome, Session, State, new_session_id, seq_of
 from pinot_assets.session.plan import Changes, Next, Plan
@@ -19,12 +20,14 @@ from pinot_assets.session.rollback import finish_rollback
 from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec.apply import refuse_drift
+from pinot_assets.spec.pinot_settings import refuse_settings
 
 
 def trigger(run: Run) -> Report:
     """Bring the table as far as it gets: up to a staged, hidden switch.
 
     :raises SpecDrift: Pinot's schema or table config is not what the spec says.
+    :raises SpecError: Pinot's table config has a setting that a session cannot live with.
     :returns: WAITING when a file that the table knows is being rewritten; nothing was begun or spent then.
     :raises ListingFailed: the listing did not complete; nothing was changed (invariant I12).
     :raises SourceError: the staging area of a table's first session cannot be used (rule R28).
@@ -48,6 +51,8 @@ _Work = Callable[[Run, Session | None, Changes, Snapshot | None], Report]
 def _trigger(run: Run, work_off: _Work) -> Report:
     session = _settled(run)
     refuse_drift(run.spec, run.edges.pinot)
+    refuse_settings(run.spec.name, run.table_config)
+    refuse_second_writer(run)
     current = run.current_snapshot()
     sweep(run, session, current)
     session = _cleared(run, session)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pinot_assets.spec.document import Part
+from pinot_assets.spec.pinot_settings import bearings
 from pinot_assets.spec.problem import Note, Problem, did_you_mean
 
 FIELD_KINDS: Final = {
@@ -27,7 +28,6 @@ OFFLINE_SUFFIX: Final = "_OFFLINE"
 FILE_INGESTION_TASK: Final = "FileIngestionTask"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_MERGING_TASKS: Final = ("MergeRollupTask", "UpsertCompactMergeTask")
 
 
 def raw_table_name(name: str) -> str:
@@ -66,11 +66,7 @@ def agreement_problems(schema: Part, table: Part) -> list[Problem]:
 
 def table_notes(table: Part) -> list[Note]:
     """What is accepted in the table config but worth knowing."""
-    notes = []
-    if _get(table.value, "ingestionConfig", "batchIngestionConfig", "consistentDataPush") is True:
-        place = table.at("ingestionConfig", "batchIngestionConfig", "consistentDataPush")
-        notes.append(place.note("is for Pinot's own batch jobs; the session does its switch by itself"))
-    return notes
+    return [table.at(*b.path).note(b.text) for b in bearings(table.value) if b.fix is None]
 
 
 def without_file_ingestion(table: dict[str, Any]) -> dict[str, Any]:
@@ -164,13 +160,9 @@ def _table_shape(table: Part) -> Iterator[Problem]:
             yield table.problem(f"{key} is missing, and Pinot wants it", f"write {key}: {{}}")
         elif not isinstance(value, dict):
             yield table.at(key).problem("is no mapping")
-    tasks = _get(table.value, "task", "taskTypeConfigsMap")
-    for name in _MERGING_TASKS:
-        if isinstance(tasks, dict) and name in tasks:
-            yield table.at("task", "taskTypeConfigsMap", name).problem(
-                "merges segments of several files, after which none of them can be replaced",
-                "remove the task from this table",
-            )
+    for bearing in bearings(table.value):
+        if bearing.fix is not None:
+            yield table.at(*bearing.path).problem(bearing.text, bearing.fix)
 
 
 def _same_name(schema: Part, table: Part) -> Iterator[Problem]:

@@ -88,6 +88,7 @@ class FakePinot:
         self._version = version
         self._tables: dict[str, _Table] = {}
         self._schemas: dict[str, dict[str, Any]] = {}
+        self.realtime: dict[str, dict[str, Any]] = {}  # configs of REALTIME tables, by raw name
         self._clock = itertools.count(time.time_ns() // 1_000_000)  # entries age beside a real clock
         self._before: dict[str, list[Callable[[], None]]] = {}
         self._after: dict[str, list[Callable[[], None]]] = {}
@@ -327,6 +328,10 @@ class FakePinot:
     def get_table_config(self, table: str) -> dict[str, Any] | None:
         with self._call("get_table_config"):
             return self._tables[table].config if table in self._tables else None
+
+    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+        with self._call("get_realtime_config"):
+            return self.realtime.get(table)
 
     def create_table(self, config: Mapping[str, Any]) -> None:
         with self._call("create_table"):

@@ -257,6 +257,20 @@ def test_version_and_health() -> None:
     assert not pinot.cluster.is_healthy()
 
 
+def test_a_setting_of_the_controller() -> None:
+    config = {"controller.a": "False", "controller.b": None}
+    pinot = Pinot({"GET /appconfigs": ok({"jvmConfig": {}, "pinotConfig": config})})
+    said = [pinot.cluster.controller_setting(f"controller.{name}") for name in "abc"]
+    assert said == ["false", None, None]
+
+
+def test_the_stream_beside_a_table() -> None:
+    stream = {"tableName": "t_REALTIME"}
+    pinot = Pinot({"GET /tables/t": ok({"REALTIME": stream}), "GET /tables/u": ok({})})
+    assert [pinot.cluster.get_realtime_config(name) for name in "tuv"] == [stream, None, None]
+    assert {request.url.params["type"] for request in pinot.asked} == {"REALTIME"}
+
+
 @pytest.mark.parametrize("size", [None, {"estimatedSizeInBytes": -1}])
 def test_a_size_that_nobody_reported_is_not_zero(size: dict[str, int] | None) -> None:
     with pytest.raises(PinotError, match="no server reported"):

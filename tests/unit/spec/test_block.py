@@ -325,7 +325,7 @@ def test_no_way_of_writing_a_secret_shows_it(folder, block):
 def test_a_secret_in_the_table_config_is_refused(folder):
     (problem,) = folder.problems(
         change=lambda w: w["table"].update(
-            task={"taskTypeConfigsMap": {"SegmentGenerationAndPushTask": {"input.fs.prop.secretKey": LEAK}}}
+            task={"taskTypeConfigsMap": {"RefreshSegmentTask": {"input.fs.prop.secretKey": LEAK}}}
         )
     )
     assert "literal secret" in problem.reason

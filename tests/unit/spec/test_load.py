@@ -212,13 +212,6 @@ def test_the_older_push_type_counts_as_refresh(folder):
     assert folder.load({"ingestionMode": "sync"}, change=older).mode == "sync"
 
 
-def test_pinots_own_consistent_push_is_noted(folder):
-    notes = folder.notes(
-        change=lambda w: w["table"]["ingestionConfig"]["batchIngestionConfig"].update(consistentDataPush=True)
-    )
-    assert list(notes) == ["table.ingestionConfig.batchIngestionConfig.consistentDataPush"]
-
-
 def test_an_empty_folder_is_no_problem_and_a_missing_one_is(tmp_path: Path):
     assert check_tables(tmp_path) == ([], [], [])
     assert "no directory" in check_tables(tmp_path / "none")[1][0].reason
