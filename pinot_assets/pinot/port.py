@@ -231,6 +231,13 @@ class Pinot(Protocol):
         """Segments that this broker would send a query to; empty where it has no routing for the table."""
         ...
 
+    def broker_rows(self, broker: str, table: str) -> int:
+        """COUNT(*) of the OFFLINE table at this broker; 0 where it has no routing for the table.
+
+        :raises PinotError: no whole answer.
+        """
+        ...
+
     def rebuild_routing(self, broker: str, table: str) -> None:
         """Have this broker read lineage and ideal state again (rule R7). Idempotent."""
         ...
