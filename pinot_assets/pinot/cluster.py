@@ -69,6 +69,10 @@ class PinotCluster(Controller):
         """See `Pinot.broker_visible_segments`."""
         return self.broker(broker).visible_segments(table)
 
+    def broker_rows(self, broker: str, table: str) -> int:
+        """See `Pinot.broker_rows`."""
+        return self.broker(broker).rows(table)
+
     def rebuild_routing(self, broker: str, table: str) -> None:
         """See `Pinot.rebuild_routing`."""
         self.broker(broker).rebuild_routing(table)
