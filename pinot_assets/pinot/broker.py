@@ -77,6 +77,17 @@ class Broker:
         except NoResult:
             return frozenset()
 
+    def rows(self, table: str) -> int:
+        """How many rows a query of the OFFLINE table sees.
+
+        :raises PinotError: no whole answer.
+        """
+        try:
+            ((rows,),) = self.query(f'SELECT COUNT(*) FROM "{table}_OFFLINE"').rows
+        except NoResult:
+            return 0
+        return int(rows)
+
     def rebuild_routing(self, table: str) -> None:
         """Read lineage and ideal state of the table again. Idempotent."""
         path = f"/routing/{quote(table, safe='')}_OFFLINE"
