@@ -306,6 +306,14 @@ class FakePinot:
             self._load(table, ())
             return frozenset(s for s in found.routing.get(broker, ()) if found.is_online(s))
 
+    def broker_rows(self, broker: str, table: str) -> int:
+        with self._call("broker_rows"):
+            found = self._table(table)
+            routed = [s for s in found.routing.get(broker, ()) if s in found.segments]
+            if not all(found.is_online(s) for s in routed):
+                raise PinotError("a segment that the query needs is not ONLINE")
+            return sum(found.segments[s].rows for s in routed)
+
     def rebuild_routing(self, broker: str, table: str) -> None:
         with self._call("rebuild_routing"):
             self._table(table).routing[broker] = self._table(table).visible
