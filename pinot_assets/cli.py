@@ -31,6 +31,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, Sighting, list_source, observe, sight
 from pinot_assets.session.report import Result
+from pinot_assets.session_cli import session_app
 from pinot_assets.settings import load_settings, tables_directory
 from pinot_assets.source.readiness import told
 from pinot_assets.source.uris import parse_root
@@ -44,10 +45,9 @@ app = typer.Typer(
     help="Files into Apache Pinot, all or nothing: consistent push, retries and rollback.",
     epilog="Start with `pinot-assets doctor`, then `pinot-assets local up`.",
 )
-session_app = typer.Typer(no_args_is_help=True, help="The consistent-push session of a table.")
 app.add_typer(local_app, name="local", help="A real Pinot with its ZooKeeper on this machine.")
 app.add_typer(tables_app(lambda: PinotCluster(load_settings().pinot)), name="tables")
-app.add_typer(session_app, name="session")
+app.add_typer(session_app(lambda *named: _spec(*named), lambda *asked: _driver(*asked)), name="session")
 app.command()(doctor)
 app.add_typer(partitions_app(lambda name: _spec(name, None)), name="partitions")
 
@@ -182,14 +182,6 @@ def down() -> None:
     if ui.stop(default_home()):
         out.print("the Dagster UI has stopped")
     local_down(purge=False, home=None)
-
-
-@session_app.command("clear")
-def session_clear(table: TableName, tables: Tables = None) -> None:
-    """Drop the open session of TABLE and what it staged; what is published stays."""
-    with _driver(_spec(table, tables), "session clear") as driver:
-        session = driver.clear()
-    out.print(f"{session.id} cleared" if session else f"{table} has no open session")
 
 
 @contextmanager

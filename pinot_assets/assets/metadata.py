@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 import dagster as dg
 
 from pinot_assets.audit import Finding
+from pinot_assets.session.history import counts_text
 from pinot_assets.session.model import Session, utc_text
 from pinot_assets.session.report import Report
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -50,12 +51,7 @@ def of_report(report: Report) -> Metadata:
         "bytes_built": sum(o.tar_bytes for r in report.built for o in r.outputs),
     }
     if report.session is not None:
-        values |= {
-            "session": report.session.id,
-            "state": report.session.state.value,
-            "attempt": report.session.attempt,
-            "retry_count": report.session.retry_count,
-        }
+        values |= {"session": report.session.id, **of_session(report.session)}
     if failed:
         more = len(report.failed) - len(failed)
         table = "\n".join(["| file | code | reason |", "|---|---|---|", *failed])
@@ -63,6 +59,25 @@ def of_report(report: Report) -> Metadata:
         values["failed_files"] = dg.MetadataValue.md(table)
     if report.notes:
         values["notes"] = dg.MetadataValue.md("\n".join(f"- {n}" for n in report.notes))
+    return values
+
+
+def of_session(session: Session) -> Metadata:
+    """How a session stands; `pinot-assets session show --files` tells the rest."""
+    values: dict[str, dg.MetadataValue | str | int | float] = {
+        "state": session.state.value,
+        "outcome": session.outcome.value or "open",
+        "attempt": session.attempt,
+        "retry_count": session.retry_count,
+        "session_files": counts_text(session),
+        "session_begun": dg.MetadataValue.timestamp(session.created_ms / 1000),
+    }
+    if session.switch:
+        values["switch"] = session.switch
+    if session.lineage_entry_id:
+        values["lineage_entry"] = session.lineage_entry_id
+    if session.last_error:
+        values["last_error"] = session.last_error
     return values
 
 
@@ -102,7 +117,7 @@ def of_snapshot(
         ),
     }
     if session is not None:
-        values["retry_count"] = session.retry_count
+        values = {**of_session(session), **values}
     return values
 
 

@@ -118,7 +118,7 @@ class SessionStore:
             nodes = self._zk.retry(self._zk.get_children, self.path)
         except NoNodeError:
             return []
-        return sorted((n for n in nodes if n.startswith("cp")), key=lambda n: int(n[2:]))
+        return sorted((n for n in nodes if n.startswith("cp") and n[2:].isdigit()), key=lambda n: int(n[2:]))
 
     @_answered()
     def holder(self) -> Owner | None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 
-from pinot_assets.assets.metadata import SHOWN, of_files, of_findings, of_report, of_snapshot, served
+from pinot_assets.assets.metadata import (
+    SHOWN,
+    of_files,
+    of_findings,
+    of_report,
+    of_session,
+    of_snapshot,
+    served,
+)
 from pinot_assets.audit import Finding
-from pinot_assets.session.model import Mode, ObjectRef, Session, State
+from pinot_assets.session.model import Mode, ObjectRef, Outcome, Session, State
 from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.session.report import Report, Result
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -92,6 +101,7 @@ def test_of_a_report() -> None:
         "retry_count": 1,
     }
     assert (shown["session"], shown["state"]) == ("cp3-abcdef", "SWITCH")
+    assert (shown["outcome"], shown["session_files"]) == ("open", "0 files")
     assert shown["notes"] == "- swept a stray"
     assert "failed_files" not in shown
 
@@ -140,10 +150,30 @@ def test_of_a_snapshot() -> None:
         "published_at": 1_700_000_000.5,
         "manifest": "/stage/snapshots/3 x.json",
         "rollback_until": 1_700_000_072.0,
+        "state": "SWITCH",
+        "outcome": "open",
+        "attempt": 2,
         "retry_count": 1,
+        "session_files": "0 files",
+        "session_begun": 0.0,
     }
     shown = plain(of_snapshot(snapshot, None, "s3://b/k.json", None))
     assert (shown["manifest"], shown["rollback_until"]) == ("s3://b/k.json", "no way back")
     assert "retry_count" not in shown
     assert served(snapshot) == "queries see cp3-abcdef, published 2023-11-14 22:13:20 UTC: 1 files, 7 rows"
     assert served(None) == "nothing is published yet"
+
+
+def test_a_session_tells_its_switch_and_its_last_error() -> None:
+    session = replace(
+        SESSION,
+        outcome=Outcome.ABANDONED_RETRIES,
+        counts={"files": 3, "done": 2, "failed": 1, "gone": 0},
+        switch=4,
+        lineage_entry_id="entry",
+        last_error="1 files failed",
+    )
+    shown = plain(of_session(session))
+    assert (shown["outcome"], shown["session_files"]) == ("ABANDONED_RETRIES", "3 files: 2 done, 1 failed")
+    assert (shown["switch"], shown["lineage_entry"]) == (4, "entry")
+    assert shown["last_error"] == "1 files failed"
