@@ -47,7 +47,6 @@ app = typer.Typer(
 )
 app.add_typer(local_app, name="local", help="A real Pinot with its ZooKeeper on this machine.")
 app.add_typer(tables_app(lambda: PinotCluster(load_settings().pinot)), name="tables")
-app.add_typer(session_app(lambda *named: _spec(*named), lambda *asked: _driver(*asked)), name="session")
 app.command()(doctor)
 app.add_typer(partitions_app(lambda name: _spec(name, None)), name="partitions")
 
@@ -197,6 +196,9 @@ def _driver(spec: TableSpec, command: str) -> Iterator[Driver]:
         # Caught here: Typer would end the program without a word.
         err.print("interrupted; what was done so far is stored, run it again to go on")
         raise typer.Exit(130) from None
+
+
+app.add_typer(session_app(lambda name, tables: _spec(name, tables), _driver), name="session")
 
 
 def _spark_builder() -> Builder:

@@ -80,20 +80,21 @@ def files_of(staging: Staging, session: Session) -> Iterator[FileState]:
     failed = staging.failures(session.failures) if session.failures is not None else ()
     failures = {f.ordinal: f"{f.code}: {f.reason}" for f in failed}
     for row in plan.rows:
-        yield _state(row, *receipts.get(row.ordinal, ("", None)), failures.get(row.ordinal, ""))
+        yield _state(row, receipts.get(row.ordinal), failures.get(row.ordinal, ""))
     for uri in plan.removals:
         yield FileState(uri, FileStatus.REMOVED)
 
 
-def _state(row: Row, key: str, receipt: Receipt | None, failure: str) -> FileState:
+def _state(row: Row, found: tuple[str, Receipt] | None, failure: str) -> FileState:
     if row.status is Status.GONE:
         return FileState(row.uri, FileStatus.GONE, row.planned.token)
     if failure:
         return FileState(row.uri, FileStatus.FAILED, row.planned.token, failure=failure)
-    if receipt is None:
+    if found is None:
         # An abandoned session's receipts are deleted: what was done is not there any more.
         done = row.status is Status.DONE
         return FileState(row.uri, FileStatus.DONE if done else FileStatus.PENDING, row.planned.token)
+    key, receipt = found
     return FileState(
         row.uri,
         FileStatus.DONE,
