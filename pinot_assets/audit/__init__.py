@@ -7,6 +7,15 @@ from pinot_assets.audit.checks import (
     replicas_online,
     rows_as_built,
     sources_unchanged,
+    tars_in_place,
 )
 
-__all__ = ["Finding", "crc_as_built", "files_built", "replicas_online", "rows_as_built", "sources_unchanged"]
+__all__ = [
+    "Finding",
+    "crc_as_built",
+    "files_built",
+    "replicas_online",
+    "rows_as_built",
+    "sources_unchanged",
+    "tars_in_place",
+]

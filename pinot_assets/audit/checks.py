@@ -19,6 +19,9 @@ class Finding:
     :ivar expected: the number that had to be met.
     :ivar found: the number that was met.
     :ivar message: one sentence; on failure it names segments and servers.
+    :ivar at_fault: segments that are not what was built. A finding that fails without any waits for
+        something: servers that still load, a segment that is to be pushed again (rules R10, R14).
+    :ivar warns: a failure is to be seen, and keeps nothing back.
     """
 
     name: str
@@ -26,12 +29,32 @@ class Finding:
     expected: int
     found: int
     message: str
+    at_fault: tuple[str, ...] = ()
+    warns: bool = False
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it keeps the gate shut."""
+        return not self.passed and not self.warns
 
 
 def files_built(planned: int, failures: Sequence[Failure]) -> Finding:
     """Every file of the session is built: all or none (I1)."""
     bad = [f"{f.uri.rsplit('/', 1)[-1]}: {f.code}: {f.reason}" for f in failures]
     return _finding("files_built", planned, planned - len(failures), bad, "files are built")
+
+
+def tars_in_place(outputs: Sequence[Output], sizes: Mapping[str, int | None]) -> Finding:
+    """Every tar that is to be pushed lies where it was staged, in its size.
+
+    :param sizes: size by tar URI, None for one that is not there.
+    """
+    bad = [
+        f"{o.segment} has {sizes.get(o.tar_uri)} bytes staged, built {o.tar_bytes}"
+        for o in outputs
+        if sizes.get(o.tar_uri) != o.tar_bytes
+    ]
+    return _finding("tars_in_place", len(outputs), len(outputs) - len(bad), bad, "tars are in place")
 
 
 def replicas_online(outputs: Sequence[Output], replicas: Replicas) -> Finding:
@@ -42,7 +65,10 @@ def replicas_online(outputs: Sequence[Output], replicas: Replicas) -> Finding:
         for server, state in (replicas.get(o.segment) or {"no server": "MISSING"}).items()
     ]
     bad = [f"{segment} is {state} on {server}" for segment, server, state in states if state != "ONLINE"]
-    return _finding("replicas_online", len(states), len(states) - len(bad), bad, "replicas are ONLINE")
+    broken = [segment for segment, _, state in states if state == "ERROR"]
+    return _finding(
+        "replicas_online", len(states), len(states) - len(bad), bad, "replicas are ONLINE", broken
+    )
 
 
 def crc_as_built(outputs: Sequence[Output], crcs: Mapping[str, int]) -> Finding:
@@ -52,7 +78,9 @@ def crc_as_built(outputs: Sequence[Output], crcs: Mapping[str, int]) -> Finding:
         for o in outputs
         if crcs.get(o.segment) != o.crc
     ]
-    return _finding("crc_as_built", len(outputs), len(outputs) - len(bad), bad, "segments have the built CRC")
+    other = [o.segment for o in outputs if crcs.get(o.segment, o.crc) != o.crc]
+    good = "segments have the built CRC"
+    return _finding("crc_as_built", len(outputs), len(outputs) - len(bad), bad, good, other)
 
 
 def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int]]) -> Finding:
@@ -66,7 +94,8 @@ def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int
         for server, n in rows.get(o.segment, {}).items()
         if n != o.rows
     ]
-    return _finding("rows_as_built", expected, found, bad, "rows over all replicas are as built")
+    other = [o.segment for o in outputs if any(n != o.rows for n in rows.get(o.segment, {}).values())]
+    return _finding("rows_as_built", expected, found, bad, "rows over all replicas are as built", other)
 
 
 def sources_unchanged(segments_from: Sequence[str], visible: frozenset[str]) -> Finding:
@@ -76,10 +105,11 @@ def sources_unchanged(segments_from: Sequence[str], visible: frozenset[str]) -> 
     return _finding("sources_unchanged", n, n - len(bad), bad, "segments to be replaced are in place")
 
 
-def _finding(name: str, expected: int, found: int, bad: Sequence[str], good: str) -> Finding:
+def _finding(
+    name: str, expected: int, found: int, bad: Sequence[str], good: str, at_fault: Sequence[str] = ()
+) -> Finding:
     if not bad:
         return Finding(name, True, expected, found, f"{found} of {expected} {good}")
     more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
-    return Finding(
-        name, False, expected, found, f"{found} of {expected} {good}: " + "; ".join(bad[:3]) + more
-    )
+    message = f"{found} of {expected} {good}: " + "; ".join(bad[:3]) + more
+    return Finding(name, False, expected, found, message, tuple(dict.fromkeys(at_fault)))

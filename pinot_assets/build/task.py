@@ -138,6 +138,7 @@ def _build(order: BuildOrder, task: FileTask, folder: Path) -> Receipt:
         outputs=outputs,
         seconds=round(time.monotonic() - started, 3),
         worker=f"{socket.gethostname()}/{os.getpid()}",
+        tars=tuple(_token(segments, output) for output in outputs),
     )
     return _record(order, receipt)
 
@@ -216,6 +217,12 @@ def _stage(
         start_ms=segment.start_ms,
         end_ms=segment.end_ms,
     )
+
+
+def _token(segments: ObjectStore, output: Output) -> str:
+    """The tar's version as the store shows it, from which it is known unchanged later on (rule R12)."""
+    found = segments.stat(segments.key_of(output.tar_uri))
+    return found.token if found is not None else ""
 
 
 def _record(order: BuildOrder, receipt: Receipt) -> Receipt:

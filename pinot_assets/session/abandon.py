@@ -4,42 +4,39 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.errors import SessionError
-from pinot_assets.session.model import Outcome, Session, State, close, is_ours
+from pinot_assets.session.model import Outcome, Pointer, Session, State, close, is_ours
 from pinot_assets.session.publish import is_open, read_switch
 from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import Snapshot
 
 
-def abandon(run: Run, session: Session, outcome: Outcome, why: str) -> None:
+def abandon(
+    run: Run, session: Session, outcome: Outcome, why: str, pointer: Pointer | None = None
+) -> Session:
     """Close an unpublished session: revert, read back, write the outcome, delete what was staged.
 
     The order is rule R19's. The caller has settled the session, so it is known not to be published.
+
+    :param pointer: what is to stand there with the outcome, where more changes than the open session.
+    :returns: the session as it was closed.
     """
     if session.lineage_entry_id and is_open(run, session):
         run.switcher.revert_entry(session.lineage_entry_id)
     done = close(replace(session, last_error=session.last_error or why), outcome, run.edges.now_ms())
-    run.lease.write(pointer=replace(run.lease.pointer, active_session=""), session=done)
+    run.lease.write(pointer=replace(pointer or run.lease.pointer, active_session=""), session=done)
     if session.state is State.SWITCH and session.switch_object is not None:
         run.switcher.delete(read_switch(run, session).names_to)
     _delete_staged(run, session)
     run.note(f"session {session.id} abandoned: {why}")
+    return done
 
 
 def sweep(run: Run, session: Session | None, current: Snapshot | None) -> None:
-    """Delete, and report, visible segments of ours that neither the ledger nor the open switch knows (R2).
-
-    :raises SessionError: the table shows segments of ours, but ZooKeeper knows of no snapshot (rule R18).
-    """
+    """Delete, and report, visible segments of ours that neither the ledger nor the open switch knows (R2)."""
+    if current is not None and (hidden := run.switcher.undo_delayed_starts(current.segments)):
+        run.note(f"{len(hidden)} published segments were hidden by a delayed start of ours; shown again")
     visible = run.edges.pinot.visible_segments(run.spec.name)
     ours = {s for s in visible if is_ours(run.spec.name, s)}
-    if current is None and ours:
-        raise SessionError(
-            f"{run.spec.name} shows {len(ours)} segments of this project, "
-            "but ZooKeeper remembers no snapshot of it",
-            why="the pointer node was lost, or these segments come from another installation",
-            hint=f"restore {run.edges.store.path}, or delete these segments and ingest again",
-        )
     known = set(current.segments) if current else set()
     if session is not None and session.switch_object is not None:
         known |= set(read_switch(run, session).names_to)

@@ -10,7 +10,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -36,6 +36,17 @@ class Mode(StrEnum):
     ROLLBACK = "ROLLBACK"
 
 
+class PushKind(StrEnum):
+    """What becomes visible at one instant (spec/session.md section 2)."""
+
+    CONSISTENT = "CONSISTENT"
+    """All files of a session, however many runs they take."""
+    ATOMIC = "ATOMIC"
+    """All files of one run, or none."""
+    PLAIN = "PLAIN"
+    """Each file on its own."""
+
+
 class Outcome(StrEnum):
     """How a session ended; OPEN while it has not."""
 
@@ -44,7 +55,7 @@ class Outcome(StrEnum):
     NOOP = "NOOP"
     ABANDONED_RETRIES = "ABANDONED_RETRIES"
     ABANDONED_CONFIG = "ABANDONED_CONFIG"
-    ABANDONED_ENTRY = "ABANDONED_ENTRY"
+    ABANDONED_AUDIT = "ABANDONED_AUDIT"
     CLEARED = "CLEARED"
 
 
@@ -71,13 +82,17 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True)
 class AuditReceipt:
-    """The proof that opens the gate, bound to one switch by number *and* content (rule R8)."""
+    """The proof that opens the gate, bound to one switch by number *and* content (rule R8).
+
+    :ivar waits: nothing was found wrong with what was built; servers still load, say. Not a retry (R10).
+    """
 
     switch: int
     switch_sha256: str
     passed: bool
     at_ms: int
     summary: str
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +123,12 @@ class Session:
     :ivar switch_attempt: the attempt whose plan that switch publishes; while it is not `attempt`, the plan
         has moved on and the switch must not be ended.
     :ivar end_issued: the lineage entry whose `endReplaceSegments` was sent (R3).
+    :ivar stalls: triggers in a row that neither failed nor came further: an end without a word, a build
+        without a new receipt. Two count as one failure (rule R10).
     :ivar target: the snapshot that a ROLLBACK session restores.
     :ivar counts: files by status.
+    :ivar push: what it shows at one instant; stored, since a change of the table spec must not change what
+        a session that has begun to publish may do.
     """
 
     id: str
@@ -131,15 +150,28 @@ class Session:
     lineage_entry_id: str = ""
     end_issued: str = ""
     audit: AuditReceipt | None = None
+    stalls: int = 0
     target: SnapshotRef | None = None
     done_ms: int = 0
     last_error: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
+    push: PushKind = PushKind.CONSISTENT
 
     @property
     def node(self) -> str:
         """Name of its ZNode, `cp<seq>`."""
         return f"cp{self.seq}"
+
+    @property
+    def held_up(self) -> bool:
+        """Whether files that failed keep back all the others."""
+        alone = self.push is PushKind.PLAIN and self.outcome is not Outcome.ABANDONED_RETRIES
+        return self.failures is not None and not alone
+
+    @property
+    def ending(self) -> bool:
+        """Whether the end of its lineage entry was sent: it may complete at any moment."""
+        return bool(self.end_issued) and self.end_issued == self.lineage_entry_id
 
     @property
     def gate_open(self) -> bool:
@@ -151,6 +183,17 @@ class Session:
             and self.audit.switch == self.switch
             and self.audit.switch_sha256 == self.switch_object.sha256
         )
+
+
+def given_up(sessions: Sequence[Session]) -> Session | None:
+    """The newest session, if its one run ended with nothing published: it was closed at once (E16).
+
+    :param sessions: oldest first, none of them open.
+    """
+    last = sessions[-1] if sessions else None
+    if last is None or last.push is PushKind.CONSISTENT or last.failures is None:
+        return None
+    return last if last.outcome is Outcome.ABANDONED_RETRIES else None
 
 
 def utc_text(ms: int) -> str:
@@ -264,9 +307,11 @@ def session_from_bytes(data: bytes) -> Session:
             lineage_entry_id=fields["lineageEntryId"],
             end_issued=fields["endIssued"],
             audit=AuditReceipt(**json.loads(audit)) if audit else None,
+            stalls=int(get("stalls") or 0),
             done_ms=int(fields["doneMs"]),
             last_error=fields["lastError"],
             counts=json.loads(fields["counts"]) if fields["counts"] else {},
+            push=PushKind(get("push", PushKind.CONSISTENT)),
             **refs,
         )
     except (KeyError, TypeError) as error:

@@ -6,7 +6,7 @@ No I/O here. Sources: spec/session.md sections 2, 3 and 4, spec/consistent-push.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -192,6 +192,35 @@ def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Re
     )
 
 
+def with_spent_names(
+    plan: Plan, receipts: Mapping[int, tuple[str, Receipt]], spent: frozenset[str]
+) -> dict[int, Receipt]:
+    """Receipts of done rows that name a segment whose name is spent, by ordinal (rule R16)."""
+    found = {row.ordinal: receipts[row.ordinal][1] for row in plan.done}
+    return {n: r for n, r in found.items() if not spent.isdisjoint(o.segment for o in r.outputs)}
+
+
+def revoked(plan: Plan, ordinals: Collection[int]) -> Plan:
+    """The plan without the receipts that those rows accepted."""
+    rows = (
+        replace(row, status=Status.BUILD, receipt="") if row.ordinal in ordinals else row for row in plan.rows
+    )
+    return replace(plan, rows=tuple(rows))
+
+
+def returned(before: Plan, after: Plan, receipts: Mapping[int, tuple[str, Receipt]]) -> dict[int, Receipt]:
+    """Receipts of files that were dropped and came back in the version that was built (rule R15).
+
+    :param before: the plan that `after` was reconciled from.
+    :param receipts: valid receipts by ordinal.
+    :returns: by the ordinal of the file's new row.
+    """
+    gone = [receipts[r.ordinal][1] for r in before.rows if r.status is Status.GONE and r.ordinal in receipts]
+    built = {(receipt.uri, receipt.read): receipt for receipt in gone}
+    rows = ((row.ordinal, (row.uri, row.planned)) for row in after.to_build)
+    return {ordinal: built[key] for ordinal, key in rows if key in built}
+
+
 def accept(plan: Plan, receipts: Mapping[int, tuple[str, Receipt]]) -> Plan:
     """The plan with the receipts of its own attempt taken in."""
 
@@ -212,15 +241,26 @@ class Next(StrEnum):
     RETRY = "RETRY"
     ABANDON_RETRIES = "ABANDON_RETRIES"
     ABANDON_CONFIG = "ABANDON_CONFIG"
+    ABANDON_AUDIT = "ABANDON_AUDIT"
 
 
-def decide(*, failed: bool, same_config: bool, retry_count: int, max_retries: int) -> Next:
+STALLS = 2
+"""So many triggers in a row that came no further count as one failure (rule R10)."""
+
+
+def decide(
+    *, failed: bool, same_config: bool, retry_count: int, max_retries: int, at_nobodys_fault: bool = False
+) -> Next:
     """Section 3, step 3: the budget is read now, and only a failure spends it.
 
-    :param failed: whether the last attempt had failed files or a failed audit.
+    :param failed: whether the last attempt had failed files or a failed audit, or came no further twice.
+    :param at_nobodys_fault: whether its audit failed and named no file, so that there is nothing to build
+        again (rule R14).
     """
     if not same_config:
         return Next.ABANDON_CONFIG
+    if at_nobodys_fault:
+        return Next.ABANDON_AUDIT
     if not failed:
         return Next.CONTINUE
     return Next.RETRY if retry_count < max_retries else Next.ABANDON_RETRIES

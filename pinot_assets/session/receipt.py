@@ -51,6 +51,8 @@ class Receipt:
     :ivar outputs: the segments, in order.
     :ivar seconds: wall time of the task.
     :ivar worker: `host/pid` of the executor's Python worker.
+    :ivar tars: version token of each output's tar as the staging area showed it; while it shows the same,
+        the content need not be read again (rule R12).
     """
 
     uri: str
@@ -63,6 +65,7 @@ class Receipt:
     outputs: tuple[Output, ...]
     seconds: float
     worker: str
+    tars: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         """JSON text, keys sorted."""
@@ -78,7 +81,8 @@ class Receipt:
             value: dict[str, Any] = json.loads(data)
             read = Fingerprint.from_json(value.pop("read"))
             outputs = tuple(Output(**o) for o in value.pop("outputs"))
-            return cls(read=read, outputs=outputs, **value)
+            tars = tuple(value.pop("tars", ()))
+            return cls(read=read, outputs=outputs, tars=tars, **value)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not a receipt: {error}") from error
 

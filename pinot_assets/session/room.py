@@ -1,6 +1,7 @@
 """Whether a switch fits into the table's storage quota, told before anything is pushed (W1).
 
-Pinot counts hidden segments too, so a swap needs room for both generations (spec/lineage.md section 10).
+Pinot counts hidden segments too (spec/lineage.md section 10). A swap needs room for two generations; for
+three while the one before the present is kept until the switch (`rollbackWindow: keepUntilSwitch`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pinot_assets.errors import PushRefused
+from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
 
@@ -41,13 +44,40 @@ def require_room(run: Run, switch: Switch) -> None:
     present = run.edges.pinot.table_bytes(run.spec.name)
     pushed = run.edges.pinot.all_segments(run.spec.name)
     needed = sum(o.tar_bytes for o in switch.segments_to if o.segment not in pushed) * replication
-    if present + needed > quota * replication:
+    older = _bytes_before(run, switch) * replication
+    freed = older if run.switcher.starts_forced else 0
+    if present - freed + needed > quota * replication:
+        way_out = "; rollbackWindow: pinotDefault keeps one generation less" if older > freed else ""
         raise PushRefused(
             f"the switch of {run.spec.name} does not fit into its storage quota",
             why=f"{_mb(present)} present, {_mb(needed)} to come, {_mb(quota * replication)} allowed, "
             f"over {replication} replicas",
-            hint="raise quota.storage: a switch needs room for the old and the new segments at once",
+            hint=f"raise quota.storage: a switch needs room for the old and the new segments at once{way_out}",
         )
+
+
+def generation_before(run: Run, switch: Switch) -> frozenset[str]:
+    """Hidden segments that a forced start of this switch deletes (spec/lineage.md section 4).
+
+    What was replaced by exactly the segments that are to be replaced now: of a swap, or of a sync that
+    replaces everything; and only on a REFRESH table.
+    """
+    sources = frozenset(switch.segments_from)
+    if not sources or not is_refresh(run.table_config):
+        return frozenset()
+    completed = run.switcher.lineage.in_state(LineageState.COMPLETED)
+    older = (e.segments_from for e in completed if e.segments_to == sources)
+    return frozenset[str]().union(*older) & run.edges.pinot.all_segments(run.spec.name)
+
+
+def _bytes_before(run: Run, switch: Switch) -> int:
+    """Tar bytes of the generation before, as far as its snapshot knows them."""
+    current = run.current_snapshot()
+    names = generation_before(run, switch)
+    if not names or current is None or current.parent is None:
+        return 0
+    known = run.edges.staging.snapshot(current.parent).segments
+    return sum(known[name].tar_bytes for name in names if name in known)
 
 
 def _mb(size: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.model import Mode, Session
+from pinot_assets.session.model import Mode, PushKind, Session
 from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.session.report import Progress
 from pinot_assets.session.store import Lease
@@ -41,6 +41,11 @@ class Run:
         """What the table spec asks for."""
         return Mode(self.spec.mode.upper())
 
+    @property
+    def push(self) -> PushKind:
+        """What the table spec wants shown at one instant."""
+        return PushKind(self.spec.ingestion.push_kind.upper())
+
     @cached_property
     def fingerprint(self) -> str:
         """Hash of everything in the table spec that shapes a session's outputs (rule R28)."""
@@ -68,7 +73,14 @@ class Run:
         wanted = self.spec.ingestion.push_mode
         mode = PushMode[wanted] if wanted is not None else None
         max_age_ms = versions.entry_renewed_ms(self.pinot_version, self.table_config)
-        return Switcher(self.spec.name, self.edges, mode, max_age_ms, self.before_pinot_write)
+        return Switcher(
+            table=self.spec.name,
+            edges=self.edges,
+            entry_max_age_ms=max_age_ms,
+            starts_forced=self.spec.ingestion.rollback_window == "pinotDefault",
+            before_write=self.before_pinot_write,
+            push_mode=mode,
+        )
 
     def before_pinot_write(self) -> None:
         """Hold the lease, and let a dead owner's last call reach its deadline (rule R2)."""

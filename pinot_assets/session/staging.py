@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 
 from pinot_assets.build.task import receipt_key
@@ -29,6 +31,9 @@ from pinot_assets.snapshot.manifest import (
     snapshot_from,
 )
 from pinot_assets.source.objects import ObjectStore
+
+THREADS = 8
+"""Objects of the staging area that are looked at, or copied, at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +90,26 @@ class Staging:
         """Valid receipts of the plan's rows, by ordinal, each with its key.
 
         A row that already accepted a receipt keeps that one (R11); another row takes the newest attempt's.
-        A receipt is valid when it parses and every tar that it names lies there in its size (R12).
+        A receipt is valid when it parses and every tar that it names lies there as it was written (R12).
         """
         found: dict[int, tuple[str, Receipt]] = {}
         accepted = {r.ordinal: r.receipt for r in plan.done}
-        for info in self.store.list(f"sessions/{plan.session}/files"):
-            receipt = self._valid_receipt(info.key)
+        keys = [info.key for info in self.store.list(f"sessions/{plan.session}/files")]
+        with ThreadPoolExecutor(THREADS, "receipts") as pool:
+            receipts = list(pool.map(self._valid_receipt, keys))
+        for key, receipt in zip(keys, receipts, strict=True):
             if receipt is None:
                 continue
             wanted = accepted.get(receipt.ordinal)
             before = found.get(receipt.ordinal)
             if wanted is not None:
-                newer = info.key == wanted
+                newer = key == wanted
             else:
                 newer = receipt.attempt <= plan.attempt and (
                     before is None or before[1].attempt < receipt.attempt
                 )
             if newer:
-                found[receipt.ordinal] = (info.key, receipt)
+                found[receipt.ordinal] = (key, receipt)
         return found
 
     def accepted_receipts(self, plan: Plan) -> dict[int, Receipt]:
@@ -127,11 +134,36 @@ class Staging:
             receipt = Receipt.from_bytes(self.store.read(key))
         except ValueError:
             return None
-        for output in receipt.outputs:
-            stat = self.store.stat(self.key_of(output.tar_uri))
-            if stat is None or stat.size != output.tar_bytes:
-                return None
-        return receipt
+        whole = all(
+            self._is_whole(output, token)
+            for output, token in zip_longest(receipt.outputs, receipt.tars[: len(receipt.outputs)])
+        )
+        return receipt if whole else None
+
+    def _is_whole(self, output: Output, token: str | None) -> bool:
+        """Whether both tars are there, the big one with its content.
+
+        It is read only where the store shows another version of it than when it was written: restored from
+        a copy, say, or damaged.
+        """
+        key = self.key_of(output.tar_uri)
+        found = self.store.stat(key)
+        if found is None or found.size != output.tar_bytes:
+            return False
+        if self.store.stat(self.key_of(output.metadata_uri)) is None:
+            return False
+        return found.token == token or self.store.sha256(key) == output.tar_sha256
+
+    def put_receipt(self, session: str, receipt: Receipt) -> str:
+        """Write a receipt for tars that lie here; returns its key.
+
+        :raises StoreConflict: another one stands there.
+        """
+        stats = [self.store.stat(self.key_of(o.tar_uri)) for o in receipt.outputs]
+        receipt = replace(receipt, tars=tuple(found.token if found else "" for found in stats))
+        key = f"sessions/{session}/{receipt_key(receipt.uri, receipt.read, receipt.attempt)}"
+        self.store.put_if_absent(key, receipt.to_bytes())
+        return key
 
     def key_of(self, uri: str) -> str:
         """Key of an object that lies in this staging area.
@@ -173,8 +205,7 @@ class Staging:
             seconds=0.0,
             worker="",
         )
-        key = receipt_key(row.uri, row.planned, failure.attempt)
-        self.store.put_if_absent(f"sessions/{session}/{key}", receipt.to_bytes())
+        self.put_receipt(session, receipt)
 
     # --- failures ------------------------------------------------------------------------------------
 

@@ -6,14 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pinot_assets.errors import SessionError
+from pinot_assets.session import plain
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import abandon, sweep
+from pinot_assets.session.attempt import Opened, begin, go_on, look_at
 from pinot_assets.session.building import build
 from pinot_assets.session.hybrid import refuse_second_writer
 from pinot_assets.session.listing import changes_of, list_ready
-from pinot_assets.session.model import Mode, Outcome, Session, State, new_session_id, seq_of
+from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State
 from pinot_assets.session.plan import Changes, Next, Plan
-from pinot_assets.session.publish import is_open, settle, stage
+from pinot_assets.session.publish import is_lost, read_switch, settle, stage, stop_ending
+from pinot_assets.session.rebuild import ledger
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.rollback import finish_rollback
@@ -45,7 +48,7 @@ def trigger_without_retry(run: Run) -> Report:
     return _trigger(run, _work_off if run.spec.ingestion.sensor_retries else _spare)
 
 
-_Work = Callable[[Run, Session | None, Changes, Snapshot | None], Report]
+_Work = Callable[[Run, Opened | None, Changes, Snapshot | None], Report]
 
 
 def _trigger(run: Run, work_off: _Work) -> Report:
@@ -53,12 +56,12 @@ def _trigger(run: Run, work_off: _Work) -> Report:
     refuse_drift(run.spec, run.edges.pinot)
     refuse_settings(run.spec.name, run.table_config)
     refuse_second_writer(run)
-    current = run.current_snapshot()
+    current = ledger(run)
     sweep(run, session, current)
     session = _cleared(run, session)
     if session is None and run.mode is Mode.SWAP and run.lease.pointer.hold is not None:
         return Report(Result.HELD, None, listed=0, notes=tuple(run.notes))
-    if session is not None and session.end_issued:
+    if session is not None and session.ending and not is_lost(run, session):
         # It may complete at any moment: end it again, and look at the source at the next trigger.
         run.note(f"session {session.id} goes on with its switch, whose end gave no answer")
         return Report(Result.STAGED, session, listed=0, notes=tuple(run.notes))
@@ -67,29 +70,28 @@ def _trigger(run: Run, work_off: _Work) -> Report:
         report = Report(Result.WAITING, session, listed=0, unready=found.waiting, notes=tuple(run.notes))
     else:
         changes = changes_of(run, found.counted, current)
-        report = replace(work_off(run, session, changes, current), unready=found.later)
+        opened = look_at(run, session) if session is not None else None
+        report = replace(work_off(run, opened, changes, current), unready=found.later)
     return replace(report, listed=len(found.listed.files), files=found.listed.files)
 
 
-def _work_off(run: Run, session: Session | None, changes: Changes, current: Snapshot | None) -> Report:
+def _work_off(run: Run, opened: Opened | None, changes: Changes, current: Snapshot | None) -> Report:
     free = planning.without_held(changes, run.hold())
-    begun = _go_on(run, session, free, current) if session else _begin(run, free, current)
+    begun = go_on(run, opened, free, current) if opened is not None else begin(run, free, current)
     if begun is None:
         result = Result.NOTHING if free == changes else Result.HELD
         return _report(run, result, None, free)
     return _build_and_stage(run, *begun, free)
 
 
-def _spare(run: Run, session: Session | None, changes: Changes, current: Snapshot | None) -> Report:
-    step = _next(run, session) if session else Next.CONTINUE
-    if step is Next.CONTINUE:
-        return _work_off(run, session, changes, current)
-    assert session is not None
+def _spare(run: Run, opened: Opened | None, changes: Changes, current: Snapshot | None) -> Report:
+    if opened is None or opened.next is Next.CONTINUE:
+        return _work_off(run, opened, changes, current)
+    session, failures = opened.session, opened.failures
     run.note(f"session {session.id} waits for the schedule or a run by hand (sensorRetries is off)")
-    failures = _failures(run, session)
     # What was planned for another spec may be fit to be switched, and is not what the table wants any more:
     # it must not come before the gate. Failures keep that shut, and another look at the replicas is free.
-    stale = step is Next.ABANDON_CONFIG and not failures
+    stale = opened.next is Next.ABANDON_CONFIG and not failures
     return _report(run, Result.PAUSED if stale else Result.FAILED, session, changes, _Done(failed=failures))
 
 
@@ -102,19 +104,18 @@ def _settled(run: Run) -> Session | None:
         return None
     if session.state is not State.SWITCH:
         return session
+    if session.push is PushKind.PLAIN:
+        return plain.settle(run, session)
     session = settle(run, session)
-    if session is not None and session.lineage_entry_id and not is_open(run, session):
-        # Its names stand in an entry that was reverted or reaped: they are spent for ever (rule R16).
-        abandon(run, session, Outcome.ABANDONED_ENTRY, "its lineage entry was reverted or reaped")
-        return None
-    if session is not None and session.end_issued and not _may_end_again(run, session):
-        abandon(run, session, Outcome.ABANDONED_ENTRY, "its switch was never ended and is not fit to be now")
-        return None
-    return session
+    if session is None or not session.ending or is_lost(run, session) or _may_end_again(run, session):
+        return session
+    return stop_ending(run, session)
 
 
 def _may_end_again(run: Run, session: Session) -> bool:
-    return session.gate_open and run.switcher.is_usable(session.lineage_entry_id)
+    staged = run.edges.pinot.all_segments(run.spec.name).issuperset(read_switch(run, session).names_to)
+    usable = staged and run.switcher.is_usable(session.lineage_entry_id)
+    return usable and session.gate_open and session.stalls < planning.STALLS
 
 
 def _cleared(run: Run, session: Session | None) -> Session | None:
@@ -131,101 +132,6 @@ def _cleared(run: Run, session: Session | None) -> Session | None:
     return session
 
 
-# --- a new session ---------------------------------------------------------------------------------
-
-
-def _begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Session, Plan] | None:
-    names = run.edges.pinot.all_segments(run.spec.name)
-    seq = max(run.lease.pointer.next_seq, 1 + max((seq_of(s) or 0 for s in names), default=0))  # R17
-    plan = planning.new_plan(new_session_id(seq), run.mode, changes)
-    if _nothing_to_do(run, plan, changes, current):
-        return None
-    if current is None:
-        run.edges.staging.store.probe()  # before the first session, while nothing stands anywhere (R28)
-    now = run.edges.now_ms()
-    session = Session(
-        id=plan.session,
-        seq=seq,
-        mode=run.mode,
-        config_fingerprint=run.fingerprint,
-        created_ms=now,
-        attempt_started_ms=now,
-        plan=run.edges.staging.put_plan(plan),
-        counts=plan.counts(),
-    )
-    pointer = replace(
-        run.lease.pointer,
-        active_session=session.node,
-        next_seq=seq + 1,
-        history=(*run.lease.pointer.history, session.node)[-2:],
-    )
-    run.lease.write(pointer=pointer, session=session)
-    run.lease.prune()
-    run.note(f"session {session.id} ({session.mode.lower()}): {len(plan.rows)} files to build")
-    if run.mode is Mode.APPEND and changes.rewritten:
-        run.note(f"{len(changes.rewritten)} rewritten files are added beside their older versions (append)")
-    return session, plan
-
-
-def _nothing_to_do(run: Run, plan: Plan, changes: Changes, current: Snapshot | None) -> bool:
-    if run.mode is not Mode.SWAP:
-        return planning.is_empty(plan)
-    if current is None or not current.files:
-        return not plan.rows
-    # Beside the ledger, not beside the listing that the snapshot was made from: a file that was rewritten
-    # after it had been built is in that listing and not in the snapshot (scene 4).
-    return not changes.any and current.mode == Mode.SWAP and current.config_fingerprint == run.fingerprint
-
-
-# --- an open session -------------------------------------------------------------------------------
-
-
-def _go_on(
-    run: Run, session: Session, changes: Changes, current: Snapshot | None
-) -> tuple[Session, Plan] | None:
-    staging = run.edges.staging
-    plan = staging.plan(session.plan)
-    step = _next(run, session)
-    if step is Next.ABANDON_CONFIG:
-        abandon(run, session, Outcome.ABANDONED_CONFIG, "the table spec changed")
-        return _begin(run, changes, current)
-    if step is Next.ABANDON_RETRIES:
-        abandon(run, session, Outcome.ABANDONED_RETRIES, f"no retry left after {session.retry_count}")
-        return _begin(run, changes, current)
-    spoiled = {f.ordinal for f in _failures(run, session)}
-    receipts = {o: r for o, r in staging.receipts(plan).items() if o not in spoiled}
-    plan = planning.reconcile(plan, changes, receipts)
-    retries = session.retry_count + (step is Next.RETRY)
-    session = replace(
-        session,
-        plan=staging.put_plan(plan),
-        attempt=plan.attempt,
-        attempt_started_ms=run.edges.now_ms(),
-        retry_count=retries,
-        failures=None,
-        audit=None,
-        counts=plan.counts(),
-    )
-    run.lease.write(session=session)
-    what = f"retry {retries} of" if step is Next.RETRY else "going on with"
-    run.note(f"{what} session {session.id}: {len(plan.done)} files kept, {len(plan.to_build)} to build")
-    return session, plan
-
-
-def _next(run: Run, session: Session) -> Next:
-    audit_failed = session.audit is not None and not session.audit.passed
-    return planning.decide(
-        failed=session.failures is not None or audit_failed,
-        same_config=session.config_fingerprint == run.fingerprint,
-        retry_count=session.retry_count,
-        max_retries=run.spec.ingestion.max_retries,
-    )
-
-
-def _failures(run: Run, session: Session) -> Sequence[Failure]:
-    return run.edges.staging.failures(session.failures) if session.failures else ()
-
-
 # --- build and stage -------------------------------------------------------------------------------
 
 
@@ -240,19 +146,28 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
             session,
             failures=run.edges.staging.put_failures(session.id, session.attempt, failed),
             counts=plan.counts(len(failed)) | {"done": kept + len(built), "pending": 0},
-            last_error=f"{len(failed)} files failed; {failed[0].uri}: {failed[0].reason}"[:1000],
+            last_error=plain.told(failed),
         )
         run.lease.write(session=session)
+    if failed and session.push is not PushKind.PLAIN:
+        if session.push is PushKind.ATOMIC:
+            session = abandon(run, session, Outcome.ABANDONED_RETRIES, "one run publishes all, or nothing")
         return _report(run, Result.FAILED, session, changes, _Done(built, kept, failed))
     found = run.edges.staging.receipts(plan)
     plan = planning.accept(plan, found)
+    if session.push is PushKind.PLAIN:
+        plan = plain.without(plan, frozenset(f.uri for f in failed))
+        if failed and not (plan.done or plan.removals or plan.touched):
+            session = abandon(run, session, Outcome.ABANDONED_RETRIES, "every file failed")
+            return _report(run, Result.FAILED, session, changes, _Done(built, kept, failed))
     if plan.to_build:
         raise SessionError(
             f"{len(plan.to_build)} files of {session.id} have no valid receipt after their build",
             why=f"first: {plan.to_build[0].uri}",
             hint="check that the staging area keeps what is written; the next trigger builds them again",
         )
-    session = stage(run, session, plan, {o: r for o, (_, r) in found.items()})
+    stage_all = plain.stage if session.push is PushKind.PLAIN else stage
+    session = stage_all(run, session, plan, {o: r for o, (_, r) in found.items()})
     result = Result.STAGED if session.state is State.SWITCH else Result.NOOP
     return _report(run, result, session, changes, _Done(built, kept, failed))
 

@@ -16,6 +16,8 @@ class Waits:
     :ivar pinot_write: longest deadline of a Pinot call that changes something. Shorter than `lease`; a new
         owner waits so long before its first write, if the owner before never let go (rule R2).
     :ivar second_look: an empty source is believed only when a listing so much later agrees (edge case E2).
+    :ivar first_entry: a table's first lineage entry is read back so much later: another controller that
+        writes the node for the first time, too, can take it away (rule R6).
     :ivar online: how long the audit waits for servers to load what was pushed (rule R10).
     :ivar broker: how long a broker may show the old set after it was asked to rebuild its routing (R7).
     :raises SpecError: a write to Pinot could outlive the lease.
@@ -24,6 +26,7 @@ class Waits:
     lease: float = 30.0
     pinot_write: float = 20.0
     second_look: float = 30.0
+    first_entry: float = 2.0
     online: float = 300.0
     broker: float = 60.0
 

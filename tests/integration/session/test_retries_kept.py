@@ -85,7 +85,7 @@ def test_a_driver_that_died_is_gone_on_for(world: Any) -> None:
     world.assert_settled()
 
 
-def test_a_failed_audit_is_looked_at_again_and_costs_nothing(make_world: Any) -> None:
+def test_a_failed_audit_waits_for_whoever_may_retry(make_world: Any) -> None:
     world = make_world("sync")
     world.write("F1", "F2")
     world.trigger()
@@ -94,7 +94,8 @@ def test_a_failed_audit_is_looked_at_again_and_costs_nothing(make_world: Any) ->
     world.audit()
     before = world.session
     report, published = sensor_run(world)
-    assert (report.result, report.failed, published) == (Result.FAILED, (), False)
+    assert (report.result, [f.code for f in report.failed]) == (Result.FAILED, ["AUDIT"])
+    assert not published
     assert (world.session.retry_count, world.session.attempt) == (0, before.attempt)
 
 

@@ -56,6 +56,7 @@ SESSIONS = st.builds(
     | st.builds(
         AuditReceipt, switch=COUNTS, switch_sha256=TEXTS, passed=st.booleans(), at_ms=COUNTS, summary=TEXTS
     ),
+    stalls=COUNTS,
     target=st.none() | SNAPSHOTS,
     done_ms=COUNTS,
     last_error=TEXTS,

@@ -35,6 +35,7 @@ RECEIPTS = st.builds(
     ).map(tuple),
     seconds=st.floats(0, 1e6),
     worker=TEXTS,
+    tars=st.lists(TEXTS, max_size=2).map(tuple),
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import PushRefused
+from pinot_assets.pinot import Lineage
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.room import quota_bytes, require_room
 from pinot_assets.session.staging import Switch
@@ -25,7 +26,13 @@ def run(quota: str | None, *, present: int, pushed: frozenset[str] = frozenset()
         table["quota"] = {"storage": quota}
     pinot = SimpleNamespace(table_bytes=lambda _: present, all_segments=lambda _: pushed)
     spec = SimpleNamespace(name="t", table_json=table)
-    return SimpleNamespace(spec=spec, edges=SimpleNamespace(pinot=pinot))
+    return SimpleNamespace(
+        spec=spec,
+        edges=SimpleNamespace(pinot=pinot),
+        table_config=table,
+        switcher=SimpleNamespace(lineage=Lineage(), starts_forced=False),
+        current_snapshot=lambda: None,
+    )
 
 
 @pytest.mark.parametrize(

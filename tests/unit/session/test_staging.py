@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,10 +30,13 @@ def a_plan(attempt: int = 0, status: Status = Status.BUILD, accepted: str = "") 
 
 
 def put_receipt(staging: Staging, attempt: int = 0, *, tar: bytes | None = b"tar") -> str:
-    name = f"t__cp1-00000a_{attempt}_0_0.tar.gz"
+    name = f"t__cp1-00000a_{attempt}_0_0"
     if tar is not None:
-        staging.store.put_if_absent(f"segments/{name}", tar)
-    output = Output(name[:-7], 1, 1, f"{staging.segments_uri}/{name}", 3, "", "")
+        staging.store.put_if_absent(f"segments/{name}.tar.gz", tar)
+    staging.store.put_if_absent(f"segments/{name}.metadata.tar.gz", b"metadata")
+    where = f"{staging.segments_uri}/{name}"
+    sha256 = hashlib.sha256(b"tar").hexdigest()
+    output = Output(name, 1, 1, f"{where}.tar.gz", 3, sha256, f"{where}.metadata.tar.gz")
     receipt = Receipt("file:///a", 0, attempt, VERSION, "", 1, 0, (output,), 0.1, "w/1")
     key = f"sessions/cp1-00000a/files/a-{attempt}.json"
     staging.store.put_if_absent(key, receipt.to_bytes())
@@ -46,11 +51,32 @@ def test_a_valid_receipt_is_found(staging: Staging) -> None:
     assert found[0][1].read == VERSION
 
 
-def test_a_receipt_whose_tar_is_missing_or_torn_is_none(staging: Staging) -> None:
-    """R12."""
-    put_receipt(staging, 0, tar=None)
+def test_r12_a_receipt_whose_tar_is_missing_torn_or_another_is_none(staging: Staging) -> None:
+    for attempt, tar in enumerate([None, b"ta", b"rat"]):
+        put_receipt(staging, attempt, tar=tar)
+        assert staging.receipts(a_plan(attempt)) == {}
+
+
+def test_r12_a_receipt_whose_metadata_tar_is_missing_is_none(staging: Staging) -> None:
+    put_receipt(staging)
+    staging.store.delete("segments/t__cp1-00000a_0_0_0.metadata.tar.gz")
     assert staging.receipts(a_plan()) == {}
-    put_receipt(staging, 1, tar=b"ta")
+
+
+def test_r12_a_tar_in_the_version_that_was_written_is_not_read_again(
+    staging: Staging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = put_receipt(staging)
+    receipt = staging.receipts(a_plan())[0][1]
+    newer = staging.put_receipt("cp1-00000a", replace(receipt, attempt=1))
+    staging.store.delete(key)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(staging.store), "sha256", lambda store, key: pytest.fail(f"{key} was read"))
+        assert staging.receipts(a_plan(1))[0][0] == newer
+    tar = Path(staging.store.uri.removeprefix("file://"), "segments/t__cp1-00000a_0_0_0.tar.gz")
+    os.utime(tar, (1, 1))
+    assert staging.receipts(a_plan(1))[0][0] == newer  # restored from a copy: its content tells
+    tar.write_bytes(b"rat")
     assert staging.receipts(a_plan(1)) == {}
 
 

@@ -1,0 +1,179 @@
+"""The next attempt of a table's session: a new one, or the open one reconciled with the source
+(spec/session.md section 3, steps 2 and 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pinot_assets.session import plan as planning
+from pinot_assets.session.abandon import abandon
+from pinot_assets.session.lineage_room import require_plan_fits
+from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State, new_session_id
+from pinot_assets.session.plan import Changes, Next, Plan
+from pinot_assets.session.publish import is_lost, read_switch
+from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.session.rename import renamed, spent_names
+from pinot_assets.session.run import Run
+from pinot_assets.session.sequence import next_seq
+from pinot_assets.snapshot.manifest import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open session as its last attempt left it.
+
+    :ivar receipts: valid receipts by ordinal, each with its key, less those of files at fault (R12, R14).
+    :ivar failures: why files of the last attempt failed.
+    :ivar stalls: triggers in a row that came no further, the last attempt included (R10).
+    :ivar next: what a trigger does with it.
+    """
+
+    session: Session
+    plan: Plan
+    receipts: Mapping[int, tuple[str, Receipt]]
+    failures: Sequence[Failure]
+    stalls: int
+    next: Next
+
+
+def look_at(run: Run, session: Session) -> Opened:
+    """Read what the last attempt left; decide what comes next (the retries are counted now)."""
+    staging = run.edges.staging
+    plan = staging.plan(session.plan)
+    failures = staging.failures(session.failures) if session.failures else ()
+    at_fault = {f.ordinal for f in failures}
+    receipts = {o: r for o, r in staging.receipts(plan).items() if o not in at_fault}
+    stalls = _stalls(session, plan, receipts)
+    audit = session.audit
+    audit_failed = audit is not None and not audit.passed and not audit.waits
+    step = planning.decide(
+        failed=session.held_up or audit_failed or stalls >= planning.STALLS,
+        at_nobodys_fault=audit_failed and session.failures is None,
+        same_config=session.config_fingerprint == run.fingerprint,
+        retry_count=session.retry_count,
+        max_retries=run.spec.ingestion.retries,
+    )
+    return Opened(session, plan, receipts, failures, stalls, step)
+
+
+def _stalls(session: Session, plan: Plan, receipts: Mapping[int, tuple[str, Receipt]]) -> int:
+    if not plan.to_build or session.failures is not None:
+        return session.stalls
+    return 0 if any(row.ordinal in receipts for row in plan.to_build) else session.stalls + 1
+
+
+# --- a new session ---------------------------------------------------------------------------------
+
+
+def begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Session, Plan] | None:
+    """A new session in INIT with its first plan; None where there is nothing to do."""
+    seq = next_seq(run)
+    plan = planning.new_plan(new_session_id(seq), run.mode, changes)
+    if _nothing_to_do(run, plan, changes, current):
+        return None
+    _refuse_too_many(run, plan, current)
+    if current is None:
+        run.edges.staging.store.probe()  # before the first session, while nothing stands anywhere (R28)
+    now = run.edges.now_ms()
+    session = Session(
+        id=plan.session,
+        seq=seq,
+        mode=run.mode,
+        config_fingerprint=run.fingerprint,
+        created_ms=now,
+        attempt_started_ms=now,
+        plan=run.edges.staging.put_plan(plan),
+        counts=plan.counts(),
+        push=run.push,
+    )
+    pointer = replace(
+        run.lease.pointer,
+        active_session=session.node,
+        next_seq=seq + 1,
+        history=(*run.lease.pointer.history, session.node)[-2:],
+    )
+    run.lease.write(pointer=pointer, session=session)
+    run.lease.prune()
+    run.note(f"session {session.id} ({session.mode.lower()}): {len(plan.rows)} files to build")
+    if run.mode is Mode.APPEND and changes.rewritten:
+        run.note(f"{len(changes.rewritten)} rewritten files are added beside their older versions (append)")
+    return session, plan
+
+
+def _nothing_to_do(run: Run, plan: Plan, changes: Changes, current: Snapshot | None) -> bool:
+    if run.mode is not Mode.SWAP:
+        return planning.is_empty(plan)
+    if current is None or not current.files:
+        return not plan.rows
+    # Beside the ledger, not beside the listing that the snapshot was made from: a file that was rewritten
+    # after it had been built is in that listing and not in the snapshot (scene 4).
+    return not changes.any and current.mode == Mode.SWAP and current.config_fingerprint == run.fingerprint
+
+
+def _refuse_too_many(run: Run, plan: Plan, current: Snapshot | None) -> None:
+    if run.push is not PushKind.PLAIN:
+        visible = run.edges.pinot.visible_segments(run.spec.name)
+        require_plan_fits(run.spec.name, plan, planning.segments_from(plan, current, visible))
+
+
+# --- an open session -------------------------------------------------------------------------------
+
+
+def go_on(
+    run: Run, opened: Opened, changes: Changes, current: Snapshot | None
+) -> tuple[Session, Plan] | None:
+    """The open session's next attempt; or a new session where that one is given up."""
+    if (given_up := _given_up(opened)) is not None:
+        abandon(run, opened.session, *given_up)
+        return begin(run, changes, current)
+    session, receipts, is_retry = opened.session, opened.receipts, opened.next is Next.RETRY
+    plan = planning.reconcile(opened.plan, changes, receipts)
+    _refuse_too_many(run, plan, current)
+    taken = planning.with_spent_names(plan, receipts, _spent(run, session))
+    taken |= planning.returned(opened.plan, plan, receipts)
+    plan = planning.revoked(plan, taken)
+    session = replace(
+        session,
+        plan=run.edges.staging.put_plan(plan),
+        attempt=plan.attempt,
+        attempt_started_ms=run.edges.now_ms(),
+        retry_count=session.retry_count + is_retry,
+        stalls=0 if is_retry else opened.stalls,
+        failures=None,
+        audit=session.audit if session.gate_open else None,  # bound to the switch, not to the plan (R8)
+        counts=plan.counts(),
+    )
+    run.lease.write(session=session)
+    if taken:
+        # After the write: nobody else has this attempt's names any more.
+        plan = renamed(run.edges.staging, run.spec.name, plan, taken)
+        run.note(f"{len(taken)} built files go on under new names; their files are not read again")
+    what = f"retry {session.retry_count} of" if is_retry else "going on with"
+    run.note(f"{what} session {session.id}: {len(plan.done)} files kept, {len(plan.to_build)} to build")
+    return session, plan
+
+
+def _given_up(opened: Opened) -> tuple[Outcome, str] | None:
+    match opened.next:
+        case Next.ABANDON_CONFIG:
+            return Outcome.ABANDONED_CONFIG, "the table spec changed"
+        case Next.ABANDON_RETRIES:
+            return Outcome.ABANDONED_RETRIES, f"no retry left after {opened.session.retry_count}"
+        case Next.ABANDON_AUDIT:
+            return Outcome.ABANDONED_AUDIT, "its audit failed and named no file of it"
+        case _:
+            return None
+
+
+def _spent(run: Run, session: Session) -> frozenset[str]:
+    """Names that Pinot must not see again (rule R16).
+
+    A lost entry stays on the session until another one is opened for it, so a driver that dies on the way
+    is followed by one that still knows.
+    """
+    spent = spent_names(run.switcher.lineage)
+    if session.state is State.SWITCH and is_lost(run, session):
+        run.note(f"the lineage entry of {session.id} was reverted, or Pinot gave it up")
+        spent |= frozenset(read_switch(run, session).names_to)
+    return spent
