@@ -98,7 +98,7 @@ def of_snapshot(
 
     :param session: the one that published it; None when it is no longer kept.
     :param manifest: URI of the snapshot's header in the staging area.
-    :param rollback_until_ms: epoch milliseconds, None when there is no way back.
+    :param rollback_until_ms: epoch milliseconds, None when no revert leads back; kept tars may.
     """
     values: dict[str, dg.MetadataValue | str | int | float] = {
         "session": snapshot.session,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,9 +18,9 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.observe import Observation
-from pinot_assets.session.rollback import deadline_ms
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
+from pinot_assets.session.way_back import revert_until_ms
 from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec import TableSpec
@@ -77,7 +78,7 @@ def publication(
     session = next((s for s in store.sessions() if s.id == snapshot.session), None)
     manifest = staging.store.uri_of(ref.key)
     try:
-        metadata = of_snapshot(snapshot, session, manifest, deadline_ms(pinot, spec.name, snapshot))
+        metadata = of_snapshot(snapshot, session, manifest, _revert_until_ms(spec, pinot, staging, snapshot))
     except PinotAssetsError:
         # It is published, whether or not Pinot answers at this moment.
         metadata = {**of_snapshot(snapshot, session, manifest, None), "rollback_until": "not known"}
@@ -88,6 +89,13 @@ def publication(
         data_version_of(snapshot),
         {**metadata, "pinot_console": dg.MetadataValue.url(console)},
     )
+
+
+def _revert_until_ms(spec: TableSpec, pinot: Pinot, staging: Staging, snapshot: Snapshot) -> int | None:
+    if snapshot.parent is None:
+        return None
+    before = staging.snapshot(snapshot.parent)
+    return revert_until_ms(spec, pinot, snapshot, before, time.time_ns() // 1_000_000)
 
 
 def publication_by(driver: Driver, settings: Settings) -> Publication | None:

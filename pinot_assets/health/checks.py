@@ -164,7 +164,14 @@ def _servers(look: Look) -> Iterator[Room]:
 
 def _way_back(look: Look) -> Health:
     return way_back.rollback_window(
-        look.spec.name, look.snapshot, look.before, look.lineage, look.segments, look.session, look.now_ms
+        look.spec.name,
+        look.snapshot,
+        look.before,
+        look.lineage,
+        look.segments,
+        look.session,
+        look.now_ms,
+        look.revert_window_ms,
     )
 
 
@@ -193,7 +200,7 @@ CHECKS = (
     Check(leftovers.ORPHANS, "No segment, session node or pile of tars that nothing refers to.", _orphans),
     Check(leftovers.STAGED, "Every tar of the snapshot and of the way back is in the staging area.", _staged),
     Check(room.NAME, "Quota and disks have room for the next switch.", _room),
-    Check(way_back.NAME, "A switch of the last 20 hours can be taken back.", _way_back),
+    Check(way_back.NAME, "The newest switch can be reverted while Pinot keeps what it replaced.", _way_back),
     Check(
         freshness.NAME, "Snapshot and waiting changes are younger than dagster.freshness_hours.", _freshness
     ),

@@ -20,6 +20,7 @@ from pinot_assets.health.leftovers import Wanted
 from pinot_assets.health.ports import Ports, open_ports
 from pinot_assets.health.reading import Reading
 from pinot_assets.health.replicas import Loaded
+from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.pinot.port import Replicas
 from pinot_assets.pinot.servers import PinotServers, ServerDisk
@@ -27,7 +28,6 @@ from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer,
 from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.session.receipt import Failure, Output
-from pinot_assets.session.rollback import WINDOW_MS
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import KEPT_SESSIONS, SessionStore
 from pinot_assets.settings import Settings
@@ -233,9 +233,9 @@ class Look:
         )
 
     def _ways_back(self) -> Iterator[Snapshot]:
-        """The snapshots that one rollback after the other could still reach."""
+        """The snapshots that one revert after the other could still reach."""
         child, parent = self.snapshot, self.before
-        while child and parent and self.now_ms - child.published_ms <= WINDOW_MS:
+        while child and parent and self.now_ms - child.published_ms <= versions.RENEWAL_MS:
             yield parent
             child, parent = parent, self.staging.snapshot(parent.parent) if parent.parent else None
 
@@ -259,6 +259,11 @@ class Look:
     def lineage(self) -> Lineage:
         """Read after the segments: one pushed under an entry is never seen without that entry."""
         return self._answering().lineage(self.spec.name)
+
+    @Reading
+    def revert_window_ms(self) -> int:
+        """How long after a switch this Pinot lets it be reverted safely."""
+        return versions.way_back_ms(self._answering().version(), self.spec.table_json)
 
     @Reading
     def replicas(self) -> Replicas:

@@ -8,7 +8,7 @@ from pinot_assets.health.finding import HOUR_MS, Health, Problem, hours, judged
 from pinot_assets.health.lineage import of_session
 from pinot_assets.pinot.lineage import Lineage, why_not_revert
 from pinot_assets.session.model import Mode, Session, utc_text
-from pinot_assets.session.rollback import WINDOW_MS
+from pinot_assets.session.way_back import before_switch
 from pinot_assets.snapshot.manifest import Snapshot
 
 NAME = "rollback_window"
@@ -22,38 +22,43 @@ def rollback_window(
     segments: Collection[str],
     session: Session | None,
     now_ms: int,
+    window_ms: int,
 ) -> Health:
     """Within the window after a switch there is a way back; that it closes in time is no fault.
 
     :param before: the snapshot that a rollback leads to.
     :param segments: all names in the table.
     :param session: the open one; its entry builds on the switch, and is no hindrance once it has ended.
+    :param window_ms: how long after a switch this Pinot lets it be reverted.
     """
-    window = WINDOW_MS / HOUR_MS
+    window = window_ms / HOUR_MS
     if current is None or before is None:
         good = "nothing is published yet" if current is None else "there is no snapshot before this one"
         return _answer([], window, 0.0, f"{good}: there is nothing to go back to")
     if session is not None and session.mode is Mode.ROLLBACK:
         return _answer([], window, 0.0, f"{current.session} is being taken back by {session.id}")
+    again = f"by the tars of kept snapshots (`pinot-assets snapshots {table}`)"
     entry = lineage.get(current.lineage_entry_id)
     age_ms = now_ms - (entry.timestamp_ms if entry else current.published_ms)
-    left = hours(WINDOW_MS - age_ms)
-    if age_ms > WINDOW_MS:
-        good = f"the switch is {hours(age_ms)} h old: no way back but by the source's files"
+    left = hours(window_ms - age_ms)
+    if age_ms > window_ms:
+        good = f"the switch is {hours(age_ms)} h old: no way back but {again}"
         return _answer([], window, 0.0, good)
     if entry is None and set(before.segments) <= set(current.segments):
-        good = "Pinot forgets a switch that replaced nothing early: no way back but by the source's files"
+        good = f"Pinot forgets a switch that replaced nothing early: no way back but {again}"
         return _answer([], window, 0.0, good)
+    if entry is not None and before_switch(table, current, entry) != set(before.segments):
+        return _answer([], window, 0.0, f"the newest switch was a way back itself: another one goes {again}")
     others = Lineage(tuple(e for e in lineage if not of_session(table, e, session)))
     reasons = why_not_revert(others, segments, current.lineage_entry_id)
     if reasons:
         lost = Problem(
             f"the switch of {current.session} cannot be reverted though it is only {hours(age_ms)} h old: "
             + "; ".join(reasons),
-            "keep the former files at hand: putting them back and running the table is the only way back",
+            f"the way back goes {again}, as long as they lie there",
         )
         return _answer([lost], window, 0.0, "")
-    until = utc_text(now_ms - age_ms + WINDOW_MS)
+    until = utc_text(now_ms - age_ms + window_ms)
     taken = len(set(current.segments) - set(before.segments))
     good = f"`pinot-assets rollback {table}` takes back {current.session} ({taken} segments) until {until}"
     if session is not None:

@@ -16,6 +16,7 @@ from pinot_assets.audit import Finding
 from pinot_assets.session import publish as publishing
 from pinot_assets.session import rollback as rolling_back
 from pinot_assets.session.abandon import abandon
+from pinot_assets.session.counted import Counted, count
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Mode, Outcome, Owner, Session, State
 from pinot_assets.session.observe import Observation, observe
@@ -23,6 +24,7 @@ from pinot_assets.session.publish import settle
 from pinot_assets.session.report import Progress, Quiet, Report
 from pinot_assets.session.run import Run
 from pinot_assets.session.trigger import trigger, trigger_without_retry
+from pinot_assets.session.way_back import WayBack, ways
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec import TableSpec
 
@@ -107,12 +109,34 @@ class Driver:
         """What stands in ZooKeeper and the staging area now; needs no lease."""
         return observe(self.edges.store, self.edges.staging)
 
-    def rollback(self) -> Snapshot:
-        """Back to the snapshot before the current one.
+    def ways_back(self, newest: int) -> tuple[WayBack, ...]:
+        """The newest kept snapshots, each with the way to it; needs no lease."""
+        return tuple(ways(self.spec, self.edges, newest))
 
+    def way_back(self, to: str = "") -> WayBack:
+        """What `rollback` would do; needs no lease and changes nothing.
+
+        :param to: number or session of a kept snapshot; "" is the one before the current one.
+        :raises RollbackRefused: there is nothing to go back to.
+        """
+        return rolling_back.way_back(self.spec, self.edges, to)
+
+    def rollback(self, to: str = "", shown: WayBack | None = None) -> Snapshot:
+        """Back to a kept snapshot.
+
+        :param shown: what `way_back` said; if something else would be done by now, nothing is.
         :raises RollbackRefused: there is no safe way back.
         """
-        return rolling_back.rollback(self._run)
+        return rolling_back.rollback(self._run, to, shown)
+
+    def count(self, snapshot: Snapshot) -> tuple[Counted, ...]:
+        """Whether queries at every broker count the rows of a snapshot."""
+        return count(self.edges, self.spec.name, snapshot)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What this driver did that a person should know."""
+        return tuple(self._run.notes)
 
     def resume(self) -> bool:
         """Let go of what a rollback holds back; whether anything was held."""

@@ -1,7 +1,8 @@
-"""The way back: revert the newest switch of ours while Pinot still has what it replaced.
+"""Back to a kept snapshot: revert the newest switch of ours, or publish the snapshot's tars again.
 
-A rollback is a session of its own (rule R21): intent, target and hold are stored before the revert, so a
-driver that dies in between is finished by the next trigger.
+A rollback is a session of its own (rule R21): intent, target and hold are stored before the first effect, so
+a driver that dies in between is finished by the next trigger. `way_back` says which way is open, `republish`
+walks the second one. A revert that Pinot has become unable to do goes on as a re-publish.
 """
 
 from __future__ import annotations
@@ -9,130 +10,132 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pinot_assets.errors import RollbackRefused, SessionError, SwitchConflict, SwitchStateUnknown
-from pinot_assets.pinot.lineage import LineageEntry, LineageState, why_not_revert
-from pinot_assets.pinot.port import Pinot
-from pinot_assets.session.abandon import abandon
+from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.session.abandon import abandon, sweep
+from pinot_assets.session.edges import Edges
+from pinot_assets.session.hold import hold_of, still_held, without
 from pinot_assets.session.model import Mode, Outcome, Session, State, close, new_session_id
-from pinot_assets.session.plan import NO_HOLD, Hold, Plan
+from pinot_assets.session.plan import NO_HOLD, Plan
+from pinot_assets.session.rebuild import ledger
+from pinot_assets.session.republish import republish, unpublished
 from pinot_assets.session.run import Run
+from pinot_assets.session.sequence import next_seq
+from pinot_assets.session.way_back import Kept, Way, WayBack, find_target, look
 from pinot_assets.snapshot.manifest import Snapshot
-
-WINDOW_MS = 20 * 3_600_000
-"""Pinot deletes replaced segments of a REFRESH table a day after the switch; stay well clear (rule R22)."""
+from pinot_assets.spec import TableSpec
 
 
-def deadline_ms(pinot: Pinot, table: str, snapshot: Snapshot) -> int | None:
-    """Until when a rollback leads from a snapshot to the one before.
+def way_back(spec: TableSpec, edges: Edges, wanted: str = "") -> WayBack:
+    """What a rollback would do; takes no lease and changes nothing.
 
-    :returns: epoch milliseconds, None when there is no way back.
+    :param wanted: number or session of a kept snapshot; "" is the one before the current one. While a
+        rollback is half way, its own target.
+    :raises RollbackRefused: there is nothing to go back to, or a session is in its switch (rule R21).
     """
-    entry = pinot.lineage(table).get(snapshot.lineage_entry_id) if snapshot.parent is not None else None
-    if entry is None or entry.state is not LineageState.COMPLETED:
-        return None
-    return entry.timestamp_ms + WINDOW_MS
+    pointer = edges.store.pointer()
+    if pointer.current_snapshot is None:
+        raise RollbackRefused(f"{spec.name} has never been published", hint="there is nothing to roll back")
+    current = Kept(pointer.current_snapshot, edges.staging.snapshot(pointer.current_snapshot))
+    session = edges.store.active_session(pointer)
+    if session is not None and session.mode is Mode.ROLLBACK:
+        return _half_way(spec, edges, session, current, wanted)
+    if session is not None and session.state is State.SWITCH:
+        raise RollbackRefused(
+            f"session {session.id} of {spec.name} is in its switch",
+            why=session.last_error or "it is staged in Pinot and not ended yet",
+            hint="run the table once more so that it ends, then roll back",
+        )
+    return look(spec, edges).way(current, find_target(edges.staging, current, wanted))
 
 
-def rollback(run: Run) -> Snapshot:
-    """Bring the table back to the snapshot before the current one.
+def _half_way(spec: TableSpec, edges: Edges, session: Session, current: Kept, wanted: str) -> WayBack:
+    target = _target(edges, session)
+    if wanted and find_target(edges.staging, current, wanted).ref != target.ref:
+        raise RollbackRefused(
+            f"{spec.name} is on its way back to {target.snapshot.session}",
+            why=f"rollback {session.id} was left half way",
+            hint="finish that one (`rollback` without --to) or give it up (`session clear`) first",
+        )
+    found = look(spec, edges).way(current, target)
+    return replace(found, way=Way.REVERT if _is_revert(session) else Way.REPUBLISH)
 
+
+def rollback(run: Run, wanted: str = "", shown: WayBack | None = None) -> Snapshot:
+    """Bring the table back to a kept snapshot.
+
+    :param wanted: as for `way_back`.
+    :param shown: what was shown to the person who asked for it; nothing else is done.
     :returns: the snapshot that is visible now.
     :raises RollbackRefused: there is no safe way back; the text says why and what else can be done.
     """
-    open_session = run.active_session()
-    if open_session is not None and open_session.mode is Mode.ROLLBACK:
-        return finish_rollback(run, open_session)
-    if open_session is not None and open_session.state is State.SWITCH:
+    ledger(run)
+    way = way_back(run.spec, run.edges, shown.target.snapshot.session if shown else wanted)
+    if shown is not None and (way.way, way.current.ref) != (shown.way, shown.current.ref):
         raise RollbackRefused(
-            f"session {open_session.id} of {run.spec.name} is in its switch",
-            why=open_session.last_error or "it is staged in Pinot and not ended yet",
-            hint="run the table once more so that it ends, then roll back",
+            f"{run.spec.name} is not rolled back: it changed since that was shown",
+            why=f"it is at {way.current.snapshot.session} now, to be left by {way.way or 'no way'}",
+            hint="look again",
         )
-    current, target = _way_back(run)
-    if open_session is not None:
+    session = run.active_session()
+    if session is not None and session.mode is Mode.ROLLBACK:
+        return finish_rollback(run, session)
+    _refuse_without_way(run, way)
+    if session is not None:
         # Its plan was made beside the snapshot that goes.
-        abandon(run, open_session, Outcome.CLEARED, "the table is rolled back")
-    session = _store_intent(run, current, target)
-    return finish_rollback(run, session)
+        abandon(run, session, Outcome.CLEARED, "the table is rolled back")
+    return finish_rollback(run, _store_intent(run, way))
+
+
+def _refuse_without_way(run: Run, way: WayBack) -> None:
+    if way.way is None:
+        raise RollbackRefused(
+            f"{run.spec.name} cannot be brought back to {way.target.snapshot.session}",
+            why=way.why_not,
+            hint="put the former files back into the source and run the table",
+        )
 
 
 def finish_rollback(run: Run, session: Session) -> Snapshot:
-    """Revert, read back, record; from wherever an earlier driver came to.
+    """Get to the target, see it at every broker, record it; from wherever an earlier driver came to.
 
-    :raises RollbackRefused: Pinot forgot the switch before it was reverted; the table stays as it is.
+    :raises RollbackRefused: neither way is open any more; the table stays as it is, and nothing is held.
     """
-    current, target = _ends(run, session)
-    taken = set(current.segments) - set(target.segments)
-    _revert(run, session.lineage_entry_id)
-    if not _is_reverted(run, session.lineage_entry_id, taken):
-        _drop(run, session, current, target)
-        raise RollbackRefused(
-            f"{run.spec.name} cannot be rolled back any more",
-            why="Pinot forgot the switch before it was reverted, and has deleted what it replaced",
-            hint="queries see what they saw before; put the former files back into the source and run it",
-        )
-    there = run.edges.pinot.all_segments(run.spec.name)
-    if lost := set(target.segments) - there:
-        run.note(f"{len(lost)} segments of {target.session} are gone from Pinot, first {min(lost)}")
-    run.switcher.confirm_visible(tuple(set(target.segments) & there), tuple(taken))
-    restored = replace(
-        target,
-        seq=session.seq,
-        session=session.id,
-        mode=Mode.ROLLBACK,
-        published_ms=run.edges.now_ms(),
-        audit={"rolledBack": current.session},
-    )
-    ref = run.edges.staging.put_snapshot(restored)
-    pointer = replace(run.lease.pointer, active_session="", current_snapshot=ref)
-    run.lease.write(pointer=pointer, session=close(session, Outcome.PUBLISHED, run.edges.now_ms()))
-    run.note(f"{current.session} rolled back to {target.session}")
-    return restored
+    current, target = _current(run), _target(run.edges, session)
+    if _is_revert(session):
+        if _revert(run, session, current, target):
+            return _record_revert(run, session, current, target)
+        run.note(f"{current.snapshot.session} cannot be reverted any more: former tars are published again")
+        session = replace(session, state=State.IN_PROGRESS, lineage_entry_id="")
+        run.lease.write(session=session)
+    try:
+        done, files = republish(run, session, target.snapshot)
+    except RollbackRefused as refused:
+        left = run.active_session()
+        assert left is not None
+        _give_up(run, left, current, target, str(refused))
+        raise
+    # Where nothing had to be switched, the entry of the current snapshot is still the newest.
+    entry_id = done.lineage_entry_id or current.snapshot.lineage_entry_id
+    restored = replace(target.snapshot, lineage_entry_id=entry_id, files=files)
+    return _record(run, done, current.snapshot, restored, Way.REPUBLISH)
 
 
 def clear_rollback(run: Run, session: Session) -> Session | None:
-    """Drop a rollback that Pinot refuses to carry out, with what it alone holds back; finish one that it did.
+    """Drop a rollback that is half way, with what it alone holds back; finish one that has happened.
 
     :returns: the session that was dropped, None if it was finished.
     """
-    current, target = _ends(run, session)
-    taken = set(current.segments) - set(target.segments)
-    if _is_reverted(run, session.lineage_entry_id, taken):
+    current, target = _current(run), _target(run.edges, session)
+    left: Session | None = session
+    if not _is_revert(session):
+        left = unpublished(run, session)
+    elif _is_reverted(run, session, current, target):
+        left = None
+    if left is None:
         finish_rollback(run, session)
         return None
-    _drop(run, session, current, target)
-    return session
-
-
-def _ends(run: Run, session: Session) -> tuple[Snapshot, Snapshot]:
-    """The snapshot that a ROLLBACK session takes back, and the one that it restores."""
-    current = run.current_snapshot()
-    assert current is not None
-    assert session.target is not None
-    return current, run.edges.staging.snapshot(session.target)
-
-
-def _is_reverted(run: Run, entry_id: str, taken: set[str]) -> bool:
-    """Whether the switch is undone; where Pinot has forgotten it, what is visible tells."""
-    entry = run.edges.pinot.lineage(run.spec.name).get(entry_id)
-    if entry is not None:
-        return entry.state is LineageState.REVERTED
-    return taken.isdisjoint(run.edges.pinot.visible_segments(run.spec.name))
-
-
-def _drop(run: Run, session: Session, current: Snapshot, target: Snapshot) -> None:
-    """Close a rollback that did not happen, and let go of what it alone holds back."""
-    staging, hold = run.edges.staging, run.hold()
-    taken = hold_of(current, target)
-    before = Hold(
-        files={uri: token for uri, token in hold.files.items() if taken.files.get(uri) != token},
-        removals=tuple(uri for uri in hold.removals if uri not in taken.removals),
-    )
-    pointer = replace(
-        run.lease.pointer,
-        active_session="",
-        hold=staging.put_hold(session.id, before) if before != NO_HOLD else None,
-    )
-    run.lease.write(pointer=pointer, session=close(session, Outcome.CLEARED, run.edges.now_ms()))
+    _give_up(run, left, current, target, "cleared by hand")
+    return left
 
 
 def resume(run: Run) -> bool:
@@ -146,74 +149,32 @@ def resume(run: Run) -> bool:
     return held
 
 
-def _way_back(run: Run) -> tuple[Snapshot, Snapshot]:
-    """The current snapshot and the one before it, if Pinot can still go there (rule R22)."""
-    current = run.current_snapshot()
-    if current is None:
-        raise RollbackRefused(
-            f"{run.spec.name} has never been published", hint="there is nothing to roll back"
-        )
-    if current.parent is None:
-        again = f"pinot-assets resume {run.spec.name} lets in again what was taken back"
-        raise RollbackRefused(
-            f"{run.spec.name} is at its first snapshot",
-            why="there is none before it",
-            hint=again if current.mode is Mode.ROLLBACK else None,
-        )
-    entry = run.edges.pinot.lineage(run.spec.name).get(current.lineage_entry_id)
-    if entry is None or entry.state is not LineageState.COMPLETED:
-        raise RollbackRefused(
-            f"{run.spec.name} cannot be rolled back by reverting",
-            why="Pinot has already forgotten the switch (it keeps replaced segments for a day, and forgets "
-            "a switch that replaced nothing at its next clean-up)",
-            hint="put the former files back into the source and run the table",
-        )
-    _refuse_unsafe(run, entry)
-    return current, run.edges.staging.snapshot(current.parent)
+# --- intent ----------------------------------------------------------------------------------------
 
 
-def _refuse_unsafe(run: Run, entry: LineageEntry) -> None:
-    age_ms = run.edges.now_ms() - entry.timestamp_ms
-    if age_ms > WINDOW_MS:
-        raise RollbackRefused(
-            f"the switch of {run.spec.name} is {age_ms / 3_600_000:.0f} hours old",
-            why="Pinot deletes what it replaced 24 hours after a switch, and a revert now could meet that",
-            hint="put the former files back into the source and run the table",
-        )
-    pinot, table = run.edges.pinot, run.spec.name
-    reasons = why_not_revert(pinot.lineage(table), pinot.all_segments(table), entry.id)
-    if reasons:
-        raise RollbackRefused(
-            f"Pinot would not revert the switch of {table}",
-            why="; ".join(reasons),
-            hint="put the former files back into the source and run the table",
-        )
-
-
-def _store_intent(run: Run, current: Snapshot, target: Snapshot) -> Session:
-    seq = run.lease.pointer.next_seq
+def _store_intent(run: Run, way: WayBack) -> Session:
+    """What is to happen, where to and what is to stay out: all before the first effect (rule R21)."""
+    current, target = way.current.snapshot, way.target.snapshot
+    seq, staging, now = next_seq(run), run.edges.staging, run.edges.now_ms()
     identity = new_session_id(seq)
-    staging = run.edges.staging
-    now = run.edges.now_ms()
-    assert current.parent is not None
     session = Session(
         id=identity,
         seq=seq,
         mode=Mode.ROLLBACK,
         config_fingerprint=run.fingerprint,
         created_ms=now,
-        plan=staging.put_plan(Plan(identity, 0, Mode.ROLLBACK, (), (), {}, current.listing_digest)),
-        state=State.SWITCH,
-        lineage_entry_id=current.lineage_entry_id,
-        target=current.parent,
+        plan=staging.put_plan(Plan(identity, 0, Mode.ROLLBACK, (), (), {}, target.listing_digest)),
+        state=State.SWITCH if way.way is Way.REVERT else State.IN_PROGRESS,
+        lineage_entry_id=way.entry_id,
+        target=way.target.ref,
         switch_ms=now,
+        counts={"files": len(target.files)},
     )
-    node = session.node
     pointer = replace(
         run.lease.pointer,
-        active_session=node,
+        active_session=session.node,
         next_seq=seq + 1,
-        history=(*run.lease.pointer.history, node)[-2:],
+        history=(*run.lease.pointer.history, session.node)[-2:],
         hold=staging.put_hold(identity, hold_of(current, target, run.hold())),
     )
     run.lease.write(pointer=pointer, session=session)
@@ -221,28 +182,101 @@ def _store_intent(run: Run, current: Snapshot, target: Snapshot) -> Session:
     return session
 
 
-def hold_of(current: Snapshot, target: Snapshot, before: Hold = NO_HOLD) -> Hold:
-    """What must not come back by itself: the versions and removals that are taken back (rule R23)."""
-    there, back = current.ledger, target.ledger
-    files = {
-        uri: f.fingerprint.token
-        for uri, f in there.items()
-        if uri not in back or back[uri].fingerprint != f.fingerprint
-    }
-    removals = tuple(sorted((set(back) - set(there)) | set(before.removals)))
-    return Hold(files={**before.files, **files}, removals=removals)
+def _is_revert(session: Session) -> bool:
+    """Whether a rollback goes by reverting; a re-publish is IN_PROGRESS until its switch is written."""
+    return session.state is State.SWITCH and session.switch_object is None
 
 
-def _revert(run: Run, entry_id: str) -> None:
+def _current(run: Run) -> Kept:
+    ref = run.lease.pointer.current_snapshot
+    assert ref is not None
+    return Kept(ref, run.edges.staging.snapshot(ref))
+
+
+def _target(edges: Edges, session: Session) -> Kept:
+    assert session.target is not None
+    return Kept(session.target, edges.staging.snapshot(session.target))
+
+
+# --- revert ----------------------------------------------------------------------------------------
+
+
+def _revert(run: Run, session: Session, current: Kept, target: Kept) -> bool:
+    """Undo the switch, unless an earlier driver did.
+
+    :returns: whether it is undone; not so when Pinot will not do it (any more).
+    :raises SessionError: it cannot be told why not; the next trigger tries again.
+    """
+    if _is_reverted(run, session, current, target):
+        return True
+    if look(run.spec, run.edges).way(current, target).no_revert:
+        return False
     run.before_pinot_write()
     try:
-        run.edges.pinot.revert_replace_segments(run.spec.name, entry_id)
+        run.edges.pinot.revert_replace_segments(run.spec.name, session.lineage_entry_id)
     except (SwitchConflict, SwitchStateUnknown) as error:
-        # Reverted by an earlier driver, or the reply got lost: the lineage decides.
-        entry = run.edges.pinot.lineage(run.spec.name).get(entry_id)
-        if entry is not None and entry.state is LineageState.COMPLETED:
+        # The reply may have got lost: the lineage decides.
+        if not _is_reverted(run, session, current, target):
             raise SessionError(
                 f"{run.spec.name} could not be rolled back",
                 why=str(error),
                 hint="the next trigger tries again; `clear` gives the rollback up",
             ) from error
+    return True
+
+
+def _is_reverted(run: Run, session: Session, current: Kept, target: Kept) -> bool:
+    """Whether the switch is undone; where Pinot has forgotten it, what is visible tells."""
+    entry = run.edges.pinot.lineage(run.spec.name).get(session.lineage_entry_id)
+    if entry is not None:
+        return entry.state is LineageState.REVERTED
+    visible = run.edges.pinot.visible_segments(run.spec.name)
+    there, back = set(current.snapshot.segments), set(target.snapshot.segments)
+    restored = back - there
+    return visible.isdisjoint(there - back) and not (restored and visible.isdisjoint(restored))
+
+
+def _record_revert(run: Run, session: Session, current: Kept, target: Kept) -> Snapshot:
+    there = run.edges.pinot.all_segments(run.spec.name)
+    wanted = set(target.snapshot.segments)
+    if lost := wanted - there:
+        run.note(f"{len(lost)} segments of {target.snapshot.session} are gone from Pinot, first {min(lost)}")
+    taken = set(current.snapshot.segments) - wanted
+    run.switcher.confirm_visible(tuple(wanted & there), tuple(taken))
+    return _record(run, session, current.snapshot, target.snapshot, Way.REVERT)
+
+
+# --- end -------------------------------------------------------------------------------------------
+
+
+def _record(run: Run, session: Session, current: Snapshot, restored: Snapshot, way: Way) -> Snapshot:
+    """Write the snapshot, and in one transaction make it the current one and close the rollback."""
+    staging, now = run.edges.staging, run.edges.now_ms()
+    snapshot = replace(
+        restored,
+        seq=session.seq,
+        session=session.id,
+        mode=Mode.ROLLBACK,
+        published_ms=now,
+        audit={"rolledBack": current.session, "way": way},
+    )
+    hold = still_held(run.hold(), snapshot)
+    empty = hold == NO_HOLD and run.mode is not Mode.SWAP
+    pointer = replace(
+        run.lease.pointer,
+        active_session="",
+        current_snapshot=staging.put_snapshot(snapshot),
+        hold=None if empty else staging.put_hold(session.id, hold),
+    )
+    run.lease.write(pointer=pointer, session=close(session, Outcome.PUBLISHED, now))
+    run.note(f"{current.session} rolled back by {way}")
+    sweep(run, None, snapshot)
+    return snapshot
+
+
+def _give_up(run: Run, session: Session, current: Kept, target: Kept, why: str) -> None:
+    """Close a rollback that did not happen, and let go of what it alone holds back."""
+    before = without(run.hold(), hold_of(current.snapshot, target.snapshot))
+    ref = run.edges.staging.put_hold(session.id, before) if before != NO_HOLD else None
+    pointer = replace(run.lease.pointer, hold=ref)
+    abandon(run, session, Outcome.CLEARED, why, pointer)

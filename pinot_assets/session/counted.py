@@ -1,0 +1,59 @@
+"""Whether every broker answers with the rows of a snapshot: what a rollback ends with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pinot_assets.errors import PinotError
+from pinot_assets.session.edges import Edges
+from pinot_assets.snapshot.manifest import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What one broker answered to COUNT(*).
+
+    :ivar rows: None where it gave no whole answer; `error` says why.
+    :ivar expected: rows of the snapshot's segments, and of other segments of the table, that are visible.
+    """
+
+    broker: str
+    rows: int | None
+    expected: int
+    error: str = ""
+
+    @property
+    def right(self) -> bool:
+        """Whether queries see the snapshot there."""
+        return self.rows == self.expected
+
+    def __str__(self) -> str:
+        if self.rows is None:
+            return f"{self.broker} gave no whole answer: {self.error}"
+        return f"{self.broker} counts {self.rows:,} rows, {self.expected:,} expected"
+
+
+def count(edges: Edges, table: str, snapshot: Snapshot) -> tuple[Counted, ...]:
+    """Ask every broker, each until it is right, as long as a broker may lag (`Waits.broker`)."""
+    expected = _expected(edges, table, snapshot)
+    return tuple(_count(edges, broker, table, expected) for broker in edges.pinot.brokers(table))
+
+
+def _expected(edges: Edges, table: str, snapshot: Snapshot) -> int:
+    ours, rows = snapshot.segments, 0
+    for name in edges.pinot.visible_segments(table):
+        rows += ours[name].rows if name in ours else edges.pinot.segment_metadata(table, name).total_docs
+    return rows
+
+
+def _count(edges: Edges, broker: str, table: str, expected: int) -> Counted:
+    left = edges.waits.broker
+    while True:
+        try:
+            counted = Counted(broker, edges.pinot.broker_rows(broker, table), expected)
+        except PinotError as error:
+            counted = Counted(broker, None, expected, str(error))
+        if counted.right or left <= 0:
+            return counted
+        edges.sleep(0.5)
+        left -= 0.5
