@@ -46,6 +46,8 @@ VARIABLES: Final[Mapping[str, str]] = {
     "allow_http": "PINOT_ASSETS_ALLOW_HTTP",
     "lease_seconds": "PINOT_ASSETS_LEASE_SECONDS",
     "write_seconds": "PINOT_ASSETS_WRITE_SECONDS",
+    "stall_minutes": "PINOT_ASSETS_STALL_MINUTES",
+    "hold_hours": "PINOT_ASSETS_HOLD_HOURS",
 }
 """Every field, and the environment variable that says it."""
 
@@ -204,7 +206,20 @@ def _waits(values: Mapping[str, str], name_of: Callable[[str], str]) -> Waits:
     return Waits(
         lease=_seconds(values, "lease_seconds", name_of, usual.lease),
         pinot_write=_seconds(values, "write_seconds", name_of, usual.pinot_write),
+        stall=60 * _number(values, "stall_minutes", name_of, usual.stall / 60),
+        hold=3600 * _number(values, "hold_hours", name_of, usual.hold / 3600),
     )
+
+
+def _number(values: Mapping[str, str], key: str, name_of: Callable[[str], str], default: float) -> float:
+    try:
+        number = float(values[key] or default)
+    except ValueError:
+        number = 0.0
+    if not 1 <= number <= 10_000:
+        unit = key.rpartition("_")[2]
+        raise PinotAssetsError(f"{name_of(key)} is not a number of {unit}", hint="write 1 to 10000")
+    return number
 
 
 def _seconds(values: Mapping[str, str], key: str, name_of: Callable[[str], str], default: float) -> float:

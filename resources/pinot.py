@@ -52,6 +52,10 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     write_seconds: int = Field(
         default=0, description="Longest upload of one segment, shorter than the lease; 0 for 20."
     )
+    stall_minutes: int = Field(
+        default=0, description="A run without progress for so long lets go of its table; 0 for 120."
+    )
+    hold_hours: int = Field(default=0, description="And so does one that held it for so long; 0 for 24.")
 
     def get_resource_definition(self) -> Any:
         """As Dagster takes it in, and shows it.

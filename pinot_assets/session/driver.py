@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import os
 import socket
-from functools import cached_property
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cached_property, wraps
 from types import TracebackType
+from typing import Concatenate, ParamSpec, TypeVar
 
 from pinot_assets.audit import Finding
 from pinot_assets.session import publish as publishing
@@ -24,9 +27,24 @@ from pinot_assets.session.publish import settle
 from pinot_assets.session.report import Progress, Quiet, Report
 from pinot_assets.session.run import Run
 from pinot_assets.session.trigger import trigger, trigger_without_retry
+from pinot_assets.session.watchdog import Fed, Watchdog
 from pinot_assets.session.way_back import WayBack, ways
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec import TableSpec
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _watched(step: Callable[Concatenate[Driver, P], T]) -> Callable[Concatenate[Driver, P], T]:
+    """A step under the driver's watchdog (rule R25)."""
+
+    @wraps(step)
+    def watched(driver: Driver, *args: P.args, **kwargs: P.kwargs) -> T:
+        with driver.guard():
+            return step(driver, *args, **kwargs)
+
+    return watched
 
 
 class Driver:
@@ -54,6 +72,7 @@ class Driver:
         """Let go of the lease, if this driver took it."""
         run = self.__dict__.pop("_run", None)
         if run is not None:
+            self._watchdog.stop()
             run.lease.release()
 
     def take(self) -> None:
@@ -67,15 +86,24 @@ class Driver:
         """Tell another one how it gets on from now on: a later step has a log of its own."""
         self._progress = progress
         if (run := self.__dict__.get("_run")) is not None:
-            run.progress = progress
+            run.progress = Fed(progress, self._watchdog)
+
+    def guard(self) -> AbstractContextManager[None]:
+        """A step of this driver, which takes the lease first: ended when it comes no further (rule R25)."""
+        _ = self._run
+        return self._watchdog.guard()
 
     @cached_property
     def _run(self) -> Run:
         owner = Owner(
             run=self._run_id, host=socket.gethostname(), pid=os.getpid(), since_ms=self.edges.now_ms()
         )
-        return Run(self.spec, self.edges, self.edges.store.take_lease(owner), self._progress)
+        lease = self.edges.store.take_lease(owner)
+        self._watchdog = Watchdog(self.edges.waits, self.edges.store.let_go)
+        lease.on_progress = self._watchdog.feed
+        return Run(self.spec, self.edges, lease, Fed(self._progress, self._watchdog))
 
+    @_watched
     def trigger(self) -> Report:
         """List, plan, build and stage.
 
@@ -84,6 +112,7 @@ class Driver:
         """
         return trigger(self._run)
 
+    @_watched
     def trigger_without_retry(self) -> Report:
         """The same for runs that nobody asked for: spends no retry and abandons nothing (rule R26).
 
@@ -91,6 +120,7 @@ class Driver:
         """
         return trigger_without_retry(self._run)
 
+    @_watched
     def audit(self) -> tuple[Session, tuple[Finding, ...]]:
         """The gate: look at the staged segments and store the receipt.
 
@@ -98,6 +128,7 @@ class Driver:
         """
         return publishing.audit(self._run)
 
+    @_watched
     def publish(self) -> Snapshot:
         """Switch; refuses unless the stored audit receipt passed for exactly this switch.
 
@@ -121,6 +152,7 @@ class Driver:
         """
         return rolling_back.way_back(self.spec, self.edges, to)
 
+    @_watched
     def rollback(self, to: str = "", shown: WayBack | None = None) -> Snapshot:
         """Back to a kept snapshot.
 
@@ -138,10 +170,12 @@ class Driver:
         """What this driver did that a person should know."""
         return tuple(self._run.notes)
 
+    @_watched
     def resume(self) -> bool:
         """Let go of what a rollback holds back; whether anything was held."""
         return rolling_back.resume(self._run)
 
+    @_watched
     def clear(self) -> Session | None:
         """Drop the open session and what it staged; the published snapshot stays.
 

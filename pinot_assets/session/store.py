@@ -173,6 +173,10 @@ class SessionStore:
             f"the lease of {self.table} could not be taken", why="five attempts met another writer"
         )
 
+    def let_go(self) -> None:
+        """End the ZooKeeper session: the lease is free at once, and nothing more can be written from here."""
+        self._zk.stop()
+
     def _require_cluster(self) -> None:
         """Under a wrong cluster name the session would be stored where nobody looks for it."""
         if self._zk.retry(self._zk.exists, f"/{self._cluster}/PROPERTYSTORE") is None:
@@ -233,6 +237,7 @@ class Lease:
     """The right to write, as long as the ZooKeeper session lives and nobody took over.
 
     :ivar pointer: the pointer as this owner last wrote it.
+    :ivar on_progress: called after every write, and before every one to Pinot.
     :ivar took_over_from: the owner before, if it never let go itself (it may still have a Pinot call under
         way); None after a clean release.
     """
@@ -245,6 +250,7 @@ class Lease:
         self.pointer = pointer
         self._pointer_version = version
         self.took_over_from = took_over_from
+        self.on_progress: Callable[[], None] = lambda: None
         self._since = time.monotonic()
 
     def write(self, *, pointer: Pointer | None = None, session: Session | None = None) -> None:
@@ -264,6 +270,7 @@ class Lease:
             break
         if failure is not None:
             raise self._lost(failure) from failure
+        self.on_progress()
         if pointer is not None:
             self.pointer = pointer
             self._pointer_version += 1
@@ -291,6 +298,7 @@ class Lease:
         """
         if not self._is_held():
             raise self._lost(None)
+        self.on_progress()
 
     def wait_out_former_owner(self, sleep: Callable[[float], None] = time.sleep) -> None:
         """Before the first write to Pinot: let a call of a dead owner reach its deadline (rule R2)."""

@@ -20,6 +20,9 @@ class Waits:
         writes the node for the first time, too, can take it away (rule R6).
     :ivar online: how long the audit waits for servers to load what was pushed (rule R10).
     :ivar broker: how long a broker may show the old set after it was asked to rebuild its routing (R7).
+    :ivar stall: a run without a sign of progress for so long lets go of its table (rule R25). Longer than one
+        file takes to build.
+    :ivar hold: and so does one that has held it for so long.
     :raises SpecError: a write to Pinot could outlive the lease.
     """
 
@@ -29,6 +32,8 @@ class Waits:
     first_entry: float = 2.0
     online: float = 300.0
     broker: float = 60.0
+    stall: float = 7200.0
+    hold: float = 86400.0
 
     def __post_init__(self) -> None:
         if not 0 < self.pinot_write < self.lease:
