@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -30,6 +30,7 @@ from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, Sighting, list_source, observe, sight
+from pinot_assets.session.receipt import Failure
 from pinot_assets.session.report import Result
 from pinot_assets.session_cli import session_app
 from pinot_assets.settings import load_settings, tables_directory
@@ -75,17 +76,19 @@ def run(table: TableName, tables: Tables = None) -> None:
     """Bring TABLE up to its files: build what changed, gate it, switch to it at one instant.
 
     Exits 0 when it has switched, when there was nothing to do and when it waits for an upload, 2 when files
-    failed or the gate stayed shut (queries still see the former state), 1 on any other error.
+    failed or the gate stayed shut (queries still see the former state; with a plain push, the files that did
+    not fail are published), 1 on any other error.
     """
     spec = _spec(table, tables)
     with _driver(spec, "run") as driver:
         report = driver.trigger()
         out.print(escape(report.summary))
         if report.result in (Result.NOTHING, Result.HELD, Result.NOOP, Result.WAITING):
+            _tell_left_out(report.failed)
             return
         _, findings = driver.audit()
         for finding in findings:
-            mark = "[green]✓[/]" if finding.passed else "[red]✗[/]"
+            mark = "[green]✓[/]" if finding.passed else "[yellow]![/]" if finding.warns else "[red]✗[/]"
             out.print(f"  {mark} {finding.name}: {escape(finding.message)}")
         try:
             snapshot = driver.publish()
@@ -96,6 +99,20 @@ def run(table: TableName, tables: Tables = None) -> None:
             f"[green]switched[/]: {len(snapshot.ledger)} files, {len(snapshot.segments)} segments, "
             f"{snapshot.rows:,} rows are visible"
         )
+        _tell_left_out(driver.last_failures())
+
+
+def _tell_left_out(failed: Sequence[Failure]) -> None:
+    """What a plain push left out.
+
+    :raises typer.Exit: with 2, when there is any.
+    """
+    if not failed:
+        return
+    err.print(f"[red]{len(failed)} files failed[/]; the others are published")
+    for failure in failed[:SHOWN]:
+        err.print(f"  {escape(failure.uri)}: {escape(failure.reason)}")
+    raise typer.Exit(2)
 
 
 @app.command()

@@ -28,7 +28,7 @@ from pinot_assets.assets.runs import job_name
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import Session
+from pinot_assets.session.model import Outcome, Session
 from pinot_assets.session.report import Report, Result
 from pinot_assets.spec import TableSpec
 
@@ -99,7 +99,7 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
             driver = driver_of(context, spec, push)
             seen = driver.observe()
             still = served(seen.snapshot)
-            if seen.session is None:
+            if seen.session is None and driver.given_up() is None:
                 # Asked by hand: `snapshot` has nothing to switch to, whatever this says.
                 return dg.AssetCheckResult(passed=True, description=f"nothing is staged to be gated: {still}")
             _, findings = driver.audit()
@@ -111,10 +111,15 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
             return dg.AssetCheckResult(passed=False, description=f"{said}. Nothing is switched")
         failed = [f for f in findings if not f.passed]
         said = "; ".join(f.message for f in failed or findings)
+        if any(f.blocks for f in findings):
+            said = f"{said}. Nothing is switched: {still}"
+        elif failed:
+            said = f"{said}. The others are published one by one"
+        only_warns = bool(failed) and not any(f.blocks for f in failed)
         return dg.AssetCheckResult(
             passed=not failed,
-            severity=dg.AssetCheckSeverity.ERROR,
-            description=f"{said}. Nothing is switched: {still}" if failed else said,
+            severity=dg.AssetCheckSeverity.WARN if only_warns else dg.AssetCheckSeverity.ERROR,
+            description=said,
             metadata={**of_findings(findings), "still_served": still},
         )
 
@@ -150,7 +155,7 @@ def _events(history: TableHistory, spec: TableSpec, driver: Driver, report: Repo
     yield from picture.observations(history)
     if report.result is Result.NOOP:  # files without rows, say: published without a switch
         yield from picture.publications(history)
-    elif report.session is not None:
+    elif report.session is not None and report.session.outcome is Outcome.OPEN:
         yield from picture.staged(history, report.built, report.session.id)
 
 

@@ -24,7 +24,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.pinot.port import Replicas
 from pinot_assets.pinot.servers import PinotServers, ServerDisk
-from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer, Session
+from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer, PushKind, Session
 from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.session.receipt import Failure, Output
@@ -185,7 +185,8 @@ class Look:
         if newest is None or newest.failures is None:
             return ()
         given_up = newest.outcome in (Outcome.OPEN, Outcome.ABANDONED_RETRIES)
-        return self.staging.failures(newest.failures) if given_up else ()
+        left_out = newest.push is PushKind.PLAIN
+        return self.staging.failures(newest.failures) if given_up or left_out else ()
 
     def staging_disk(self) -> tuple[str, int, int] | None:
         """Path, size and free bytes of a local staging area's disk; None for an object store."""

@@ -16,14 +16,16 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
 from pinot_assets.audit import Finding
+from pinot_assets.session import plain
 from pinot_assets.session import publish as publishing
 from pinot_assets.session import rollback as rolling_back
 from pinot_assets.session.abandon import abandon
 from pinot_assets.session.counted import Counted, count
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.model import Mode, Outcome, Owner, Session, State
+from pinot_assets.session.model import Mode, Outcome, Owner, PushKind, Session, State, given_up
 from pinot_assets.session.observe import Observation, observe
 from pinot_assets.session.publish import settle
+from pinot_assets.session.receipt import Failure
 from pinot_assets.session.report import Progress, Quiet, Report
 from pinot_assets.session.run import Run
 from pinot_assets.session.trigger import trigger, trigger_without_retry
@@ -126,7 +128,25 @@ class Driver:
 
         :raises SnapshotIncomplete: nothing is staged.
         """
-        return publishing.audit(self._run)
+        run = self._run
+        opened = run.active_session()
+        if opened is not None and opened.push is PushKind.PLAIN and opened.state is State.SWITCH:
+            return plain.audit(run, opened)
+        session, findings = publishing.audit(run)
+        if opened is not None and opened.push is PushKind.ATOMIC and any(f.blocks for f in findings):
+            # One run publishes all, or nothing: what it staged does not wait for another (edge case E16).
+            session = abandon(run, session, Outcome.ABANDONED_RETRIES, session.last_error)
+        return session, findings
+
+    def given_up(self) -> Session | None:
+        """The newest session, if its one run ended with nothing published and it was closed at once."""
+        return given_up(self.edges.store.sessions())
+
+    def last_failures(self) -> tuple[Failure, ...]:
+        """Files that the newest session left out; with a plain push the others are published."""
+        sessions = self.edges.store.sessions()
+        ref = sessions[-1].failures if sessions else None
+        return self.edges.staging.failures(ref) if ref is not None else ()
 
     @_watched
     def publish(self) -> Snapshot:
@@ -134,7 +154,11 @@ class Driver:
 
         :raises SnapshotIncomplete: the gate is shut.
         """
-        return publishing.publish(self._run)
+        run = self._run
+        session = run.active_session()
+        if session is not None and session.push is PushKind.PLAIN and session.state is State.SWITCH:
+            return plain.publish(run, session)
+        return publishing.publish(run)
 
     def observe(self) -> Observation:
         """What stands in ZooKeeper and the staging area now; needs no lease."""
@@ -186,7 +210,7 @@ class Driver:
         if session is not None and session.mode is Mode.ROLLBACK:
             return rolling_back.clear_rollback(run, session)
         if session is not None and session.state is State.SWITCH:
-            session = settle(run, session)
+            session = plain.settle(run, session) if session.push is PushKind.PLAIN else settle(run, session)
         if session is not None:
             abandon(run, session, Outcome.CLEARED, "cleared by hand")
         return session

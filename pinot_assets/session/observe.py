@@ -83,7 +83,8 @@ def observe(store: SessionStore, staging: Staging) -> Observation:
     pointer = store.pointer()
     session = store.active_session(pointer)
     plan = staging.plan(session.plan) if session else None
-    failures = staging.failures(session.failures) if session and session.failures else ()
+    held_up = session.failures if session and session.held_up else None
+    failures = staging.failures(held_up) if held_up else ()
     return Observation(
         pointer=pointer,
         session=session,

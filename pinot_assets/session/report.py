@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from pinot_assets.session.model import Session
+from pinot_assets.session.model import PushKind, Session
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import SourceFile
 from pinot_assets.source.readiness import Unready, told
@@ -70,14 +70,20 @@ class Report:
             case Result.NOOP:
                 return f"{changes}; {built}; no segment changes"
             case Result.FAILED:
-                names = ", ".join(f.uri.rsplit("/", 1)[-1] for f in self.failed[:3])
-                return f"{changes}; {built}, kept {self.kept}, {len(self.failed)} failed ({names})"
+                return f"{changes}; {built}, kept {self.kept}{self._failed}"
             case Result.STAGED:
-                return f"{changes}; {built}, kept {self.kept}; staged, hidden"
+                one_by_one = self.session is not None and self.session.push is PushKind.PLAIN
+                how = "to be published one by one" if one_by_one else "staged, hidden"
+                return f"{changes}; {built}, kept {self.kept}{self._failed}; {how}"
             case Result.WAITING:
                 return f"waiting, nothing was changed: {told(self.unready)}"
             case Result.PAUSED:
                 return "paused, nothing was changed: the open session was planned for another table spec"
+
+    @property
+    def _failed(self) -> str:
+        names = ", ".join(f.uri.rsplit("/", 1)[-1] for f in self.failed[:3])
+        return f", {len(self.failed)} failed ({names})" if self.failed else ""
 
 
 class Progress(Protocol):

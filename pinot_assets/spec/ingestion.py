@@ -29,6 +29,8 @@ from pinot_assets.spec.values import (
 )
 
 Mode = Literal["append", "sync", "swap"]
+PushKind = Literal["consistent", "atomic", "plain"]
+"""What queries see at one instant: a session's files, those of one run, or each file on its own."""
 
 DEFAULT_MAX_ROWS: Final = 5_000_000
 """Pinot's own default for `maxNumRecordsPerSegment` in its segment processing framework."""
@@ -126,7 +128,7 @@ class FileIngestion(BaseModel):
     ] = "append"
     """append adds new and rewritten files; sync also replaces rewritten and removes deleted ones."""
     consistent_push: Annotated[Flag, Field(alias="consistentPushEnabled")] = False
-    """Publish a session's files all together."""
+    """Publish a session's files all together; without it, each file is shown as soon as it is pushed."""
     consistent_push_swap: Annotated[Flag, Field(alias="consistentPushSwapEnabled")] = False
     """Replace the whole table by the present files, at one instant."""
     max_retries: Annotated[Count, Field(alias="consistentPushMaxRetries")] = 0
@@ -134,7 +136,7 @@ class FileIngestion(BaseModel):
     clear_state: Annotated[Flag, Field(alias="clearConsistentPushState")] = False
     """Drop the unpublished session, once per change of this value to true."""
     atomic_upload: Annotated[Flag, Field(alias="enableAtomicUpload")] = False
-    """StarTree's older switch for sync mode."""
+    """StarTree's older switch for sync mode: a run publishes all of its files, or none and starts over."""
 
     schedule: Schedule | None = None
     """Quartz cron with seconds: 0 */30 * * * ?."""
@@ -189,6 +191,18 @@ class FileIngestion(BaseModel):
     def mode(self) -> Mode:
         """What a session does to the table; swap wins over append and sync."""
         return "swap" if self.consistent_push_swap else self.ingestion_mode
+
+    @property
+    def push_kind(self) -> PushKind:
+        """Swap > consistent push > atomic upload (of sync alone) > plain (spec/session.md section 2)."""
+        if self.consistent_push_swap or self.consistent_push:
+            return "consistent"
+        return "atomic" if self.atomic_upload and self.ingestion_mode == "sync" else "plain"
+
+    @property
+    def retries(self) -> int:
+        """How many retries a session has: sessions that go on are consistent push's alone (edge case E16)."""
+        return self.max_retries if self.push_kind == "consistent" else 0
 
     @property
     def cron(self) -> str | None:

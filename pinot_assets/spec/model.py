@@ -100,6 +100,7 @@ class TableSpec:
         segments = self.table_json.get("segmentsConfig") or {}
         shaping = {
             "mode": self.mode,
+            "push": self.ingestion.push_kind,
             "input": self.input_uri(),
             "patterns": [self.ingestion.include, self.ingestion.exclude],
             "format": self.ingestion.input_format,

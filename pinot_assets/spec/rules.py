@@ -1,7 +1,7 @@
 """What the keys of an ingestion block must not say together, one small rule each.
 
-A plain push shows queries half of a push, so it is not offered; the reasons for the other refusals stand in
-the rules. Source: spec/consistent-push.md sections 1, 4 and 10, spec/session.md section 2.
+The reasons for the refusals stand in the rules. Source: spec/consistent-push.md sections 1, 4 and 10,
+spec/session.md section 2.
 """
 
 from __future__ import annotations
@@ -75,18 +75,42 @@ def _rule(*keys: str) -> Callable[[Check], Check]:
     return register
 
 
-@_rule("consistentPushEnabled", "consistentPushSwapEnabled", "enableAtomicUpload")
-def _push_is_consistent(case: Case) -> Iterator[Finding]:
-    if case.spec.consistent_push or case.spec.consistent_push_swap:
-        if case.spec.atomic_upload:
-            yield Finding("enableAtomicUpload", "is not needed: consistent push goes further", is_note=True)
-        return
-    fix = 'write consistentPushEnabled: "true"'
-    if case.spec.atomic_upload:
-        yield Finding("enableAtomicUpload", "is not supported on its own yet", fix)
-    else:
+_PUSH_KEYS = ("consistentPushEnabled", "consistentPushSwapEnabled", "enableAtomicUpload", "ingestionMode")
+
+
+@_rule(*_PUSH_KEYS)
+def _plain_shows_file_by_file(case: Case) -> Iterator[Finding]:
+    if case.spec.push_kind == "plain":
         key = "consistentPushEnabled" if "consistentPushEnabled" in case.written else ""
-        yield Finding(key, "a plain push would show queries half of its files while it runs", fix)
+        text = (
+            "a plain push: queries see each file as soon as it is pushed, one after the other;"
+            ' consistentPushEnabled: "true" shows them all together'
+        )
+        yield Finding(key, text, is_note=True)
+
+
+@_rule(*_PUSH_KEYS)
+def _atomic_upload_has_limits(case: Case) -> Iterator[Finding]:
+    """Edge case E16."""
+    if not case.spec.atomic_upload or case.spec.push_kind == "atomic":
+        return
+    if case.spec.push_kind == "consistent":
+        text = "has no effect: consistent push goes further"
+    else:
+        text = "has no effect in append mode: it is a switch of ingestionMode: sync"
+    yield Finding("enableAtomicUpload", text, is_note=True)
+
+
+@_rule("consistentPushMaxRetries", *_PUSH_KEYS)
+def _retries_need_a_session(case: Case) -> Iterator[Finding]:
+    if case.spec.max_retries and case.spec.push_kind != "consistent":
+        again = (
+            "a run that failed starts over"
+            if case.spec.push_kind == "atomic"
+            else "failed files are tried again"
+        )
+        text = f"has no effect without consistent push: {again} at the next trigger"
+        yield Finding("consistentPushMaxRetries", text, is_note=True)
 
 
 @_rule("ingestionMode", "consistentPushSwapEnabled")
@@ -110,8 +134,12 @@ def _replacing_needs_refresh(case: Case) -> Iterator[Finding]:
 
 @_rule("sensorRetries", "consistentPushMaxRetries")
 def _sensor_retries_need_retries(case: Case) -> Iterator[Finding]:
-    if case.spec.sensor_retries and case.spec.max_retries == 0:
-        yield Finding("sensorRetries", "has no effect while consistentPushMaxRetries is 0", is_note=True)
+    if case.spec.sensor_retries and case.spec.retries == 0:
+        yield Finding(
+            "sensorRetries",
+            "has no effect: the table has no retries (consistentPushMaxRetries)",
+            is_note=True,
+        )
 
 
 @_rule("clearConsistentPushState")

@@ -228,11 +228,24 @@ def test_run_during_an_upload_changes_nothing_and_says_what_it_waits_for(drive: 
 
 def test_run_that_switches(drive: Any) -> None:
     finding = Finding("files_built", True, 1, 1, f"{ODD} is built")
-    drive(trigger=a_report(report.Result.STAGED), audit=(SESSION, (finding,)), publish=SNAPSHOT)
+    answers = {"audit": (SESSION, (finding,)), "publish": SNAPSHOT, "last_failures": ()}
+    drive(trigger=a_report(report.Result.STAGED), **answers)
     shown = call("run", "flights")
     assert shown.exit_code == 0
     assert f"✓ files_built: {ODD} is built" in shown.stdout
     assert "switched: 0 files, 0 segments, 0 rows are visible" in shown.stdout
+
+
+def test_a_plain_run_that_left_files_out_exits_2_and_names_them(drive: Any) -> None:
+    failures = (Failure(ODD, 0, 0, "UNREADABLE", "torn"), Failure("file:///b", 1, 0, "UNREADABLE", "cut"))
+    finding = Finding("files_built", False, 3, 1, "1 of 3 files are built", warns=True)
+    answers = {"audit": (SESSION, (finding,)), "publish": SNAPSHOT, "last_failures": failures}
+    drive(trigger=a_report(report.Result.STAGED, *failures), **answers)
+    shown = call("run", "flights")
+    assert shown.exit_code == 2
+    assert "! files_built" in shown.stdout
+    assert "2 files failed; the others are published" in shown.stderr
+    assert f"{ODD}: torn" in shown.stderr
 
 
 def test_run_whose_gate_stays_shut_exits_2(drive: Any) -> None:

@@ -65,6 +65,87 @@ def test_swap_wins_over_append_and_sync(folder, mode, swap, expected):
     assert folder.load({"ingestionMode": mode, "consistentPushSwapEnabled": swap}).mode == expected
 
 
+@pytest.mark.parametrize(
+    ("swap", "consistent", "atomic", "mode", "expected"),
+    [
+        ("true", "true", "true", "sync", "consistent"),
+        ("true", None, "true", None, "consistent"),
+        (None, "true", "true", "sync", "consistent"),
+        (None, None, "true", "sync", "atomic"),
+        (None, None, "true", "append", "plain"),
+        (None, None, "true", None, "plain"),
+        (None, None, None, "sync", "plain"),
+        ("false", "false", "false", None, "plain"),
+    ],
+)
+def test_e16_swap_over_consistent_push_over_atomic_upload_over_plain(
+    folder, swap, consistent, atomic, mode, expected
+):
+    flags = {
+        "consistentPushSwapEnabled": swap,
+        "consistentPushEnabled": consistent,
+        "enableAtomicUpload": atomic,
+        "ingestionMode": mode,
+    }
+    assert folder.load(flags).ingestion.push_kind == expected
+
+
+@pytest.mark.parametrize(
+    ("consistent", "mode", "note"),
+    [
+        ("true", "sync", "consistent push goes further"),
+        (None, "append", "no effect in append mode"),
+        (None, "sync", None),
+    ],
+)
+def test_e16_where_atomic_upload_has_no_effect_a_note_says_so(folder, consistent, mode, note):
+    notes = folder.notes(
+        {"consistentPushEnabled": consistent, "enableAtomicUpload": "true", "ingestionMode": mode}
+    )
+    said = [text for key, text in notes.items() if "enableAtomicUpload" in key]
+    assert [note in text for text in said] == ([True] if note else [])
+
+
+@pytest.mark.parametrize(
+    ("block", "key", "text"),
+    [
+        ({}, "", "one after the other"),
+        ({"consistentPushMaxRetries": 3}, ".consistentPushMaxRetries", "failed files are tried again"),
+        ({"consistentPushMaxRetries": 3, "sensorRetries": "true"}, ".sensorRetries", "no effect"),
+        ({"enableAtomicUpload": "true"}, ".enableAtomicUpload", "no effect in append mode"),
+    ],
+)
+def test_notes_of_a_plain_push(folder, block, key, text):
+    assert text in folder.notes({"consistentPushEnabled": None, **block})[f"fileIngestion{key}"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "retries"),
+    [
+        ({"consistentPushEnabled": "true"}, 3),
+        ({"consistentPushSwapEnabled": "true"}, 3),
+        ({"enableAtomicUpload": "true", "ingestionMode": "sync"}, 0),
+        ({}, 0),
+    ],
+)
+def test_retries_are_consistent_pushs_alone(folder, flags, retries):
+    block = {"consistentPushEnabled": None, "consistentPushMaxRetries": 3, **flags}
+    assert folder.load(block).ingestion.retries == retries
+
+
+@pytest.mark.parametrize("mode", ["sync", "swap"])
+@pytest.mark.parametrize("flag", [{"enableAtomicUpload": "true"}, {}])
+def test_what_replaces_needs_a_refresh_table_whatever_the_push(folder, mode, flag):
+    keys = {"ingestionMode": "sync"} if mode == "sync" else {"consistentPushSwapEnabled": "true"}
+    (problem,) = folder.problems(
+        {"consistentPushEnabled": None, **flag, **keys},
+        change=lambda w: w["table"]["ingestionConfig"]["batchIngestionConfig"].update(
+            segmentIngestionType="APPEND"
+        ),
+    )
+    assert "REFRESH" in problem.reason
+
+
 def test_swap_is_enough_by_itself(folder):
     spec = folder.load({"consistentPushEnabled": None, "consistentPushSwapEnabled": "true"})
     assert spec.mode == "swap"
@@ -83,20 +164,7 @@ def test_swap_is_enough_by_itself(folder):
         ),
         ({"inputFormat": "avro"}, "inputFormat", "none of csv, json, parquet", ""),
         ({"rollbackWindow": "never"}, "rollbackWindow", "none of keepUntilSwitch, pinotDefault", ""),
-        ({"consistentPushEnabled": None}, "", "plain push", 'consistentPushEnabled: "true"'),
-        (
-            {"consistentPushEnabled": "false"},
-            "consistentPushEnabled",
-            "plain push",
-            'consistentPushEnabled: "true"',
-        ),
         ({"consistentPushEnabled": "yes"}, "consistentPushEnabled", "neither true nor false", ""),
-        (
-            {"consistentPushEnabled": None, "enableAtomicUpload": "true"},
-            "enableAtomicUpload",
-            "not supported on its own",
-            'consistentPushEnabled: "true"',
-        ),
         ({"consistentPushMaxRetries": "-1"}, "consistentPushMaxRetries", "negative", ""),
         ({"consistentPushMaxRetries": "2147483648"}, "consistentPushMaxRetries", "above", ""),
         ({"consistentPushMaxRetries": "many"}, "consistentPushMaxRetries", "whole number", ""),
@@ -222,6 +290,17 @@ def test_schedules_are_quartz_and_become_cron(folder, quartz, cron):
             "no use with inputFormat json",
         ),
         ({"sensorRetries": "true"}, "sensorRetries", "no effect"),
+        (
+            {
+                "consistentPushMaxRetries": 3,
+                "consistentPushEnabled": None,
+                "enableAtomicUpload": "true",
+                "ingestionMode": "sync",
+            },
+            "consistentPushMaxRetries",
+            "starts over at the next trigger",
+        ),
+        ({"consistentPushEnabled": "false"}, "consistentPushEnabled", "one after the other"),
         ({"skipFileIfFailToInitReader": "true"}, "skipFileIfFailToInitReader", "until they change"),
         ({"scheduleTimezone": "Asia/Tokyo"}, "scheduleTimezone", "no effect without a schedule"),
         ({"recordReader.prop.multiValueDelimiter": ";"}, "recordReader.prop.multiValueDelimiter", "no use"),

@@ -16,6 +16,8 @@ def _schema_type(whole: dict[str, Any]) -> None:
     [
         ({"ingestionMode": "sync"}, None),
         ({"consistentPushSwapEnabled": "true"}, None),
+        ({"consistentPushEnabled": None}, None),
+        ({"consistentPushEnabled": None, "ingestionMode": "sync", "enableAtomicUpload": "true"}, None),
         ({"inputDirURI": "s3://flights-in/2014"}, None),
         ({"includeFileNamePattern": "glob:**/*.gz"}, None),
         ({"excludeFileNamePattern": "glob:**/*.gz"}, None),
@@ -30,7 +32,7 @@ def _schema_type(whole: dict[str, Any]) -> None:
         (None, lambda w: w["table"]["ingestionConfig"].update(segmentTimeValueCheck=False)),
     ],
 )
-def test_what_shapes_segments_changes_the_fingerprint(folder, block, change):
+def test_r28_what_shapes_segments_changes_the_fingerprint(folder, block, change):
     before = folder.load().config_fingerprint("1")
     after = folder.load(block, **({"change": change} if change else {})).config_fingerprint("1")
     assert before != after
@@ -54,7 +56,7 @@ def test_what_shapes_segments_changes_the_fingerprint(folder, block, change):
         (None, lambda w: w["table"].update(metadata={"customConfigs": {"owner": "x"}})),
     ],
 )
-def test_what_does_not_leaves_it(folder, block, change):
+def test_r28_e14_what_does_not_leaves_it(folder, block, change):
     before = folder.load().config_fingerprint("1")
     after = folder.load(block, **({"change": change} if change else {})).config_fingerprint("1")
     assert before == after
