@@ -92,6 +92,11 @@ class Watchdog:
         except Starved:
             self._leave()  # it may have come on the way out
             raise self._lost() from None
+        except Exception:
+            raise
+        except BaseException:
+            self.stop()  # the process is going down, and its lease with it
+            raise
 
     def _leave(self) -> None:
         with self._changed:

@@ -65,6 +65,13 @@ def test_the_lease_and_the_longest_write() -> None:
     assert load_settings(BOTH).pinot.timeouts == Timeouts()
 
 
+def test_how_long_a_run_may_stand_still_and_hold_its_table() -> None:
+    settings = load_settings({**BOTH, "PINOT_ASSETS_STALL_MINUTES": "5", "PINOT_ASSETS_HOLD_HOURS": "2"})
+    assert settings.waits == Waits(stall=300, hold=7200)
+    with pytest.raises(PinotAssetsError, match="PINOT_ASSETS_STALL_MINUTES is not a number of minutes"):
+        load_settings({**BOTH, "PINOT_ASSETS_STALL_MINUTES": "0.5"})
+
+
 @pytest.mark.parametrize("seconds", ["0", "-3", "soon", "nan", "1e9"])
 def test_what_is_no_time(seconds: str) -> None:
     with pytest.raises(PinotAssetsError, match="PINOT_ASSETS_LEASE_SECONDS is not a number of seconds"):

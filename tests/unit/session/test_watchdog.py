@@ -114,6 +114,14 @@ def test_a_released_driver_is_watched_no_more(watch: Any) -> None:
     assert not [t for t in threading.enumerate() if t.name == "watchdog" and t.is_alive()]
 
 
+def test_a_process_that_is_going_down_is_watched_no_more(watch: Any) -> None:
+    dog, let_go = watch(stall=0.3)
+    with pytest.raises(KeyboardInterrupt), dog.guard():
+        raise KeyboardInterrupt
+    time.sleep(0.6)
+    assert let_go == []
+
+
 def test_an_error_of_the_step_stays_the_error(watch: Any) -> None:
     dog, _ = watch()
     with pytest.raises(ZeroDivisionError), dog.guard():
