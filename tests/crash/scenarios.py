@@ -1,0 +1,200 @@
+"""What a table goes through when its driver is killed: ways to get there, and what must come of it.
+
+A scenario repeats on one table: what one round leaves behind is where the next begins, so that a crash point
+costs one change and not a table of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from crash.driver import Answer
+from crash.table import Table
+from crash.watch import Rows
+
+
+@dataclass
+class Round:
+    """One change of the table and what queries may see of it.
+
+    :ivar before: what they see until a switch.
+    :ivar after: what they see in the end.
+    :ivar step: what the run does that is to be killed.
+    :ivar failing: files that it cannot build.
+    """
+
+    before: Rows
+    after: Rows
+    step: str = "run"
+    failing: tuple[str, ...] = ()
+
+
+@dataclass
+class Lane:
+    """One table that goes through one scenario again and again.
+
+    :ivar shown: what queries see between two rounds.
+    :ivar taken: base name → rows as last published; append never takes them away.
+    """
+
+    table: Table
+    number: int = 0
+    shown: Rows = ()
+    taken: dict[str, Rows] = field(default_factory=dict)
+
+    def wanted(self) -> Rows:
+        """What is to be seen when the source is published as it is now."""
+        if self.table.mode != "append":
+            return rows_of(self.table.files)
+        new = {name: rows for name, rows in self.table.files.items() if self.taken.get(name) != rows}
+        return tuple(sorted((*self.shown, *rows_of(new))))
+
+    def published(self) -> None:
+        """The source is published as it is now."""
+        self.shown = self.wanted()
+        self.taken |= self.table.files
+
+    def change(self) -> None:
+        """A rewritten file, a new one of two segments, a deleted one.
+
+        The rewritten one has another size, so that nobody reads it to compare (edge case E3).
+        """
+        self.number += 1
+        n, table = self.number, self.table
+        table.put("F.csv", f"F.{n}" + "x" * (n % 5))
+        table.put(f"Q{n}.csv", f"Q.{n}a", f"Q.{n}b", f"Q.{n}c")
+        if f"Q{n - 1}.csv" in table.files:
+            table.remove(f"Q{n - 1}.csv")
+
+    def over(self, round_: Round) -> None:
+        """A round has come to its end."""
+        self.shown = round_.after
+        if round_.step != "rollback":
+            self.taken |= self.table.files
+
+    @property
+    def newest(self) -> str:
+        return f"Q{self.number}.csv"
+
+    def must(self, said: str, answer: Answer) -> None:
+        """A step that nobody disturbs does what it should."""
+        if answer.said != said:
+            raise AssertionError(f"{answer.said} instead of {said}: {answer.text}")
+
+    def run(self) -> None:
+        """Publish the source as it is, undisturbed."""
+        self.must("PUBLISHED", self.table.run())
+        self.published()
+
+
+def rows_of(files: Mapping[str, Rows]) -> Rows:
+    """All rows, in order."""
+    return tuple(sorted(row for rows in files.values() for row in rows))
+
+
+def start(lane: Lane) -> None:
+    """Three sessions, so that from now on every session ends the life of an older one's node."""
+    if lane.table.mode != "swap":
+        lane.table.put("P.csv", "P")
+    for _ in range(3):
+        lane.change()
+        lane.run()
+
+
+def change(lane: Lane) -> Round:
+    """Publish a change."""
+    lane.change()
+    return Round(lane.shown, lane.wanted())
+
+
+def failing(lane: Lane) -> Round:
+    """A file fails; it is repaired before the triggers that follow."""
+    lane.change()
+    return Round(lane.shown, lane.wanted(), failing=(lane.newest,))
+
+
+def retry(lane: Lane) -> Round:
+    """The retry after a failed file."""
+    lane.change()
+    lane.must("SHUT", lane.table.run(failing=(lane.newest,)))
+    return Round(lane.shown, lane.wanted())
+
+
+def exhausted(lane: Lane) -> Round:
+    """No retry is left: the session is abandoned and a new one begun, in one run."""
+    lane.table.options["consistentPushMaxRetries"] = 0
+    return retry(lane)
+
+
+def clear(lane: Lane) -> Round:
+    """A session in SWITCH is cleared."""
+    lane.change()
+    lane.must("STAGED", lane.table.run("trigger"))
+    return Round(lane.shown, lane.wanted(), step="clear")
+
+
+def respec(lane: Lane) -> Round:
+    """The spec changes while a session is in SWITCH: it is abandoned and a new one begun."""
+    lane.change()
+    lane.must("STAGED", lane.table.run("trigger"))
+    options = lane.table.options
+    options["maxNumRecordsPerSegment"] = 5 - options.get("maxNumRecordsPerSegment", 2)
+    return Round(lane.shown, lane.wanted())
+
+
+def again(lane: Lane) -> Round:
+    """The source changes while a session is in SWITCH: a second switch, started over the first."""
+    lane.change()
+    lane.must("STAGED", lane.table.run("trigger"))
+    lane.table.put("R.csv", f"R.{lane.number}")
+    return Round(lane.shown, lane.wanted())
+
+
+def rollback(lane: Lane) -> Round:
+    """The newest snapshot is rolled back."""
+    table = lane.table
+    if table.store.pointer().hold is not None:
+        lane.must("RESUMED", table.run("resume"))
+    before, taken = lane.shown, dict(lane.taken)
+    lane.change()
+    lane.run()
+    after, lane.shown, lane.taken = lane.shown, before, taken
+    return Round(after, before, step="rollback")
+
+
+def removal(lane: Lane) -> Round:
+    """Nothing comes, a file goes."""
+    lane.change()
+    lane.run()
+    lane.table.remove(lane.newest)
+    return Round(lane.shown, lane.wanted())
+
+
+def empty(lane: Lane) -> Round:
+    """A file without rows: nothing is switched, and the ledger learns of it."""
+    lane.number += 1
+    lane.table.put(f"E{lane.number}.csv")
+    return Round(lane.shown, lane.wanted())
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """:ivar modes: in which it means something of its own."""
+
+    prepare: Callable[[Lane], Round]
+    modes: tuple[str, ...] = ("append", "sync", "swap")
+
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "change": Scenario(change),
+    "failing": Scenario(failing),
+    "retry": Scenario(retry),
+    "exhausted": Scenario(exhausted),
+    "clear": Scenario(clear),
+    "respec": Scenario(respec),
+    "again": Scenario(again),
+    "rollback": Scenario(rollback),
+    "removal": Scenario(removal, ("sync",)),
+    "empty": Scenario(empty, ("append", "sync")),
+}

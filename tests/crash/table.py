@@ -1,0 +1,293 @@
+"""One table with everything around it: a bucket, a spec, proxies before all servers, a driver to kill."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boto3
+import yaml
+from crash import names
+from crash.driver import Answer, Order, drive
+from crash.gate import Gate, Point
+from crash.http_proxy import http_proxy
+from crash.reads import Reads
+from crash.watch import Rows, Watch
+from crash.zookeeper_proxy import zookeeper_proxy
+from fakes.waiting import until
+
+from pinot_assets.local import StackState
+from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.store import SessionStore
+from pinot_assets.session.waits import Waits
+from pinot_assets.session.zookeeper import close, connect
+from pinot_assets.settings import Settings
+from pinot_assets.source import open_store
+
+WAITS = Waits(lease=8.0, pinot_write=4.0, second_look=1.0)
+"""Short, so that a crash costs seconds; long enough for a machine that has much else to do."""
+
+LAND_S = WAITS.pinot_write / 2
+"""A call that was on its way lands in the middle of the next owner's wait (rule R2)."""
+
+LONGEST_RUN_S = 120.0
+MODES: Mapping[str, Mapping[str, Any]] = {
+    "append": {"consistentPushEnabled": True},
+    "sync": {"consistentPushEnabled": True, "ingestionMode": "sync"},
+    "swap": {"consistentPushSwapEnabled": True},
+}
+_numbers = itertools.count()
+_processes = multiprocessing.get_context("forkserver")
+
+
+def preload() -> None:
+    """Let the fork server import everything once, before the first driver is forked."""
+    here = str(Path(__file__).parents[1])
+    paths = [here, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+    _processes.set_forkserver_preload(["crash.driver"])
+
+
+@dataclass
+class Table:
+    """See the module; made by `open_table`.
+
+    :ivar files: base name → rows of what the source holds.
+    :ivar options: keys of the ingestion block, changed at will.
+    """
+
+    name: str
+    mode: str
+    stack: StackState
+    specs: Path
+    settings: Settings
+    gate: Gate
+    reads: Reads
+    watch: Watch
+    zookeeper: Any
+    pinot: PinotCluster
+    store: SessionStore
+    s3: Any
+    environ: Mapping[str, str]
+    endpoint: str
+    options: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, Rows] = field(default_factory=dict)
+
+    # --- source and spec -------------------------------------------------------------------------
+
+    @property
+    def bucket(self) -> str:
+        return self.name.replace("_", "-")
+
+    def put(self, name: str, *values: str) -> None:
+        """A csv file with these rows."""
+        text = "\n".join(["v", *values, ""])
+        self.s3.put_object(Bucket=self.bucket, Key=f"in/{name}", Body=text.encode())
+        self.files[name] = values
+
+    def remove(self, name: str) -> None:
+        self.s3.delete_object(Bucket=self.bucket, Key=f"in/{name}")
+        del self.files[name]
+
+    def write_spec(self) -> dict[str, Any]:
+        """The YAML as `options` want it now; returns schema and table config."""
+        document = self._document()
+        (self.specs / "crash.yaml").write_text(yaml.safe_dump(document))
+        return document
+
+    def _document(self) -> dict[str, Any]:
+        props = {
+            "region": "us-east-1",
+            "endpoint": self.endpoint,
+            "accessKey": "${CRASH_ACCESS_KEY}",
+            "secretKey": "${CRASH_SECRET_KEY}",
+        }
+        batch = {"segmentIngestionType": "REFRESH", "segmentIngestionFrequency": "DAILY"}
+        return {
+            "schema": {
+                "schemaName": self.name,
+                "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}],
+            },
+            "table": {
+                "tableName": self.name,
+                "tableType": "OFFLINE",
+                "segmentsConfig": {"replication": "2"},
+                "tenants": {},
+                "tableIndexConfig": {"loadMode": "MMAP"},
+                "ingestionConfig": {"batchIngestionConfig": batch},
+                "metadata": {},
+            },
+            "fileIngestion": {
+                "inputDirURI": f"s3://{self.bucket}/in",
+                "inputFormat": "csv",
+                **{f"input.fs.prop.{k}": v for k, v in props.items()},
+                "output.segment.dir.uri": f"s3://{self.bucket}-staging/pinot",
+                **{f"output.fs.prop.{k}": v for k, v in props.items()},
+                "push.mode": "TAR",  # the stack's deep store is a disk, which cannot copy from S3
+                "maxNumRecordsPerSegment": 2,
+                "consistentPushMaxRetries": 3,
+                **MODES[self.mode],
+                **self.options,
+            },
+        }
+
+    # --- driver processes ------------------------------------------------------------------------
+
+    def run(self, step: str = "run", point: Point | None = None, failing: tuple[str, ...] = ()) -> Answer:
+        """One driver process from its start to its end, whichever that is."""
+        self.write_spec()
+        order = self.order(step, failing)
+        ours, its = _processes.Pipe(duplex=False)
+        process = _processes.Process(target=drive, args=(order, its), daemon=True)
+
+        def kill() -> None:
+            process.kill()
+            process.join()
+
+        self.gate.begin(point, kill)
+        process.start()
+        its.close()
+        with ours:
+            process.join(LONGEST_RUN_S)
+            if process.is_alive():
+                kill()
+                return Answer("STUCK", f"after {LONGEST_RUN_S:.0f} s")
+            try:
+                answer: Answer = ours.recv()
+            except EOFError:
+                answer = Answer("KILLED" if process.exitcode == -9 else f"exit {process.exitcode}")
+        if answer.said == "KILLED":
+            self.zookeeper.expire_sessions()
+        return answer
+
+    def order(self, step: str, failing: tuple[str, ...] = ()) -> Order:
+        return Order(
+            specs=self.specs,
+            table=self.name,
+            settings=self.settings,
+            step=step,
+            run_id=f"run-{next(_numbers)}",
+            failing=frozenset(failing),
+            environ=self.environ,
+        )
+
+    def until_quiet(self, most: int = 8) -> list[Answer]:
+        """Triggers, one after the other, until there is nothing left to do."""
+        answers: list[Answer] = []
+        while len(answers) < most:
+            answers.append(self.run())
+            if answers[-1].quiet:
+                break
+            if answers[-1].said == "SessionHeld":
+                time.sleep(0.5)
+        return answers
+
+    # --- what is there ---------------------------------------------------------------------------
+
+    def shown_by(self, broker: str) -> Rows:
+        sql = f'SELECT v, COUNT(*) FROM "{self.name}" GROUP BY v LIMIT 5000'
+        rows = self.pinot.broker(broker).query(sql).rows
+        return tuple(sorted(value for value, count in rows for _ in range(count)))
+
+    def troubles(self, wanted: Rows) -> Iterator[str]:
+        """What is not as it must be when all is quiet."""
+        pointer, holder = self.store.pointer(), self.store.holder()
+        if pointer.active_session or holder is not None:
+            yield f"session {pointer.active_session or '-'} is open, the lease is held by {holder}"
+        if pointer.current_snapshot is None:
+            yield "there is no ledger"
+            return
+        snapshot = Staging(self._staging).snapshot(pointer.current_snapshot)
+        ledger, visible = set(snapshot.segments), self.pinot.visible_segments(self.name)
+        if ledger != visible:
+            yield f"ledger and visible segments differ: {sorted(ledger ^ visible)}"
+        for broker in self.stack.broker_urls:
+            if (rows := self.shown_by(broker)) != wanted:
+                yield f"{broker} shows {rows}, not {wanted}"
+        lineage = self.pinot.lineage(self.name)
+        for entry in lineage.in_state(LineageState.IN_PROGRESS):
+            yield f"orphan lineage entry {entry.id}: {sorted(entry.segments_to)}"
+        replaced = {s for e in lineage.in_state(LineageState.COMPLETED) for s in e.segments_from}
+        if orphans := self.pinot.all_segments(self.name) - visible - replaced:
+            yield f"orphan segments {sorted(orphans)}"
+        if self.reads.again:
+            yield f"read again although done: {self.reads.again}"
+
+    @property
+    def _staging(self) -> Any:
+        props = {
+            "region": "us-east-1",
+            "endpoint": self.stack.s3_endpoint or "",
+            "accessKey": self.environ["CRASH_ACCESS_KEY"],
+            "secretKey": self.environ["CRASH_SECRET_KEY"],
+        }
+        return open_store(f"s3://{self.bucket}-staging/pinot/{self.name}_OFFLINE", props)
+
+
+@contextmanager
+def open_table(stack: StackState, mode: str, folder: Path, waits: Waits = WAITS) -> Iterator[Table]:
+    """A new table on a running stack with S3, and proxies before all of it; dropped at the end."""
+    assert stack.s3_endpoint
+    assert stack.s3_access_key
+    assert stack.s3_secret_key
+    name = f"crash_{os.getpid()}_{next(_numbers)}"
+    specs = folder / name
+    specs.mkdir(parents=True)
+    environ = {"CRASH_ACCESS_KEY": stack.s3_access_key, "CRASH_SECRET_KEY": stack.s3_secret_key}
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=stack.s3_endpoint,
+        region_name="us-east-1",
+        aws_access_key_id=stack.s3_access_key,
+        aws_secret_access_key=stack.s3_secret_key,
+    )
+    bucket = name.replace("_", "-")
+    for name_of_bucket in (bucket, f"{bucket}-staging"):
+        s3.create_bucket(Bucket=name_of_bucket)
+    gate, reads = Gate(LAND_S), Reads(bucket)
+    with ExitStack() as doors:
+        zookeeper = doors.enter_context(zookeeper_proxy(stack.zookeeper, gate))
+        controller = doors.enter_context(http_proxy(stack.controller_url, gate, names.of_controller))
+        brokers = [doors.enter_context(http_proxy(u, gate, names.of_broker)) for u in stack.broker_urls]
+        store = doors.enter_context(http_proxy(stack.s3_endpoint, gate, names.of_store, reads.see))
+        client = connect(stack.zookeeper)
+        doors.callback(close, client)
+        pinot = doors.enter_context(PinotCluster(PinotConnection(stack.controller_url)))
+        connection = PinotConnection(
+            controller.url, timeouts=waits.timeouts(), broker_urls=tuple(b.url for b in brokers)
+        )
+        table = Table(
+            name=name,
+            mode=mode,
+            stack=stack,
+            specs=specs,
+            settings=Settings(connection, zookeeper.address, stack.cluster, waits=waits),
+            gate=gate,
+            reads=reads,
+            watch=Watch(stack.broker_urls, name),
+            zookeeper=zookeeper,
+            pinot=pinot,
+            store=SessionStore(client, stack.cluster, f"{name}_OFFLINE"),
+            s3=s3,
+            environ=environ,
+            endpoint=store.url,
+        )
+        document = table.write_spec()
+        pinot.put_schema(document["schema"])
+        pinot.create_table(document["table"])
+        try:
+            until(lambda: len(pinot.brokers(name)) == 2)
+            with table.watch:
+                yield table
+        finally:
+            pinot.delete_table(name)
+            pinot.delete_schema(name)
