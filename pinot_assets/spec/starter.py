@@ -40,6 +40,7 @@ fileIngestion:
   inputFormat: csv
   # Where segments wait and snapshots are kept; outside of Pinot's own data, and not in the directory above.
   output.segment.dir.uri: staging/$name
+  # All files of a session are shown at one instant; without this, each one as soon as it is pushed.
   consistentPushEnabled: "true"
   # sync: the table is what the files are; append: rows are only ever added.
   ingestionMode: sync
