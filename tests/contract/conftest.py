@@ -1,11 +1,16 @@
-"""The laboratory of the contract suite: one fresh table in the fake or in a real cluster."""
+"""The laboratory of the contract suite: one fresh table in a fake or in a real cluster.
+
+`SUBJECTS` is what the suite is held against. What a subject cannot show is left out there, with the reason.
+"""
 
 from __future__ import annotations
 
 import itertools
+import os
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -14,9 +19,13 @@ import fakes.pinot as fake_pinot
 import httpx
 import pyarrow as pa
 import pytest
+from fakes.controller import ControllerCluster
+from fakes.dialects import PINOT_0_11, PINOT_1_5, Dialect, dialect_of
+from fakes.inside import Inside
 
-from pinot_assets.pinot import Pinot, PinotCluster, PinotConnection, wait_online
-from pinot_assets.pinot.versions import takes_empty_outputs
+from pinot_assets.errors import PinotError
+from pinot_assets.local import Stack
+from pinot_assets.pinot import LineageEntry, Pinot, PinotCluster, PinotConnection, Timeouts, wait_online
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.session.receipt import Output
 
@@ -24,6 +33,7 @@ TABLES = (f"contract{n}" for n in itertools.count())
 # Method of the port → end of the path that it is on the wire.
 WIRE = {
     "start_replace_segments": "/startReplaceSegments",
+    "force_start_replace_segments": "/startReplaceSegments",
     "end_replace_segments": "/endReplaceSegments",
     "revert_replace_segments": "/revertReplaceSegments",
     "delete_segments": "/delete",
@@ -64,17 +74,21 @@ class LossyTransport(httpx.BaseTransport):
 
 @dataclass
 class Lab:
-    """One table, the means to make segments for it, and to lose calls.
+    """One table, the means to make segments for it, and what may happen to it.
 
     :ivar trouble: has `lose_call` and `lose_reply`.
-    :ivar empty_outputs: whether this Pinot takes a replacement without outputs (1.0 and later).
+    :ivar inside: past the port: `put_entry`, `run_retention`, `narrow_and_end`, `before_lineage_write`.
+    :ivar hurried: a Pinot with callers whose deadlines are over after a second.
     """
 
     pinot: Pinot
     trouble: Any
-    empty_outputs: bool
+    inside: Any
+    hurried: Callable[[], AbstractContextManager[Pinot]]
+    dialect: Dialect
     folder: Path
     table: str = field(default_factory=lambda: next(TABLES))
+    ingestion: str = "REFRESH"
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -94,7 +108,7 @@ class Lab:
             "tableIndexConfig": {"loadMode": "MMAP"},
             "ingestionConfig": {
                 "batchIngestionConfig": {
-                    "segmentIngestionType": "REFRESH",
+                    "segmentIngestionType": self.ingestion,
                     "segmentIngestionFrequency": "DAILY",
                 }
             },
@@ -152,8 +166,59 @@ class Lab:
         self.pinot.end_replace_segments(self.table, entry)
         return entry
 
+    def force(self, segments_from: set[str], segments_to: set[str]) -> str:
+        return self.pinot.force_start_replace_segments(self.table, segments_from, segments_to)
+
+    def end(self, entry_id: str) -> None:
+        self.pinot.end_replace_segments(self.table, entry_id)
+
+    def revert(self, entry_id: str) -> None:
+        self.pinot.revert_replace_segments(self.table, entry_id)
+
+    def force_revert(self, entry_id: str) -> None:
+        self.pinot.force_revert_replace_segments(self.table, entry_id)
+
+    def entry(self, entry_id: str) -> LineageEntry | None:
+        return self.pinot.lineage(self.table).get(entry_id)
+
+    def appends(self) -> None:
+        """From now on the table is one of ingestion type APPEND."""
+        self.ingestion = "APPEND"
+        self.pinot.update_table(self.config)
+
+    def rewriting(self, entry_id: str, **changes: Any) -> Callable[[], None]:
+        """A change of an entry as another controller makes it: read now, written when called."""
+        entry = self.entry(entry_id)
+        assert entry is not None
+        changed = replace(entry, **changes)
+        return lambda: self.inside.put_entry(self.table, changed)
+
+    def age(self, entry_id: str, hours: float) -> None:
+        """Make the last write of the entry's state so much longer ago."""
+        entry = self.entry(entry_id)
+        assert entry is not None
+        self.rewriting(entry_id, timestamp_ms=entry.timestamp_ms - int(hours * 3_600_000))()
+
+    def in_between(self, action: Callable[[], None]) -> None:
+        """Do this when the next start has checked everything and is about to write. Not through this Pinot:
+        its controller waits with that write, and all behind it."""
+        self.inside.before_lineage_write(self.table, action)
+
+    def retention(self) -> None:
+        """One pass of Pinot's retention over this table."""
+        self.inside.run_retention(self.table)
+
+    def at_last(self, *names: str) -> None:
+        """Wait until the table holds just these, the hidden ones included."""
+        self.eventually(lambda: self.all == set(names))
+
     def wait_online(self, *names: str) -> None:
         wait_online(self.pinot, self.table, names, seconds=30)
+
+    @staticmethod
+    def refusal(pattern: str | None) -> AbstractContextManager[object]:
+        """Expects an error that says so, or none where there is no pattern."""
+        return nullcontext() if pattern is None else pytest.raises(PinotError, match=pattern)
 
     @staticmethod
     def eventually(holds: Callable[[], bool]) -> None:
@@ -186,34 +251,150 @@ def eventually(holds: Callable[[], bool], seconds: float = 20.0) -> None:
         time.sleep(0.05)
 
 
-@pytest.fixture
-def real_lab(stack: Any, tmp_path: Path) -> Iterator[Lab]:
-    transport = LossyTransport()
-    with PinotCluster(PinotConnection(stack.controller_url), transport=transport) as cluster:
-        lab = Lab(cluster, transport, int(cluster.version().split(".")[0]) >= 1, tmp_path)
+# --- what is under test ------------------------------------------------------------------------------
+
+
+@contextmanager
+def fake_lab(folder: Path, version: str) -> Iterator[Lab]:
+    """A table in the in-memory Pinot of that release."""
+    fake = fake_pinot.FakePinot(version=version)
+
+    @contextmanager
+    def hurried() -> Iterator[Pinot]:
+        fake.hurried = True
+        yield fake
+        fake.hurried = False
+
+    lab = Lab(fake, fake, fake, hurried, dialect_of(version), folder)
+    lab.create()
+    yield lab
+
+
+@contextmanager
+def real_lab_of(cluster: Any, folder: Path) -> Iterator[Lab]:
+    """A table in a running cluster, dropped in the end.
+
+    :param cluster: has `controller_url`, `zookeeper`, `cluster`, and `door` if its writes can be held up.
+    """
+
+    def hurried() -> PinotCluster:
+        return PinotCluster(PinotConnection(cluster.controller_url, timeouts=Timeouts(call=1.0)))
+
+    with ExitStack() as opened:
+        transport = LossyTransport()
+        pinot = opened.enter_context(
+            PinotCluster(PinotConnection(cluster.controller_url), transport=transport)
+        )
+        door = getattr(cluster, "door", None)
+        inside = Inside(cluster.zookeeper, cluster.cluster, cluster.controller_url, door)
+        opened.enter_context(inside)
+        lab = Lab(pinot, transport, inside, hurried, dialect_of(pinot.version()), folder)
         lab.table += f"_{time.time_ns()}"
         lab.create()
         yield lab
         lab.drop()
 
 
-@pytest.fixture(
-    params=["fake", "fake of 0.11", pytest.param("real", marks=pytest.mark.integration)],
-)
-def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
-    if request.param == "real":
-        yield request.getfixturevalue("real_lab")
+@pytest.fixture(scope="session")
+def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerCluster]:
+    """A real controller of 1.5.1 with stand-ins for servers and brokers."""
+    with ControllerCluster(tmp_path_factory.mktemp("controller")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def mavens_stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The local stack of Maven's Pinot, also where PINOT_HOME names another."""
+    home = os.environ.pop("PINOT_HOME", None)
+    if home is None:
+        yield request.getfixturevalue("stack")
         return
-    yield fake_lab(tmp_path, version="0.11.0" if request.param == "fake of 0.11" else "1.5.1")
+    own = Stack(tmp_path_factory.mktemp("mavens-stack"))
+    try:
+        try:
+            state = own.up()
+        finally:
+            os.environ["PINOT_HOME"] = home
+        yield state
+    finally:
+        own.down(purge=True)
 
 
-def fake_lab(folder: Path, *, version: str = "1.5.1") -> Lab:
-    fake = fake_pinot.FakePinot(version=version)
-    lab = Lab(fake, fake, takes_empty_outputs(version), folder)
-    lab.create()
-    return lab
+@dataclass(frozen=True)
+class Subject:
+    """Something that is held to the contract.
+
+    :ivar fixture: of the cluster that it runs in, None for a fake.
+    :ivar cannot: what it cannot show → why.
+    """
+
+    name: str
+    dialect: Dialect
+    fixture: str | None = None
+    cannot: dict[str, str] = field(default_factory=dict)
+
+    def open(self, request: pytest.FixtureRequest, folder: Path) -> AbstractContextManager[Lab]:
+        """Its laboratory, with a fresh table."""
+        if self.fixture is None:
+            return fake_lab(folder, self.dialect.version)
+        return real_lab_of(request.getfixturevalue(self.fixture), folder)
+
+
+WHOLE = {"races": "nothing can hold up its controller's writes: it finds ZooKeeper by itself"}
+SUBJECTS = (
+    Subject("fake", PINOT_1_5),
+    Subject("fake of 0.11", PINOT_0_11, cannot={"races": "seen on a real 1.5.1 only"}),
+    Subject("0.11.0", PINOT_0_11, "mavens_stack", WHOLE),
+    Subject(
+        "controller of 1.5.1",
+        PINOT_1_5,
+        "controller",
+        {
+            "brokers": "its brokers are stand-ins that route nothing",
+            "queries": "its servers are stand-ins that answer no query",
+        },
+    ),
+    *([Subject("PINOT_HOME", PINOT_1_5, "stack", WHOLE)] if os.environ.get("PINOT_HOME") else []),
+)
+
+
+def those_that_show(*things: str) -> Sequence[Any]:
+    """The subjects that can show all of that, as parameters."""
+    return [
+        pytest.param(subject, id=subject.name, marks=[pytest.mark.integration] if subject.fixture else [])
+        for subject in SUBJECTS
+        if not set(things) & set(subject.cannot)
+    ]
+
+
+@pytest.fixture(params=those_that_show())
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+    """Every subject."""
+    with request.param.open(request, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=those_that_show("brokers"))
+def routed_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+    """The subjects whose brokers tell what they route to."""
+    with request.param.open(request, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=those_that_show("races"))
+def racing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+    """The subjects where somebody can write between the check and the write of a start."""
+    with request.param.open(request, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=[p for p in those_that_show("queries") if p.values[0].fixture])
+def real_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+    """The clusters that are real through and through."""
+    with request.param.open(request, tmp_path) as opened:
+        yield opened
 
 
 @pytest.fixture
-def make_fake_lab() -> Callable[[Path], Lab]:
-    return fake_lab
+def make_fake_lab() -> Callable[[Path], AbstractContextManager[Lab]]:
+    return lambda folder: fake_lab(folder, PINOT_1_5.version)

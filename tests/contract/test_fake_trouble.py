@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ Lab = Any  # conftest.Lab; the folders of the tests are not packages
 
 
 @pytest.fixture
-def fake_lab(make_fake_lab: Any, tmp_path: Path) -> Lab:
-    return make_fake_lab(tmp_path)
+def fake_lab(make_fake_lab: Any, tmp_path: Path) -> Iterator[Lab]:
+    with make_fake_lab(tmp_path) as lab:
+        yield lab
 
 
 def test_a_refused_connection_does_nothing(fake_lab: Lab) -> None:

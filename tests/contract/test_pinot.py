@@ -1,4 +1,8 @@
-"""What `pinot_assets.pinot.port.Pinot` promises, held against the fake and against a real cluster."""
+"""What `pinot_assets.pinot.port.Pinot` promises of segments, schemas and tables, held against every subject.
+
+The rest of the contract: `test_replacement.py`, `test_force.py`, `test_retention.py`, `test_races.py` and
+`test_brokers.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from pinot_assets.errors import PinotError, PinotNotFound, PushRefused, SwitchConflict, SwitchStateUnknown
-from pinot_assets.pinot import LineageState, Pinot
-from pinot_assets.pinot.versions import takes_empty_outputs
+from pinot_assets.errors import PinotError, PinotNotFound, PushRefused
+from pinot_assets.pinot import Pinot
 
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
 
@@ -26,13 +29,11 @@ def read(uri: str) -> bytes:
 def test_a_new_table_is_empty(lab: Lab) -> None:
     assert lab.all == lab.visible == set()
     assert lab.pinot.lineage(lab.table).entries == ()
-    assert lab.brokers_show(set())
 
 
 def test_a_segment_pushed_without_an_entry_is_visible_at_once(lab: Lab) -> None:
     lab.push("a", "b")
     assert lab.all == lab.visible == {"a", "b"}
-    lab.eventually(lambda: lab.brokers_show({"a", "b"}))
 
 
 def test_everything_the_audit_needs_reads_back_as_built(lab: Lab) -> None:
@@ -92,7 +93,6 @@ def test_deleting(lab: Lab) -> None:
     assert lab.pinot.online_replicas(lab.table, ["a"])["a"].keys() <= set(
         lab.pinot.online_replicas(lab.table, ["b"])["b"]
     )
-    lab.eventually(lambda: lab.brokers_show({"b"}))
 
 
 def test_an_empty_list_of_segments_to_delete_deletes_nothing(lab: Lab) -> None:
@@ -102,250 +102,7 @@ def test_an_empty_list_of_segments_to_delete_deletes_nothing(lab: Lab) -> None:
     assert lab.all == {"a"}
 
 
-# --- the switch --------------------------------------------------------------------------------------
-
-
-def test_outputs_are_hidden_until_the_switch_and_sources_from_then_on(lab: Lab) -> None:
-    lab.push("old", "kept")
-    entry = lab.start({"old"}, {"new1", "new2"})
-    lab.push("new1", "new2")
-    assert lab.all == {"old", "kept", "new1", "new2"}
-    assert lab.visible == {"old", "kept"}
-    assert lab.brokers_show({"old", "kept"})
-
-    lab.pinot.end_replace_segments(lab.table, entry)
-
-    assert lab.visible == {"kept", "new1", "new2"}
-    assert lab.all == {"old", "kept", "new1", "new2"}
-    lab.eventually(lambda: lab.brokers_show({"kept", "new1", "new2"}))
-    (found,) = lab.pinot.lineage(lab.table)
-    assert (found.id, found.state) == (entry, LineageState.COMPLETED)
-    assert (found.segments_from, found.segments_to) == ({"old"}, {"new1", "new2"})
-
-
-def test_an_entry_without_sources_adds(lab: Lab) -> None:
-    lab.push("old")
-    entry = lab.start(set(), {"new"})
-    lab.push("new")
-    assert lab.visible == {"old"}
-    lab.pinot.end_replace_segments(lab.table, entry)
-    assert lab.visible == {"old", "new"}
-
-
-def test_an_entry_without_outputs_deletes_where_pinot_takes_it(lab: Lab) -> None:
-    lab.push("old", "kept")
-    assert takes_empty_outputs(lab.pinot.version()) == lab.empty_outputs
-    if lab.empty_outputs:
-        lab.pinot.end_replace_segments(lab.table, lab.start({"old"}, set()))
-        assert lab.visible == {"kept"}
-    else:
-        with pytest.raises(PinotError, match="segmentsTo"):
-            lab.start({"old"}, set())
-        assert lab.visible == {"old", "kept"}
-        assert lab.pinot.lineage(lab.table).entries == ()
-
-
-def test_reverting_brings_the_sources_back_and_deletes_the_outputs(lab: Lab) -> None:
-    lab.push("old")
-    entry = lab.replace({"old"}, {"new"})
-    lab.pinot.revert_replace_segments(lab.table, entry)
-    assert lab.visible == lab.all == {"old"}
-    assert lab.pinot.lineage(lab.table).get(entry).state is LineageState.REVERTED
-    lab.eventually(lambda: lab.brokers_show({"old"}))
-
-
-def test_the_newest_of_a_chain_is_all_that_shows(lab: Lab) -> None:
-    lab.push("a")
-    first = lab.replace({"a"}, {"b"})
-    second = lab.replace({"b"}, {"c"})
-    assert lab.visible == {"c"}
-    assert [entry.id for entry in lab.pinot.lineage(lab.table)] == [first, second]
-
-
-# --- refusals ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("segments_from", "segments_to"),
-    [
-        pytest.param({"nosuch"}, {"x"}, id="source missing"),
-        pytest.param({"replaced"}, {"x"}, id="source replaced already"),
-        pytest.param({"hidden"}, {"x"}, id="source hidden"),
-        pytest.param({"a"}, {"b"}, id="output visible"),
-        pytest.param({"busy"}, {"x"}, id="source of an open entry"),
-        pytest.param(set(), {"hidden"}, id="output of an open entry"),
-    ],
-)
-def test_a_start_that_cannot_be_is_refused(lab: Lab, segments_from: set[str], segments_to: set[str]) -> None:
-    lab.push("a", "b", "replaced", "busy")
-    lab.replace({"replaced"}, {"replacement"})
-    lab.start({"busy"}, {"hidden"})
-    lab.push("hidden")
-    before = lab.pinot.lineage(lab.table)
-    with pytest.raises(SwitchConflict):
-        lab.start(segments_from, segments_to)
-    assert lab.pinot.lineage(lab.table) == before
-
-
-def test_a_start_of_nothing_or_of_a_torn_name_is_a_mistake_of_the_caller(lab: Lab) -> None:
-    with pytest.raises(ValueError, match="nothing"):
-        lab.start(set(), set())
-    with pytest.raises(ValueError, match="tear"):
-        lab.start(set(), {"a,b"})
-    assert lab.pinot.lineage(lab.table).entries == ()
-
-
-def test_the_names_of_a_reverted_entry_are_free_for_a_start(lab: Lab) -> None:
-    lab.push("old")
-    entry = lab.start({"old"}, {"new"})
-    lab.pinot.force_revert_replace_segments(lab.table, entry)
-    assert lab.start({"old"}, {"new"}) != entry
-
-
-def test_ending(lab: Lab) -> None:
-    lab.push("old")
-    entry = lab.start({"old"}, {"new"})
-    with pytest.raises(SwitchConflict):  # the output is not there
-        lab.pinot.end_replace_segments(lab.table, entry)
-    assert lab.visible == {"old"}
-    lab.push("new")
-    lab.pinot.end_replace_segments(lab.table, entry)
-    lab.pinot.end_replace_segments(lab.table, entry)  # twice does nothing
-    assert lab.visible == {"new"}
-    with pytest.raises(SwitchConflict):
-        lab.pinot.end_replace_segments(lab.table, "6e1b8e6e-no-such-entry")
-    lab.pinot.revert_replace_segments(lab.table, entry)
-    with pytest.raises(SwitchConflict):  # it is reverted
-        lab.pinot.end_replace_segments(lab.table, entry)
-    assert lab.visible == {"old"}
-
-
-def test_reverting_what_is_open_needs_force(lab: Lab) -> None:
-    lab.push("old")
-    entry = lab.start({"old"}, {"new"})
-    lab.push("new")
-    with pytest.raises(SwitchConflict):
-        lab.pinot.revert_replace_segments(lab.table, entry)
-    assert lab.all == {"old", "new"}
-    lab.pinot.force_revert_replace_segments(lab.table, entry)
-    assert lab.all == lab.visible == {"old"}
-
-
-def test_reverts_that_cannot_be_are_refused(lab: Lab) -> None:
-    lab.push("a")
-    first = lab.replace({"a"}, {"b"})
-    second = lab.replace({"b"}, {"c"})
-    with pytest.raises(SwitchConflict):  # the second builds on it
-        lab.pinot.revert_replace_segments(lab.table, first)
-    with pytest.raises(SwitchConflict):
-        lab.pinot.revert_replace_segments(lab.table, "6e1b8e6e-no-such-entry")
-    lab.pinot.revert_replace_segments(lab.table, second)
-    for revert in (lab.pinot.revert_replace_segments, lab.pinot.force_revert_replace_segments):
-        with pytest.raises(SwitchConflict):  # it is reverted
-            revert(lab.table, second)
-    assert lab.visible == {"b"}
-
-
-def test_a_revert_to_deleted_sources_is_refused(lab: Lab) -> None:
-    lab.push("old", "kept")
-    entry = lab.replace({"old"}, {"new"})
-    lab.pinot.delete_segments(lab.table, ["old"])
-    lab.eventually(lambda: not lab.pinot.online_replicas(lab.table, ["old"])["old"])
-    with pytest.raises(SwitchConflict):
-        lab.pinot.revert_replace_segments(lab.table, entry)
-    assert lab.visible == {"kept", "new"}
-
-
-# --- force -------------------------------------------------------------------------------------------
-
-
-def test_a_forced_start_with_the_same_names_takes_the_entry_over(lab: Lab) -> None:
-    lab.push("old")
-    first = lab.start({"old"}, {"new"})
-    lab.push("new")
-    second = lab.pinot.force_start_replace_segments(lab.table, {"old"}, {"new"})
-    assert [entry.id for entry in lab.pinot.lineage(lab.table)] == [second] != [first]
-    assert (lab.all, lab.visible) == ({"old", "new"}, {"old"})
-
-
-def test_a_forced_start_deletes_what_it_does_not_keep(lab: Lab) -> None:
-    lab.push("old")
-    first = lab.start({"old"}, {"stale", "new"})
-    lab.push("stale", "new")
-    second = lab.pinot.force_start_replace_segments(lab.table, {"old"}, {"new", "more"})
-    lineage = lab.pinot.lineage(lab.table)
-    assert (lineage.get(first).state, lineage.get(first).segments_to) == (
-        LineageState.REVERTED,
-        {"stale"},
-    )
-    assert lineage.get(second).state is LineageState.IN_PROGRESS
-    assert (lab.all, lab.visible) == ({"old", "new"}, {"old"})
-    with pytest.raises(SwitchConflict):
-        lab.pinot.end_replace_segments(lab.table, first)
-
-
-def test_a_forced_start_leaves_a_disjoint_entry_alone(lab: Lab) -> None:
-    lab.push("a", "b")
-    first = lab.start({"a"}, {"new"})
-    lab.pinot.force_start_replace_segments(lab.table, {"b"}, {"other"})
-    assert lab.pinot.lineage(lab.table).get(first).state is LineageState.IN_PROGRESS
-
-
-def test_a_forced_start_keeps_two_snapshots_of_a_refresh_table(lab: Lab) -> None:
-    lab.push("a")
-    first = lab.replace({"a"}, {"b"})
-    lab.pinot.force_start_replace_segments(lab.table, {"b"}, {"c"})
-    assert lab.all == {"b"}
-    with pytest.raises(SwitchConflict):  # no way back
-        lab.pinot.revert_replace_segments(lab.table, first)
-
-
-# --- lost calls and lost replies ---------------------------------------------------------------------
-
-
-def test_after_a_lost_start_the_lineage_tells(lab: Lab) -> None:
-    lab.push("old")
-    lab.trouble.lose_call("start_replace_segments")
-    with pytest.raises(SwitchStateUnknown):
-        lab.start({"old"}, {"new"})
-    assert lab.pinot.lineage(lab.table).find({"old"}, {"new"}) == ()
-
-    lab.trouble.lose_reply("start_replace_segments")
-    with pytest.raises(SwitchStateUnknown):
-        lab.start({"old"}, {"new"})
-    (entry,) = lab.pinot.lineage(lab.table).find({"old"}, {"new"})
-    assert entry.state is LineageState.IN_PROGRESS
-    with pytest.raises(SwitchConflict):  # not idempotent
-        lab.start({"old"}, {"new"})
-
-
-def test_after_a_lost_end_the_lineage_tells(lab: Lab) -> None:
-    lab.push("old")
-    entry = lab.start({"old"}, {"new"})
-    lab.push("new")
-    lab.trouble.lose_call("end_replace_segments")
-    with pytest.raises(SwitchStateUnknown):
-        lab.pinot.end_replace_segments(lab.table, entry)
-    assert lab.pinot.lineage(lab.table).get(entry).state is LineageState.IN_PROGRESS
-
-    lab.trouble.lose_reply("end_replace_segments")
-    with pytest.raises(SwitchStateUnknown):
-        lab.pinot.end_replace_segments(lab.table, entry)
-    assert lab.pinot.lineage(lab.table).get(entry).state is LineageState.COMPLETED
-    assert lab.visible == {"new"}
-
-
-def test_after_a_lost_revert_the_lineage_tells(lab: Lab) -> None:
-    lab.push("old")
-    entry = lab.replace({"old"}, {"new"})
-    lab.trouble.lose_reply("revert_replace_segments")
-    with pytest.raises(SwitchStateUnknown):
-        lab.pinot.revert_replace_segments(lab.table, entry)
-    assert lab.pinot.lineage(lab.table).get(entry).state is LineageState.REVERTED
-    assert lab.visible == {"old"}
-
-
-# --- tables, schemas, brokers ------------------------------------------------------------------------
+# --- tables and schemas -------------------------------------------------------------------------------
 
 
 def test_schema_and_table_config_read_back(lab: Lab) -> None:
@@ -414,11 +171,3 @@ def test_a_table_that_is_not_there_cannot_be_updated(lab: Lab) -> None:
 def test_a_segment_that_is_not_there(lab: Lab) -> None:
     with pytest.raises(PinotNotFound):
         lab.pinot.segment_metadata(lab.table, "nosuch")
-
-
-def test_rebuilding_the_routing_changes_nothing_that_is_right(lab: Lab) -> None:
-    lab.push("old")
-    lab.replace({"old"}, {"new"})
-    for broker in lab.pinot.brokers(lab.table):
-        lab.pinot.rebuild_routing(broker, lab.table)
-        assert lab.pinot.broker_visible_segments(broker, lab.table) == {"new"}

@@ -1,8 +1,9 @@
 """An in-memory Pinot with the real rules of lineage, for tests of what stands on `pinot_assets.pinot.port`.
 
-The contract suite (`tests/contract/test_pinot.py`) holds it to what the real thing does. Rules:
-spec/lineage.md sections 2, 4, 5 and 6. What happens to a real cluster from time to time (a slow load, a
-broken replica, a lost message, a lost reply) happens here when a test asks for it, see under "trouble".
+The contract suite (`tests/contract`) holds it to what the real thing does. Rules: spec/lineage.md sections 2
+and 4 to 8, those that change many entries at once in `fakes.lineage`. What happens to a real cluster from
+time to time (a slow load, a broken replica, a lost message, a lost reply) happens here when a test asks for
+it, see under "trouble".
 """
 
 from __future__ import annotations
@@ -13,11 +14,24 @@ import re
 import tarfile
 import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
+
+from fakes.dialects import dialect_of
+from fakes.lineage import (
+    HOUR_MS,
+    SERVERS,
+    Entries,
+    Table,
+    after_retention,
+    give_way_to_force,
+    give_way_to_nobody,
+    raw_name,
+    refused_start,
+    without,
+)
 
 from pinot_assets.errors import (
     PinotError,
@@ -37,56 +51,26 @@ from pinot_assets.pinot import (
     Replicas,
     SegmentMetadata,
 )
-from pinot_assets.pinot.versions import takes_empty_outputs
+from pinot_assets.pinot.lineage import why_not_end, why_not_revert
 from pinot_assets.session.receipt import Output
 
-SERVERS = ("Server_127.0.0.1_7051", "Server_127.0.0.1_7052")
 BROKERS = ("http://127.0.0.1:8091", "http://127.0.0.1:8092")
 
-
-@dataclass
-class _Table:
-    config: dict[str, Any]
-    segments: dict[str, Output] = field(default_factory=dict)
-    metadata: dict[str, SegmentMetadata] = field(default_factory=dict)
-    loading: Counter[str] = field(default_factory=Counter)  # looks until ONLINE
-    broken: set[tuple[str, str]] = field(default_factory=set)
-    entries: dict[str, LineageEntry] = field(default_factory=dict)
-    ending: set[str] = field(default_factory=set)  # entries whose end waits in the controller
-    routing: dict[str, frozenset[str]] = field(default_factory=dict)
-
-    @property
-    def lineage(self) -> Lineage:
-        return Lineage(tuple(sorted(self.entries.values(), key=lambda entry: entry.timestamp_ms)))
-
-    @property
-    def visible(self) -> frozenset[str]:
-        return frozenset(self.lineage.visible(self.segments))
-
-    def state(self, segment: str, server: str) -> str:
-        if (segment, server) in self.broken:
-            return "ERROR"
-        return "OFFLINE" if self.loading[segment] else "ONLINE"
-
-    def is_online(self, segment: str) -> bool:
-        return any(self.state(segment, server) == "ONLINE" for server in SERVERS)
-
-    @property
-    def keeps_two_snapshots(self) -> bool:
-        batch = self.config.get("ingestionConfig", {}).get("batchIngestionConfig", {})
-        return str(batch.get("segmentIngestionType", "APPEND")).upper() == "REFRESH"
+GiveWay = Callable[[Table, Collection[str], Collection[str], int], tuple[Entries, set[str]]]
 
 
 class FakePinot:
     """See the module docstring; for the methods see `pinot_assets.pinot.port.Pinot`.
 
-    :param version: the release whose ways it has (`pinot_assets.pinot.versions`).
+    :param version: the release whose ways it has (`fakes.dialects`).
+    :ivar hurried: whether callers' deadlines are so short that what Pinot answers late is not heard.
     """
 
     def __init__(self, *, version: str = "1.5.1") -> None:
         self.calls: list[str] = []
-        self._version = version
-        self._tables: dict[str, _Table] = {}
+        self.hurried = False
+        self._dialect = dialect_of(version)
+        self._tables: dict[str, Table] = {}
         self._schemas: dict[str, dict[str, Any]] = {}
         self.realtime: dict[str, dict[str, Any]] = {}  # configs of REALTIME tables, by raw name
         self._clock = itertools.count(time.time_ns() // 1_000_000)  # entries age beside a real clock
@@ -142,6 +126,29 @@ class FakePinot:
         """From now on this broker gets no rebuild messages; `rebuild_routing` still works."""
         self._deaf.add(broker)
 
+    # --- others at work, and time ------------------------------------------------------------------
+
+    def before_lineage_write(self, table: str, action: Callable[[], None]) -> None:
+        """Do this when the next start has checked everything and is about to write (another controller)."""
+        self.before("the write of the lineage", action)
+
+    def put_entry(self, table: str, entry: LineageEntry) -> None:
+        """Write an entry into the lineage, as another controller does."""
+        self._table(table).entries[entry.id] = entry
+        self._table(table).has_node = True
+
+    def age_entry(self, table: str, entry_id: str, hours: float) -> None:
+        """Make the last write of an entry's state so much longer ago."""
+        entry = self._table(table).entries[entry_id]
+        aged = entry.timestamp_ms - int(hours * HOUR_MS)
+        self.put_entry(table, replace(entry, timestamp_ms=aged))
+
+    def run_retention(self, table: str) -> None:
+        """One pass of Pinot's retention over the lineage of the table."""
+        found = self._table(table)
+        found.entries, doomed = after_retention(found, next(self._clock))
+        self._delete(table, doomed)
+
     # --- what is there ---------------------------------------------------------------------------
 
     def all_segments(self, table: str) -> frozenset[str]:
@@ -188,7 +195,7 @@ class FakePinot:
 
     def version(self) -> str:
         with self._call("version"):
-            return self._version
+            return self._dialect.version
 
     def table_bytes(self, table: str) -> int:
         with self._call("table_bytes"):
@@ -240,53 +247,28 @@ class FakePinot:
     ) -> str:
         self._check_names(segments_from, segments_to)
         with self._call("start_replace_segments"):
-            found = self._startable(table, segments_from, segments_to)
-            if found.lineage.overlapping(segments_from, segments_to):
-                raise SwitchConflict("another entry overlaps")
-            return self._enter(found, segments_from, segments_to)
+            return self._start(table, segments_from, segments_to, give_way_to_nobody)
 
     def force_start_replace_segments(
         self, table: str, segments_from: Collection[str], segments_to: Collection[str]
     ) -> str:
         self._check_names(segments_from, segments_to)
         with self._call("force_start_replace_segments"):
-            found = self._startable(table, segments_from, segments_to)
-            doomed: set[str] = set()
-            for entry in tuple(found.entries.values()):
-                if entry.state is LineageState.REVERTED:
-                    doomed |= entry.segments_to
-                elif entry.state is LineageState.COMPLETED:
-                    if found.keeps_two_snapshots and entry.segments_to == frozenset(segments_from):
-                        doomed |= entry.segments_from
-                elif entry.overlaps(segments_from, segments_to):
-                    rest = entry.segments_to - set(segments_to)
-                    del found.entries[entry.id]
-                    if rest:
-                        self._put(found, replace(entry, segments_to=rest, state=LineageState.REVERTED))
-                    doomed |= rest
-            entry_id = self._enter(found, segments_from, segments_to)
-            self._delete(table, doomed)
-            return entry_id
+            return self._start(table, segments_from, segments_to, give_way_to_force)
 
     def end_replace_segments(self, table: str, entry_id: str) -> None:
         with self._call("end_replace_segments"):
-            entry = self._entry(table, entry_id)
-            if entry.state is LineageState.COMPLETED:
-                return
-            if entry.state is LineageState.REVERTED:
-                raise SwitchConflict(f"entry {entry_id} is REVERTED")
-            if not entry.segments_to <= self._table(table).segments.keys():
-                raise SwitchConflict("an output is not in the table")
-            self._table(table).ending.add(entry_id)
-            self._load(table, ())
-            if entry_id in self._table(table).ending:
-                # Pinot waits on its own; the caller's deadline is over long before.
-                _lost()
+            self._end(table, entry_id, frozenset())
+
+    def narrow_and_end(self, table: str, entry_id: str, segments_to: Collection[str]) -> None:
+        """End with a body: only these of the entry's outputs stay in it."""
+        self._end(table, entry_id, frozenset(segments_to))
 
     def revert_replace_segments(self, table: str, entry_id: str) -> None:
         with self._call("revert_replace_segments"):
-            if self._entry(table, entry_id).state is LineageState.IN_PROGRESS:
-                raise SwitchConflict(f"entry {entry_id} is IN_PROGRESS")
+            entry = self._table(table).entries.get(entry_id)
+            if entry is not None and entry.state is LineageState.IN_PROGRESS:
+                raise self._refused_revert(table, entry_id)
             self._revert(table, entry_id)
 
     def force_revert_replace_segments(self, table: str, entry_id: str) -> None:
@@ -343,14 +325,14 @@ class FakePinot:
 
     def create_table(self, config: Mapping[str, Any]) -> None:
         with self._call("create_table"):
-            name = _raw_name(config)
+            name = raw_name(config)
             if name in self._tables:
                 raise PinotError(f"table {name} exists")
-            self._tables[name] = _Table({**config, "tableName": f"{name}_OFFLINE"})
+            self._tables[name] = Table({**config, "tableName": f"{name}_OFFLINE"})
 
     def update_table(self, config: Mapping[str, Any]) -> None:
         with self._call("update_table"):
-            name = _raw_name(config)
+            name = raw_name(config)
             self._table(name).config = {**config, "tableName": f"{name}_OFFLINE"}
 
     def delete_table(self, table: str) -> None:
@@ -367,18 +349,12 @@ class FakePinot:
         yield
         _run_next(self._after, method)
 
-    def _table(self, table: str) -> _Table:
+    def _table(self, table: str) -> Table:
         if table not in self._tables:
             raise PinotNotFound(f"no table {table}")
         return self._tables[table]
 
-    def _entry(self, table: str, entry_id: str) -> LineageEntry:
-        entry = self._table(table).entries.get(entry_id)
-        if entry is None:
-            raise SwitchConflict(f"no entry {entry_id}")
-        return entry
-
-    def _put(self, table: _Table, entry: LineageEntry) -> None:
+    def _put(self, table: Table, entry: LineageEntry) -> None:
         table.entries[entry.id] = replace(entry, timestamp_ms=next(self._clock))
 
     def _check_names(self, segments_from: Collection[str], segments_to: Collection[str]) -> None:
@@ -387,52 +363,84 @@ class FakePinot:
         if any("," in name or not name for name in (*segments_from, *segments_to)):
             raise ValueError("a name that the lineage node would tear in two")
 
-    def _startable(self, table: str, segments_from: Collection[str], segments_to: Collection[str]) -> _Table:
+    def _start(
+        self, table: str, segments_from: Collection[str], segments_to: Collection[str], give_way: GiveWay
+    ) -> str:
+        """Check what is visible, once; then try to write until nobody wrote in between, and delete what *any*
+        of the tries wanted to delete (spec/lineage.md section 3, the hazard)."""
         found = self._table(table)
-        if not segments_to and not takes_empty_outputs(self._version):
-            raise PinotError("'segmentsTo' should not be null or empty")
-        if not found.visible.issuperset(segments_from):
-            raise SwitchConflict("a source is not there or not visible")
-        if not found.visible.isdisjoint(segments_to):
-            raise SwitchConflict("an output is visible already")
-        return found
-
-    def _enter(self, table: _Table, segments_from: Collection[str], segments_to: Collection[str]) -> str:
-        entry_id = str(uuid.uuid4())
+        if not segments_to and (refusal := self._dialect.empty_outputs_refused):
+            raise PinotError(refusal)
+        if not found.visible.issuperset(segments_from) or not found.visible.isdisjoint(segments_to):
+            raise refused_start(found, segments_from, segments_to)
+        doomed = set[str]()
+        while True:
+            had_node, before = found.has_node, dict(found.entries)
+            after, more = give_way(found, segments_from, segments_to, next(self._clock))
+            doomed |= more
+            _run_next(self._before, "the write of the lineage")
+            if found.entries == before or not had_node:  # the first write of a node checks no version
+                break
+        found.entries, found.has_node = after, True
         names = frozenset(segments_from), frozenset(segments_to)
-        self._put(table, LineageEntry(entry_id, *names, LineageState.IN_PROGRESS, 0))
-        return entry_id
+        entry = LineageEntry(str(uuid.uuid4()), *names, LineageState.IN_PROGRESS, 0)
+        self._put(found, entry)
+        self._delete(table, doomed)
+        if doomed and self._dialect.forced_start_waits and self.hurried:
+            _lost()
+        return entry.id
+
+    def _end(self, table: str, entry_id: str, narrowed: frozenset[str]) -> None:
+        found = self._table(table)
+        entry = found.entries.get(entry_id)
+        if entry is not None and entry.state is LineageState.COMPLETED:
+            return
+        reasons = why_not_end(found.lineage, found.segments, entry_id)
+        if entry is None or entry.state is LineageState.REVERTED:
+            raise SwitchConflict("the end was refused", why="; ".join(reasons))
+        names = narrowed or entry.segments_to
+        if not names <= entry.segments_to or not names <= found.segments.keys():
+            raise SwitchConflict("the end was refused", why="; ".join(reasons))
+        found.ending[entry_id] = names
+        self._load(table, ())
+        if entry_id in found.ending:
+            # Pinot waits on its own; the caller's deadline is over long before.
+            _lost()
 
     def _revert(self, table: str, entry_id: str) -> None:
-        found, entry = self._table(table), self._entry(table, entry_id)
-        if entry.state is LineageState.REVERTED:
-            raise SwitchConflict(f"entry {entry_id} is REVERTED")
+        found = self._table(table)
+        entry = found.entries.get(entry_id)
+        if entry is None or entry.state is LineageState.REVERTED:
+            raise self._refused_revert(table, entry_id)
         for other in found.entries.values():
             if other.state is not LineageState.REVERTED and other.segments_from & entry.segments_to:
-                raise SwitchConflict(f"entry {other.id} builds on it")
+                raise self._refused_revert(table, entry_id)
         if entry.state is LineageState.COMPLETED and not entry.segments_from <= found.segments.keys():
-            raise SwitchConflict("a source is gone")
+            raise self._refused_revert(table, entry_id)
         self._put(found, replace(entry, state=LineageState.REVERTED))
-        found.ending.discard(entry_id)
+        found.ending.pop(entry_id, None)
         self._delete(table, entry.segments_to)
-        self._tell_brokers(table)
+
+    def _refused_revert(self, table: str, entry_id: str) -> SwitchConflict:
+        found = self._table(table)
+        reasons = why_not_revert(found.lineage, found.segments, entry_id)
+        return SwitchConflict("the revert was refused", why="; ".join(reasons))
 
     def _delete(self, table: str, names: Collection[str]) -> None:
-        found = self._table(table)
-        for name in names:
-            found.segments.pop(name, None)
-            found.metadata.pop(name, None)
+        without(self._table(table), names)
         self._tell_brokers(table)
 
     def _load(self, table: str, looked_at: Collection[str]) -> None:
         """One look at some segments; ends that only waited for them happen now."""
         found = self._table(table)
         found.loading.subtract(name for name in looked_at if found.loading[name] > 0)
-        for entry_id in tuple(found.ending):
-            entry = found.entries[entry_id]
-            if all(found.is_online(name) for name in entry.segments_to):
-                found.ending.discard(entry_id)
-                self._put(found, replace(entry, state=LineageState.COMPLETED))
+        for entry_id, names in tuple(found.ending.items()):
+            entry = found.entries.get(entry_id)
+            if entry is None or entry.state is not LineageState.IN_PROGRESS:
+                del found.ending[entry_id]  # somebody else was faster
+            elif all(found.is_online(name) for name in names):
+                del found.ending[entry_id]
+                self._put(found, replace(entry, segments_to=names, state=LineageState.COMPLETED))
                 self._tell_brokers(table)
 
     def _tell_brokers(self, table: str) -> None:
@@ -452,10 +460,6 @@ def _lost() -> None:
 
 def _unreachable() -> None:
     raise PinotUnreachable("no connection")
-
-
-def _raw_name(config: Mapping[str, Any]) -> str:
-    return str(config["tableName"]).removesuffix("_OFFLINE")
 
 
 def _metadata(output: Output, metadata_tar: bytes, now_ms: int) -> SegmentMetadata:

@@ -1,0 +1,142 @@
+"""A real controller of Pinot 1.5.1, with stand-ins for the servers and brokers that Maven Central lacks.
+
+Everything that the controller decides (lineage, assignment, retention, what it refuses) is Pinot's own;
+the servers fetch and read segments (`fakes.stand_in_server`), the brokers only take Helix's messages.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import psutil
+from fakes.helix import Participant
+from fakes.stand_in_server import StandInServer
+from fakes.zookeeper_door import ZookeeperDoor
+
+from pinot_assets.local import maven, ports, processes
+from pinot_assets.local.java import find_java
+from pinot_assets.local.part import SMALL_JVM
+
+CLUSTER = "pinot"
+_HERE = Path(__file__).parent
+_LOG4J = Path(maven.__file__).with_name("log4j2.xml")
+_PATIENCE = 120.0  # a JVM on a machine that is busy with other tests
+
+
+class ControllerCluster:
+    """Starts in its constructor. Close it, or use it in a `with`.
+
+    :ivar controller_url: `http://host:port`.
+    :ivar zookeeper: `host:port`, not through the door.
+    :ivar door: what the controller's own calls to ZooKeeper pass.
+    """
+
+    cluster = CLUSTER
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._class_path = ":".join(str(jar) for jar in maven.resolve(_HERE / "controller.xml"))
+        with ExitStack() as opened:
+            self._start(opened)
+            self._opened = opened.pop_all()
+
+    def _start(self, opened: ExitStack) -> None:
+        taken: set[int] = set()
+        for _ in range(6):
+            taken.add(ports.pick(taken))
+        zookeeper, http, *instances = taken
+        self.zookeeper = f"127.0.0.1:{zookeeper}"
+        self.controller_url = f"http://127.0.0.1:{http}"
+        self._run(
+            opened,
+            "zookeeper",
+            ["-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.forceSync=no"],
+            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            {
+                "dataDir": self._home / "zookeeper",
+                "clientPort": zookeeper,
+                "clientPortAddress": "127.0.0.1",
+                "admin.enableServer": "false",
+                "4lw.commands.whitelist": "srvr",
+                "tickTime": 1000,
+                "maxSessionTimeout": 40_000,
+                "maxClientCnxns": 0,
+            },
+        )
+        self._await("ZooKeeper", self._zookeeper_answers)
+        self.door = opened.enter_context(ZookeeperDoor(self.zookeeper))
+        self._run(opened, "controller", [], str(_HERE / "ControllerMain.java"), self._controller(http))
+        self._await("the controller", self._controller_answers)
+        for port in instances[:2]:
+            opened.enter_context(StandInServer(self.zookeeper, CLUSTER, port))
+        for port in instances[2:]:
+            name = f"Broker_127.0.0.1_{port}"
+            opened.enter_context(Participant(self.zookeeper, CLUSTER, name, ("DefaultTenant_BROKER",)))
+
+    def _controller(self, http: int) -> dict[str, object]:
+        return {
+            "controller.helix.cluster.name": CLUSTER,
+            "controller.zk.str": self.door.address,
+            "controller.host": "127.0.0.1",
+            "controller.access.protocols": "http",
+            "controller.access.protocols.http.host": "127.0.0.1",
+            "controller.access.protocols.http.port": http,
+            # Without these a download URL names no port.
+            "controller.vip.host": "127.0.0.1",
+            "controller.vip.port": http,
+            "controller.vip.protocol": "http",
+            "controller.data.dir": self._home / "data",
+            "controller.local.temp.dir": self._home / "temp",
+            # Only when a test asks for it.
+            "controller.retentionManager.initialDelayInSeconds": 86_400,
+        }
+
+    def _run(
+        self, opened: ExitStack, name: str, options: list[str], main: str, settings: dict[str, object]
+    ) -> None:
+        self._home.mkdir(parents=True, exist_ok=True)
+        config = self._home / f"{name}.properties"
+        config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        command = [
+            str(find_java().executable), "-Xmx384m", *SMALL_JVM, f"-Dlog4j2.configurationFile={_LOG4J}",
+            *options, "-cp", self._class_path, main, str(config),
+        ]  # fmt: skip
+        started = processes.spawn(command, self._home / f"{name}.log")
+        opened.callback(processes.stop, [psutil.Process(started.pid)], grace=10.0)
+
+    def _await(self, what: str, answers: Callable[[], bool]) -> None:
+        until = time.monotonic() + _PATIENCE
+        while not answers():
+            assert time.monotonic() < until, f"{what} did not start, see the logs in {self._home}"
+            time.sleep(0.3)
+
+    def _zookeeper_answers(self) -> bool:
+        host, _, port = self.zookeeper.partition(":")
+        try:
+            with socket.create_connection((host, int(port)), timeout=2) as door:
+                door.sendall(b"srvr")
+                return door.recv(4096).startswith(b"Zookeeper version")
+        except OSError:
+            return False
+
+    def _controller_answers(self) -> bool:
+        try:
+            reply = httpx.get(f"{self.controller_url}/health", timeout=5, trust_env=False, verify=False)
+        except httpx.HTTPError:
+            return False
+        return reply.status_code == 200
+
+    def close(self) -> None:
+        """Stop everything."""
+        self._opened.close()
+
+    def __enter__(self) -> ControllerCluster:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
