@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.session.model import Outcome, Pointer, Session, State, close, is_ours
-from pinot_assets.session.publish import is_open, read_switch
+from pinot_assets.session.model import Mode, Outcome, Pointer, Session, State, close, is_ours
+from pinot_assets.session.publish import is_open, note_foreign, read_switch
 from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import Snapshot
 
@@ -40,6 +40,8 @@ def sweep(run: Run, session: Session | None, current: Snapshot | None) -> None:
     known = set(current.segments) if current else set()
     if session is not None and session.switch_object is not None:
         known |= set(read_switch(run, session).names_to)
+    if run.mode is Mode.SWAP and session is None:
+        note_foreign(run, visible - ours)
     strays = ours - known
     if strays:
         run.switcher.delete(strays)

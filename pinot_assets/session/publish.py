@@ -264,25 +264,28 @@ def record(run: Run, session: Session) -> Snapshot:
 
 
 def confirm(run: Run, session: Session) -> None:
-    """See the new set in the lineage and at every broker."""
+    """See the new set in the lineage and at every broker, less what others took away since."""
     switch = read_switch(run, session)
-    there = run.edges.pinot.all_segments(run.spec.name)
+    completed = run.switcher.lineage.in_state(LineageState.COMPLETED)
+    replaced = frozenset[str]().union(*(e.segments_from for e in completed))
+    there = run.edges.pinot.all_segments(run.spec.name) - replaced
     names = [name for name in switch.names_to if name in there]
     if len(names) < len(switch.names_to):
         lost = len(switch.names_to) - len(names)
-        run.note(f"{lost} segments of {session.id} were deleted after its switch, not by this project")
+        run.note(
+            f"{lost} segments of {session.id} were deleted or replaced after its switch, not by this project"
+        )
     if run.switcher.undo_delayed_starts(names):
         run.note(f"a start of {session.id} landed after its switch and hid it; shown again")
     run.switcher.confirm_visible(names, switch.segments_from)
     if session.mode is Mode.SWAP:
-        note_foreign(run, switch.names_to)
+        note_foreign(run, run.edges.pinot.visible_segments(run.spec.name).difference(switch.names_to))
 
 
-def note_foreign(run: Run, ours: Collection[str]) -> None:
+def note_foreign(run: Run, foreign: Collection[str]) -> None:
     """Say what a swap leaves in sight because it came after its W1 (edge case E21)."""
-    foreign = sorted(run.edges.pinot.visible_segments(run.spec.name).difference(ours))
     if foreign:
-        named = ", ".join(foreign[:5]) + (f" and {len(foreign) - 5} more" if len(foreign) > 5 else "")
+        named = ", ".join(sorted(foreign)[:5]) + (f" and {len(foreign) - 5} more" if len(foreign) > 5 else "")
         run.note(f"visible beside the snapshot until the next swap, not pushed by this project: {named}")
 
 

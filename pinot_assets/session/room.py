@@ -52,7 +52,7 @@ def require_room(run: Run, switch: Switch) -> None:
             f"the switch of {run.spec.name} does not fit into its storage quota",
             why=f"{_mb(present)} present, {_mb(needed)} to come, {_mb(quota * replication)} allowed, "
             f"over {replication} replicas",
-            hint=f"raise quota.storage: a switch needs room for the old and the new segments at once{way_out}",
+            hint=f"raise quota.storage: a switch needs room for old and new segments at once{way_out}",
         )
 
 

@@ -1,0 +1,176 @@
+"""What spends a retry, and what does not: rules R10 and R14."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pinot_assets.errors import PinotError, PushRefused, SnapshotIncomplete, SwitchStateUnknown
+from pinot_assets.session.model import Outcome
+
+pytestmark = pytest.mark.integration
+
+
+def raising(error: Exception) -> Callable[[], None]:
+    def action() -> None:
+        raise error
+
+    return action
+
+
+# --- R10: what is not a retry ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [
+        ("push", PushRefused("quota exceeded")),
+        ("start_replace_segments", PinotError("500 without a reason")),
+    ],
+)
+def test_r10_a_refusal_of_pinots_is_no_retry(make_world: Any, method: str, error: Exception) -> None:
+    world = make_world("sync", consistentPushMaxRetries=0)
+    world.write("F1")
+    for _ in range(3):
+        world.pinot.before(method, raising(error))
+        with pytest.raises(type(error)):
+            world.run()
+    assert world.session.retry_count == 0
+    world.run()
+    assert (world.visible, world.builds, len(world.sessions)) == (["F1"], 1, 1)
+    world.assert_settled()
+
+
+def test_r10_servers_that_still_load_are_no_retry(make_world: Any) -> None:
+    world = make_world("sync", consistentPushMaxRetries=0)
+    world.write("F1", "F2")
+    world.trigger()
+    loading = world.pinot._tables[world.table].loading
+    slow = min(world.pinot.all_segments(world.table))
+    loading[slow] = 10**6
+    for _ in range(2):
+        world.run()
+        assert world.session.audit.waits
+        with pytest.raises(SnapshotIncomplete, match="OFFLINE"):
+            world.publish()
+    loading[slow] = 0
+    world.run()
+    assert (world.visible, world.builds, len(world.sessions)) == (["F1", "F2"], 1, 1)
+    assert world.sessions[-1].retry_count == 0
+    world.assert_settled()
+
+
+# --- R10: what counts nevertheless -----------------------------------------------------------------
+
+
+def fail_to_end(world: Any) -> None:
+    world.pinot.lose_call("end_replace_segments")
+    with pytest.raises(SwitchStateUnknown):
+        world.run()
+
+
+def test_r10_two_failed_ends_in_a_row_count_as_one_retry(make_world: Any) -> None:
+    world = make_world("sync", consistentPushMaxRetries=1)
+    world.write("F1")
+    fail_to_end(world)
+    fail_to_end(world)
+    assert (world.session.retry_count, world.session.stalls) == (0, 2)
+    fail_to_end(world)
+    assert (world.session.retry_count, world.session.stalls) == (1, 1)
+    world.run()
+    assert (world.visible, world.builds, len(world.sessions)) == (["F1"], 1, 1)
+    world.assert_settled()
+
+
+def test_r10_failed_ends_use_up_the_retries(make_world: Any) -> None:
+    world = make_world("sync", consistentPushMaxRetries=0)
+    world.write("F1")
+    fail_to_end(world)
+    fail_to_end(world)
+    world.run()
+    assert [s.outcome for s in world.sessions] == [Outcome.ABANDONED_RETRIES, Outcome.PUBLISHED]
+    assert world.visible == ["F1"]
+    world.assert_settled()
+
+
+def test_r10_builds_that_leave_nothing_behind_count_as_one_retry(make_world: Any) -> None:
+    """A poison file kills every driver that reads it."""
+    world = make_world("sync", consistentPushMaxRetries=1)
+    world.write("F1", "F2")
+    for retries in (0, 0, 1, 1):
+        world.builder.die_after = 0
+        world.dies()
+        assert world.session.retry_count == retries
+    first = world.session.id
+    world.builder.die_after = 0
+    world.dies()
+    assert world.session.id != first
+    assert world.sessions[0].outcome is Outcome.ABANDONED_RETRIES
+
+
+def test_r10_builds_that_come_further_each_time_are_no_retries(make_world: Any) -> None:
+    world = make_world("sync", consistentPushMaxRetries=0)
+    world.write("F1", "F2", "F3", "F4", "F5")
+    for _ in range(4):
+        world.builder.die_after = 1
+        world.dies()
+    world.run()
+    assert world.built == ["F5"]
+    assert (world.sessions[-1].retry_count, len(world.sessions)) == (0, 1)
+    assert world.visible == ["F1", "F2", "F3", "F4", "F5"]
+
+
+# --- R14 -------------------------------------------------------------------------------------------
+
+
+def test_r14_only_the_files_that_the_audit_names_are_built_again(make_world: Any) -> None:
+    world = make_world("sync", consistentPushMaxRetries=1)
+    world.write("F1", "F2", "F3")
+    world.trigger()
+    broken = next(s for s in world.pinot.all_segments(world.table) if world.builder.rows[s] == ("F2",))
+    world.pinot.break_replica(world.table, broken)
+    session, _ = world.audit()
+    (failure,) = world.staging.failures(session.failures)
+    assert (failure.uri.rsplit("/", 1)[-1], failure.code) == ("F2", "AUDIT")
+    assert "is ERROR on" in failure.reason
+    with pytest.raises(SnapshotIncomplete, match="is ERROR on"):
+        world.publish()
+    world.run()
+    assert world.built == ["F2"]
+    assert world.sessions[-1].retry_count == 1
+    assert broken not in world.pinot.all_segments(world.table)
+    assert world.seen == [(), ("F1", "F2", "F3")]
+    world.assert_settled()
+
+
+def test_r14_an_audit_that_names_no_file_ends_the_session(make_world: Any) -> None:
+    """What fails is a published segment that goes along (Pinot before 1.0): no file to build again."""
+    world = make_world("sync", pinot={"version": "0.11.0"}, consistentPushMaxRetries=5)
+    world.write("P1", "P2", "P3")
+    world.run()
+    world.remove("P2")
+    world.trigger()
+    (carried,) = world.pinot.all_segments(world.table) - set(world.snapshot.segments)
+    world.pinot.break_replica(world.table, carried)
+    session, _ = world.audit()
+    assert session.failures is None
+    world.run()
+    assert [s.outcome for s in world.sessions] == [Outcome.ABANDONED_AUDIT, Outcome.PUBLISHED]
+    assert world.visible == ["P1", "P3"]
+    world.assert_settled()
+
+
+def test_r14_the_failures_of_an_earlier_attempt_do_not_count_again(make_world: Any) -> None:
+    world = make_world("sync", consistentPushMaxRetries=1)
+    world.write("F1", "F2")
+    world.builder.failing = {"F2"}
+    world.run()
+    world.builder.failing = set()
+    world.builder.die_after = 0
+    world.dies()
+    assert (world.session.retry_count, world.session.failures) == (1, None)
+    world.run()
+    assert world.sessions[-1].retry_count == 1
+    assert world.visible == ["F1", "F2"]

@@ -1,0 +1,445 @@
+"""Lineage entries that are late, old, lost or somebody's: rules R1, R3, R4, R6, R8, R16, edge case E9."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pinot_assets.errors import SwitchConflict, SwitchStateUnknown
+from pinot_assets.pinot import LineageEntry, LineageState
+from pinot_assets.session.model import Outcome, State
+from pinot_assets.session.report import Result
+from pinot_assets.session.staging import Staging
+
+pytestmark = pytest.mark.integration
+
+MODES = ("append", "sync", "swap")
+
+
+@pytest.fixture(params=MODES)
+def world(request: pytest.FixtureRequest, make_world: Any) -> Any:
+    """P1 and P2 are published."""
+    world = make_world(request.param)
+    world.write("P1", "P2")
+    world.run()
+    world.watch_anew()
+    return world
+
+
+@pytest.fixture
+def synced(make_world: Any) -> Any:
+    world = make_world("sync")
+    world.write("P1", "P2")
+    world.run()
+    world.watch_anew()
+    return world
+
+
+def staged_names(world: Any) -> frozenset[str]:
+    """Names of ours that Pinot has and no query sees."""
+    names: frozenset[str] = world.pinot.all_segments(world.table) - set(world.snapshot.segments)
+    return names
+
+
+def entry_of(world: Any, state: LineageState) -> LineageEntry:
+    """The newest entry in that state."""
+    entry: LineageEntry = world.pinot.lineage(world.table).in_state(state)[-1]
+    return entry
+
+
+def land_late(world: Any) -> None:
+    """The forced start of the newest switch, held up in a controller, lands after its end."""
+    ended = entry_of(world, LineageState.COMPLETED)
+    late = LineageEntry(
+        "late", ended.segments_from, ended.segments_to, LineageState.IN_PROGRESS, ended.timestamp_ms + 1
+    )
+    world.pinot.put_entry(world.table, late)
+
+
+# --- R1 --------------------------------------------------------------------------------------------
+
+
+def test_r01_a_start_that_lands_after_our_end_is_undone_before_the_snapshot(world: Any) -> None:
+    world.write("P3")
+    world.pinot.after("end_replace_segments", lambda: land_late(world))
+    world.run()
+    assert world.visible == ["P1", "P2", "P3"]
+    world.assert_settled()
+    assert "force_revert_replace_segments" not in world.pinot.calls
+    assert world.run().result is Result.NOTHING
+
+
+def test_r01_a_start_that_lands_when_the_session_is_recorded_is_undone_by_the_next_trigger(
+    world: Any,
+) -> None:
+    world.write("P3")
+    world.run()
+    segments = world.pinot.all_segments(world.table)
+    land_late(world)
+    assert world.visible != ["P1", "P2", "P3"]
+    assert world.run().result is Result.NOTHING
+    assert world.visible == ["P1", "P2", "P3"]
+    assert world.pinot.all_segments(world.table) == segments
+    assert any("delayed start" in note for note in world.notes)
+    world.assert_settled()
+
+
+def test_r01_what_a_late_start_names_beside_is_deleted(synced: Any) -> None:
+    """It was of an earlier switch of the session: F2 was dropped since."""
+    world = synced
+    world.write("F1", "F2")
+    world.trigger()
+    first = entry_of(world, LineageState.IN_PROGRESS)
+    world.remove("F2")
+    world.run()
+    world.pinot.put_entry(world.table, first)
+    world.run()
+    assert world.visible == ["F1", "P1", "P2"]
+    assert staged_names(world) == frozenset()
+    world.assert_settled()
+
+
+# --- R3, R8 ----------------------------------------------------------------------------------------
+
+
+def test_r03_the_end_is_written_down_before_it_is_sent(world: Any) -> None:
+    world.write("P3")
+    world.pinot.before("end_replace_segments", world.die)
+    world.dies()
+    session = world.session
+    assert session.ending
+    assert session.end_issued == entry_of(world, LineageState.IN_PROGRESS).id
+    world.run()
+    assert world.visible == ["P1", "P2", "P3"]
+
+
+def test_r03_r08_an_old_entry_is_renewed_before_its_end_and_keeps_its_audit(world: Any) -> None:
+    world.write("P3")
+    world.trigger()
+    before, _ = world.audit()
+    world.pinot.age_entry(world.table, before.lineage_entry_id, 21)
+    world.publish()
+    after = world.sessions[-1]
+    assert (after.outcome, after.audit, after.switch) == (Outcome.PUBLISHED, before.audit, 1)
+    assert after.lineage_entry_id != before.lineage_entry_id
+    assert world.seen[1:] == [("P1", "P2", "P3")]
+    world.assert_settled()
+
+
+def test_r03_an_old_entry_is_renewed_by_the_next_trigger(world: Any) -> None:
+    world.write("P3")
+    world.trigger()
+    old = world.session.lineage_entry_id
+    world.pinot.age_entry(world.table, old, 21)
+    world.trigger()
+    assert world.session.lineage_entry_id != old
+    assert world.pinot.lineage(world.table).get(old) is None
+    assert world.session.switch == 1
+    world.run()
+    assert world.builds == 2
+    world.assert_settled()
+
+
+def test_r03_an_end_under_way_of_an_old_entry_finds_nothing_to_end(world: Any) -> None:
+    """It waits in a controller while the entry grows old; the young one is ended by us alone."""
+    world.write("P3")
+    world.pinot.before("end_replace_segments", world.die)
+    world.dies()
+    old = world.session.lineage_entry_id
+    world.pinot.age_entry(world.table, old, 21)
+    world.trigger()
+    assert not world.session.ending
+    with pytest.raises(SwitchConflict):
+        world.pinot.end_replace_segments(world.table, old)
+    world.run()
+    assert world.seen[1:] == [("P1", "P2", "P3")]
+    world.assert_settled()
+
+
+def test_r08_a_source_that_goes_before_the_end_is_sent_makes_a_new_switch(synced: Any) -> None:
+    world = synced
+    world.write(P1="P1.1")
+    world.trigger()
+    world.audit()
+    old = next(s for s in world.snapshot.segments if world.builder.rows[s] == ("P1",))
+    world.pinot.delete_segments(world.table, [old])
+    with pytest.raises(SwitchConflict, match="have gone"):
+        world.publish()
+    assert not world.session.ending
+    world.run()
+    assert world.sessions[-1].switch == 2
+    assert world.visible == ["P1.1", "P2"]
+    world.assert_settled()
+
+
+def test_r08_what_completes_while_it_is_ended_again_needs_no_second_audit(world: Any) -> None:
+    """Its sources are hidden by then, which is no fault."""
+    world.write("P3")
+    world.pinot.lose_call("end_replace_segments")
+    with pytest.raises(SwitchStateUnknown):
+        world.run()
+    world.pinot.after("all_segments", lambda: None)
+    world.trigger()
+    world.pinot.end_replace_segments(world.table, world.session.lineage_entry_id)  # the lost one arrives
+    _, findings = world.audit()
+    assert all(f.passed for f in findings)
+    world.publish()
+    assert world.visible == ["P1", "P2", "P3"]
+    world.assert_settled()
+
+
+# --- R4, R6 ----------------------------------------------------------------------------------------
+
+
+def test_r04_an_open_entry_that_shares_no_name_is_reverted_before_the_new_start(world: Any) -> None:
+    """A forced start that overlaps nothing would leave it alive."""
+    world.write("F1")
+    world.remove("P1", "P2")
+    world.trigger()
+    first = world.session.lineage_entry_id
+    world.remove("F1")
+    world.write("F2")
+    world.pinot.calls.clear()
+    world.trigger()
+    calls = [c for c in world.pinot.calls if "replace" in c or c == "lineage"]
+    reverted, started = (
+        calls.index("force_revert_replace_segments"),
+        max(i for i, c in enumerate(calls) if "start" in c),
+    )
+    assert "lineage" in calls[reverted:started]
+    assert reverted < started
+    assert world.pinot.lineage(world.table).get(first).state is LineageState.REVERTED
+    world.run()
+    assert "F1" not in world.visible
+    assert "F2" in world.visible
+    world.assert_settled()
+
+
+def test_r06_a_first_entry_that_another_controller_overwrites_is_found_before_the_push(
+    make_world: Any,
+) -> None:
+    world = make_world("sync")
+    world.write("F1")
+    world.on_sleep = lambda: world.pinot._tables[world.table].entries.clear()
+    with pytest.raises(SwitchStateUnknown, match="lost entry"):
+        world.run()
+    assert world.pinot.all_segments(world.table) == frozenset()
+    world.on_sleep = lambda: None
+    world.run()
+    assert (world.visible, world.builds) == (["F1"], 1)
+    world.assert_settled()
+
+
+def test_r06_only_the_first_entry_of_a_table_is_waited_for(synced: Any) -> None:
+    synced.slept.clear()
+    synced.write("P3")
+    synced.run()
+    assert synced.slept == []
+
+
+# --- R16, E9 ---------------------------------------------------------------------------------------
+
+
+def revert(world: Any, entry_id: str) -> None:
+    world.pinot.force_revert_replace_segments(world.table, entry_id)
+
+
+def reap(world: Any, entry_id: str) -> None:
+    """Pinot gives the entry up: its segments in one pass, itself in a later one."""
+    world.pinot.age_entry(world.table, entry_id, 25)
+    for _ in range(2):
+        world.pinot.run_retention(world.table)
+    assert world.pinot.lineage(world.table).get(entry_id) is None
+
+
+def reap_segments(world: Any, entry_id: str) -> None:
+    """The first pass alone: the entry is still there, old."""
+    world.pinot.age_entry(world.table, entry_id, 25)
+    world.pinot.run_retention(world.table)
+
+
+LOSSES = {"reverted": revert, "reaped": reap}
+
+
+@pytest.mark.parametrize("loss", list(LOSSES))
+def test_r16_e09_a_lost_switch_goes_on_under_new_names(world: Any, loss: str) -> None:
+    world.write("F1", "F2", F3="a b c")
+    world.options["maxNumRecordsPerSegment"] = 2
+    world.trigger()
+    first, spent, orders = world.session, staged_names(world), list(world.builder.orders)
+    LOSSES[loss](world, first.lineage_entry_id)
+    report = world.run()
+    assert report.result is Result.STAGED
+    assert world.builder.orders == orders
+    assert world.visible == sorted(["F1", "F2", "P1", "P2", "a", "b", "c"])
+    published = world.sessions[-1]
+    assert (published.id, published.retry_count) == (first.id, first.retry_count)
+    ours = {s for s in world.snapshot.segments if f"__{first.id}_" in s}
+    assert ours.isdisjoint(spent)
+    assert all(f"__{first.id}_{published.attempt}_" in name for name in ours)
+    assert len(world.seen) == 2
+    world.assert_settled()
+    assert world.run().result is Result.NOTHING
+
+
+@pytest.mark.parametrize("loss", list(LOSSES))
+def test_r16_a_loss_that_is_found_at_the_end_is_said_and_redone_by_the_next_trigger(
+    world: Any, loss: str
+) -> None:
+    world.write("F1")
+    world.trigger()
+    session, _ = world.audit()
+    LOSSES[loss](world, session.lineage_entry_id)
+    with pytest.raises(SwitchConflict, match="is lost"):
+        world.publish()
+    world.run()
+    assert world.visible == ["F1", "P1", "P2"]
+    assert world.builds == 2
+    world.assert_settled()
+
+
+def test_r16_a_loss_after_the_end_was_sent_is_told_from_a_switch_that_happened(world: Any) -> None:
+    world.write("F1")
+    world.pinot.lose_call("end_replace_segments")
+    with pytest.raises(SwitchStateUnknown):
+        world.run()
+    reap(world, world.session.lineage_entry_id)
+    world.run()
+    assert (world.visible, world.builds) == (["F1", "P1", "P2"], 2)
+    assert len(world.sessions) == 2
+    world.assert_settled()
+
+
+def test_r16_segments_that_were_reaped_under_their_entry_are_pushed_again(world: Any) -> None:
+    """The reaper works in two passes; between them the entry looks open."""
+    world.write("F1")
+    world.trigger()
+    reap_segments(world, world.session.lineage_entry_id)
+    assert staged_names(world) == frozenset()
+    world.run()
+    assert (world.visible, world.builds) == (["F1", "P1", "P2"], 2)
+    world.assert_settled()
+
+
+def test_r16_what_nothing_hides_any_more_is_deleted_before_anything_else(world: Any) -> None:
+    """The entry went, the segments stayed: visible, and not published."""
+    world.write("F1", "F2")
+    world.trigger()
+    names = staged_names(world)
+    del world.pinot._tables[world.table].entries[world.session.lineage_entry_id]
+    world.builder.die_after = 0
+    world.write("F3")
+    world.dies()
+    assert world.visible == ["P1", "P2"]
+    world.run()
+    assert world.visible == ["F1", "F2", "F3", "P1", "P2"]
+    assert names.isdisjoint(world.snapshot.segments)
+    assert world.built == ["F3"]
+    world.assert_settled()
+
+
+@pytest.mark.parametrize("renamed", [0, 1])
+def test_r16_a_driver_that_dies_while_it_renames_is_gone_on_for(
+    world: Any, renamed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write("F1", "F2")
+    world.trigger()
+    spent = staged_names(world)
+    reap(world, world.session.lineage_entry_id)
+    put, left = Staging.put_receipt, [renamed]
+
+    def put_and_die(staging: Staging, session: str, receipt: Any) -> str:
+        if not left[0]:
+            world.die()
+        left[0] -= 1
+        return put(staging, session, receipt)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Staging, "put_receipt", put_and_die)
+        world.dies()
+    world.write("E0")  # sorted before the others: it must not meet their new names
+    world.run()
+    assert world.visible == ["E0", "F1", "F2", "P1", "P2"]
+    assert spent.isdisjoint(world.snapshot.segments)
+    assert world.built == ["E0"]
+    world.assert_settled()
+
+
+@pytest.mark.parametrize("point", ["before", "after"])
+def test_r16_a_driver_that_dies_at_the_new_start_is_gone_on_for(world: Any, point: str) -> None:
+    world.write("F1", "F2")
+    world.trigger()
+    revert(world, world.session.lineage_entry_id)
+    getattr(world.pinot, point)("start_replace_segments", world.die)
+    world.dies()
+    world.run()
+    assert (world.visible, world.builds) == (["F1", "F2", "P1", "P2"], 2)
+    assert len(world.seen) == 2
+    world.assert_settled()
+
+
+def test_r16_a_lost_entry_spends_no_retry(make_world: Any) -> None:
+    world = make_world("sync", consistentPushMaxRetries=0)
+    world.write("F1")
+    for _ in range(3):
+        world.trigger()
+        revert(world, world.session.lineage_entry_id)
+    world.run()
+    assert (world.visible, world.builds, len(world.sessions)) == (["F1"], 1, 1)
+
+
+def test_r16_a_lost_removal_is_started_again(synced: Any) -> None:
+    """It has no names to spend."""
+    world = synced
+    world.remove("P2")
+    world.trigger()
+    revert(world, world.session.lineage_entry_id)
+    world.run()
+    assert (world.visible, world.seen) == (["P1"], [("P1", "P2"), ("P1",)])
+    world.assert_settled()
+
+
+def test_r16_a_session_whose_entry_is_lost_can_be_given_up(world: Any) -> None:
+    world.write("F1")
+    world.trigger()
+    first = world.session
+    revert(world, first.lineage_entry_id)
+    world.clear()
+    assert world.sessions[-1].outcome is Outcome.CLEARED
+    assert staged_names(world) == frozenset()
+    world.run()
+    assert world.visible == ["F1", "P1", "P2"]
+    world.assert_settled()
+
+
+def test_e09_a_switch_that_was_completed_and_reaped_is_recorded(make_world: Any) -> None:
+    """Pinot forgets an append's entry at its next pass, at any age."""
+    world = make_world("append")
+    world.write("F1", "F2")
+    world.pinot.after("end_replace_segments", world.die)
+    world.dies()
+    assert world.session.state is State.SWITCH
+    world.pinot.run_retention(world.table)
+    assert world.pinot.lineage(world.table).entries == ()
+    world.run()
+    assert (world.builds, world.sessions[-1].outcome) == (1, Outcome.PUBLISHED)
+    world.assert_settled()
+
+
+def test_e09_a_switch_whose_outputs_somebody_replaced_since_happened(make_world: Any) -> None:
+    """Completed, reaped and merged, all before its driver came back."""
+    world = make_world("append")
+    world.write("F1")
+    world.pinot.after("end_replace_segments", world.die)
+    world.dies()
+    world.pinot.run_retention(world.table)
+    (name,) = world.pinot.visible_segments(world.table)
+    merged = world.pinot.start_replace_segments(world.table, [name], ["merged_1"])
+    found = world.pinot._tables[world.table]
+    found.segments["merged_1"] = found.segments[name]
+    world.pinot.end_replace_segments(world.table, merged)
+    world.run()
+    assert (world.builds, world.sessions[-1].outcome) == (1, Outcome.PUBLISHED)
+    assert name in world.pinot.all_segments(world.table)
+    assert world.pinot.visible_segments(world.table) == {"merged_1"}
