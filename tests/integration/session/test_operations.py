@@ -28,7 +28,7 @@ class Jobs:
         self.world = world
         self.instance = instance
         self.dies = False
-        patch.setattr(module, "publication", self._show)
+        patch.setattr(module, "publication_by", self._show)
 
     def _show(self, *_: Any) -> None:
         assert not self.dies, "the worker dies here"
