@@ -19,6 +19,7 @@ def list_ready(run: Run, session: Session | None, current: Snapshot | None) -> R
     """
     inventory = list_source(run.spec, run.edges.source)
     if not inventory.files and current and current.ledger and run.mode is not Mode.APPEND:
+        _refuse_new_patterns(run, current)
         inventory = _believe_empty(run, inventory)
     plan = run.edges.staging.plan(session.plan) if session else None
     return judge_listing(run.spec, inventory, current, run.hold(), plan)
@@ -71,6 +72,21 @@ def _believe_empty(run: Run, first: Inventory) -> Inventory:
             hint="nothing was changed; the next trigger lists again",
         )
     return first
+
+
+def _refuse_new_patterns(run: Run, current: Snapshot) -> None:
+    """Patterns that match nothing of a full directory, and that nothing was published by: likely a slip of
+    the pen, so that only a written APPLY empties the table (edge case E33).
+    """
+    ingestion = run.spec.ingestion
+    if "empty_source_action" in ingestion.model_fields_set or current.config_fingerprint == run.fingerprint:
+        return
+    if (first := next(iter(run.edges.source.list()), None)) is not None:
+        raise ListingFailed(
+            f"no file of {run.edges.source.uri} matches since the table spec was changed",
+            why=f"there are files, {first.uri} for one, and files of it are published",
+            hint="check inputDirURI and the patterns; to empty the table, write emptySourceAction: APPLY",
+        )
 
 
 def _content_sha256(run: Run, file: SourceFile) -> str:

@@ -279,7 +279,9 @@ def _record(run: Run, session: Session, plan: Plan, done: Sequence[Step]) -> Sna
     there = run.edges.pinot.all_segments(run.spec.name)
     outputs = tuple(o for step in done for o in step.outputs if o.segment in there)
     gone = tuple(name for step in done for name in step.replaces)
-    run.switcher.confirm_visible(tuple(o.segment for o in outputs), gone)
+    names = tuple(o.segment for o in outputs)
+    run.switcher.undo_delayed_starts(names)
+    run.switcher.confirm_visible(names, gone)
     findings = run.switcher.audit(Switch(session.switch, (), outputs)) if outputs else ()
     bad = [f"{f.name}: {f.message}" for f in findings if not f.passed]
     for text in bad:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import fakes.pinot as fake_pinot
 import pytest
@@ -129,7 +130,7 @@ class ScriptedBuilder:
 
 
 def base_name(uri: str) -> str:
-    return uri.rsplit("/", 1)[-1]
+    return unquote(uri.rsplit("/", 1)[-1])
 
 
 @dataclass
