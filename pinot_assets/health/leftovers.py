@@ -115,7 +115,7 @@ def orphans(
     too_many = tars.size > max(TOLERATED_BYTES, in_use)
     if too_many:
         what = f"{len(tars.keys)} staged objects ({megabytes(tars.size)}) are of no use ({some(tars.keys)})"
-        problems.append(Problem(what, "delete them, unless you want to roll back to older snapshots"))
+        problems.append(Problem(what, "delete them from the staging area, unless you may roll back that far"))
     return judged(
         ORPHANS,
         problems,

@@ -6,24 +6,21 @@ from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.snapshot.manifest import Snapshot
 
 
-def hold_of(current: Snapshot, target: Snapshot, before: Hold = NO_HOLD) -> Hold:
-    """What must not come back by itself once the table is taken from one snapshot to the other."""
-    there, back = current.ledger, target.ledger
+def hold_of(source: Snapshot, target: Snapshot, before: Hold = NO_HOLD) -> Hold:
+    """What must not come back by itself while the table is at a former snapshot.
+
+    :param source: the newest snapshot that was made from the source, not by a rollback.
+    :param before: what former rollbacks hold back.
+    """
+    made, back = source.ledger, target.ledger
     files = {
         uri: f.fingerprint.token
-        for uri, f in there.items()
+        for uri, f in made.items()
         if uri not in back or back[uri].fingerprint != f.fingerprint
     }
-    removals = tuple(sorted((set(back) - set(there)) | set(before.removals)))
-    return Hold(files={**before.files, **files}, removals=removals)
-
-
-def without(hold: Hold, taken: Hold) -> Hold:
-    """The hold less what one rollback added to it."""
-    return Hold(
-        files={uri: token for uri, token in hold.files.items() if taken.files.get(uri) != token},
-        removals=tuple(uri for uri in hold.removals if uri not in taken.removals),
-    )
+    # A held file is missing there because of the hold, not because it was removed.
+    removed = set(back) - set(made) - set(before.files)
+    return Hold(files={**before.files, **files}, removals=tuple(sorted(removed | set(before.removals))))
 
 
 def still_held(hold: Hold, now: Snapshot) -> Hold:

@@ -6,16 +6,26 @@ segment's place in the target, so that every driver, whenever it comes, finds th
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from pinot_assets.build.order import segment_name
 from pinot_assets.errors import BuildError, RollbackRefused, SnapshotCorrupt, SourceError
 from pinot_assets.pinot import versions
 from pinot_assets.session.model import Mode, Session, State
-from pinot_assets.session.publish import audit, confirm, end_switch, is_open, read_switch, stage_switch
+from pinot_assets.session.publish import (
+    audit,
+    confirm,
+    end_switch,
+    is_lost,
+    is_open,
+    read_switch,
+    stage_switch,
+    stop_ending,
+)
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.run import Run
-from pinot_assets.session.staging import Switch
+from pinot_assets.session.staging import THREADS, Switch
 from pinot_assets.session.way_back import coming, going
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 
@@ -52,7 +62,11 @@ def unpublished(run: Run, session: Session) -> Session | None:
 
 def _with_names_left(run: Run, session: Session) -> Session:
     """Names that stand in an entry that was reverted or reaped are spent for ever (rule R16)."""
-    if not session.lineage_entry_id or is_open(run, session):
+    if session.ending:
+        sources = set(read_switch(run, session).segments_from)
+        if not run.edges.pinot.visible_segments(run.spec.name).issuperset(sources):
+            session = stop_ending(run, session)  # what has gone cannot be replaced
+    if not is_lost(run, session):
         return session
     run.switcher.delete(read_switch(run, session).names_to)
     session = replace(
@@ -70,13 +84,13 @@ def _with_names_left(run: Run, session: Session) -> Session:
 
 def _switched(run: Run, session: Session, target: Snapshot) -> Session:
     """W1 to W5; the session as it was where nothing comes or goes."""
-    if not session.end_issued:
+    if not session.ending:
         switch = _switch(run, session, target)
         if not switch.segments_from and not switch.segments_to:
             return session
         session = stage_switch(run, session, switch)
     session, findings = audit(run)
-    if failed := [f for f in findings if not f.passed]:
+    if failed := [f for f in findings if f.blocks]:
         raise RollbackRefused(
             f"{run.spec.name} is not brought back to {target.session}: its segments did not pass the audit",
             why="; ".join(f"{f.name}: {f.message}" for f in failed),
@@ -100,7 +114,8 @@ def _switch(run: Run, session: Session, target: Snapshot) -> Switch:
         smallest = min(kept, key=lambda o: (o.tar_bytes, o.segment))
         sources, pushed = tuple(sorted((*sources, smallest.segment))), (smallest,)
     names = _names(run, session, target)
-    outputs = tuple(_renamed(run, output, names[output.segment]) for output in pushed)
+    with ThreadPoolExecutor(THREADS, "rename") as pool:
+        outputs = tuple(pool.map(lambda output: _renamed(run, output, names[output.segment]), pushed))
     return Switch(session.switch + 1, sources, outputs)
 
 

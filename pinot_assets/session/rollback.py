@@ -7,21 +7,21 @@ walks the second one. A revert that Pinot has become unable to do goes on as a r
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from pinot_assets.errors import RollbackRefused, SessionError, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.abandon import abandon, sweep
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.hold import hold_of, still_held, without
+from pinot_assets.session.hold import hold_of, still_held
 from pinot_assets.session.model import Mode, Outcome, Session, State, close, new_session_id
 from pinot_assets.session.plan import NO_HOLD, Plan
 from pinot_assets.session.rebuild import ledger
 from pinot_assets.session.republish import republish, unpublished
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import next_seq
-from pinot_assets.session.way_back import Kept, Way, WayBack, find_target, look
-from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.session.way_back import Kept, Way, WayBack, find_target, look, read_kept
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.spec import TableSpec
 
 
@@ -112,12 +112,12 @@ def finish_rollback(run: Run, session: Session) -> Snapshot:
     except RollbackRefused as refused:
         left = run.active_session()
         assert left is not None
-        _give_up(run, left, current, target, str(refused))
+        _give_up(run, left, current, str(refused))
         raise
     # Where nothing had to be switched, the entry of the current snapshot is still the newest.
     entry_id = done.lineage_entry_id or current.snapshot.lineage_entry_id
     restored = replace(target.snapshot, lineage_entry_id=entry_id, files=files)
-    return _record(run, done, current.snapshot, restored, Way.REPUBLISH)
+    return _record(run, done, current, restored, Way.REPUBLISH)
 
 
 def clear_rollback(run: Run, session: Session) -> Session | None:
@@ -134,7 +134,7 @@ def clear_rollback(run: Run, session: Session) -> Session | None:
     if left is None:
         finish_rollback(run, session)
         return None
-    _give_up(run, left, current, target, "cleared by hand")
+    _give_up(run, left, current, "cleared by hand")
     return left
 
 
@@ -154,7 +154,7 @@ def resume(run: Run) -> bool:
 
 def _store_intent(run: Run, way: WayBack) -> Session:
     """What is to happen, where to and what is to stay out: all before the first effect (rule R21)."""
-    current, target = way.current.snapshot, way.target.snapshot
+    source, target = _from_source(run.edges, way.current), way.target.snapshot
     seq, staging, now = next_seq(run), run.edges.staging, run.edges.now_ms()
     identity = new_session_id(seq)
     session = Session(
@@ -175,11 +175,17 @@ def _store_intent(run: Run, way: WayBack) -> Session:
         active_session=session.node,
         next_seq=seq + 1,
         history=(*run.lease.pointer.history, session.node)[-2:],
-        hold=staging.put_hold(identity, hold_of(current, target, run.hold())),
+        hold=staging.put_hold(identity, hold_of(source.snapshot, target, run.hold())),
     )
     run.lease.write(pointer=pointer, session=session)
     run.lease.prune()
     return session
+
+
+def _from_source(edges: Edges, current: Kept) -> Kept:
+    """The newest snapshot that was made from the source, as far as it can be read: a rollback's is not."""
+    ref = current.snapshot.audit.get("source") if current.snapshot.mode == Mode.ROLLBACK else None
+    return next(read_kept(edges.staging, [SnapshotRef(**ref)]), current) if ref else current
 
 
 def _is_revert(session: Session) -> bool:
@@ -243,13 +249,13 @@ def _record_revert(run: Run, session: Session, current: Kept, target: Kept) -> S
         run.note(f"{len(lost)} segments of {target.snapshot.session} are gone from Pinot, first {min(lost)}")
     taken = set(current.snapshot.segments) - wanted
     run.switcher.confirm_visible(tuple(wanted & there), tuple(taken))
-    return _record(run, session, current.snapshot, target.snapshot, Way.REVERT)
+    return _record(run, session, current, target.snapshot, Way.REVERT)
 
 
 # --- end -------------------------------------------------------------------------------------------
 
 
-def _record(run: Run, session: Session, current: Snapshot, restored: Snapshot, way: Way) -> Snapshot:
+def _record(run: Run, session: Session, current: Kept, restored: Snapshot, way: Way) -> Snapshot:
     """Write the snapshot, and in one transaction make it the current one and close the rollback."""
     staging, now = run.edges.staging, run.edges.now_ms()
     snapshot = replace(
@@ -258,7 +264,11 @@ def _record(run: Run, session: Session, current: Snapshot, restored: Snapshot, w
         session=session.id,
         mode=Mode.ROLLBACK,
         published_ms=now,
-        audit={"rolledBack": current.session, "way": way},
+        audit={
+            "rolledBack": current.snapshot.session,
+            "way": way,
+            "source": asdict(_from_source(run.edges, current).ref),
+        },
     )
     hold = still_held(run.hold(), snapshot)
     empty = hold == NO_HOLD and run.mode is not Mode.SWAP
@@ -269,14 +279,14 @@ def _record(run: Run, session: Session, current: Snapshot, restored: Snapshot, w
         hold=None if empty else staging.put_hold(session.id, hold),
     )
     run.lease.write(pointer=pointer, session=close(session, Outcome.PUBLISHED, now))
-    run.note(f"{current.session} rolled back by {way}")
+    run.note(f"{current.snapshot.session} rolled back by {way}")
     sweep(run, None, snapshot)
     return snapshot
 
 
-def _give_up(run: Run, session: Session, current: Kept, target: Kept, why: str) -> None:
+def _give_up(run: Run, session: Session, current: Kept, why: str) -> None:
     """Close a rollback that did not happen, and let go of what it alone holds back."""
-    before = without(run.hold(), hold_of(current.snapshot, target.snapshot))
+    before = still_held(run.hold(), current.snapshot)
     ref = run.edges.staging.put_hold(session.id, before) if before != NO_HOLD else None
     pointer = replace(run.lease.pointer, hold=ref)
     abandon(run, session, Outcome.CLEARED, why, pointer)

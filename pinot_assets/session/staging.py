@@ -173,10 +173,19 @@ class Staging:
         return self.store.key_of(uri)
 
     def put_renamed(self, output: Output, name: str) -> Output:
-        """Copy a staged segment under another name, without building it again (rule R16)."""
+        """Copy a staged segment under another name, without building it again (rule R16).
+
+        :raises SnapshotCorrupt: the tar is not what was staged.
+        :raises SourceError: it is not there.
+        """
         with tempfile.TemporaryDirectory(prefix="pinot-assets-") as folder:
             old, new = Path(folder) / "old.tar.gz", Path(folder) / "new.tar.gz"
-            self.store.download(self.key_of(output.tar_uri), old)
+            if self.store.download(self.key_of(output.tar_uri), old) != output.tar_sha256:
+                raise SnapshotCorrupt(
+                    f"{output.tar_uri} is not what was staged there",
+                    why="its hash differs from its receipt's",
+                    hint="restore the object",
+                )
             renamed = rename_tar(old, new, name=name)
             tar, metadata = f"segments/{name}.tar.gz", f"segments/{name}.metadata.tar.gz"
             self.store.put_file_if_absent(tar, new)

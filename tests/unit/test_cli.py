@@ -76,7 +76,7 @@ class FakeDriver:
         self.asked: list[str] = []
 
     def __getattr__(self, step: str) -> Any:
-        def answer() -> Any:
+        def answer(*_: Any) -> Any:
             self.asked.append(step)
             found = self._answers[step]
             if isinstance(found, BaseException):
@@ -124,6 +124,7 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Any:
                 "tables",
                 "run",
                 "status",
+                "snapshots",
                 "rollback",
                 "resume",
                 "session",
@@ -132,7 +133,8 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Any:
         ),
         (["run"], ["TABLE", "Exits 0", "2 when files failed", "--tables"]),
         (["status"], ["TABLE", "--json", "without changing anything"]),
-        (["rollback"], ["TABLE", "--yes", "pinot-assets resume"]),
+        (["snapshots"], ["TABLE", "--newest", "--json", "Changes nothing"]),
+        (["rollback"], ["TABLE", "--to", "--dry-run", "--yes", "pinot-assets resume"]),
         (["resume"], ["TABLE", "rollback"]),
         (["session", "clear"], ["TABLE", "what is published stays"]),
         (["dev"], ["pinot-assets down"]),
@@ -272,29 +274,7 @@ def test_ctrl_c_says_what_holds(drive: Any) -> None:
     assert "what was done so far is stored, run it again to go on" in shown.stderr
 
 
-# --- rollback, resume, clear -----------------------------------------------------------------------
-
-
-def test_rollback_asks(drive: Any) -> None:
-    driver = drive(rollback=SNAPSHOT)
-    shown = call("rollback", "flights", answer="n\n")
-    assert shown.exit_code == 1
-    assert driver.asked == []
-    shown = call("rollback", "flights", answer="y\n")
-    assert shown.exit_code == 0
-    assert driver.asked == ["pinot-assets rollback", "rollback"]
-    assert "pinot-assets resume flights" in shown.stdout
-
-
-@pytest.mark.parametrize(
-    ("held", "says"),
-    [(True, "the next run of flights brings it in again"), (False, "flights holds nothing back")],
-)
-def test_resume(drive: Any, held: bool, says: str) -> None:
-    driver = drive(resume=held)
-    shown = call("resume", "flights")
-    assert shown.stdout.strip() == says
-    assert driver.asked[0] == "pinot-assets resume"
+# --- clear -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

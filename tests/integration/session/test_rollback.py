@@ -133,54 +133,6 @@ def test_an_unpublished_table_has_no_way_back(make_world: Any) -> None:
     assert world.visible == ["F1"]
 
 
-def test_a_switch_that_pinot_forgot_cannot_be_reverted(world: Any) -> None:
-    reap(world)
-    with pytest.raises(RollbackRefused, match="forgotten"):
-        world.rollback()
-    _assert_nothing_happened(world)
-
-
-def test_an_old_switch_is_not_reverted(world: Any) -> None:
-    """R22: Pinot deletes what was replaced a day after the switch."""
-    world.later(20.1)
-    with pytest.raises(RollbackRefused, match="20 hours old"):
-        world.rollback()
-    _assert_nothing_happened(world)
-
-
-def test_a_switch_whose_sources_are_deleted_is_not_reverted(make_world: Any) -> None:
-    world = published(make_world("swap"))
-    hidden = world.pinot.all_segments(world.table) - world.pinot.visible_segments(world.table)
-    world.pinot.delete_segments(world.table, sorted(hidden)[:1])
-    with pytest.raises(RollbackRefused, match="gone"):
-        world.rollback()
-    _assert_nothing_happened(world)
-
-
-def test_a_switch_that_somebody_builds_on_is_not_reverted(synced: Any) -> None:
-    """Refused before the intent is stored: afterwards no trigger could go on."""
-    newest = [s for s in synced.pinot.visible_segments(synced.table) if synced.builder.rows[s] == ("F1",)]
-    synced.pinot.start_replace_segments(synced.table, newest, ["merged_1"])
-    with pytest.raises(RollbackRefused, match="builds on it"):
-        synced.rollback()
-    _assert_nothing_happened(synced)
-
-
-def reap(world: Any) -> None:
-    """What Pinot does a day after a switch: delete what was replaced, then forget the switch."""
-    hidden = world.pinot.all_segments(world.table) - world.pinot.visible_segments(world.table)
-    if hidden:
-        world.pinot.delete_segments(world.table, hidden)
-    world.pinot._tables[world.table].entries.clear()
-
-
-def _assert_nothing_happened(world: Any) -> None:
-    pointer = world.pointer
-    assert (pointer.active_session, pointer.hold) == ("", None)
-    assert world.seen == [("F1", "P1", "P2")]
-    assert len(world.sessions) == 2
-
-
 def test_a_rollback_is_refused_in_a_switch(synced: Any) -> None:
     synced.write("F2")
     synced.trigger()
@@ -239,20 +191,6 @@ def test_a_rollback_that_pinot_refuses_can_be_cleared(synced: Any) -> None:
     with pytest.raises((SessionError, SwitchStateUnknown)):
         synced.rollback()
     assert synced.clear().mode is Mode.ROLLBACK
-    assert synced.pointer.hold is None
-    assert synced.run().result is Result.NOTHING
-    assert synced.visible == ["F1", "P1", "P2"]
-    synced.assert_settled()
-
-
-def test_a_switch_that_pinot_forgets_before_its_revert_ends_the_rollback(synced: Any) -> None:
-    """Intent stored, driver dead, and then Pinot's clean-up: the table must not hang on that intent."""
-    synced.pinot.before("revert_replace_segments", synced.die)
-    with pytest.raises(BaseException, match=r"^$"), synced.driver() as driver:
-        driver.rollback()
-    reap(synced)
-    with pytest.raises(RollbackRefused, match="any more"):
-        synced.run()
     assert synced.pointer.hold is None
     assert synced.run().result is Result.NOTHING
     assert synced.visible == ["F1", "P1", "P2"]

@@ -33,7 +33,9 @@ class Table:
             3, "t_OFFLINE", "cp3-abcdef", Mode.SYNC, "an-entry", REF, "listing", "config", 1_000, ()
         )
         seen = Observation(Pointer(current_snapshot=REF), None, (), {}, None, snapshot, NO_HOLD)
-        staging: Any = SimpleNamespace(store=SimpleNamespace(uri_of=lambda key: f"s3://b/{key}"))
+        staging: Any = SimpleNamespace(
+            store=SimpleNamespace(uri_of=lambda key: f"s3://b/{key}"), snapshot=lambda ref: snapshot
+        )
         settings: Any = SimpleNamespace(pinot=SimpleNamespace(controller_url="http://127.0.0.1:1"))
         store: Any = SimpleNamespace(sessions=list)
         shown = publication(self.spec, seen, store, staging, self.pinot, settings)

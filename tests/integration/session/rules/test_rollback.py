@@ -1,0 +1,619 @@
+"""The way back, by a revert or by publishing kept tars again: rules R21 to R23."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pinot_assets.errors import RollbackRefused, SessionHeld, SnapshotIncomplete
+from pinot_assets.session import switch as switching
+from pinot_assets.session.model import Mode, Outcome
+from pinot_assets.session.report import Result
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.store import Lease
+from pinot_assets.session.way_back import Way
+
+pytestmark = pytest.mark.integration
+
+Make = Callable[..., Any]
+MODES = ("append", "sync", "swap")
+ALL, FIRST = ["F1", "F2", "P1", "P2"], ["P1", "P2"]
+
+
+@pytest.fixture(params=MODES)
+def world(request: pytest.FixtureRequest, make_world: Make) -> Any:
+    return published(make_world(request.param))
+
+
+@pytest.fixture
+def synced(make_world: Make) -> Any:
+    return published(make_world("sync"))
+
+
+def published(world: Any) -> Any:
+    """Three snapshots: P1, P2; then F1 in addition; then F2."""
+    world.write("P1", "P2")
+    world.run()
+    world.write("F1")
+    world.run()
+    world.write("F2")
+    world.run()
+    world.watch_anew()
+    return world
+
+
+def roll_back(world: Any, to: str = "") -> Any:
+    with world.driver() as driver:
+        try:
+            return driver.rollback(to)
+        except Exception:
+            driver.release()
+            raise
+
+
+def reap(world: Any) -> None:
+    """What Pinot does a day after a switch: delete what was replaced, then forget the switch."""
+    hidden = world.pinot.all_segments(world.table) - world.pinot.visible_segments(world.table)
+    if hidden:
+        world.pinot.delete_segments(world.table, hidden)
+    world.pinot._tables[world.table].entries.clear()
+
+
+def assert_back(world: Any, values: list[str]) -> None:
+    """At one instant, nothing half way, and what was taken back stays out."""
+    assert world.seen == [tuple(ALL), tuple(values)]
+    world.assert_settled()
+    assert world.run().result is Result.HELD
+    assert world.visible == values
+
+
+# --- R21: a session of its own -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("to", ["2", "1"])
+def test_r21_intent_target_and_hold_are_stored_before_the_first_effect(
+    synced: Any, to: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2 goes by a revert; 1 by its tars, whose first effect is a renamed one."""
+    synced.write(P1="P1.1")
+    synced.run()
+    synced.watch_anew()
+    to = {"2": "3", "1": "1"}[to]
+    synced.pinot.before("revert_replace_segments", synced.die)
+    with monkeypatch.context() as patch:
+        patch.setattr(Staging, "put_renamed", lambda *_: synced.die())
+        with pytest.raises(BaseException, match=r"^$"):
+            roll_back(synced, to)
+    there = synced.pinot.all_segments(synced.table)
+    assert (synced.session.mode, synced.session.outcome) == (Mode.ROLLBACK, Outcome.OPEN)
+    assert synced.session.target.key.startswith(f"snapshots/{to}-")
+    assert synced.pointer.hold is not None
+    assert len(synced.seen) == 1
+    assert synced.pinot.all_segments(synced.table) == there
+    assert synced.run().result is Result.HELD
+    assert synced.visible == (ALL if to == "3" else FIRST)
+    synced.assert_settled()
+
+
+@pytest.mark.parametrize("to", ["2", "1"])
+def test_r21_refused_while_another_session_is_in_its_switch(synced: Any, to: str) -> None:
+    synced.write("F3")
+    synced.trigger()
+    with pytest.raises(RollbackRefused, match="is in its switch"):
+        roll_back(synced, to)
+    assert synced.visible == ALL
+    synced.run()
+    assert synced.visible == sorted([*ALL, "F3"])
+
+
+def test_r21_holds_the_lease(synced: Any) -> None:
+    refused = []
+
+    def another() -> None:
+        with synced.driver() as driver, pytest.raises(SessionHeld) as held:
+            driver.trigger()
+        refused.append(str(held.value))
+
+    synced.pinot.before("revert_replace_segments", another)
+    roll_back(synced)
+    assert len(refused) == 1
+    assert "held by run-" in refused[0]
+    assert synced.visible == ["F1", "P1", "P2"]
+
+
+def test_r21_half_way_it_is_no_switch_of_another_run(synced: Any) -> None:
+    """A check or a `snapshot` step that is executed again must not publish it as a session of its mode."""
+    synced.pinot.before("end_replace_segments", synced.die)
+    with pytest.raises(BaseException, match=r"^$"):
+        roll_back(synced, "1")
+    with pytest.raises(SnapshotIncomplete, match="is a rollback"):
+        synced.publish()
+    with pytest.raises(RollbackRefused, match="on its way back to cp1-"):
+        roll_back(synced, "2")
+    roll_back(synced)
+    assert_back(synced, FIRST)
+
+
+class Effects:
+    """Counts what leaves the process, and dies right after the n-th.
+
+    :ivar done: their names, in order.
+    """
+
+    PINOT = (
+        "start_replace_segments",
+        "force_start_replace_segments",
+        "push",
+        "end_replace_segments",
+        "revert_replace_segments",
+        "force_revert_replace_segments",
+        "delete_segments",
+        "rebuild_routing",
+    )
+
+    def __init__(self, world: Any, patch: pytest.MonkeyPatch) -> None:
+        self.done: list[str] = []
+        self.last = 0
+        self._world = world
+        for name in self.PINOT:
+            patch.setattr(world.pinot, name, self._counted(name, getattr(world.pinot, name)))
+        for owner, name in (
+            (Lease, "write"),
+            (Lease, "prune"),
+            (Staging, "_put"),
+            (Staging, "put_renamed"),
+        ):
+            patch.setattr(owner, name, self._counted(name, getattr(owner, name)))
+
+    def die_after(self, n: int) -> None:
+        self.done, self.last = [], n
+
+    def _counted(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*args: Any, **options: Any) -> Any:
+            result = call(*args, **options)
+            if self.last:
+                self.done.append(name)
+                if len(self.done) == self.last:
+                    self._world.die()
+            return result
+
+        return counted
+
+
+def test_r21_a_driver_may_die_after_every_effect_of_a_republish(
+    make_world: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And after every one of the next trigger's too: the first n of each die."""
+    monkeypatch.setattr(switching, "BATCH", 1)
+    world = make_world("sync")
+    world.write("P1", "P2", F1="F1a", F2="F2a")
+    world.run()
+    world.write("N", F1="F1b", F2="F2b")
+    world.remove("P2")
+    world.run()
+    states = {"1": sorted(["P1", "P2", "F1a", "F2a"]), "2": sorted(["P1", "N", "F1b", "F2b"])}
+    effects = Effects(world, monkeypatch)
+    for n in itertools.count(1):
+        world.later(21)  # too old for a revert
+        before = world.visible
+        to = "1" if before == states["2"] else "2"
+        world.watch_anew()
+        effects.die_after(n)
+        died = _dies(world, lambda to=to: roll_back(world, to))
+        begun = world.session is not None or world.visible != before
+        effects.die_after(n if n % 2 else 0)
+        if died and _dies(world, world.run):
+            effects.die_after(0)
+            world.run()
+        effects.die_after(0)
+        assert world.visible == (states[to] if begun else before), (n, effects.done)
+        assert world.seen == [tuple(before), tuple(states[to])][: 1 + begun], n
+        world.assert_settled()
+        if not died:
+            break
+    assert n > 20
+
+
+def _dies(world: Any, act: Callable[[], Any]) -> bool:
+    try:
+        act()
+    except Exception:
+        raise
+    except BaseException:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("method", ["start_replace_segments", "end_replace_segments", "push"])
+def test_r21_a_lost_reply_is_looked_up(synced: Any, method: str) -> None:
+    synced.write(P1="P1.1")
+    synced.run()
+    synced.later(21)
+    synced.pinot.lose_reply(method)
+    try:
+        roll_back(synced)
+    except Exception:
+        synced.run()
+    assert synced.visible == ALL
+    synced.assert_settled()
+
+
+def test_r21_an_entry_that_was_lost_half_way_is_opened_anew_under_new_names(synced: Any) -> None:
+    """R16: the names of a reverted entry are spent."""
+    synced.write(P1="P1.1")
+    synced.run()
+    synced.later(21)
+    synced.watch_anew()
+    synced.pinot.before("end_replace_segments", synced.die)
+    with pytest.raises(BaseException, match=r"^$"):
+        roll_back(synced)
+    entry = synced.session.lineage_entry_id
+    spent = synced.pinot.lineage(synced.table).get(entry).segments_to
+    synced.pinot.force_revert_replace_segments(synced.table, entry)
+    assert synced.run().result is Result.HELD
+    assert synced.visible == ALL
+    assert spent.isdisjoint(synced.snapshot.segments)
+    assert synced.sessions[-1].attempt == 1
+    assert len(synced.seen) == 2
+    synced.assert_settled()
+
+
+def test_r21_a_revert_that_became_impossible_goes_on_with_the_tars(world: Any) -> None:
+    world.pinot.before("revert_replace_segments", world.die)
+    with pytest.raises(BaseException, match=r"^$"):
+        roll_back(world)
+    reap(world)
+    assert world.run().result is Result.HELD
+    assert_back(world, ["F1", "P1", "P2"])
+
+
+@pytest.mark.parametrize("to", ["2", "1"])
+def test_r21_clear_gives_it_up_with_what_it_alone_holds(synced: Any, to: str) -> None:
+    method = "revert_replace_segments" if to == "2" else "end_replace_segments"
+    synced.pinot.before(method, synced.die)
+    with pytest.raises(BaseException, match=r"^$"):
+        roll_back(synced, to)
+    assert synced.clear().mode is Mode.ROLLBACK
+    assert synced.pointer.hold is None
+    assert synced.sessions[-1].outcome is Outcome.CLEARED
+    assert synced.run().result is Result.NOTHING
+    assert synced.seen == [tuple(ALL)]
+    synced.assert_settled()
+
+
+# --- R22: which way ----------------------------------------------------------------------------------
+
+
+def test_r22_the_newest_switch_is_reverted_within_twenty_hours(world: Any) -> None:
+    with world.driver() as driver:
+        way = driver.way_back()
+    assert way.way is Way.REVERT
+    assert way.until_ms == world.pinot.lineage(world.table).get(way.entry_id).timestamp_ms + 20 * 3_600_000
+    pushes = world.pinot.calls.count("push")
+    roll_back(world)
+    assert world.pinot.calls.count("push") == pushes
+    assert_back(world, ["F1", "P1", "P2"])
+
+
+def test_r22_to_any_kept_snapshot_without_spark(world: Any) -> None:
+    builds = world.builds
+    restored = roll_back(world, "1")
+    assert (restored.mode, restored.rows) == (Mode.ROLLBACK, 2)
+    assert set(world.ledger) == {"P1", "P2"}
+    assert world.builds == builds
+    assert_back(world, FIRST)
+    assert world.resume()
+    world.run()
+    assert world.visible == ALL
+    world.assert_settled()
+
+
+def test_r22_a_switch_that_pinot_forgot_is_undone_with_the_tars(world: Any) -> None:
+    reap(world)
+    with world.driver() as driver:
+        way = driver.way_back()
+    assert way.way is Way.REPUBLISH
+    assert "forgotten" in way.no_revert
+    roll_back(world)
+    assert_back(world, ["F1", "P1", "P2"])
+
+
+def test_r22_an_old_switch_is_undone_with_the_tars(world: Any) -> None:
+    world.later(20.1)
+    with world.driver() as driver:
+        way = driver.way_back()
+    assert (way.way, way.entry_id, way.until_ms) == (Way.REPUBLISH, "", None)
+    assert "20 hours old" in way.no_revert
+    roll_back(world)
+    assert_back(world, ["F1", "P1", "P2"])
+
+
+def test_r22_segments_that_both_have_stay_untouched(synced: Any) -> None:
+    kept = {o.segment for f in synced.snapshot.files if f.uri[-2:] in ("P1", "P2", "F2") for o in f.outputs}
+    synced.write("F3", F1="F1.1")
+    synced.run()
+    synced.later(21)
+    roll_back(synced)
+    assert synced.visible == ALL
+    assert kept < set(synced.snapshot.segments)
+    (entry,) = [e for e in synced.pinot.lineage(synced.table) if e.id == synced.snapshot.lineage_entry_id]
+    assert (len(entry.segments_from), len(entry.segments_to)) == (2, 1)
+    synced.assert_settled()
+
+
+@pytest.mark.parametrize(("mode", "left"), [("sync", ["P1", "P2", "somebody_elses"]), ("swap", FIRST)])
+def test_r22_ours_go_and_on_a_swap_table_all(make_world: Make, mode: str, left: list[str]) -> None:
+    world = published(make_world(mode))
+    fake = world.pinot._tables[world.table]
+    fake.segments["somebody_elses"] = next(iter(fake.segments.values()))
+    roll_back(world, "1")
+    assert world.visible == left
+
+
+def test_r22_back_and_forth_every_push_has_names_of_its_own(make_world: Make) -> None:
+    world = make_world("swap")
+    for values in ("a", "b", "c"):
+        world.write(F1=values)
+        world.run()
+    seen: set[str] = set(world.pinot.all_segments(world.table))
+    for to, value in (("1", "a"), ("3", "c"), ("2", "b"), ("1", "a")):
+        world.later(21)
+        roll_back(world, to)
+        assert world.visible == [value]
+        assert seen.isdisjoint(world.snapshot.segments)
+        seen |= set(world.pinot.all_segments(world.table))
+        world.assert_settled()
+
+
+def test_r22_a_rollback_is_taken_back_by_a_revert(synced: Any) -> None:
+    """What a re-publish replaced is as near as what any switch replaced."""
+    roll_back(synced, "1")
+    with synced.driver() as driver:
+        assert driver.way_back("3").way is Way.REVERT
+    roll_back(synced, "3")
+    assert synced.visible == ALL
+    assert synced.run().result is Result.NOTHING
+    assert synced.pointer.hold is None
+    synced.assert_settled()
+
+
+def test_r22_the_one_before_is_that_of_the_restored_snapshot(synced: Any) -> None:
+    synced.later(21)
+    roll_back(synced)
+    roll_back(synced)
+    assert synced.visible == FIRST
+    with pytest.raises(RollbackRefused, match="first snapshot"):
+        roll_back(synced)
+    synced.assert_settled()
+
+
+@pytest.mark.parametrize("mode", ["sync", "swap"])
+def test_r22_refused_when_the_tars_are_gone_too(make_world: Make, mode: str) -> None:
+    world = published(make_world(mode))
+    world.write(F1="F1.1")
+    world.run()
+    reap(world)
+    world.watch_anew()
+    target = world.staging.snapshot(world.snapshot.parent)
+    lost = sorted(set(target.segments) - world.pinot.visible_segments(world.table))
+    world.staging.store.delete(f"segments/{lost[0]}.tar.gz")
+    with pytest.raises(RollbackRefused, match=r"forgotten.*1 of its tars are gone.*first " + lost[0]):
+        roll_back(world)
+    assert len(world.seen) == 1
+    assert (world.pointer.active_session, world.pointer.hold) == ("", None)
+
+
+def test_r22_a_tar_that_is_not_what_was_staged_ends_the_rollback(synced: Any) -> None:
+    """Its size is right, so that only reading it tells; the table must not hang on the intent."""
+    synced.write(F1="F1.1")
+    synced.run()
+    synced.later(21)
+    synced.watch_anew()
+    target = synced.staging.snapshot(synced.snapshot.parent)
+    (lost,) = set(target.segments) - synced.pinot.visible_segments(synced.table)
+    key = f"segments/{lost}.tar.gz"
+    size = len(synced.staging.store.read(key))
+    synced.staging.store.delete(key)
+    synced.staging.store.put_if_absent(key, bytes(size))
+    with pytest.raises(RollbackRefused, match="cannot be published again"):
+        roll_back(synced)
+    assert (synced.pointer.active_session, synced.pointer.hold) == ("", None)
+    assert synced.run().result is Result.NOTHING
+    assert len(synced.seen) == 1
+    synced.assert_settled()
+
+
+def test_r22_a_failed_audit_leaves_the_table_as_it_is(synced: Any) -> None:
+    synced.write(F1="F1.1")
+    synced.run()
+    synced.later(21)
+    synced.watch_anew()
+    before = synced.pinot.all_segments(synced.table)
+
+    def break_what_came() -> None:
+        for name in synced.pinot._tables[synced.table].segments.keys() - before:
+            synced.pinot.break_replica(synced.table, name)
+
+    synced.pinot.after("push", break_what_came)
+    with pytest.raises(RollbackRefused, match="did not pass the audit"):
+        roll_back(synced)
+    assert synced.pinot.all_segments(synced.table) == before
+    assert synced.pointer.hold is None
+    assert synced.run().result is Result.NOTHING
+    assert len(synced.seen) == 1
+    synced.assert_settled()
+
+
+def test_r22_an_old_pinot_takes_one_segment_along(make_world: Make) -> None:
+    """0.11 refuses a replacement by nothing; the one that goes along keeps its rows."""
+    world = published(make_world("sync", pinot={"version": "0.11.0"}))
+    rows = world.builder.rows
+    roll_back(world, "1")
+    assert world.visible == FIRST
+    assert set(world.ledger) == {"P1", "P2"}
+    assert sorted(v for name in world.snapshot.segments for v in rows[name]) == FIRST
+    assert_back(world, FIRST)
+
+
+def test_r22_somebody_elses_open_replacement_is_never_forced_away(synced: Any) -> None:
+    newest = [s for s in synced.pinot.visible_segments(synced.table) if synced.builder.rows[s] == ("F2",)]
+    synced.pinot.start_replace_segments(synced.table, newest, ["merged_1"])
+    with pytest.raises(RollbackRefused, match=r"builds on it.*somebody else"):
+        roll_back(synced)
+    assert (synced.pointer.active_session, synced.pointer.hold) == ("", None)
+    assert len(synced.seen) == 1
+
+
+def test_r22_what_was_shown_is_done_or_nothing(synced: Any) -> None:
+    with synced.driver() as driver:
+        shown = driver.way_back()
+    synced.write("F3")
+    synced.run()
+    with synced.driver() as driver, pytest.raises(RollbackRefused, match="changed since"):
+        driver.rollback(shown=shown)
+    assert "F3" in synced.visible
+
+
+def test_r22_every_kept_snapshot_is_listed_with_its_way(synced: Any) -> None:
+    roll_back(synced)
+    with synced.driver() as driver:
+        ways = driver.ways_back(10)
+    assert [w.target.snapshot.seq for w in ways] == [4, 3, 2, 1]
+    assert [w.way for w in ways] == [None, Way.REPUBLISH, Way.REPUBLISH, Way.REVERT]
+    assert "current" in ways[0].no_republish
+    assert ([f.uri[-2:] for f in ways[1].files_come], ways[1].files_go) == (["F2"], ())
+    assert [f.uri[-2:] for f in ways[3].files_go] == ["F1"]
+
+
+def test_r22_afterwards_every_broker_counts_the_rows(world: Any) -> None:
+    with world.driver() as driver:
+        restored = driver.rollback("1")
+        counted = driver.count(restored)
+        assert [(c.rows, c.right) for c in counted] == [(2, True), (2, True)]
+        world.pinot.broker_rows = lambda broker, table: 3
+        assert [c.right for c in driver.count(restored)] == [False, False]
+
+
+# --- R23: the hold -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["revert", "re-publish"])
+def taken_back(request: pytest.FixtureRequest, make_world: Make) -> Callable[[str], Any]:
+    """Rewritten P1, added F1, removed P2; all taken back, by either way."""
+
+    def make(mode: str) -> Any:
+        world = make_world(mode)
+        world.write("P1", "P2")
+        world.run()
+        world.write("F1", P1="P1.1")
+        world.remove("P2")
+        world.run()
+        if request.param == "re-publish":
+            world.later(21)
+        roll_back(world)
+        assert world.visible == FIRST
+        assert world.snapshot.audit["way"] == request.param
+        return world
+
+    return make
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_r23_versions_and_removals_stay_out_until_resume(taken_back: Any, mode: str) -> None:
+    world = taken_back(mode)
+    builds = world.builds
+    for _ in range(2):
+        assert world.run().result is Result.HELD
+    assert (world.visible, world.builds) == (FIRST, builds)
+    assert world.resume() is True
+    assert world.resume() is False
+    world.run()
+    assert world.visible == (["F1", "P1", "P1.1", "P2"] if mode == "append" else ["F1", "P1.1"])
+    world.assert_settled()
+
+
+@pytest.mark.parametrize("mode", ["append", "sync"])
+def test_r23_a_held_file_that_changes_is_taken(taken_back: Any, mode: str) -> None:
+    world = taken_back(mode)
+    world.write(F1="F1.1")
+    world.run()
+    assert world.visible == ["F1.1", "P1", "P2"]
+    assert world.run().result is Result.HELD  # P1.1 and the removal of P2 are still out
+    world.assert_settled()
+
+
+def test_r23_a_swap_table_is_held_whatever_changes_until_resume(taken_back: Any) -> None:
+    world = taken_back("swap")
+    world.write(F1="F1.1")
+    assert world.run().result is Result.HELD
+    assert world.visible == FIRST
+    world.resume()
+    world.run()
+    assert world.visible == ["F1.1", "P1.1"]
+
+
+def test_r23_two_rollbacks_hold_what_both_took_back(synced: Any) -> None:
+    roll_back(synced)
+    synced.later(21)
+    roll_back(synced)
+    assert synced.visible == FIRST
+    assert synced.run().result is Result.HELD
+    assert synced.visible == FIRST
+
+
+def test_r23_clear_and_a_cleared_session_leave_the_hold_alone(synced: Any) -> None:
+    roll_back(synced)
+    synced.write("F3")
+    synced.trigger()
+    assert synced.clear() is not None
+    assert synced.pointer.hold is not None
+    synced.run()
+    assert synced.visible == ["F1", "F3", "P1", "P2"]
+
+
+def test_r23_a_rollback_that_is_given_up_keeps_the_hold_of_the_one_before(synced: Any) -> None:
+    roll_back(synced)
+    synced.pinot.lose_call("revert_replace_segments")
+    with pytest.raises(Exception, match="could not be rolled back"):
+        roll_back(synced)
+    synced.clear()
+    assert synced.run().result is Result.HELD
+    assert synced.visible == ["F1", "P1", "P2"]
+
+
+# --- on a real Pinot ---------------------------------------------------------------------------------
+
+
+def test_r21_r22_r23_on_a_real_pinot(real_world: Any) -> None:
+    world = real_world
+    world.write("P1", F1="F1a F1b")
+    world.run()
+    world.write("F2", F1="F1.1")
+    world.run()
+    world.write("F3")
+    world.remove("P1")
+    world.run()
+    first, second = ["F1a", "F1b", "P1"], ["F1.1", "F2", "P1"]
+    third = ["F1.1", "F2", "F3"]
+    for to, values, way in (
+        ("1", first, Way.REPUBLISH),
+        ("3", third, Way.REVERT),
+        ("", second, Way.REVERT),
+    ):
+        with world.driver() as driver:
+            shown = driver.way_back(to)
+            assert shown.way is way
+            restored = driver.rollback(to, shown)
+            assert [c.right for c in driver.count(restored)] == [True, True]
+        for broker in world.brokers:
+            assert world.shown_by(broker) == values
+        assert world.run().result is (Result.NOTHING if values == third else Result.HELD)
+        world.assert_settled()
+    assert world.resume()
+    world.run()
+    for broker in world.brokers:
+        assert world.shown_by(broker) == third
+    world.assert_settled()
