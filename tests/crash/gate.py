@@ -35,11 +35,17 @@ class Fate(StrEnum):
     """The process is killed before, and the effect is carried out when the next owner has the lease: what a
     network or a busy server does to a request that was on its way."""
 
+    FROZEN = "frozen"
+    """It is carried out, and the process stands still before it hears of that."""
+
+    OUTAGE = "outage"
+    """Something dies as it comes, not the process; then it takes its chance."""
+
 
 def fates_of(effect: str) -> tuple[Fate, ...]:
-    """What can happen to an effect. ZooKeeper carries nothing out for a session that is over."""
-    every = tuple(Fate)
-    return every[:3] if effect.startswith("zk ") else every
+    """What the matrix does to an effect. ZooKeeper carries nothing out for a session that is over."""
+    usual = (Fate.BEFORE, Fate.AFTER, Fate.LOST)
+    return usual if effect.startswith("zk ") else (*usual, Fate.LATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +77,19 @@ class Gate:
         self._effects: list[str] = []
         self._seen: Counter[str] = Counter()
         self._point: Point | None = None
-        self._kill: Callable[[], None] = lambda: None
+        self._strike: Callable[[], None] = lambda: None
         self._owned = threading.Event()
         self._landed = threading.Event()
         self.struck_after: tuple[str, ...] = ()
 
-    def begin(self, point: Point | None, kill: Callable[[], None]) -> None:
+    def begin(self, point: Point | None, strike: Callable[[], None]) -> None:
         """A new run begins.
 
-        :param kill: ends the process at once; returns when it has ended.
+        :param strike: what the point does: ends the process at once and returns when it has ended; stops it;
+            ends a server.
         """
         with self._lock:
-            self._effects, self._seen, self._point, self._kill = [], Counter(), point, kill
+            self._effects, self._seen, self._point, self._strike = [], Counter(), point, strike
             if point is not None:
                 self.struck_after = ()
                 self._owned.clear()
@@ -117,14 +124,21 @@ class Gate:
             return reply
         match fate:
             case Fate.BEFORE:
-                self._kill()
+                self._strike()
             case Fate.AFTER:
                 carry_out()
-                self._kill()
+                self._strike()
             case Fate.LOST:
                 carry_out()
+            case Fate.FROZEN:
+                reply = carry_out()
+                self._strike()
+                return reply
+            case Fate.OUTAGE:
+                self._strike()
+                return carry_out()
             case Fate.LATE:
-                self._kill()
+                self._strike()
                 self._owned.clear()
                 threading.Thread(target=self._carry_out_late, args=(carry_out,)).start()
         return None

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +14,13 @@ from typing import Any
 import boto3
 import yaml
 from crash import names
-from crash.driver import Answer, Order, drive
-from crash.gate import Gate, Point
+from crash.driver import Answer, Order
+from crash.gate import Fate, Gate, Point
 from crash.http_proxy import http_proxy
+from crash.processes import Running
 from crash.reads import Reads
 from crash.watch import Rows, Watch
-from crash.zookeeper_proxy import zookeeper_proxy
+from crash.zookeeper_proxy import ZooKeeperProxy, zookeeper_proxy
 from fakes.waiting import until
 
 from pinot_assets.local import StackState
@@ -33,28 +33,15 @@ from pinot_assets.session.zookeeper import close, connect
 from pinot_assets.settings import Settings
 from pinot_assets.source import open_store
 
-WAITS = Waits(lease=8.0, pinot_write=4.0, second_look=1.0)
+WAITS = Waits(lease=12.0, pinot_write=8.0, second_look=1.0)
 """Short, so that a crash costs seconds; long enough for a machine that has much else to do."""
 
-LAND_S = WAITS.pinot_write / 2
-"""A call that was on its way lands in the middle of the next owner's wait (rule R2)."""
-
-LONGEST_RUN_S = 120.0
 MODES: Mapping[str, Mapping[str, Any]] = {
     "append": {"consistentPushEnabled": True},
     "sync": {"consistentPushEnabled": True, "ingestionMode": "sync"},
     "swap": {"consistentPushSwapEnabled": True},
 }
 _numbers = itertools.count()
-_processes = multiprocessing.get_context("forkserver")
-
-
-def preload() -> None:
-    """Let the fork server import everything once, before the first driver is forked."""
-    here = str(Path(__file__).parents[1])
-    paths = [here, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
-    _processes.set_forkserver_preload(["crash.driver"])
 
 
 @dataclass
@@ -73,7 +60,7 @@ class Table:
     gate: Gate
     reads: Reads
     watch: Watch
-    zookeeper: Any
+    zookeeper: ZooKeeperProxy
     pinot: PinotCluster
     store: SessionStore
     s3: Any
@@ -143,31 +130,29 @@ class Table:
     # --- driver processes ------------------------------------------------------------------------
 
     def run(self, step: str = "run", point: Point | None = None, failing: tuple[str, ...] = ()) -> Answer:
-        """One driver process from its start to its end, whichever that is."""
-        self.write_spec()
-        order = self.order(step, failing)
-        ours, its = _processes.Pipe(duplex=False)
-        process = _processes.Process(target=drive, args=(order, its), daemon=True)
-
-        def kill() -> None:
-            process.kill()
-            process.join()
-
-        self.gate.begin(point, kill)
-        process.start()
-        its.close()
-        with ours:
-            process.join(LONGEST_RUN_S)
-            if process.is_alive():
-                kill()
-                return Answer("STUCK", f"after {LONGEST_RUN_S:.0f} s")
-            try:
-                answer: Answer = ours.recv()
-            except EOFError:
-                answer = Answer("KILLED" if process.exitcode == -9 else f"exit {process.exitcode}")
+        """One driver process from its start to its end; a killed one's ZooKeeper session ends with it."""
+        answer = self.start(step, point, failing).wait()
         if answer.said == "KILLED":
             self.zookeeper.expire_sessions()
         return answer
+
+    def start(
+        self,
+        step: str = "run",
+        point: Point | None = None,
+        failing: tuple[str, ...] = (),
+        outage: Callable[[], None] | None = None,
+    ) -> Running:
+        """Start a driver process.
+
+        :param outage: what happens at a point whose fate is OUTAGE.
+        """
+        self.write_spec()
+        running = Running(self.order(step, failing))
+        frozen = point is not None and point.fate is Fate.FROZEN
+        self.gate.begin(point, outage or (running.freeze if frozen else running.kill))
+        running.start()
+        return running
 
     def order(self, step: str, failing: tuple[str, ...] = ()) -> Order:
         return Order(
@@ -253,7 +238,8 @@ def open_table(stack: StackState, mode: str, folder: Path, waits: Waits = WAITS)
     bucket = name.replace("_", "-")
     for name_of_bucket in (bucket, f"{bucket}-staging"):
         s3.create_bucket(Bucket=name_of_bucket)
-    gate, reads = Gate(LAND_S), Reads(bucket)
+    # A call that was on its way lands in the middle of the next owner's wait (rule R2).
+    gate, reads = Gate(waits.pinot_write / 2), Reads(bucket)
     with ExitStack() as doors:
         zookeeper = doors.enter_context(zookeeper_proxy(stack.zookeeper, gate))
         controller = doors.enter_context(http_proxy(stack.controller_url, gate, names.of_controller))

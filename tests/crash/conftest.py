@@ -1,0 +1,14 @@
+"""The stack with its S3 part, and the fork server for driver processes."""
+
+from __future__ import annotations
+
+import pytest
+from crash.processes import preload
+
+from pinot_assets.local import Stack, StackState
+
+
+@pytest.fixture(scope="session")
+def stack_with_s3(stack: StackState) -> StackState:
+    preload()
+    return Stack(stack.home).up(s3=True)

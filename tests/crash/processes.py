@@ -1,0 +1,72 @@
+"""Driver processes: forked, killed, frozen, woken."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from multiprocessing.connection import wait as wait_for
+from pathlib import Path
+
+import psutil
+from crash.driver import Answer, Order, drive
+from fakes.waiting import until
+
+LONGEST_RUN_S = 120.0
+_context = multiprocessing.get_context("forkserver")
+
+
+def preload() -> None:
+    """Let the fork server import everything once, before the first driver is forked."""
+    here = str(Path(__file__).parents[1])
+    paths = [here, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+    _context.set_forkserver_preload(["crash.driver"])
+
+
+class Running:
+    """One driver process."""
+
+    def __init__(self, order: Order) -> None:
+        self._answer, self._its = _context.Pipe(duplex=False)
+        self.process = _context.Process(target=drive, args=(order, self._its), daemon=True)
+        self._killed = False
+
+    def start(self) -> None:
+        """Fork it."""
+        self.process.start()
+        self._its.close()
+
+    def kill(self) -> None:
+        """SIGKILL; returns when it has ended."""
+        self._killed = True
+        os.kill(self._pid, signal.SIGKILL)
+        # Not `join`, which reads the exit code: `wait` does that in another thread, and only one of them gets it.
+        wait_for([self.process.sentinel], 30)
+
+    def freeze(self) -> None:
+        """SIGSTOP; returns when it stands still."""
+        os.kill(self._pid, signal.SIGSTOP)
+        until(lambda: psutil.Process(self._pid).status() == psutil.STATUS_STOPPED)
+
+    def wake(self) -> None:
+        """SIGCONT."""
+        os.kill(self._pid, signal.SIGCONT)
+
+    def wait(self) -> Answer:
+        """How it ends."""
+        with self._answer:
+            self.process.join(LONGEST_RUN_S)
+            if self.process.is_alive():
+                self.kill()
+                return Answer("STUCK", f"after {LONGEST_RUN_S:.0f} s")
+            try:
+                answer: Answer = self._answer.recv()
+                return answer
+            except EOFError:
+                return Answer("KILLED" if self._killed else f"exit {self.process.exitcode}")
+
+    @property
+    def _pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid

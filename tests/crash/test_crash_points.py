@@ -1,0 +1,109 @@
+"""Forty points of the crash matrix (`make crash-matrix` goes through all): a real process, real servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from crash.gate import point_from
+from crash.points import Course, Verdict
+
+from pinot_assets.local import StackState
+
+pytestmark = pytest.mark.integration
+
+POINTS = {
+    "sync/change": (
+        "zk create lease, set pointer #1 after",
+        "zk create lease, set pointer #1 lost",
+        "zk set pointer, create session #1 before",
+        "zk set pointer, create session #1 after",
+        "store PUT tar #2 after",
+        "store PUT receipt #1 before",
+        "store PUT receipt #1 after",
+        "store PUT receipt #2 late",
+        "pinot startReplaceSegments #1 before",
+        "pinot startReplaceSegments #1 after",
+        "pinot startReplaceSegments #1 lost",
+        "pinot upload #2 before",
+        "pinot upload #3 late",
+        "pinot endReplaceSegments #1 before",
+        "pinot endReplaceSegments #1 after",
+        "pinot endReplaceSegments #1 late",
+    ),
+    "append/change": (
+        "pinot startReplaceSegments #1 late",
+        "pinot upload #1 after",
+        "pinot endReplaceSegments #1 lost",
+        "zk set pointer, set session #1 lost",
+    ),
+    "swap/change": (
+        "pinot startReplaceSegments #1 after",
+        "pinot upload #2 lost",
+        "pinot endReplaceSegments #1 after",
+        "pinot rebuild routing #1 before",
+        "store PUT snapshot #1 after",
+        "zk set pointer, set session #1 before",
+    ),
+    "sync/retry": (
+        "zk set session #1 after",
+        "store PUT switch #1 lost",
+        "zk delete lease, set pointer #1 before",
+    ),
+    "sync/clear": (
+        "pinot forced revertReplaceSegments #1 before",
+        "pinot forced revertReplaceSegments #1 after",
+        "zk set pointer, set session #1 before",
+        "store delete #2 before",
+    ),
+    "sync/rollback": (
+        "zk set pointer, create session #1 after",
+        "pinot revertReplaceSegments #1 after",
+        "pinot revertReplaceSegments #1 lost",
+        "zk set pointer, set session #1 before",
+    ),
+    "swap/again": (
+        "pinot forced startReplaceSegments #1 before",
+        "pinot forced startReplaceSegments #1 after",
+        "pinot upload #1 before",
+    ),
+}
+LANES = 6
+
+
+@pytest.fixture(scope="module")
+def verdicts(
+    stack_with_s3: StackState, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[Verdict]]]:
+    """All points, tried side by side: most of a point is waiting."""
+    folder = tmp_path_factory.mktemp("crash")
+    futures: dict[str, Future[Verdict]] = {}
+    with ThreadPoolExecutor(LANES) as pool:
+        for course in POINTS:
+            for point in POINTS[course]:
+                futures[f"{course}/{point}"] = Future()
+            pool.submit(_go_through, stack_with_s3, course, folder, futures)
+        yield futures
+
+
+def _go_through(stack: StackState, name: str, folder: Path, futures: dict[str, Future[Verdict]]) -> None:
+    mode, _, scenario = name.partition("/")
+    try:
+        with Course(stack, mode, scenario, folder) as course:
+            course.record()
+            for point in POINTS[name]:
+                futures[f"{name}/{point}"].set_result(course.try_point(point_from(point)))
+    except BaseException as error:
+        for point in POINTS[name]:
+            future = futures[f"{name}/{point}"]
+            if not future.done():
+                future.set_exception(error)
+
+
+@pytest.mark.parametrize("name", [f"{course}/{point}" for course in POINTS for point in POINTS[course]])
+def test_a_crash_is_recovered(verdicts: dict[str, Future[Verdict]], name: str) -> None:
+    verdict = verdicts[name].result(timeout=590)
+    assert verdict.problems == (), verdict.story
+    assert verdict.answers > 0
