@@ -41,7 +41,7 @@ class Running:
         """SIGKILL; returns when it has ended."""
         self._killed = True
         os.kill(self._pid, signal.SIGKILL)
-        # Not `join`, which reads the exit code: `wait` does that in another thread, and only one of them gets it.
+        # Not `join`: that takes the exit code, which the thread in `wait` is to get.
         wait_for([self.process.sentinel], 30)
 
     def freeze(self) -> None:

@@ -1,0 +1,139 @@
+"""The instruments of the crash matrix: a write that they took for a read would be forgotten."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from crash import names
+from crash.gate import Fate, Gate, Point, fates_of, point_from
+from crash.watch import Phase
+from crash.zookeeper_proxy import name_of
+from kazoo.protocol.serialization import (
+    CheckVersion,
+    Close,
+    Create,
+    Delete,
+    Exists,
+    GetChildren,
+    GetData,
+    Ping,
+    SetData,
+    Transaction,
+)
+from kazoo.security import OPEN_ACL_UNSAFE
+
+TOP = "/pinot/PROPERTYSTORE/MINION_TASK_METADATA/t_OFFLINE/FileIngestionTask/consistentPush"
+
+
+def frame(request: object, code: int) -> bytes:
+    return struct.pack(">ii", 7, code) + request.serialize()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "name"),
+    [
+        (Create(TOP, b"", OPEN_ACL_UNSAFE, 0), 1, "zk create pointer"),
+        (SetData(f"{TOP}/cp3", b"{}", -1), 5, "zk set session"),
+        (Delete(f"{TOP}/cp1", -1), 2, "zk delete session"),
+        (GetData(TOP, None), 4, None),
+        (Exists(TOP, None), 3, None),
+        (GetChildren(TOP, None), 8, None),
+    ],
+)
+def test_requests_to_zookeeper(request_: object, code: int, name: str | None) -> None:
+    assert name_of(frame(request_, code)) == name
+
+
+def test_a_transaction_is_named_by_what_it_writes() -> None:
+    transaction = Transaction(
+        [
+            CheckVersion(f"{TOP}/lease", 0),
+            SetData(TOP, b"{}", 3),
+            Create(f"{TOP}/cp4", b"{}", OPEN_ACL_UNSAFE, 0),
+        ]
+    )
+    assert name_of(frame(transaction, 14)) == "zk set pointer, create session"
+    assert name_of(struct.pack(">ii", 0, Close.type)) == "zk close"
+    assert name_of(struct.pack(">ii", -2, Ping.type)) is None
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("GET", "/b/in/F.csv", None),
+        ("HEAD", "/b/in/F.csv", None),
+        ("PUT", f"/b/pinot/t_OFFLINE/sessions/cp1-ab12cd/plan-0-{'0' * 64}.parquet", "store PUT plan"),
+        ("PUT", "/b/pinot/t_OFFLINE/segments/t__cp1-ab_0_0_0.tar.gz", "store PUT tar"),
+        ("PUT", "/b/pinot/t_OFFLINE/segments/t__cp1-ab_0_0_0.metadata.tar.gz", "store PUT metadata tar"),
+        ("PUT", "/b/elsewhere", "store PUT another object"),
+        ("POST", "/b?delete", "store delete"),
+        ("DELETE", "/b/x", "store delete"),
+    ],
+)
+def test_requests_to_the_store(method: str, path: str, name: str | None) -> None:
+    assert names.of_store(method, path) == name
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("GET", "/segments/t/lineage?type=OFFLINE", None),
+        ("POST", "/v2/segments?tableName=t", "pinot upload"),
+        ("POST", "/segments/t/startReplaceSegments?type=OFFLINE", "pinot startReplaceSegments"),
+        (
+            "POST",
+            "/segments/t/startReplaceSegments?type=OFFLINE&forceCleanup=true",
+            "pinot forced startReplaceSegments",
+        ),
+        ("POST", "/segments/t_OFFLINE/delete", "pinot delete"),
+        ("DELETE", "/segments/t_OFFLINE/s", "pinot s"),
+    ],
+)
+def test_requests_to_the_controller(method: str, path: str, name: str | None) -> None:
+    assert names.of_controller(method, path) == name
+
+
+def test_requests_to_a_broker() -> None:
+    assert names.of_broker("POST", "/query/sql") is None
+    assert names.of_broker("PUT", "/routing/t_OFFLINE") == "pinot rebuild routing"
+
+
+@pytest.mark.parametrize(
+    ("fate", "told"),
+    [
+        (Fate.BEFORE, ["strike"]),
+        (Fate.AFTER, ["carry out", "strike"]),
+        (Fate.LOST, ["carry out"]),
+    ],
+)
+def test_the_gate_strikes_once_at_its_point(fate: Fate, told: list[str]) -> None:
+    said: list[str] = []
+    gate = Gate(land_s=0)
+    gate.begin(Point("b", 2, fate), lambda: said.append("strike"))
+    assert [gate.pass_by(effect, lambda: "reply") for effect in "aba"] == ["reply"] * 3
+    assert gate.struck_after == ()
+    assert gate.pass_by("b", lambda: said.append("carry out")) is None
+    assert (said, gate.struck_after) == (told, ("a", "b", "a", "b"))
+    assert gate.pass_by("b", lambda: "reply") == "reply"
+
+
+def test_a_point_reads_as_it_is_written() -> None:
+    for fate in fates_of("pinot upload"):
+        point = Point("zk set pointer, set session", 2, fate)
+        assert point_from(str(point)) == point
+
+
+def test_the_watch_sees_a_half_and_a_step_back() -> None:
+    before, after = ("a",), ("b", "c")
+    for went, mixed in [
+        ([before, after], 0),
+        ([after], 0),
+        ([before, ("a", "b"), after], 1),
+        ([after, before], 1),
+        ([before, (), after], 1),
+    ]:
+        phase = Phase(ways=((before, after),))
+        for rows in went:
+            phase.see("broker", rows)
+        assert bool(phase.mixed) == bool(mixed), went
