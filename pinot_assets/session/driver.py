@@ -42,7 +42,7 @@ def _watched(step: Callable[Concatenate[Driver, P], T]) -> Callable[Concatenate[
     """A step under the driver's watchdog (rule R25)."""
 
     @wraps(step)
-    def watched(driver: Driver, *args: P.args, **kwargs: P.kwargs) -> T:
+    def watched(driver: Driver, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with driver.guard():
             return step(driver, *args, **kwargs)
 
