@@ -9,7 +9,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,17 @@ class Lab:
         self.pinot.put_schema(self.schema)
         self.pinot.create_table(self.config)
         eventually(lambda: len(self.pinot.brokers(self.table)) == 2)
+
+    def create_again(self) -> None:
+        """Create the table that was just deleted: refused while a server has not let go of its segments."""
+
+        def done() -> bool:
+            with suppress(PinotError):
+                self.create()
+                return True
+            return False
+
+        eventually(done)
 
     def drop(self) -> None:
         if self.pinot.get_table_config(self.table) is not None:
@@ -278,7 +289,7 @@ def real_lab_of(cluster: Any, folder: Path) -> Iterator[Lab]:
     """
 
     def hurried() -> PinotCluster:
-        return PinotCluster(PinotConnection(cluster.controller_url, timeouts=Timeouts(call=1.0)))
+        return PinotCluster(PinotConnection(cluster.controller_url, timeouts=Timeouts(call=1.0, end=1.0)))
 
     with ExitStack() as opened:
         transport = LossyTransport()
@@ -392,6 +403,13 @@ def racing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
 def real_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     """The clusters that are real through and through."""
     with request.param.open(request, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def controller_lab(controller: ControllerCluster, tmp_path: Path) -> Iterator[Lab]:
+    """The controller of 1.5.1 alone, where a test has a hand on its servers and brokers."""
+    with real_lab_of(controller, tmp_path) as opened:
         yield opened
 
 

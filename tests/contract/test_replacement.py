@@ -252,7 +252,7 @@ def test_lineage_goes_with_its_table(lab: Lab) -> None:
     lab.replace({"old"}, {"new"})
     lab.start({"new"}, {"newer"})
     lab.pinot.delete_table(lab.table)
-    lab.create()
+    lab.create_again()
     assert lab.pinot.lineage(lab.table).entries == ()
     assert lab.all == set()
 

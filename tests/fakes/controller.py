@@ -34,6 +34,8 @@ class ControllerCluster:
     :ivar controller_url: `http://host:port`.
     :ivar zookeeper: `host:port`, not through the door.
     :ivar door: what the controller's own calls to ZooKeeper pass.
+    :ivar servers: the two stand-ins.
+    :ivar brokers: the two stand-ins, with the messages that they were sent.
     """
 
     cluster = CLUSTER
@@ -72,11 +74,13 @@ class ControllerCluster:
         self.door = opened.enter_context(ZookeeperDoor(self.zookeeper))
         self._run(opened, "controller", [], str(_HERE / "ControllerMain.java"), self._controller(http))
         self._await("the controller", self._controller_answers)
-        for port in instances[:2]:
-            opened.enter_context(StandInServer(self.zookeeper, CLUSTER, port))
-        for port in instances[2:]:
-            name = f"Broker_127.0.0.1_{port}"
+        self.servers = [
+            opened.enter_context(StandInServer(self.zookeeper, CLUSTER, port)) for port in instances[:2]
+        ]
+        self.brokers = [
             opened.enter_context(Participant(self.zookeeper, CLUSTER, name, ("DefaultTenant_BROKER",)))
+            for name in (f"Broker_127.0.0.1_{port}" for port in instances[2:])
+        ]
 
     def _controller(self, http: int) -> dict[str, object]:
         return {

@@ -12,6 +12,8 @@ import struct
 import tarfile
 import threading
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -37,11 +39,15 @@ class Loaded:
 
 
 class StandInServer:
-    """One server, in a Helix cluster. Close it, or use it in a `with`."""
+    """One server, in a Helix cluster. Close it, or use it in a `with`.
+
+    :ivar segments: what it holds: table with type → segment → what was read.
+    """
 
     def __init__(self, zookeeper: str, cluster: str, port: int) -> None:
         """:param port: for its name only; its HTTP door is at a free port of loopback."""
         self.segments: dict[str, dict[str, Loaded]] = {}
+        self._held: dict[str, threading.Event] = {}
         self._store = f"/{cluster}/PROPERTYSTORE/SEGMENTS"
         self._client = KazooClient(zookeeper, timeout=30)
         self._client.start(timeout=15)
@@ -72,9 +78,20 @@ class StandInServer:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    @contextmanager
+    def hold(self, segment: str) -> Iterator[None]:
+        """Do not load that segment, nor any after it, before the block ends."""
+        self._held[segment] = threading.Event()
+        try:
+            yield
+        finally:
+            self._held.pop(segment).set()
+
     def _move(self, table: str, segment: str, state: str) -> str:
         held = self.segments.setdefault(table, {})
         if state == "ONLINE":
+            if segment in self._held:
+                self._held[segment].wait()
             try:
                 held[segment] = _fetch(self._download_url(table, segment))
             except (httpx.HTTPError, OSError, EOFError, zlib.error, tarfile.TarError, KeyError):

@@ -1,0 +1,63 @@
+"""What a real controller of 1.5.1 does with its servers and brokers, seen from their side."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from pinot_assets.errors import SwitchStateUnknown
+from pinot_assets.pinot import LineageState
+
+Lab = Any  # conftest.Lab; the folders of the tests are not packages
+
+pytestmark = pytest.mark.integration
+
+
+def read(uri: str) -> bytes:
+    return Path(unquote(urlsplit(uri).path)).read_bytes()
+
+
+def rebuilds(controller: Any, table: str) -> list[int]:
+    """How often each broker was told to build the routing of that table anew."""
+    return [
+        sum(
+            note.get("MSG_SUB_TYPE") == "REBUILD_ROUTING_TABLE" and table in note.get("tableName", "")
+            for note in broker.notes
+        )
+        for broker in controller.brokers
+    ]
+
+
+def test_r07_an_end_and_a_revert_tell_every_broker_once(controller: Any, controller_lab: Lab) -> None:
+    lab = controller_lab
+    lab.push("old")
+    entry = lab.replace({"old"}, {"new"})
+    lab.eventually(lambda: rebuilds(controller, lab.table) == [1, 1])
+    lab.end(entry)  # a message that was lost is not sent again
+    lab.revert(entry)
+    lab.eventually(lambda: rebuilds(controller, lab.table) == [2, 2])
+
+
+def test_an_end_waits_for_one_replica_and_goes_on_when_its_caller_has_gone(
+    controller: Any, controller_lab: Lab
+) -> None:
+    lab = controller_lab
+    lab.push("old")
+    entry = lab.start({"old"}, {"new"})
+    first, second = controller.servers
+    with second.hold("new"), ExitStack() as held:
+        held.enter_context(first.hold("new"))
+        lab.pinot.push(lab.table, [lab.stage("new")], read=read)
+        with lab.hurried() as hurried, pytest.raises(SwitchStateUnknown):
+            hurried.end_replace_segments(lab.table, entry)
+        assert lab.entry(entry).state is LineageState.IN_PROGRESS
+        assert lab.visible == {"old"}
+        held.close()
+        lab.eventually(lambda: lab.entry(entry).state is LineageState.COMPLETED)
+        assert lab.visible == {"new"}
+        states = lab.pinot.online_replicas(lab.table, ["new"])["new"]
+        assert sorted(states.values()) == ["OFFLINE", "ONLINE"]
