@@ -5,8 +5,10 @@ They do what the commands of the same names do, and tell Dagster what queries se
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import dagster as dg
 
@@ -18,6 +20,7 @@ from pinot_assets.assets.published import publication_by
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.observe import Observation
+from pinot_assets.session.preview import preview
 from pinot_assets.spec import TableSpec
 
 TARGET_TAG = "pinot/target"
@@ -31,12 +34,15 @@ class _Operation:
     """What a job does.
 
     :ivar target: what it acts on; as soon as it has acted, that is another one.
+    :ivar act: does it, and says what was done; gets the op's config.
+    :ivar config: the op's config schema.
     """
 
     name: str
     description: str
     target: Callable[[Observation], str]
-    act: Callable[[Driver], str]
+    act: Callable[[Driver, Mapping[str, Any], dg.DagsterLogManager], str]
+    config: Mapping[str, dg.Field] = field(default_factory=dict)
 
 
 def operations(spec: TableSpec) -> tuple[dg.JobDefinition, ...]:
@@ -44,25 +50,47 @@ def operations(spec: TableSpec) -> tuple[dg.JobDefinition, ...]:
     return tuple(_job(spec, operation) for operation in (_ROLLBACK, _RESUME, _CLEAR))
 
 
-def _rollback(driver: Driver) -> str:
-    snapshot = driver.rollback()
-    return f"queries see {snapshot.session} now: {len(snapshot.ledger)} files, {snapshot.rows} rows"
+def _rollback(driver: Driver, config: Mapping[str, Any], log: dg.DagsterLogManager) -> str:
+    way = driver.way_back(config["to"])
+    shown = [f"{label}: {text}".lstrip(": ") for label, text in preview(way, time.time_ns() // 1_000_000)]
+    for line in shown:
+        log.info(line)
+    if config["dry_run"]:
+        return "only shown, as dry_run wants it"
+    snapshot = driver.rollback(config["to"], way)
+    counted = driver.count(snapshot)
+    for answer in counted:
+        (log.info if answer.right else log.error)(str(answer))
+    now = f"queries see {snapshot.session} now: {len(snapshot.ledger)} files, {snapshot.rows} rows"
+    return "\n\n".join([now, *shown, *map(str, counted)])
 
 
-def _resume(driver: Driver) -> str:
+def _resume(driver: Driver, _config: Mapping[str, Any], _log: dg.DagsterLogManager) -> str:
     return "the hold is gone" if driver.resume() else "nothing was held back"
 
 
-def _clear(driver: Driver) -> str:
+def _clear(driver: Driver, _config: Mapping[str, Any], _log: dg.DagsterLogManager) -> str:
     session = driver.clear()
     return f"session {session.id} is dropped" if session else "no session was open"
 
 
 _ROLLBACK = _Operation(
     "rollback",
-    "Back to the snapshot before, by one revert. What was taken back stays out until `resume`.",
+    "Back to a kept snapshot: the one before, or the one that the config names. By one revert, or by "
+    "publishing its staged segments again: the log shows it. What was taken back stays out until `resume`.",
     lambda seen: seen.snapshot.session if seen.snapshot else "",
     _rollback,
+    {
+        "to": dg.Field(
+            str,
+            default_value="",
+            description="Number or session of a kept snapshot (`pinot-assets snapshots` lists them); "
+            "empty is the one before the current one.",
+        ),
+        "dry_run": dg.Field(
+            bool, default_value=False, description="Only show in the log what would be done."
+        ),
+    },
 )
 _RESUME = _Operation(
     "resume",
@@ -88,19 +116,27 @@ def _act_once(context: dg.OpExecutionContext, operation: _Operation, driver: Dri
             f"{meant or 'nothing'} was to be acted on, and {target or 'nothing'} stands now: nothing is done"
         )
     context.instance.add_run_tags(context.run.run_id, {TARGET_TAG: target})
-    return operation.act(driver)
+    return operation.act(driver, context.op_config or {}, context.log)
 
 
 def _job(spec: TableSpec, operation: _Operation) -> dg.JobDefinition:
     name, description = f"{spec.asset_name}_{operation.name}", operation.description
 
-    @dg.op(name=f"{name}_op", out={}, pool=pool_of(spec), description=description)
+    @dg.op(
+        name=f"{name}_op",
+        out={},
+        pool=pool_of(spec),
+        description=description,
+        config_schema=dict(operation.config) or None,
+    )
     def act(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[Event]:
         driver = driver_of(context, spec, push)
-        context.log.info(_act_once(context, operation, driver))
+        told = _act_once(context, operation, driver)
+        context.log.info(told)
         shown = publication_by(driver, push.pinot.settings())
         history = TableHistory(context.instance, spec)
         if shown is not None and history.published() != shown.data_version:
+            shown = replace(shown, metadata={**shown.metadata, operation.name: dg.MetadataValue.md(told)})
             yield from shown.partitions(history)
             yield shown.switch()
             yield shown.table()

@@ -34,7 +34,11 @@ class Jobs:
         assert not self.dies, "the worker dies here"
 
     def execute(
-        self, patch: pytest.MonkeyPatch, name: str, tags: dict[str, str] | None = None
+        self,
+        patch: pytest.MonkeyPatch,
+        name: str,
+        tags: dict[str, str] | None = None,
+        config: dict[str, Any] | None = None,
     ) -> dg.DagsterRun:
         (job,) = [j for j in module.operations(self.world.spec) if j.name == f"{self.world.table}_{name}"]
         push = ConsistentPushResource(
@@ -44,7 +48,11 @@ class Jobs:
         with ExitStack() as drivers:
             patch.setattr(module, "driver_of", lambda *_: drivers.enter_context(self.world.driver()))
             result = job.execute_in_process(
-                instance=self.instance, raise_on_error=False, resources={"push": push}, tags=tags
+                instance=self.instance,
+                raise_on_error=False,
+                resources={"push": push},
+                tags=tags,
+                run_config={"ops": {f"{self.world.table}_{name}_op": {"config": config}}} if config else {},
             )
         assert result.success is not self.dies
         run = self.instance.get_run_by_id(result.run_id)
@@ -60,12 +68,14 @@ def again(make_world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     ) as instance:
         jobs = Jobs(make_world("sync"), instance, monkeypatch)
 
-        def twice(name: str, between: Callable[[], Any] = lambda: None) -> None:
+        def twice(
+            name: str, between: Callable[[], Any] = lambda: None, config: dict[str, Any] | None = None
+        ) -> None:
             jobs.dies = True
-            died = jobs.execute(monkeypatch, name)
+            died = jobs.execute(monkeypatch, name, None, config)
             jobs.dies = False
             between()
-            jobs.execute(monkeypatch, name, dict(died.tags))
+            jobs.execute(monkeypatch, name, dict(died.tags), config)
 
         yield jobs.world, twice
 
@@ -77,6 +87,23 @@ def test_a_rollback_takes_back_one_snapshot(again: Any) -> None:
         world.run()
     twice("rollback")
     assert world.visible == ["F1", "F2"]
+    world.assert_settled()
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_rollback_to_the_snapshot_that_the_config_names(
+    again: Any, caplog: pytest.LogCaptureFixture, dry_run: bool
+) -> None:
+    world, twice = again
+    for name in ("F1", "F2", "F3"):
+        world.write(name)
+        world.run()
+    twice("rollback", config={"to": "1", "dry_run": dry_run})
+    assert world.visible == (["F1", "F2", "F3"] if dry_run else ["F1"])
+    assert len(world.sessions) == 2
+    assert world.sessions[-1].seq == (3 if dry_run else 4)
+    assert "way: re-publish of 0 staged segments" in caplog.text
+    assert ("8091 counts 1 rows, 1 expected" in caplog.text) is not dry_run
     world.assert_settled()
 
 
