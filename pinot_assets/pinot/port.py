@@ -193,7 +193,8 @@ class Pinot(Protocol):
     ) -> str:
         """The same with forceCleanup: overlapping IN_PROGRESS entries are reverted or removed first, their
         other outputs deleted; on a REFRESH table the generation before `segments_from` is deleted as well
-        (spec/lineage.md section 4).
+        (spec/lineage.md section 4). What another controller publishes while the call is on its way may be
+        hidden or deleted by it (section 3; `tests/contract/test_races.py`).
 
         Up to 0.11 the answer comes when the servers have dropped what is deleted (2 s at least, 20 minutes
         at most), while the entry is written at once: expect `SwitchStateUnknown` and read the lineage.
@@ -273,7 +274,8 @@ class Pinot(Protocol):
     def create_table(self, config: Mapping[str, Any]) -> None:
         """Create the table.
 
-        :raises PinotError: it exists, or Pinot refuses the config.
+        :raises PinotError: it exists, Pinot refuses the config, or one of that name was deleted a moment ago
+            and a server still holds its segments.
         """
         ...
 

@@ -69,6 +69,11 @@ class Inside:
         until(lambda: self._written(table) > before, 30)
         time.sleep(SETTLE_SECONDS)
 
+    def listed_segments(self, table: str) -> set[str]:
+        """Names in Pinot's own listing."""
+        reply = self._http.get(f"/segments/{table}", params={"type": "OFFLINE"}).raise_for_status()
+        return {name for part in reply.json() for name in part.get("OFFLINE", ())}
+
     def narrow_and_end(self, table: str, entry_id: str, segments_to: Collection[str]) -> None:
         """End with a body: only these of the entry's outputs stay in it."""
         self._http.post(

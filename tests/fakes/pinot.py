@@ -149,6 +149,10 @@ class FakePinot:
         found.entries, doomed = after_retention(found, next(self._clock))
         self._delete(table, doomed)
 
+    def listed_segments(self, table: str) -> set[str]:
+        """Names in Pinot's own listing."""
+        return set(self._table(table).segments)
+
     # --- what is there ---------------------------------------------------------------------------
 
     def all_segments(self, table: str) -> frozenset[str]:
