@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
@@ -30,6 +30,7 @@ STATES: Mapping[str, Point] = {
     "SWITCH, after end": Point("pinot rebuild routing", 1, Fate.OUTAGE),
 }
 EXPIRY = "the ZooKeeper session expires"
+DOWN_S = 3.0
 KILLED = ("controller", "server-1", "broker-1", "zookeeper")
 NAMES = tuple(
     f"outage/{state}/{what}"
@@ -49,13 +50,12 @@ def try_outage(stack: StackState, name: str, folder: Path) -> Verdict:
             start(lane)
             round_ = change(lane)
             phase = table.watch.start((round_.before, round_.after))
-            running = table.start(point=STATES[state], outage=_outage(table, what))
-            answer = running.wait()
+            outage = _Outage(table, what)
+            answer = table.start(point=STATES[state], outage=outage.strike).wait()
             story.append(f"{answer.said}: {answer.text}")
             if not table.gate.struck_after:
-                problems.append(f"the run never came to {STATES[state]}")
-            table.zookeeper.admit()
-            Stack(stack.home).up(s3=True)
+                raise AssertionError(f"the run never came to {STATES[state]}")
+            outage.repair.join()
             until(lambda: _all_answer(table), 120)
             quiet = table.until_quiet()
             story += [f"{answer.said}: {answer.text}" for answer in quiet]
@@ -69,20 +69,31 @@ def try_outage(stack: StackState, name: str, folder: Path) -> Verdict:
     return Verdict(name, tuple(problems), answers, mixed, triggers, seconds, tuple(story))
 
 
-def _outage(table: Table, what: str) -> Callable[[], None]:
-    if what == EXPIRY:
-        return lambda: threading.Thread(target=_expire, args=(table,), daemon=True).start()
-    return lambda: kill_part(table.stack, what.removesuffix(" is killed"))
+class _Outage:
+    """Something that breaks at once and is well again some time later."""
+
+    def __init__(self, table: Table, what: str) -> None:
+        self._table, self._what = table, what
+        self.repair = threading.Thread(target=self._repair, daemon=True)
+
+    def strike(self) -> None:
+        """Break it."""
+        if self._what == EXPIRY:
+            self._table.zookeeper.refuse()
+        else:
+            _kill(self._table.stack, self._what.removesuffix(" is killed"))
+        self.repair.start()
+
+    def _repair(self) -> None:
+        if self._what == EXPIRY:
+            until(lambda: self._table.store.holder() is None, WAITS.lease + 30)
+            self._table.zookeeper.admit()
+        else:
+            time.sleep(DOWN_S)
+            Stack(self._table.stack.home).up(s3=True)
 
 
-def _expire(table: Table) -> None:
-    """Cut the driver off from ZooKeeper for longer than its session lives."""
-    table.zookeeper.refuse()
-    until(lambda: table.store.holder() is None, WAITS.lease + 30)
-    table.zookeeper.admit()
-
-
-def kill_part(stack: StackState, part: str) -> None:
+def _kill(stack: StackState, part: str) -> None:
     """SIGKILL to one process of the stack; returns when it has ended."""
     record = load_record(stack.home)
     assert record is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -173,7 +172,7 @@ class Table:
             if answers[-1].quiet:
                 break
             if answers[-1].said == "SessionHeld":
-                time.sleep(0.5)
+                until(lambda: self.store.holder() is None, self.settings.waits.lease + 30)
         return answers
 
     # --- what is there ---------------------------------------------------------------------------
