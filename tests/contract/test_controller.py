@@ -42,7 +42,7 @@ def test_r07_an_end_and_a_revert_tell_every_broker_once(controller: Any, control
     lab.eventually(lambda: rebuilds(controller, lab.table) == [2, 2])
 
 
-def test_an_end_waits_for_one_replica_and_goes_on_when_its_caller_has_gone(
+def test_e30_an_end_waits_for_one_replica_and_goes_on_when_its_caller_has_gone(
     controller: Any, controller_lab: Lab
 ) -> None:
     lab = controller_lab

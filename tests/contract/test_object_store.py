@@ -178,7 +178,7 @@ def test_an_empty_store_lists_nothing_and_is_there(store: ObjectStore) -> None:
     assert store.exists_root() is True
 
 
-def test_put_again_with_the_same_content_is_success(store: ObjectStore, tmp_path: Path) -> None:
+def test_r13_put_again_with_the_same_content_is_success(store: ObjectStore, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"same")
     store.put_if_absent("a", b"same")
     store.put_if_absent("a", b"same")
@@ -187,7 +187,7 @@ def test_put_again_with_the_same_content_is_success(store: ObjectStore, tmp_path
 
 
 @pytest.mark.parametrize("other", [b"else", b"longer", b""])
-def test_put_with_other_content_is_a_conflict_and_changes_nothing(
+def test_r13_put_with_other_content_is_a_conflict_and_changes_nothing(
     store: ObjectStore, tmp_path: Path, other: bytes
 ) -> None:
     store.put_if_absent("a", b"same")

@@ -64,7 +64,7 @@ def test_everything_the_audit_needs_reads_back_as_built(lab: Lab) -> None:
     assert lab.pinot.table_bytes(lab.table) > 0
 
 
-def test_live_segments_do_not_need_the_staging_area(lab: Lab) -> None:
+def test_r09_live_segments_do_not_need_the_staging_area(lab: Lab) -> None:
     staged = lab.stage("a")
     lab.pinot.push(lab.table, [staged], read=read)
     assert lab.pinot.segment_metadata(lab.table, "a").download_url != staged.tar_uri

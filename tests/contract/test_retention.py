@@ -120,7 +120,7 @@ def test_of_a_reverted_entry_too_the_segments_go_first(lab: Lab) -> None:
 # --- COMPLETED -------------------------------------------------------------------------------------------
 
 
-def test_the_sources_of_a_refresh_table_are_kept_for_a_day(lab: Lab) -> None:
+def test_e31_the_sources_of_a_refresh_table_are_kept_for_a_day(lab: Lab) -> None:
     lab.push("old")
     entry = lab.replace({"old"}, {"new"})
     lab.age(entry, hours=23)
@@ -130,7 +130,7 @@ def test_the_sources_of_a_refresh_table_are_kept_for_a_day(lab: Lab) -> None:
     assert lab.visible == {"old"}
 
 
-def test_after_a_day_the_sources_go_and_then_the_entry(lab: Lab) -> None:
+def test_e31_after_a_day_the_sources_go_and_then_the_entry(lab: Lab) -> None:
     lab.push("old")
     entry = lab.replace({"old"}, {"new"})
     lab.age(entry, hours=25)
@@ -145,7 +145,7 @@ def test_after_a_day_the_sources_go_and_then_the_entry(lab: Lab) -> None:
     assert lab.visible == {"new"}
 
 
-def test_the_sources_of_an_append_table_go_at_once(lab: Lab) -> None:
+def test_e31_the_sources_of_an_append_table_go_at_once(lab: Lab) -> None:
     lab.appends()
     lab.push("old")
     entry = lab.replace({"old"}, {"new"})

@@ -93,7 +93,9 @@ def test_r24_a_transaction_whose_reply_got_lost_is_looked_up(lane: Lane, effect:
     assert [*table.troubles(lane.shown)] == []
 
 
-def test_of_two_runs_one_proceeds_and_the_other_says_who_holds_the_table_and_since_when(lane: Lane) -> None:
+def test_e10_of_two_runs_one_proceeds_and_the_other_says_who_holds_the_table_and_since_when(
+    lane: Lane,
+) -> None:
     table = lane.table
     lane.change()
     began = time.time()
@@ -112,7 +114,7 @@ def test_of_two_runs_one_proceeds_and_the_other_says_who_holds_the_table_and_sin
     assert [*table.troubles(lane.shown)] == []
 
 
-def test_of_runs_that_start_at_once_one_proceeds(lane: Lane) -> None:
+def test_e10_of_runs_that_start_at_once_one_proceeds(lane: Lane) -> None:
     table = lane.table
     lane.change()
     runs = [table.start() for _ in range(3)]

@@ -345,7 +345,7 @@ def test_push_rewrite_deletion_retry_and_rollback(make_lake: Callable[..., Lake]
     assert lake.shown == first
 
 
-def test_a_rewrite_of_the_same_size_in_the_same_second_is_seen(
+def test_e04_a_rewrite_of_the_same_size_in_the_same_second_is_seen(
     make_lake: Callable[..., Lake], tmp_path: Path
 ) -> None:
     """A version that is taken back leaves an object of the same size, from the same second."""
@@ -417,7 +417,9 @@ def test_a_listing_that_dies_on_its_second_page_changes_nothing(
         assert lake.shown == ["a", "b", "m"]
 
 
-def test_staging_is_tried_before_the_first_session(make_lake: Callable[..., Lake], s3proxy: S3Server) -> None:
+def test_r28_staging_is_tried_before_the_first_session(
+    make_lake: Callable[..., Lake], s3proxy: S3Server
+) -> None:
     """R28."""
     with spoiling.spoiler(s3proxy.port) as spoiler:
         lake = make_lake(s3proxy, output_props={"endpoint": spoiler.endpoint})

@@ -204,7 +204,7 @@ def test_multipart_etags_are_kept(s3: Any, bucket: str, open_at: Callable[..., O
     assert re.fullmatch(r"[0-9a-f]{32}-1", info.fingerprint.etag or "")
 
 
-def test_a_lost_reply_to_a_write_is_looked_up(
+def test_r13_a_lost_reply_to_a_write_is_looked_up(
     open_at: Callable[..., ObjectStore], spoiler: Spoiler, tmp_path: Path
 ) -> None:
     spoiler.spoil = lambda method, path: "lose the reply" if method == "PUT" else None
@@ -228,7 +228,7 @@ def test_a_write_that_never_arrived_is_an_error(
     assert store.stat("a") is None
 
 
-def test_probe_refuses_a_store_that_ignores_if_none_match(
+def test_r13_probe_refuses_a_store_that_ignores_if_none_match(
     s3: Any, bucket: str, open_at: Callable[..., ObjectStore], spoiler: Spoiler
 ) -> None:
     spoiler.spoil = lambda method, path: "drop If-None-Match"

@@ -203,7 +203,7 @@ class Meanwhile(InProcessBuilder):
         super().build(order, tasks, on_done)
 
 
-def test_of_two_code_locations_one_proceeds(
+def test_e10_of_two_code_locations_one_proceeds(
     table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.write(F1="a")

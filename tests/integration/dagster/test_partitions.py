@@ -63,7 +63,7 @@ def test_picking_partitions_triggers_the_table_and_never_narrows_it(table: Table
     assert result.get_asset_materialization_events() == [], "nothing was built, nothing was switched"
 
 
-def test_the_runs_of_a_backfill_are_one_trigger(table: Table) -> None:
+def test_r26_the_runs_of_a_backfill_are_one_trigger(table: Table) -> None:
     """R26: Dagster makes a run of every contiguous range."""
     table.write(F1="a", F2="b", F4="d")
     table.corrupt("F3")

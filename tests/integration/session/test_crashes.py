@@ -73,7 +73,7 @@ def test_a_driver_dies_while_it_builds(scene: Any) -> None:
     world.assert_settled()
 
 
-def test_a_driver_dies_in_init(make_world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_r27_a_driver_dies_in_init(make_world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """INIT found by a trigger: the plan is refreshed (R27)."""
     world = make_world("sync")
     world.write("F1", "F2")
@@ -89,7 +89,7 @@ def test_a_driver_dies_in_init(make_world: Any, monkeypatch: pytest.MonkeyPatch)
     world.assert_settled()
 
 
-def test_a_driver_dies_between_snapshot_object_and_its_transaction(
+def test_e11_a_driver_dies_between_snapshot_object_and_its_transaction(
     scene: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = scene.world
@@ -232,7 +232,7 @@ def test_an_end_under_way_is_ended_before_the_source_is_looked_at(scene: Any) ->
     world.assert_settled()
 
 
-def test_a_completed_entry_that_was_reaped_is_completed(make_world: Any) -> None:
+def test_e09_a_completed_entry_that_was_reaped_is_completed(make_world: Any) -> None:
     """Pinot forgets a switch that replaced nothing at its next clean-up."""
     world = make_world("append")
     world.write("F1", "F2")

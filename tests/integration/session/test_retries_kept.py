@@ -31,7 +31,7 @@ def sensor_run(world: Any) -> tuple[Report, bool]:
         return report, published
 
 
-def test_two_runs_of_sensors_one_after_the_other_spend_nothing(world: Any) -> None:
+def test_r26_two_runs_of_sensors_one_after_the_other_spend_nothing(world: Any) -> None:
     world.write("F1", "F2", "F3")
     world.builder.failing = {"F3"}
     first, _ = sensor_run(world)
@@ -44,7 +44,7 @@ def test_two_runs_of_sensors_one_after_the_other_spend_nothing(world: Any) -> No
     assert world.visible == []
 
 
-def test_the_last_retry_is_not_followed_by_an_end(make_world: Any) -> None:
+def test_r26_the_last_retry_is_not_followed_by_an_end(make_world: Any) -> None:
     world = make_world("sync", consistentPushMaxRetries=0)
     world.write("F1", "F2")
     world.builder.failing = {"F2"}
@@ -55,7 +55,7 @@ def test_the_last_retry_is_not_followed_by_an_end(make_world: Any) -> None:
     assert (world.session, world.sessions) == (before, [before])
 
 
-def test_a_failed_file_that_was_repaired_waits_for_whoever_may_retry(world: Any) -> None:
+def test_r26_a_failed_file_that_was_repaired_waits_for_whoever_may_retry(world: Any) -> None:
     world.write("F1", "F2")
     world.builder.failing = {"F2"}
     world.run()
@@ -66,7 +66,7 @@ def test_a_failed_file_that_was_repaired_waits_for_whoever_may_retry(world: Any)
     world.assert_settled()
 
 
-def test_a_sensor_that_may_retry_does(make_world: Any) -> None:
+def test_r26_a_sensor_that_may_retry_does(make_world: Any) -> None:
     world = make_world("sync", sensorRetries="true")
     world.write("F1", "F2")
     world.builder.failing = {"F2"}
@@ -85,7 +85,7 @@ def test_a_driver_that_died_is_gone_on_for(world: Any) -> None:
     world.assert_settled()
 
 
-def test_a_failed_audit_waits_for_whoever_may_retry(make_world: Any) -> None:
+def test_r26_a_failed_audit_waits_for_whoever_may_retry(make_world: Any) -> None:
     world = make_world("sync")
     world.write("F1", "F2")
     world.trigger()

@@ -54,7 +54,7 @@ def test_the_first_push(world: Any) -> None:
     world.assert_settled()
 
 
-def test_staging_is_tried_before_the_first_session(world: Any) -> None:
+def test_r28_staging_is_tried_before_the_first_session(world: Any) -> None:
     """R28: an area that cannot be written is told before anything is built or stored."""
     staging = world.folder / "staging"
     staging.rmdir()
@@ -70,7 +70,7 @@ def test_staging_is_tried_before_the_first_session(world: Any) -> None:
     assert not list(staging.rglob("*probe*"))
 
 
-def test_nothing_to_do_opens_no_session(world: Any) -> None:
+def test_e06_nothing_to_do_opens_no_session(world: Any) -> None:
     assert world.run().result is Result.NOTHING
     world.write("F1")
     world.run()
@@ -120,7 +120,7 @@ def test_removals_alone_are_one_atomic_delete(synced: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["append", "sync"])
-def test_a_touched_file_updates_the_ledger_and_never_wakes_again(make_world: Any, mode: str) -> None:
+def test_e03_a_touched_file_updates_the_ledger_and_never_wakes_again(make_world: Any, mode: str) -> None:
     """E3: the fingerprint wakes, content decides."""
     world = make_world(mode)
     world.write("F1", "F2")
@@ -137,7 +137,7 @@ def test_a_touched_file_updates_the_ledger_and_never_wakes_again(make_world: Any
     world.assert_settled()
 
 
-def test_an_empty_file_is_done_without_a_segment(world: Any) -> None:
+def test_e05_r20_an_empty_file_is_done_without_a_segment(world: Any) -> None:
     """E5, R20: and it wakes no session at every tick."""
     (world.source / "E1").write_text("v\n")
     assert world.run().result is Result.NOOP
@@ -177,7 +177,7 @@ def test_a_failed_file_that_is_as_published_again_is_forgotten(make_world: Any) 
     world.assert_settled()
 
 
-def test_a_file_that_returns_after_it_was_dropped_is_built_anew(scene: Any) -> None:
+def test_e25_a_file_that_returns_after_it_was_dropped_is_built_anew(scene: Any) -> None:
     """E25: a new row with a new ordinal; names are never used twice."""
     world = scene.world
     world.remove("F1")
@@ -196,7 +196,7 @@ def test_a_file_that_returns_after_it_was_dropped_is_built_anew(scene: Any) -> N
 
 
 @pytest.mark.parametrize("mode", ["sync", "swap"])
-def test_an_empty_source_is_believed_at_the_second_look(make_world: Any, mode: str) -> None:
+def test_e02_an_empty_source_is_believed_at_the_second_look(make_world: Any, mode: str) -> None:
     world = make_world(mode)
     world.write("P1", "P2")
     world.run()
@@ -210,7 +210,7 @@ def test_an_empty_source_is_believed_at_the_second_look(make_world: Any, mode: s
     world.assert_settled()
 
 
-def test_append_removes_nothing_and_waits_for_nothing(make_world: Any) -> None:
+def test_e02_append_removes_nothing_and_waits_for_nothing(make_world: Any) -> None:
     world = make_world("append", emptySourceAction="REFUSE")
     world.write("P1")
     world.run()
@@ -220,7 +220,7 @@ def test_append_removes_nothing_and_waits_for_nothing(make_world: Any) -> None:
     assert (world.visible, world.slept) == (["P1"], [])
 
 
-def test_a_source_that_is_full_again_at_the_second_look_changes_nothing(synced: Any) -> None:
+def test_e02_a_source_that_is_full_again_at_the_second_look_changes_nothing(synced: Any) -> None:
     synced.remove("P1", "P2")
     synced.on_sleep = lambda: synced.write("P1")
     with pytest.raises(ListingFailed, match="then 1"):
@@ -228,7 +228,7 @@ def test_a_source_that_is_full_again_at_the_second_look_changes_nothing(synced: 
     _assert_untouched(synced)
 
 
-def test_an_empty_source_is_refused_where_the_spec_says_so(make_world: Any) -> None:
+def test_e02_an_empty_source_is_refused_where_the_spec_says_so(make_world: Any) -> None:
     world = make_world("sync", emptySourceAction="REFUSE")
     world.write("P1", "P2")
     world.run()
@@ -238,7 +238,7 @@ def test_an_empty_source_is_refused_where_the_spec_says_so(make_world: Any) -> N
     _assert_untouched(world)
 
 
-def test_a_missing_directory_is_not_an_empty_one(synced: Any) -> None:
+def test_e02_a_missing_directory_is_not_an_empty_one(synced: Any) -> None:
     synced.source.rename(synced.folder / "unmounted")
     with pytest.raises(ListingFailed, match="does not exist"):
         synced.run()
@@ -363,7 +363,7 @@ def test_an_audit_that_fails_for_ever_uses_up_the_retries(make_world: Any) -> No
     world.assert_settled()
 
 
-def test_the_audit_waits_for_slow_servers(make_world: Any) -> None:
+def test_e30_the_audit_waits_for_slow_servers(make_world: Any) -> None:
     world = make_world("append")
     world.write("F1")
     world.trigger()
@@ -374,7 +374,7 @@ def test_the_audit_waits_for_slow_servers(make_world: Any) -> None:
     assert sum(world.slept) > 0
 
 
-def test_a_switch_whose_sources_went_is_made_anew(synced: Any) -> None:
+def test_r05_r08_a_switch_whose_sources_went_is_made_anew(synced: Any) -> None:
     """R5, R8: a source that was deleted after W1."""
     world = synced
     world.write(P1="P1.1")
@@ -400,7 +400,7 @@ def test_what_was_staged_is_withdrawn_when_nothing_is_wanted_any_more(make_world
     world.assert_settled()
 
 
-def test_a_deaf_broker_is_told_before_the_session_is_done(synced: Any) -> None:
+def test_r07_a_deaf_broker_is_told_before_the_session_is_done(synced: Any) -> None:
     """R7: a lost rebuild message keeps an idle broker on the old set."""
     world = synced
     broker = world.pinot.brokers(world.table)[1]
@@ -413,7 +413,7 @@ def test_a_deaf_broker_is_told_before_the_session_is_done(synced: Any) -> None:
 # --- one owner -----------------------------------------------------------------------------------
 
 
-def test_a_second_trigger_is_paused(synced: Any) -> None:
+def test_e10_a_second_trigger_is_paused(synced: Any) -> None:
     world = synced
     with world.driver() as mine:
         mine.trigger()
@@ -422,7 +422,7 @@ def test_a_second_trigger_is_paused(synced: Any) -> None:
     assert world.run().result is Result.NOTHING
 
 
-def test_a_dead_owners_last_call_is_waited_out_before_the_first_write(synced: Any) -> None:
+def test_r02_a_dead_owners_last_call_is_waited_out_before_the_first_write(synced: Any) -> None:
     world = synced
     world.slept.clear()
     world.write("P3")
@@ -436,7 +436,7 @@ def test_a_dead_owners_last_call_is_waited_out_before_the_first_write(synced: An
 # --- what must not be there ----------------------------------------------------------------------
 
 
-def test_strays_of_ours_are_deleted_and_reported(synced: Any) -> None:
+def test_r02_strays_of_ours_are_deleted_and_reported(synced: Any) -> None:
     """R2: visible names of ours that no snapshot knows; foreign segments are left alone."""
     world = synced
     output = next(iter(world.snapshot.segments.values()))
@@ -459,7 +459,7 @@ def test_a_lost_pointer_is_not_an_empty_ledger(synced: Any) -> None:
     assert world.builds == 1
 
 
-def test_a_lost_snapshot_object_stops_the_table(synced: Any) -> None:
+def test_r18_a_lost_snapshot_object_stops_the_table(synced: Any) -> None:
     world = synced
     world.write("P3")
     world.staging.store.delete(world.pointer.current_snapshot.key)
@@ -469,7 +469,7 @@ def test_a_lost_snapshot_object_stops_the_table(synced: Any) -> None:
     assert world.builds == 1
 
 
-def test_a_changed_snapshot_object_stops_the_table(synced: Any) -> None:
+def test_r18_a_changed_snapshot_object_stops_the_table(synced: Any) -> None:
     world = synced
     key = world.pointer.current_snapshot.key
     data = world.staging.store.read(key)
@@ -516,7 +516,7 @@ def test_somebody_elses_open_replacement_is_never_forced_away(synced: Any) -> No
 
 
 @pytest.mark.parametrize("mode", ["append", "sync"])
-def test_segments_that_somebody_merged_pause_sync_and_not_append(make_world: Any, mode: str) -> None:
+def test_r05_segments_that_somebody_merged_pause_sync_and_not_append(make_world: Any, mode: str) -> None:
     """R5."""
     world = make_world(mode)
     world.write("P1", "P2")
@@ -539,7 +539,7 @@ def test_segments_that_somebody_merged_pause_sync_and_not_append(make_world: Any
 # --- giving up -----------------------------------------------------------------------------------
 
 
-def test_another_config_abandons_the_open_session(scene: Any) -> None:
+def test_e14_another_config_abandons_the_open_session(scene: Any) -> None:
     """E14."""
     world = scene.world
     world.options["maxNumRecordsPerSegment"] = 7
@@ -551,7 +551,7 @@ def test_another_config_abandons_the_open_session(scene: Any) -> None:
     world.assert_settled()
 
 
-def test_clear_drops_the_open_session_and_keeps_what_is_published(scene: Any) -> None:
+def test_r18_clear_drops_the_open_session_and_keeps_what_is_published(scene: Any) -> None:
     world = scene.world
     world.builder.failing = set()
     world.trigger()
@@ -586,7 +586,7 @@ def test_the_clear_parameter_acts_once(make_world: Any) -> None:
     assert world.session.retry_count == 1
 
 
-def test_a_session_number_is_never_used_again(make_world: Any) -> None:
+def test_r17_a_session_number_is_never_used_again(make_world: Any) -> None:
     """R17: the pointer was lost, and Pinot still holds a (hidden) name of ours."""
     world = make_world("append")
     names = [f"{world.table}__cp41-00000a_0_0_0"]

@@ -75,7 +75,7 @@ def run_of(instance: dg.DagsterInstance, tags: Mapping[str, str], parent: dg.Dag
     return instance.create_run_for_job(job, tags=tags, parent_run_id=above, root_run_id=above)
 
 
-def test_only_the_schedule_and_people_may_spend_a_retry(
+def test_r26_only_the_schedule_and_people_may_spend_a_retry(
     spec: TableSpec, instance: dg.DagsterInstance
 ) -> None:
     """R26; by the tags that Dagster's retry of a run carries: its parent's, and the retry's number."""

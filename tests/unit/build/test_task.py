@@ -217,7 +217,7 @@ def change_while_read(path: Path, times: int) -> Callable[..., str]:
     return download
 
 
-def test_a_file_that_changes_once_is_read_again(
+def test_e01_a_file_that_changes_once_is_read_again(
     tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "in" / "a.csv"
@@ -228,7 +228,7 @@ def test_a_file_that_changes_once_is_read_again(
     assert receipt.rows == 6
 
 
-def test_a_file_that_changes_twice_is_refused(
+def test_e01_a_file_that_changes_twice_is_refused(
     tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LocalObjectStore, "download", change_while_read(tmp_path / "in" / "a.csv", 2))
@@ -237,7 +237,7 @@ def test_a_file_that_changes_twice_is_refused(
     assert files_in(tmp_path / "staging") == []
 
 
-def test_a_file_rewritten_after_the_plan_is_done_with_what_was_read(
+def test_r12_a_file_rewritten_after_the_plan_is_done_with_what_was_read(
     tmp_path: Path, fakes: ModuleType, order: BuildOrder, one_task: FileTask
 ) -> None:
     fakes.write_names(tmp_path / "in" / "a.csv", 9)

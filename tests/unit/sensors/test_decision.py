@@ -269,7 +269,7 @@ def test_a_session_whose_driver_died_goes_on(table: Table) -> None:
 
 
 @pytest.mark.parametrize("files", [{"F1": 1, "F2": 2, "F3": 3}, {"F1": 1, "F2": 2, "F3": 33}, {"F9": 9}])
-def test_a_failed_session_is_not_the_sensors_to_retry(table: Table, files: dict[str, int]) -> None:
+def test_r26_a_failed_session_is_not_the_sensors_to_retry(table: Table, files: dict[str, int]) -> None:
     """R26: whatever has changed in the source."""
     table.fails(F3=3)
     tick = table.tick(listing(**files))
@@ -317,7 +317,7 @@ def test_with_sensor_retries_a_failed_audit_waits_for_another_listing(table: Tab
     assert table.tick(listing(F1=1, F2=2, F3=4), NOW + LONGEST_WAIT_S).launch
 
 
-def test_the_sensor_does_not_abandon_a_session_for_a_changed_spec(table: Table) -> None:
+def test_r26_the_sensor_does_not_abandon_a_session_for_a_changed_spec(table: Table) -> None:
     table.opens()
     table.options(includeFileNamePattern="glob:**/*.csv")
     tick = table.tick(listing(F1=1, F2=2, F3=3))

@@ -128,7 +128,7 @@ def test_an_object_that_is_put_twice_is_the_same(staging: Staging) -> None:
     assert staging.put_plan(a_plan()) != staging.put_plan(a_plan(1))
 
 
-def test_a_lost_or_changed_object_is_corrupt(staging: Staging) -> None:
+def test_r13_r18_a_lost_or_changed_object_is_corrupt(staging: Staging) -> None:
     """R13, R18: only the reference counts."""
     ref = staging.put_plan(a_plan())
     with pytest.raises(SnapshotCorrupt, match="hash"):

@@ -40,7 +40,7 @@ def test_each_file_is_told_once_in_its_place() -> None:
     assert found.touched == ()
 
 
-def test_equal_content_under_a_new_mtime_is_touched() -> None:
+def test_e03_equal_content_under_a_new_mtime_is_touched() -> None:
     before = Published(Fingerprint(3, 10), sha(b"abc"))
     found = diff(listing(a=Fingerprint(3, 99)), {"a": before}, lambda _: sha(b"abc"))
     assert [f.fingerprint.mtime_us for f in found.touched] == [99]
@@ -52,13 +52,13 @@ def test_other_content_of_the_same_size_is_rewritten() -> None:
     assert diff(listing(a=Fingerprint(3, 99)), {"a": before}, lambda _: sha(b"abd")).rewritten
 
 
-def test_an_equal_content_etag_needs_no_reading() -> None:
+def test_e03_an_equal_content_etag_needs_no_reading() -> None:
     for etag in (MD5, f"{MD5}-12"):
         before = Published(Fingerprint(3, 10, etag), sha(b"abc"))
         assert diff(listing(a=Fingerprint(3, 99, etag)), {"a": before}, never).touched
 
 
-def test_an_unequal_etag_proves_nothing() -> None:
+def test_e03_an_unequal_etag_proves_nothing() -> None:
     """Uploaded again in other parts, or encrypted: the MD5-like tag differs, the content does not."""
     before = Published(Fingerprint(3, 10, MD5), sha(b"abc"))
     for etag in (OTHER, f"{MD5}-2", None):

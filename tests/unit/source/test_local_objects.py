@@ -186,7 +186,7 @@ def test_a_disk_error_fails_the_listing(store: ObjectStore, monkeypatch: pytest.
         list(store.list())
 
 
-def test_a_disk_without_hard_links_is_refused_by_probe(
+def test_r13_a_disk_without_hard_links_is_refused_by_probe(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(source: str, target: str) -> None:
@@ -208,7 +208,9 @@ def test_a_failed_download_leaves_no_file(store: ObjectStore, tmp_path: Path) ->
     assert list((tmp_path / "target").iterdir()) == []
 
 
-def test_data_reaches_the_disk_before_the_name(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_r13_data_reaches_the_disk_before_the_name(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a power cut would show: content synced, then linked, then the folder synced."""
     calls: list[str] = []
     fsync, link = os.fsync, os.link
