@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pinot_assets.session.model import Mode, Outcome, Pointer, Session, State, close, is_ours
-from pinot_assets.session.publish import is_open, note_foreign, read_switch
+from pinot_assets.session.record import note_foreign, read_switch
 from pinot_assets.session.run import Run
+from pinot_assets.session.settle import is_open
 from pinot_assets.snapshot.manifest import Snapshot
 
 

@@ -11,11 +11,12 @@ from pinot_assets.session.abandon import abandon
 from pinot_assets.session.lineage_room import require_plan_fits
 from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State, new_session_id
 from pinot_assets.session.plan import Changes, Next, Plan
-from pinot_assets.session.publish import is_lost, read_switch
 from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.session.record import read_switch
 from pinot_assets.session.rename import renamed, spent_names
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import next_seq
+from pinot_assets.session.settle import is_lost
 from pinot_assets.snapshot.manifest import Snapshot
 
 

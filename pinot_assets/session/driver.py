@@ -24,10 +24,10 @@ from pinot_assets.session.counted import Counted, count
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Mode, Outcome, Owner, PushKind, Session, State, given_up
 from pinot_assets.session.observe import Observation, observe
-from pinot_assets.session.publish import settle
 from pinot_assets.session.receipt import Failure
 from pinot_assets.session.report import Progress, Quiet, Report
 from pinot_assets.session.run import Run
+from pinot_assets.session.settle import settle
 from pinot_assets.session.trigger import trigger, trigger_without_retry
 from pinot_assets.session.watchdog import Fed, Watchdog
 from pinot_assets.session.way_back import WayBack, ways

@@ -28,12 +28,14 @@ from pinot_assets.errors import (
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.port import PushMode
 from pinot_assets.session import plan as planning
-from pinot_assets.session import publish as publishing
 from pinot_assets.session.abandon import abandon
 from pinot_assets.session.model import Mode, Outcome, Session, State
 from pinot_assets.session.plan import Plan, Status
+from pinot_assets.session.publish import require_open_gate, store_audit
 from pinot_assets.session.receipt import Failure, Output, Receipt
+from pinot_assets.session.record import close_published, read_switch, snapshot_of
 from pinot_assets.session.run import Run
+from pinot_assets.session.stage import finish_without_switch, refuse_hidden_sources
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot
 
@@ -94,7 +96,7 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
     """
     current = run.current_snapshot()
     visible = run.edges.pinot.visible_segments(run.spec.name)
-    publishing.refuse_hidden_sources(run, plan, current, visible)
+    refuse_hidden_sources(run, plan, current, visible)
     session = replace(session, plan=run.edges.staging.put_plan(plan))
     switch = Switch(
         session.switch + 1,
@@ -102,7 +104,7 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
         planning.segments_to(plan, receipts),
     )
     if not switch.segments_from and not switch.segments_to:
-        return publishing.finish_without_switch(run, session)
+        return finish_without_switch(run, session)
     session = replace(
         session,
         state=State.SWITCH,
@@ -122,12 +124,12 @@ def audit(run: Run, session: Session) -> tuple[Session, tuple[Finding, ...]]:
     Each keeps back its own file, so none keeps the gate shut.
     """
     staging = run.edges.staging
-    outputs = publishing.read_switch(run, session).segments_to
+    outputs = read_switch(run, session).segments_to
     stats = {o.tar_uri: staging.store.stat(staging.key_of(o.tar_uri)) for o in outputs}
     sizes = {uri: stat.size if stat is not None else None for uri, stat in stats.items()}
     found = (files_built(session.counts["files"], _failures(run, session)), tars_in_place(outputs, sizes))
     findings = tuple(replace(f, warns=True) for f in found)
-    return publishing.store_audit(run, session, findings), findings
+    return store_audit(run, session, findings), findings
 
 
 def publish(run: Run, session: Session) -> Snapshot:
@@ -137,8 +139,8 @@ def publish(run: Run, session: Session) -> Snapshot:
         case it is given up.
     :raises SwitchStateUnknown: it cannot be told yet; the next trigger looks and finishes.
     """
-    publishing.require_open_gate(run, session)
-    staging, switch = run.edges.staging, publishing.read_switch(run, session)
+    require_open_gate(run, session)
+    staging, switch = run.edges.staging, read_switch(run, session)
     plan = staging.plan(session.plan)
     steps = steps_of(plan, staging.accepted_receipts(plan), run.current_snapshot(), switch.segments_from)
     publisher = _Publisher(run, switch.number)
@@ -290,8 +292,8 @@ def _record(run: Run, session: Session, plan: Plan, done: Sequence[Step]) -> Sna
         text = "; ".join(bad or [f"{f.name}: {f.message}" for f in findings])
         session = replace(session, audit=replace(session.audit, summary=text[:2000]))
     # No one entry leads back from here.
-    snapshot = publishing.snapshot_of(run, session, plan, "", run.lease.pointer.current_snapshot)
-    publishing.close_published(run, session, Outcome.PUBLISHED, snapshot)
+    snapshot = snapshot_of(run, session, plan, "", run.lease.pointer.current_snapshot)
+    close_published(run, session, Outcome.PUBLISHED, snapshot)
     run.note(f"published {len(done)} files one by one")
     return snapshot
 

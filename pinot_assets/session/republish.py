@@ -13,18 +13,12 @@ from pinot_assets.build.order import segment_name
 from pinot_assets.errors import BuildError, RollbackRefused, SnapshotCorrupt, SourceError
 from pinot_assets.pinot import versions
 from pinot_assets.session.model import Mode, Session, State
-from pinot_assets.session.publish import (
-    audit,
-    confirm,
-    end_switch,
-    is_lost,
-    is_open,
-    read_switch,
-    stage_switch,
-    stop_ending,
-)
+from pinot_assets.session.publish import audit, end_switch
 from pinot_assets.session.receipt import Output
+from pinot_assets.session.record import confirm, read_switch
 from pinot_assets.session.run import Run
+from pinot_assets.session.settle import is_lost, is_open, stop_ending
+from pinot_assets.session.stage import stage_switch
 from pinot_assets.session.staging import THREADS, Switch
 from pinot_assets.session.way_back import coming, going
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot

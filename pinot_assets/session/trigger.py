@@ -15,12 +15,14 @@ from pinot_assets.session.hybrid import refuse_second_writer
 from pinot_assets.session.listing import changes_of, list_ready
 from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State
 from pinot_assets.session.plan import Changes, Next, Plan
-from pinot_assets.session.publish import is_lost, read_switch, settle, stage, stop_ending
 from pinot_assets.session.rebuild import ledger
 from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.session.record import read_switch
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.rollback import finish_rollback
 from pinot_assets.session.run import Run
+from pinot_assets.session.settle import is_lost, settle, stop_ending
+from pinot_assets.session.stage import stage
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec.apply import refuse_drift
 from pinot_assets.spec.pinot_settings import refuse_settings

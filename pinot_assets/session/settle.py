@@ -1,0 +1,70 @@
+"""What became of a switch that an earlier driver left half way: W5's table (spec/session.md section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pinot_assets.errors import SwitchConflict
+from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.session.model import Session
+from pinot_assets.session.record import read_switch, record
+from pinot_assets.session.run import Run
+
+
+def settle(run: Run, session: Session) -> Session | None:
+    """Find out what became of a session that was left in SWITCH.
+
+    :returns: None when it was published after all (and is recorded now), else the session, still open.
+    """
+    if session.switch_object is None:
+        return session
+    switch = read_switch(run, session)
+    if run.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+        record(run, session)
+        run.note(f"session {session.id} had been switched before its driver died; recorded now")
+        return None
+    if not is_open(run, session) and (twin := run.switcher.open_twin(switch)):
+        # Died between start and the write of the entry's id.
+        session = replace(session, lineage_entry_id=twin.id)
+        run.lease.write(session=session)
+    if is_lost(run, session):
+        # Nothing hides them any more: what was pushed is visible now, or may be in a moment.
+        run.switcher.delete(switch.names_to)
+    return session
+
+
+def is_open(run: Run, session: Session) -> bool:
+    """Whether the session's lineage entry waits for its end."""
+    entry = run.edges.pinot.lineage(run.spec.name).get(session.lineage_entry_id)
+    return entry is not None and entry.state is LineageState.IN_PROGRESS
+
+
+def is_lost(run: Run, session: Session) -> bool:
+    """Whether the entry of an unpublished switch was reverted, or reaped: its names are spent (R16)."""
+    opened = session.switch_object is not None and session.lineage_entry_id != ""
+    return opened and not is_open(run, session)
+
+
+def renewed(run: Run, session: Session) -> Session:
+    """The session under a young entry with the same names: its audit stands, an end under way does not.
+
+    :raises SwitchConflict: the entry was ended or lost meanwhile, or a source has gone.
+    """
+    entry_id = run.switcher.renew(read_switch(run, session), session.lineage_entry_id)
+    session = replace(session, lineage_entry_id=entry_id)
+    run.lease.write(session=session)
+    return session
+
+
+def stop_ending(run: Run, session: Session) -> Session:
+    """Take the entry away from an end under way that is not to be relied on any more.
+
+    :returns: the session, under a young entry; or with its entry lost, where that cannot be.
+    """
+    try:
+        return renewed(run, session)
+    except SwitchConflict:
+        if not is_open(run, session):
+            raise  # it was ended after all; the next trigger records it
+        run.switcher.revert_entry(session.lineage_entry_id)
+        return session

@@ -1,0 +1,144 @@
+"""From built files to hidden segments: W1 to W3 of spec/session.md section 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pinot_assets.errors import SwitchConflict
+from pinot_assets.pinot import versions
+from pinot_assets.session import plan as planning
+from pinot_assets.session.carry import carry_one
+from pinot_assets.session.hybrid import note_time_boundary
+from pinot_assets.session.lineage_room import require_lineage_room
+from pinot_assets.session.model import Mode, Outcome, Session, State
+from pinot_assets.session.plan import Plan
+from pinot_assets.session.receipt import Receipt
+from pinot_assets.session.record import close_published, read_switch, snapshot_of
+from pinot_assets.session.room import require_room
+from pinot_assets.session.run import Run
+from pinot_assets.session.settle import is_lost, is_open, renewed
+from pinot_assets.session.staging import Switch
+from pinot_assets.snapshot.manifest import Snapshot
+
+
+def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt]) -> Session:
+    """W1 to W3: write the switch, open its lineage entry, push hidden.
+
+    :param plan: every live row accepted its receipt.
+    :returns: the session, in SWITCH; or DONE with outcome NOOP when no segment comes or goes.
+    """
+    current = run.current_snapshot()
+    if current is not None:
+        run.switcher.undo_delayed_starts(current.segments)  # before an entry of ours is taken for stale (R1)
+    visible = run.edges.pinot.visible_segments(run.spec.name)
+    outputs = planning.segments_to(plan, receipts)
+    replaced = planning.segments_from(plan, current, visible)
+    refuse_hidden_sources(run, plan, current, visible)
+    plan_ref = run.edges.staging.put_plan(plan)
+    if not outputs and not replaced:
+        session = _withdraw(run, session)
+        return finish_without_switch(run, replace(session, plan=plan_ref, counts=plan.counts()))
+    switch = Switch(session.switch + 1, replaced, outputs)
+    if not outputs and current is not None and not versions.takes_empty_outputs(run.pinot_version):
+        switch = carry_one(run, plan, current, switch, visible)
+    try:
+        return stage_switch(run, replace(session, plan=plan_ref, counts=plan.counts()), switch)
+    except SwitchConflict:
+        stored = run.active_session()
+        gone = set(switch.segments_from) - run.edges.pinot.visible_segments(run.spec.name)
+        if not gone or stored is None:
+            raise
+    run.note(f"{len(gone)} segments that were to be replaced have gone, first {min(gone)}: a new switch")
+    return stage(run, stored, plan, receipts)
+
+
+def stage_switch(run: Run, session: Session, switch: Switch) -> Session:
+    """W1 to W3 of a switch whose lists are known.
+
+    :param switch: numbered one higher than the session's newest; if that one says the same, it stands.
+    :returns: the session, in SWITCH.
+    """
+    require_room(run, switch)
+    note_time_boundary(run, run.current_snapshot(), switch)
+    require_lineage_room(run.spec.name, run.switcher.lineage, switch.segments_from, switch.names_to)
+    if is_lost(run, session):
+        session = replace(session, lineage_entry_id="")
+    if not _same_lists(run, session, switch):
+        if session.ending:
+            session = renewed(run, session)  # its end must not complete what is no longer wanted
+        session = replace(
+            session,
+            switch=switch.number,
+            switch_object=run.edges.staging.put_switch(session.id, switch),
+            switch_ms=run.edges.now_ms(),
+            audit=None,
+        )
+    session = replace(session, state=State.SWITCH, switch_attempt=session.attempt, last_error="")
+    run.lease.write(session=session)  # W1
+    switch = read_switch(run, session)
+    entry_id = run.switcher.open_entry(switch, session.lineage_entry_id)
+    session = replace(session, lineage_entry_id=entry_id)
+    run.lease.write(session=session)  # W2
+    pushed = run.switcher.push(switch, entry_id)  # W3
+    if pushed.fallback is not None:
+        run.note(
+            "Pinot does not copy from the staging area, so whole tars are sent "
+            f"(push.mode: TAR saves the attempt): {pushed.fallback}"
+        )
+    how = f" ({pushed.mode.name} push)" if pushed.segments and pushed.mode else ""
+    run.note(
+        f"pushed {pushed.segments} of {len(switch.segments_to)} segments{how}, hidden; "
+        f"{len(switch.segments_from)} will be replaced"
+    )
+    return session
+
+
+def finish_without_switch(run: Run, session: Session) -> Session:
+    """NOOP: no segment comes or goes, but the ledger learns what was seen (rule R20)."""
+    current = run.current_snapshot()
+    plan = run.edges.staging.plan(session.plan)
+    snapshot = snapshot_of(
+        run,
+        session,
+        plan,
+        # A way back leads past a snapshot that switched nothing.
+        entry_id=current.lineage_entry_id if current else "",
+        parent=current.parent if current else None,
+    )
+    return close_published(run, session, Outcome.NOOP, snapshot)
+
+
+def refuse_hidden_sources(run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> None:
+    """Segments of ours that somebody else's entry hides: not ours to replace any more (rule R5).
+
+    Append replaces nothing, and swap whatever is visible.
+    """
+    if current is None or plan.mode is not Mode.SYNC:
+        return
+    hidden = (set(current.segments) - visible) & run.edges.pinot.all_segments(run.spec.name)
+    if hidden:
+        run.lease.assert_held()  # a run that slept past its lease sees what the next one replaced (R2)
+        raise SwitchConflict(
+            f"{run.spec.name} is paused: somebody else replaced segments of this table",
+            why=f"{len(hidden)} published segments are hidden: {', '.join(sorted(hidden)[:5])}",
+            hint="a merge or rollup task on this table? Turn it off, then swap the whole table once",
+        )
+
+
+def _withdraw(run: Run, session: Session) -> Session:
+    """Take back what an earlier switch of this session staged: nothing of it is wanted any more (I14)."""
+    if session.switch_object is None:
+        return session
+    if is_open(run, session):
+        run.switcher.revert_entry(session.lineage_entry_id)
+    run.switcher.delete(read_switch(run, session).names_to)
+    return replace(session, switch_object=None)
+
+
+def _same_lists(run: Run, session: Session, wanted: Switch) -> bool:
+    """Whether the switch that stands already says exactly this."""
+    if session.switch_object is None:
+        return False
+    switch = read_switch(run, session)
+    return (switch.segments_from, switch.names_to) == (wanted.segments_from, wanted.names_to)
