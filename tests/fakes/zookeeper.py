@@ -124,6 +124,7 @@ class FakeClient:
 
     :ivar around: wraps every request that changes something (a crash, a lost reply, another driver's turn).
     :ivar on_read: called before every other request.
+    :ivar on_write: called when a request has changed something, whether its reply arrives or not.
     """
 
     def __init__(self, server: FakeZooKeeper, default_acl: list[ACL] | None) -> None:
@@ -131,6 +132,7 @@ class FakeClient:
         self.default_acl = default_acl
         self.around: Around = lambda what: nullcontext()
         self.on_read: Callable[[], None] = lambda: None
+        self.on_write: Callable[[Write], None] = lambda write: None
         self._session = server._new_session()
 
     @property
@@ -215,7 +217,11 @@ class FakeClient:
         with self.around(", ".join(what)):
             self._reconnect()
             yield
-            self.server.writes.append(Write(what, size))
+            self._wrote(Write(what, size))
+
+    def _wrote(self, write: Write) -> None:
+        self.server.writes.append(write)
+        self.on_write(write)
 
     def _reconnect(self) -> None:
         if self._session not in self.server._alive:
@@ -256,7 +262,7 @@ class FakeTransaction:
             self._client._reconnect()
             results, failed = self._run()
             if not failed:
-                self._server.writes.append(Write(tuple(self._what), self._bytes))
+                self._client._wrote(Write(tuple(self._what), self._bytes))
             return results
 
     @property
