@@ -69,7 +69,7 @@ def require_plan_fits(table: str, plan: Plan, segments_from: Collection[str]) ->
     :raises PushRefused: nothing was built.
     """
     # A file of no bytes has no segment; any other may turn out to have none, which is not counted on.
-    files = [*plan.done, *(row for row in plan.to_build if row.planned.size)]
+    files = [row for row in (*plan.done, *plan.to_build) if row.planned.size]
     names = [segment_name(table, plan.session, plan.attempt, row.ordinal, 0) for row in files]
     size = znode_bytes(table, [_entry(segments_from, names)])
     if size > LIMIT_BYTES:

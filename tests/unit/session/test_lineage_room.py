@@ -74,6 +74,7 @@ def test_a_plan_that_cannot_fit_however_it_is_built_is_refused() -> None:
 
 def test_files_without_bytes_have_no_segment() -> None:
     require_plan_fits("t", plan(100_000, size=0), ())
+    require_plan_fits("t", plan(100_000, size=0, status=Status.DONE), ())
 
 
 def test_what_is_replaced_counts_in_the_plan() -> None:
