@@ -70,12 +70,13 @@ def again(make_world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
         def twice(
             name: str, between: Callable[[], Any] = lambda: None, config: dict[str, Any] | None = None
-        ) -> None:
+        ) -> str:
             jobs.dies = True
             died = jobs.execute(monkeypatch, name, None, config)
             jobs.dies = False
             between()
             jobs.execute(monkeypatch, name, dict(died.tags), config)
+            return "\n".join(entry.user_message for entry in instance.all_logs(died.run_id))
 
         yield jobs.world, twice
 
@@ -91,19 +92,17 @@ def test_a_rollback_takes_back_one_snapshot(again: Any) -> None:
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_a_rollback_to_the_snapshot_that_the_config_names(
-    again: Any, caplog: pytest.LogCaptureFixture, dry_run: bool
-) -> None:
+def test_a_rollback_to_the_snapshot_that_the_config_names(again: Any, dry_run: bool) -> None:
     world, twice = again
     for name in ("F1", "F2", "F3"):
         world.write(name)
         world.run()
-    twice("rollback", config={"to": "1", "dry_run": dry_run})
+    log = twice("rollback", config={"to": "1", "dry_run": dry_run})
     assert world.visible == (["F1", "F2", "F3"] if dry_run else ["F1"])
     assert len(world.sessions) == 2
     assert world.sessions[-1].seq == (3 if dry_run else 4)
-    assert "way: re-publish of 0 staged segments" in caplog.text
-    assert ("8091 counts 1 rows, 1 expected" in caplog.text) is not dry_run
+    assert "way: re-publish of 0 staged segments" in log
+    assert ("8091 counts 1 rows, 1 expected" in log) is not dry_run
     world.assert_settled()
 
 
