@@ -21,7 +21,8 @@ def preload() -> None:
     here = str(Path(__file__).parents[1])
     paths = [here, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
-    _context.set_forkserver_preload(["crash.driver"])
+    # What is imported late, too: pandas, where there is one, by pyarrow.
+    _context.set_forkserver_preload(["crash.driver", "obstore.store", "httpcore", "pandas"])
 
 
 class Running:
