@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +12,11 @@ import fakes.builder as fake_builder
 import pytest
 
 from pinot_assets.local import Stack, StackState, load_state
+
+
+def pytest_configure() -> None:
+    """A run that is told to end stops its servers, as it does after Ctrl-C: they would outlive it."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
