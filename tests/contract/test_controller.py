@@ -25,7 +25,7 @@ def rebuilds(controller: Any, table: str) -> list[int]:
     """How often each broker was told to build the routing of that table anew."""
     return [
         sum(
-            note.get("MSG_SUB_TYPE") == "REBUILD_ROUTING_TABLE" and table in note.get("tableName", "")
+            note.get("MSG_SUBTYPE") == "REBUILD_ROUTING_TABLE" and table in note.get("tableName", "")
             for note in broker.notes
         )
         for broker in controller.brokers
