@@ -8,6 +8,7 @@ from model.oracle import Ledger
 from model.table import TABLE, Table, run
 
 from pinot_assets.pinot import LineageState
+from pinot_assets.session.model import is_ours
 from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
@@ -26,6 +27,7 @@ def settle(table: Table) -> None:
     while table.late:
         table.deliver()
     table.orphans.clear()
+    table.give_up_foreign()
     for name, content in table.files.items():
         if content.startswith(b"!"):
             table.source.write(name, f"{name}mended".encode())
@@ -41,8 +43,7 @@ def settle(table: Table) -> None:
     for _ in range(3):
         # Only what was replaced less than a day ago is left in Pinot beside what is in sight (I10, I14).
         table.later(25 * 3600)
-        table.pinot.run_retention(TABLE)
-        truth.look()
+        table.clean_up()
     fake = table.pinot._tables[TABLE]
     if orphans := fake.segments.keys() - fake.visible:
         truth.violated("I10", f"orphan segments {sorted(orphans)}")
@@ -67,11 +68,11 @@ def _is_quiet(table: Table) -> None:
         truth.violated("sessions kept", str([s.id for s in store.sessions()]))
     reference = store.pointer().current_snapshot
     if reference is None:
-        if fake.visible:
+        if any(is_ours(TABLE, s) for s in fake.visible):
             truth.violated("I15", f"no ledger, and in sight: {sorted(fake.visible)}")
         return
     snapshot = Staging(table.staging).snapshot(reference)
-    visible = {s: fake.metadata[s].custom for s in fake.visible}
+    visible = {s: fake.metadata[s].custom for s in fake.visible if is_ours(TABLE, s)}
     says = Counter((o.segment, f.uri) for f in snapshot.files for o in f.outputs)
     sees = Counter((s, custom["pinotAssets.file"]) for s, custom in visible.items())
     if says != sees:

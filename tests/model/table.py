@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,9 +19,11 @@ from model.truth import Actor, Truth
 from model.watched import WatchedPinot
 
 from pinot_assets.build.order import BuildOrder, FileTask
-from pinot_assets.errors import PinotAssetsError, PinotError, SourceError
+from pinot_assets.errors import ListingFailed, PinotAssetsError, PinotError, SourceError
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.edges import Edges
+from pinot_assets.session.model import is_ours
+from pinot_assets.session.receipt import Output
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
@@ -90,7 +93,7 @@ class Table:
         self.source, self.staging = new_memory(), new_memory()
         self.pinot.put_schema(self.spec.schema_json)
         self.pinot.create_table(self.spec.table_json)
-        self._runs = itertools.count(1)
+        self._runs, self._foreign = itertools.count(1), itertools.count(1)
         self._set_clock()
         self.truth = Truth(TABLE, self.zookeeper, self.pinot)
 
@@ -163,6 +166,8 @@ class Table:
         self.story.append(f"{process.name} {end}{result} {process.error or ''}\n      {process.effects}")
         if process.error is not None and not isinstance(process.error, PinotAssetsError):
             raise process.error
+        if isinstance(process.error, ListingFailed):
+            self.truth.listing_failed(running.actor)
         if process.done and not process.dead:
             self.zookeeper.expire(running.actor.client)
             self.running.remove(running)
@@ -183,7 +188,7 @@ class Table:
         client.on_read = process.alive
         client.on_write = lambda write: truth.stored(actor, write)
         source, staging = open_memory(self.source.uri), open_memory(self.staging.uri)
-        source.on_list = lambda: truth.listed(actor, self.files)
+        source.on_list = lambda: self._list(process, actor)
         staging.around = lambda what: process.effect(what, lambda: SourceError("the store does not answer"))
         return Edges(
             store=SessionStore(client, CLUSTER, f"{TABLE}_OFFLINE"),  # type: ignore[arg-type]
@@ -201,8 +206,50 @@ class Table:
             sleep=self._sleep,
         )
 
+    def _list(self, process: Process, actor: Actor) -> None:
+        with process.effect("list", lambda: ListingFailed("the listing broke off")):
+            self.truth.listed(actor, self.files)
+
     def _orphaned(self, order: BuildOrder, tasks: Sequence[FileTask]) -> None:
         self.orphans += [(order, task) for task in tasks]
+
+    # --- somebody else at work, and Pinot itself ---------------------------------------------------
+
+    def push_foreign(self) -> None:
+        """Somebody pushes a segment beside us."""
+        name = f"foreign{next(self._foreign)}"
+        output = Output(name, 1, 1, "", 1, "", "")
+        self.pinot.push(TABLE, [output], read=lambda uri: b"")
+        self.story.append(f"{name} is pushed")
+        self.truth.look()
+
+    def start_foreign(self, ours: int | None) -> None:
+        """Somebody opens an entry: over a segment of ours, or over theirs.
+
+        :param ours: which of our visible segments; None for all of theirs.
+        """
+        visible = sorted(self.pinot.visible_segments(TABLE))
+        mine = [s for s in visible if is_ours(TABLE, s)]
+        theirs = [s for s in visible if not is_ours(TABLE, s)]
+        names_from = theirs if ours is None or not mine else [mine[ours % len(mine)]]
+        with suppress(PinotError):
+            entry = self.pinot.start_replace_segments(TABLE, names_from, [f"merged{next(self._foreign)}"])
+            self.truth.foreign_entry(entry)
+            self.story.append(f"somebody starts to replace {names_from}")
+
+    def give_up_foreign(self) -> None:
+        """Who opened entries reverts them."""
+        for entry in self.truth.forget_foreign():
+            self.pinot.force_revert_replace_segments(TABLE, entry)
+            self.story.append("somebody's entry is reverted")
+        self.truth.look()
+
+    def clean_up(self) -> None:
+        """One pass of Pinot's retention."""
+        self.pinot.run_retention(TABLE)
+        self.truth.reaped()
+        self.story.append("Pinot's retention runs")
+        self.truth.look()
 
     # --- what goes on without its driver ---------------------------------------------------------
 

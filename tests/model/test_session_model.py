@@ -29,7 +29,18 @@ EXAMPLES = os.environ.get("PINOT_ASSETS_MODEL_EXAMPLES")
 
 NAMES = st.sampled_from(["A", "B", "C", "D"])
 CHANGES = ["one row", "two rows", "no row", "unreadable", "touch", "remove"]
-CALLS = ["push", "start_", "force_start", "end_", "rebuild", "delete", "force_revert", "build", "put snap"]
+CALLS = [
+    "push",
+    "start_",
+    "force_start",
+    "end_",
+    "rebuild",
+    "delete",
+    "force_revert",
+    "build",
+    "put snap",
+    "list",
+]
 TROUBLE = st.builds(
     Trouble, st.sampled_from(range(1, 33)) | st.sampled_from(CALLS), st.sampled_from(sorted(Kind))
 )
@@ -138,10 +149,16 @@ class Sessions(RuleBasedStateMachine):
 
     @rule()
     def clean_up(self) -> None:
-        """One pass of Pinot's retention."""
-        self.table.story.append("Pinot's retention runs")
-        self.table.pinot.run_retention(TABLE)
-        self.table.truth.look()
+        self.table.clean_up()
+
+    @rule(ours=st.none() | st.integers(0, 3), pushes=st.booleans(), gives_up=st.booleans())
+    def somebody_else(self, ours: int | None, pushes: bool, gives_up: bool) -> None:
+        if gives_up:
+            self.table.give_up_foreign()
+        if pushes:
+            self.table.push_foreign()
+        else:
+            self.table.start_foreign(ours)
 
     @rule(broker=st.sampled_from(BROKERS))
     def deafen(self, broker: str) -> None:

@@ -48,14 +48,10 @@ class EmptyFiles:
 
 def _as_written(receipt: Receipt) -> bytes:
     """`Receipt.to_bytes` of an empty file, made in a tenth of its time."""
-    read = f'{{"size": {receipt.read.size}, "mtime_us": {receipt.read.mtime_us}}}'
-    these = (
-        f'"uri": "{receipt.uri}", "ordinal": {receipt.ordinal}, "attempt": {receipt.attempt}, "read": {read}'
-    )
-    return b"{%s, %s}" % (these.encode(), _EMPTY)
-
-
-_EMPTY = '"sha256": "", "rows": 0, "bad_rows": 0, "outputs": [], "seconds": 0.0, "worker": ""'
+    which = f'"uri": "{receipt.uri}", "ordinal": {receipt.ordinal}, "attempt": {receipt.attempt}'
+    read = f'"size": {receipt.read.size}, "mtime_us": {receipt.read.mtime_us}'
+    rest = '"sha256": "", "rows": 0, "bad_rows": 0, "outputs": [], "seconds": 0.0, "worker": ""'
+    return f'{{{which}, "read": {{{read}}}, {rest}}}'.encode()
 
 
 class Counted:

@@ -30,6 +30,7 @@ class Actor:
     :ivar session: id of the session that it last wrote.
     :ivar strays: what was out of place when it began; its sweep takes that away.
     :ivar lawless: writes to Pinot since it lost its lease.
+    :ivar planned: whether it wrote a plan or spent a retry.
     """
 
     client: FakeClient
@@ -39,6 +40,7 @@ class Actor:
     session: str = ""
     strays: set[str] | None = None
     lawless: int = 0
+    planned: bool = False
 
 
 @dataclass
@@ -84,6 +86,11 @@ class Truth:
         if actor.strays is not None:
             self.stray -= actor.strays
 
+    def listing_failed(self, actor: Actor) -> None:
+        """Its driver planned nothing and spent nothing (I12)."""
+        if actor.listing is None and actor.planned:
+            self.violated("I12", f"{actor.session} was planned anew, and its source was not listed")
+
     def ordered(self, order: BuildOrder, task: FileTask) -> None:
         """A file is to be built."""
         work = self.works.get(order.session)
@@ -126,6 +133,8 @@ class Truth:
         if session["mode"] == "ROLLBACK":
             return
         work = self._work(session["id"])
+        if session["plan"] != before.get("plan") or session["retryCount"] != before.get("retryCount"):
+            actor.planned = True
         if session["plan"] != before.get("plan") and actor.listing is not None:
             work.mode = session["mode"].lower()
             work.planned(actor.listing, frozenset(), frozenset())
@@ -182,6 +191,21 @@ class Truth:
             self.violated("E21", f"{work.mode} replaces foreign segments: {sorted(foreign)}")
         if any(not is_ours(self.table, s) for s in names_to):
             self.violated("E21", "foreign names among the outputs")
+
+    def foreign_entry(self, entry_id: str) -> None:
+        """Somebody else's entry stands open: it is nobody's but theirs (E22)."""
+        self._foreign[entry_id] = self.pinot._tables[self.table].entries[entry_id]
+
+    def forget_foreign(self) -> list[str]:
+        """Their owners do something with them now."""
+        entries = list(self._foreign)
+        self._foreign.clear()
+        return entries
+
+    def reaped(self) -> None:
+        """Pinot's retention has been at work, on theirs too."""
+        entries = self.pinot._tables[self.table].entries
+        self._foreign = {id: entry for id, entry in self._foreign.items() if id in entries}
 
     def look(self) -> None:
         """What do queries see? (I1, I2, E22)"""
