@@ -1,0 +1,137 @@
+"""What the switch's rules say about Pinot, on a running one: R1, R3, R6, R8, R16, E9, `rollbackWindow`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fakes.inside import Inside
+from fakes.waiting import until
+
+from pinot_assets.errors import PinotError, PinotUnreachable
+from pinot_assets.pinot import LineageState
+from pinot_assets.session.report import Result
+
+pytestmark = pytest.mark.integration
+
+CLUSTER = "pinot"
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def world(real_world: Any) -> Any:
+    """Brokers that have answered once: the first query of a cold one may outlast its deadline."""
+    for broker in real_world.brokers:
+        until(lambda broker=broker: _answers(real_world, broker), 90)
+    return real_world
+
+
+def _answers(world: Any, broker: str) -> bool:
+    try:
+        world.shown_by(broker)
+    except PinotUnreachable:
+        return False
+    except PinotError:
+        pass  # it has nothing to ask servers for yet
+    return True
+
+
+@contextmanager
+def inside(world: Any) -> Iterator[Inside]:
+    """What only Pinot itself and its operators do."""
+    with Inside(world.zookeeper, CLUSTER, world.pinot.connection.controller_url) as found:
+        yield found
+
+
+def age(world: Any, entry_id: str, hours: float) -> None:
+    entry = world.pinot.lineage(world.table).get(entry_id)
+    with inside(world) as pinot:
+        pinot.put_entry(world.table, replace(entry, timestamp_ms=entry.timestamp_ms - int(hours * HOUR_MS)))
+
+
+def reap(world: Any, entry_id: str) -> None:
+    """Pinot's own retention gives the entry up: its segments in one pass, itself in a later one."""
+    names = world.pinot.lineage(world.table).get(entry_id).segments_to
+    age(world, entry_id, 25)
+    with inside(world) as pinot:
+        pinot.run_retention(world.table)
+        until(lambda: names.isdisjoint(pinot.listed_segments(world.table)), 60)  # slow to forget, up to 0.11
+        pinot.run_retention(world.table)
+    assert world.pinot.lineage(world.table).get(entry_id) is None
+
+
+def revert(world: Any, entry_id: str) -> None:
+    world.pinot.force_revert_replace_segments(world.table, entry_id)
+
+
+def assert_shown(world: Any, values: list[str]) -> None:
+    for broker in world.brokers:
+        assert world.shown_by(broker) == values
+    world.assert_settled()
+
+
+@pytest.mark.parametrize("lose", [revert, reap])
+def test_r16_e09_a_lost_switch_goes_on_under_new_names(world: Any, lose: Callable[[Any, str], None]) -> None:
+    world.write("P1", "P2")
+    world.run()
+    world.write("F1", P1="P1.1 P1.2")
+    world.trigger()
+    first = world.session
+    spent = world.pinot.lineage(world.table).get(first.lineage_entry_id).segments_to
+    builds = world.builds
+    lose(world, first.lineage_entry_id)
+    assert world.run().result is Result.STAGED
+    assert world.builds == builds
+    assert spent.isdisjoint(world.pinot.all_segments(world.table))
+    assert world.sessions[-1].id == first.id
+    assert_shown(world, ["F1", "P1.1", "P1.2", "P2"])
+
+
+def test_r01_a_start_that_lands_after_our_end_is_undone(world: Any) -> None:
+    world.write("P1")
+    world.run()
+    world.write(P1="P1.1")
+    world.run()
+    ended = world.pinot.lineage(world.table).in_state(LineageState.COMPLETED)[-1]
+    with inside(world) as pinot:
+        pinot.put_entry(world.table, replace(ended, id="late", state=LineageState.IN_PROGRESS))
+    assert world.pinot.visible_segments(world.table) == frozenset()
+    assert world.run().result is Result.NOTHING
+    assert world.pinot.visible_segments(world.table) == set(world.snapshot.segments)
+    until(lambda: all(world.shown_by(broker) == ["P1.1"] for broker in world.brokers), 30)
+    world.assert_settled()
+
+
+def test_r03_r08_an_old_entry_is_renewed_and_keeps_its_audit(world: Any) -> None:
+    world.write("P1")
+    world.run()
+    world.write("P2")
+    world.trigger()
+    before, _ = world.audit()
+    age(world, before.lineage_entry_id, 21)
+    world.publish()
+    after = world.sessions[-1]
+    assert after.audit == before.audit
+    assert world.pinot.lineage(world.table).get(before.lineage_entry_id) is None
+    entry = world.pinot.lineage(world.table).get(after.lineage_entry_id)
+    assert entry is None or entry.state is LineageState.COMPLETED
+    assert_shown(world, ["P1", "P2"])
+
+
+def test_the_generation_before_goes_right_before_the_end(world: Any) -> None:
+    """Up to 0.11 the forced start answers late, and the entry is read from the lineage."""
+    for version in ("1", "2"):
+        world.write(P1=version)
+        world.run()
+    world.write(P1="3")
+    world.trigger()
+    assert len(world.pinot.all_segments(world.table)) == 3
+    world.audit()
+    world.publish()
+    assert len(world.pinot.all_segments(world.table)) == 2
+    assert_shown(world, ["3"])
+    world.rollback()
+    assert_shown(world, ["2"])
