@@ -145,10 +145,16 @@ def respec(lane: Lane) -> Round:
 
 
 def again(lane: Lane) -> Round:
-    """The source changes while a session is in SWITCH: a second switch, started over the first."""
+    """A file comes while a session is in SWITCH: a second switch, started over the first.
+
+    A new one each time: a file that is done stays as it was built until the next session.
+    """
     lane.change()
-    lane.must("STAGED", lane.table.run("trigger"))
-    lane.table.put("R.csv", f"R.{lane.number}")
+    n, table = lane.number, lane.table
+    if f"R{n - 1}.csv" in table.files:
+        table.remove(f"R{n - 1}.csv")
+    lane.must("STAGED", table.run("trigger"))
+    table.put(f"R{n}.csv", f"R.{n}")
     return Round(lane.shown, lane.wanted())
 
 
