@@ -187,7 +187,7 @@ def empty(lane: Lane) -> Round:
 
 @dataclass(frozen=True)
 class Scenario:
-    """:ivar modes: in which it means something of its own."""
+    """:ivar modes: in which it takes ways of its own; each takes up to 120 points."""
 
     prepare: Callable[[Lane], Round]
     modes: tuple[str, ...] = ("append", "sync", "swap")
@@ -195,13 +195,13 @@ class Scenario:
 
 SCENARIOS: Mapping[str, Scenario] = {
     "change": Scenario(change),
-    "failing": Scenario(failing),
     "retry": Scenario(retry),
-    "exhausted": Scenario(exhausted),
     "clear": Scenario(clear),
-    "respec": Scenario(respec),
-    "again": Scenario(again),
     "rollback": Scenario(rollback),
+    "again": Scenario(again, ("sync", "swap")),
+    "failing": Scenario(failing, ("sync",)),
+    "exhausted": Scenario(exhausted, ("append",)),
+    "respec": Scenario(respec, ("swap",)),
     "removal": Scenario(removal, ("sync",)),
-    "empty": Scenario(empty, ("append", "sync")),
+    "empty": Scenario(empty, ("sync",)),
 }
