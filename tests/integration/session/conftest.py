@@ -8,15 +8,16 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import fakes.pinot as fake_pinot
 import pytest
 import yaml
+from fakes.queries import Queries
 from fakes.waiting import until
 from fakes.zookeeper_server import zookeeper_server
 
@@ -32,6 +33,7 @@ from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
+from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import close, connect
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import ObjectStore, open_store
@@ -98,12 +100,11 @@ class ScriptedBuilder:
     :ivar rows: segment name → the values that it holds.
     """
 
-    def __init__(self, source: Path) -> None:
+    def __init__(self) -> None:
         self.failing: set[str] = set()
         self.orders: list[list[str]] = []
         self.rows: dict[str, tuple[str, ...]] = {}
         self.die_after: int | None = None
-        self._source = source
 
     def build(
         self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
@@ -121,7 +122,7 @@ class ScriptedBuilder:
             return Failure(task.file.uri, task.ordinal, order.attempt, "UNREADABLE", "as the test wants it")
         receipt = build_file(order, task)
         if isinstance(receipt, Receipt):
-            values = tuple((self._source / name).read_text().split()[1:])
+            values = tuple(_path_of(task.file.uri).read_text().split()[1:])
             start = 0
             for output in receipt.outputs:
                 self.rows[output.segment] = values[start : start + output.rows]
@@ -131,6 +132,10 @@ class ScriptedBuilder:
 
 def base_name(uri: str) -> str:
     return unquote(uri.rsplit("/", 1)[-1])
+
+
+def _path_of(uri: str) -> Path:
+    return Path(unquote(urlsplit(uri).path))
 
 
 @dataclass
@@ -147,12 +152,13 @@ class World:
     slept: list[float] = field(default_factory=list)
     on_sleep: Callable[[], None] = lambda: None
     notes: list[str] = field(default_factory=list)
+    waits: Waits = field(default_factory=Waits)
     _runs: Iterator[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
         for name in ("source", "staging", "tables"):
             (self.folder / name).mkdir()
-        self.builder = ScriptedBuilder(self.source)
+        self.builder = ScriptedBuilder()
         self.pinot.put_schema(self.spec.schema_json)
         self.pinot.create_table(self.spec.table_json)
         self._look()
@@ -173,6 +179,7 @@ class World:
     def write(self, *names: str, **versions: str) -> None:
         """Files with one row each, their own name, or `F1="F1.1 F1.1b"`: these rows."""
         for name, values in {**{n: n for n in names}, **versions}.items():
+            (self.source / name).parent.mkdir(exist_ok=True)
             (self.source / name).write_text("\n".join(["v", *values.split()]) + "\n")
 
     def remove(self, *names: str) -> None:
@@ -194,7 +201,7 @@ class World:
     def store(self) -> Iterator[SessionStore]:
         client = connect(self.zookeeper)
         try:
-            yield SessionStore(client, CLUSTER, f"{self.table}_OFFLINE")
+            yield SessionStore(client, CLUSTER, f"{self.table}_OFFLINE", self.waits)
         finally:
             close(client)
 
@@ -340,7 +347,9 @@ class World:
         self._look()
 
     def _look(self) -> None:
-        table = self.pinot._tables[self.table]
+        table = self.pinot._tables.get(self.table)
+        if table is None:
+            return  # deleted: queries get no answer
         shown = {broker: table.routing.get(broker, ()) for broker in fake_pinot.BROKERS}
         for where, names in {"lineage": table.visible, **shown}.items():
             values = tuple(sorted(v for name in names for v in self.builder.rows.get(name, (name,))))
@@ -404,10 +413,15 @@ def make_world(zookeeper: str, tmp_path: Path) -> Callable[..., World]:
 
 
 class RealWorld(World):
-    """The same on a running Pinot, in real time."""
+    """The same on a running Pinot, in real time; what was seen is what its brokers answered."""
+
+    _queries: Queries[tuple[str, ...]] | None = None
+
+    def later(self, hours: float) -> None:
+        """Nothing here depends on the hour."""
 
     def _look(self) -> None:
-        """Queries look (`shown_by`), and a test's own threads."""
+        """Threads look, from `watch_anew` on."""
 
     def _sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -424,17 +438,46 @@ class RealWorld(World):
         rows = self.pinot.broker(broker).query(sql).rows
         return sorted(value for value, count in rows for _ in range(count))
 
+    @property
+    def seen(self) -> list[tuple[str, ...]]:
+        """What queries at the brokers have answered since `watch_anew`; none may have failed."""
+        assert self._queries is not None, "nobody has watched"
+        self._seen = self._queries.answers()
+        assert self._queries.failed == []
+        return super().seen
+
+    def watch_anew(self) -> None:
+        self.watch_no_more()
+        self._queries = Queries(self.brokers, lambda broker: tuple(self.shown_by(broker))).__enter__()
+
+    def watch_no_more(self) -> None:
+        """End the threads that ask."""
+        if self._queries is not None:
+            self._queries.__exit__(None, None, None)
+
 
 @pytest.fixture
-def real_world(stack: StackState, tmp_path: Path) -> Iterator[RealWorld]:
+def make_real_world(stack: StackState, tmp_path: Path) -> Iterator[Callable[[str], RealWorld]]:
+    """Makes a world on the local stack: `make_real_world("sync")`."""
+    with PinotCluster(PinotConnection(stack.controller_url)) as pinot, ExitStack() as after:
+
+        def make(mode: str) -> RealWorld:
+            table = f"world_{time.time_ns()}"
+            world = RealWorld(table, tmp_path, stack.zookeeper, {**MODES[mode]}, pinot)
+            world.waits = Waits(first_entry=0.1)  # there is one controller, and nobody it could lose to
+            after.callback(pinot.delete_schema, table)
+            after.callback(pinot.delete_table, table)
+            after.callback(world.watch_no_more)
+            until(lambda: len(world.brokers) == 2)
+            return world
+
+        yield make
+
+
+@pytest.fixture
+def real_world(make_real_world: Callable[[str], RealWorld]) -> RealWorld:
     """A world in sync mode on the local stack."""
-    with PinotCluster(PinotConnection(stack.controller_url)) as pinot:
-        table = f"world_{time.time_ns()}"
-        world = RealWorld(table, tmp_path, stack.zookeeper, {**MODES["sync"]}, pinot)
-        until(lambda: len(world.brokers) == 2)
-        yield world
-        pinot.delete_table(table)
-        pinot.delete_schema(table)
+    return make_real_world("sync")
 
 
 @dataclass
@@ -456,10 +499,16 @@ class Scene:
 
 @pytest.fixture(params=list(MODES))
 def scene(request: pytest.FixtureRequest, make_world: Callable[..., World]) -> Scene:
-    return at_noon(make_world(request.param), request.param)
+    return _at_noon(make_world(request.param), request.param)
 
 
-def at_noon(world: World, mode: str) -> Scene:
+@pytest.fixture
+def at_noon() -> Callable[[World, str], Scene]:
+    """Brings a new world to where the scenes begin."""
+    return _at_noon
+
+
+def _at_noon(world: World, mode: str) -> Scene:
     """F1 and F2 are built, F3 to F5 have failed."""
     match mode:
         case "append":

@@ -1,7 +1,13 @@
-"""The scenes of spec/consistent-push.md section 10, in append, sync and swap."""
+"""The scenes of spec/consistent-push.md section 10, in append, sync and swap, on a fake Pinot and a real one.
+
+With the real one, threads query both brokers all the while: they may see the set before and the set after,
+and nothing else. There the first scene and the failures that follow it are those of scene x.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,6 +16,17 @@ from pinot_assets.session.model import Outcome, State
 from pinot_assets.session.report import Result
 
 pytestmark = pytest.mark.integration
+
+WORLDS = {"fake": "make_world", "pinot": "make_real_world"}
+MODES = ("append", "sync", "swap")
+on_both = pytest.mark.parametrize("scene", [*product(MODES, WORLDS)], indirect=True, ids="-".join)
+
+
+@pytest.fixture(params=[(mode, "fake") for mode in MODES], ids="-".join)
+def scene(request: pytest.FixtureRequest, at_noon: Callable[[Any, str], Any]) -> Any:
+    """Like the fixture that it hides, on either Pinot."""
+    mode, pinot = request.param
+    return at_noon(request.getfixturevalue(WORLDS[pinot])(mode), mode)
 
 
 def test_scene_1_what_was_built_stays_hidden(scene: Any) -> None:
@@ -24,6 +41,7 @@ def test_scene_1_what_was_built_stays_hidden(scene: Any) -> None:
     assert world.pinot.all_segments(world.table) == world.pinot.visible_segments(world.table)
 
 
+@on_both
 def test_scene_2_a_file_is_added(scene: Any) -> None:
     world = scene.world
     world.write("F6")
@@ -38,6 +56,7 @@ def test_scene_2_a_file_is_added(scene: Any) -> None:
     world.assert_settled()
 
 
+@on_both
 def test_scene_3_an_unprocessed_file_is_rewritten(scene: Any) -> None:
     world = scene.world
     world.write(F3="F3.1")
@@ -50,6 +69,7 @@ def test_scene_3_an_unprocessed_file_is_rewritten(scene: Any) -> None:
     world.assert_settled()
 
 
+@on_both
 def test_scene_4_a_processed_file_is_rewritten(scene: Any) -> None:
     world = scene.world
     world.write(F1="F1.1")
@@ -69,6 +89,7 @@ def test_scene_4_a_processed_file_is_rewritten(scene: Any) -> None:
     world.assert_settled()
 
 
+@on_both
 def test_scene_5_a_processed_file_is_deleted(scene: Any) -> None:
     world = scene.world
     world.remove("F1")
@@ -82,6 +103,7 @@ def test_scene_5_a_processed_file_is_deleted(scene: Any) -> None:
     world.assert_settled()
 
 
+@on_both
 def test_scene_6_an_unprocessed_file_is_deleted(scene: Any) -> None:
     world = scene.world
     world.remove("F3")
@@ -122,6 +144,7 @@ def _do(world: Any, what: str) -> None:
             world.remove(name)
 
 
+@on_both
 def test_scene_x_the_retries_are_used_up(scene: Any) -> None:
     world = scene.world
     first = world.session.id
@@ -129,6 +152,8 @@ def test_scene_x_the_retries_are_used_up(scene: Any) -> None:
     for hours in (16, 20, 24):
         world.run()
         assert world.session.id == first, hours
+        assert world.visible == scene.before
+        assert world.pinot.all_segments(world.table) == world.pinot.visible_segments(world.table)
         world.later(4)
     assert world.session.retry_count == 3
     world.run()  # 04:00
@@ -142,6 +167,7 @@ def test_scene_x_the_retries_are_used_up(scene: Any) -> None:
     assert not any(first in info.key for info in world.staging.store.list("segments"))
 
 
+@on_both
 def test_scene_d_no_retries(scene: Any) -> None:
     world = scene.world
     first = world.session.id
@@ -161,7 +187,7 @@ def test_scene_d_no_retries(scene: Any) -> None:
     world.assert_settled()
 
 
-def test_more_retries_save_a_session(scene: Any) -> None:
+def test_e13_more_retries_save_a_session(scene: Any) -> None:
     """The budget is read at the trigger (edge case E13)."""
     world = scene.world
     first = world.session.id
