@@ -130,6 +130,12 @@ class SessionStore:
         return Owner(**json.loads(data))
 
     @_answered()
+    def table_made_ms(self) -> int | None:
+        """When Pinot made the table, by ZooKeeper's clock; None where its config is not here."""
+        stat = self._zk.retry(self._zk.exists, f"/{self._cluster}/PROPERTYSTORE/CONFIGS/TABLE/{self.table}")
+        return int(stat.ctime) if stat is not None else None
+
+    @_answered()
     def take_lease(self, owner: Owner) -> Lease:
         """Become the table's one writer: create the ephemeral lease and grow the epoch, in one transaction.
 

@@ -11,6 +11,7 @@ from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import abandon, sweep
 from pinot_assets.session.attempt import Opened, begin, go_on, look_at
 from pinot_assets.session.building import build
+from pinot_assets.session.former_table import forget_former_table
 from pinot_assets.session.hybrid import refuse_second_writer
 from pinot_assets.session.listing import changes_of, list_ready
 from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State
@@ -54,6 +55,7 @@ _Work = Callable[[Run, Opened | None, Changes, Snapshot | None], Report]
 
 
 def _trigger(run: Run, work_off: _Work) -> Report:
+    forget_former_table(run)
     session = _settled(run)
     refuse_drift(run.spec, run.edges.pinot)
     refuse_settings(run.spec.name, run.table_config)

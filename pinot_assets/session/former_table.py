@@ -1,0 +1,29 @@
+"""A ledger that outlived its table (edge case E12).
+
+Pinot 0.11 leaves our nodes in ZooKeeper when it deletes a table. One that is made again under the same name
+would never be filled: the ledger says that everything is published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pinot_assets.session.model import is_ours
+from pinot_assets.session.run import Run
+
+
+def forget_former_table(run: Run) -> None:
+    """Drop ledger and hold if the table was made after the snapshot and holds no segment of ours.
+
+    Either alone proves nothing: clocks differ, and somebody may have deleted every segment. The numbers of
+    sessions go on, so nothing of the former table is met again (rule R17).
+    """
+    pointer, table = run.lease.pointer, run.spec.name
+    made_ms = run.edges.store.table_made_ms() if pointer.current_snapshot is not None else None
+    if made_ms is None or any(is_ours(table, name) for name in run.edges.pinot.all_segments(table)):
+        return
+    published = run.current_snapshot()
+    if published is None or not published.segments or made_ms <= published.published_ms:
+        return
+    run.lease.write(pointer=replace(pointer, current_snapshot=None, hold=None))
+    run.note(f"{table} was made anew after {published.session} had been published: all files count as new")
