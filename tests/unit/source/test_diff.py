@@ -77,6 +77,13 @@ def test_the_version_id_alone_changes_nothing() -> None:
     assert diff(listing(a=Fingerprint(3, 10, MD5)), {"a": before}, never).unchanged
 
 
+def test_e04_equal_size_and_time_are_told_apart_by_the_etag_alone() -> None:
+    before = Published(Fingerprint(3, 10, MD5), sha(b"abc"))
+    assert diff(listing(a=Fingerprint(3, 10, OTHER)), {"a": before}, lambda _: sha(b"abd")).rewritten
+    without_etag = Published(Fingerprint(3, 10), sha(b"abc"))
+    assert diff(listing(a=Fingerprint(3, 10)), {"a": without_etag}, never).unchanged
+
+
 CONTENTS = st.sampled_from([b"", b"a", b"b", b"aa", b"ab"])
 # A version is content and time; the etag is honest (md5), absent, or a fresh one on each write (KMS).
 FILES = st.dictionaries(st.sampled_from("abcdefg"), st.tuples(CONTENTS, st.integers(0, 2)))
