@@ -15,6 +15,7 @@ from crash.table import WAITS, open_table
 from crash.watch import Phase
 
 from pinot_assets.local import StackState
+from pinot_assets.session.store import KEPT_SESSIONS
 
 ROUNDS = 20
 """Changes of one table before a new one takes over: an old one's listings grow slow."""
@@ -158,7 +159,7 @@ class Course:
             return lane, self._prepare(lane)
 
     def _fresh_lane(self) -> Lane:
-        if self._lane is None or self._lane.number >= ROUNDS:
+        if self._lane is None or self._lane.number >= ROUNDS or _has_old_sessions(self._lane):
             self._drop()
             table = self._table.enter_context(open_table(self._stack, self.mode, self._folder))
             self._lane = Lane(table)
@@ -168,6 +169,11 @@ class Course:
     def _drop(self) -> None:
         self._lane = None
         self._table.close()
+
+
+def _has_old_sessions(lane: Lane) -> bool:
+    """Whether a killed run left a node for the next one to delete: an effect more than was recorded."""
+    return len(lane.table.store.session_nodes()) > KEPT_SESSIONS
 
 
 def _index(effects: Sequence[str], point: Point) -> int:
