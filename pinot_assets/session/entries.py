@@ -164,6 +164,7 @@ class Entries:
         :raises SwitchStateUnknown: it still cannot be told; the next trigger looks again.
         """
         self.before_write()
+        self.require_open(entry_id)  # a dead owner's revert may have landed in that wait (rule R2)
         try:
             self.edges.pinot.end_replace_segments(self.table, entry_id)
         except SwitchStateUnknown:

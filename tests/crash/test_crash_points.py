@@ -53,7 +53,7 @@ POINTS = {
         "zk delete lease, set pointer #1 before",
     ),
     "sync/clear": (
-        "pinot forced revertReplaceSegments #1 before",
+        "pinot forced revertReplaceSegments #1 late",
         "pinot forced revertReplaceSegments #1 after",
         "zk set pointer, set session #1 before",
         "store delete #2 before",
