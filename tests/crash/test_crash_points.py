@@ -52,8 +52,8 @@ POINTS = {
         "store PUT switch #1 lost",
         "zk delete lease, set pointer #1 before",
     ),
+    "append/clear": ("pinot forced revertReplaceSegments #1 late",),
     "sync/clear": (
-        "pinot forced revertReplaceSegments #1 late",
         "pinot forced revertReplaceSegments #1 after",
         "zk set pointer, set session #1 before",
         "store delete #2 before",
