@@ -208,7 +208,7 @@ class Sessions(RuleBasedStateMachine):
 
 TestSessions = Sessions.TestCase
 TestSessions.settings = settings(
-    max_examples=int(EXAMPLES or 100),
+    max_examples=int(EXAMPLES or 60),
     stateful_step_count=30,
     deadline=None,
     derandomize=EXAMPLES is None,

@@ -1,0 +1,65 @@
+"""One fixed life of a table, again and again, with one trouble at each of its effects in turn.
+
+What `test_session_model.py` finds by luck is visited here one by one: a switch that adds, rewrites and
+removes, and a driver that was given up for dead and wakes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.tables import write_table
+from model.ending import settle
+from model.process import Kind, Trouble
+from model.table import MODES, TABLE, Table, run
+
+from pinot_assets.spec import TableSpec
+
+
+@cache
+def _spec(options: frozenset[tuple[str, Any]]) -> TableSpec:
+    return write_table(Path(tempfile.mkdtemp(prefix="pinot-assets-model-")), TABLE, dict(options))
+
+
+def _live(mode: str, troubles: list[Trouble]) -> tuple[Table, int]:
+    """The life; the table at its end, and how many effects its troubled run had."""
+    table = Table(lambda options: _spec(frozenset(options.items())), mode)
+    for name in ("A", "B", "C"):
+        table.source.write(name, f"{name}1a {name}1b".encode())
+    table.start(run)
+    table.source.write("A", b"A2a")
+    table.source.remove("B")
+    table.source.write("D", b"D2a D2b")
+    troubled = table.start(run, troubles).process
+    table.expire()
+    table.start(run)  # another one, while the first may stand still
+    for stopped in table.stopped:
+        table.go_on(stopped)
+    effects = len(troubled.effects)
+    table.source.write("A", b"A3a")
+    table.start(run)
+    settle(table)
+    return table, effects
+
+
+# What can be lost and come twice is the same in all modes; what stays half done is not.
+HALF_DONE = {Kind.DIES_AFTER, Kind.STOPS_BEFORE, Kind.STOPS_AFTER, Kind.LATE}
+CASES = [(m, k) for m in sorted(MODES) for k in sorted(Kind) if m == "sync" or k in HALF_DONE]
+    (mode, kind) for mode in sorted(MODES) for kind in sorted(Kind) if mode == "sync" or kind in HALF_DONE
+]
+
+
+@pytest.mark.parametrize(("mode", "kind"), CASES)
+def test_whatever_happens_at_an_effect(mode: str, kind: Kind) -> None:
+    _, effects = _live(mode, [])
+    assert effects > 15
+    wrong = []
+    for number in range(1, effects + 1):
+        table, _ = _live(mode, [Trouble(number, kind)])
+        if table.truth.violations:
+            wrong.append("\n".join([*table.story, "", *table.truth.violations]))
+    assert not wrong, f"{len(wrong)} of {effects}, the first:\n{wrong[0]}"
