@@ -14,6 +14,7 @@ def build(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[F
     """Build what the plan wants built.
 
     :returns: receipts, and failures by ordinal; files that may be skipped are in neither.
+    :raises LeaseLost: somebody else owns the table now; nothing was built.
     """
     tasks = [FileTask(SourceFile(r.uri, r.planned), r.ordinal) for r in plan.to_build]
     receipts: list[Receipt] = []
@@ -26,6 +27,7 @@ def build(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[F
         else:
             failures.append(outcome)
 
+    run.lease.assert_held()  # what slept through its lease must not build what the next owner builds (I13)
     run.progress.building(len(tasks))
     run.edges.builder.build(_order(run, session, plan), tasks, on_done)
     failed = [f for f in failures if not _skipped(run, session, plan, f)]
