@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from fakes.objects import MemoryObjectStore, new_memory, open_memory
+from fakes.objects import new_memory, open_memory
 from fakes.pinot import BROKERS, FakePinot
 from fakes.zookeeper import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
@@ -276,8 +276,3 @@ def _short(what: str) -> str:
     """`set cp1` for a transaction's steps with their long paths, less the checks."""
     steps = (step.split() for step in what.split(", "))
     return "zk " + ", ".join(f"{how} {path.rpartition('/')[2]}" for how, path in steps if how != "check")
-
-
-def below(store: MemoryObjectStore, prefix: str) -> list[str]:
-    """Keys of a folder."""
-    return sorted(info.key for info in store.list(prefix))

@@ -9,7 +9,7 @@ from typing import Any
 from fakes.pinot import FakePinot
 from model.process import Kind, Process
 
-from pinot_assets.errors import PinotError, PinotUnreachable, SwitchStateUnknown
+from pinot_assets.errors import PinotError, SwitchStateUnknown
 
 WRITES = frozenset(
     {
@@ -28,9 +28,9 @@ WRITES = frozenset(
 class WatchedPinot:
     """Passes every call on.
 
-    :param look: called after each call, with the process and the call's name.
+    :param look: called after each call.
     :param late: takes a call that will arrive later.
-    :param wrote: called before a write arrives, with its name and arguments.
+    :param wrote: called when a write arrives, with its name and arguments.
     """
 
     def __init__(
@@ -80,8 +80,3 @@ class WatchedPinot:
             return answer
 
         return call
-
-
-def unreachable() -> PinotUnreachable:
-    """What a read that gets no answer raises."""
-    return PinotUnreachable("no connection")
