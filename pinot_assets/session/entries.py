@@ -59,8 +59,11 @@ class Entries:
         self._refuse_foreign([e for e in in_progress if e not in stale], switch)
         # Entries of ours that are still open belong to an earlier switch of this session.
         shared = [e for e in stale if not e.segments_to.isdisjoint(switch.names_to)]
+        # Of a driver that slept until its segments were published and replaced: Pinot refuses to revert that
+        # until it forgets what replaced them, and its end would show nothing.
+        replaced = {s for e in before.in_state(LineageState.COMPLETED) for s in e.segments_from}
         for entry in stale:
-            if entry not in shared:
+            if entry not in shared and entry.segments_to.isdisjoint(replaced):
                 self.revert_entry(entry.id)  # R4: a forced start would leave it alive
         pinot = self.edges.pinot
         forced = shared or self.starts_forced

@@ -60,7 +60,10 @@ def _is_quiet(table: Table) -> None:
     if (wanted := _source(table)) != _newest(truth.ledger, table):
         truth.violated("I7", f"published: {truth.ledger}, in the source: {wanted}")
     fake = table.pinot._tables[TABLE]
-    opened = [e for e in fake.entries.values() if e.state is LineageState.IN_PROGRESS]
+    # A start that arrives when its driver has lost the table or given it up opens an entry that nobody knows.
+    # It hides nothing that is in sight; the next switch reverts it, or Pinot's retention, as is seen below.
+    entries = [e for e in fake.entries.values() if e.id not in truth.belated]
+    opened = [e for e in entries if e.state is LineageState.IN_PROGRESS]
     if opened:
         truth.violated("I14", f"orphan entries: {[sorted(e.segments_to) for e in opened]}")
     store = SessionStore(table.zookeeper.client(), "pinot", f"{TABLE}_OFFLINE")  # type: ignore[arg-type]

@@ -260,7 +260,7 @@ class Table:
         try:
             arrive()
             self.story.append(f"late {what} arrives")
-        except PinotError as error:
+        except PinotAssetsError as error:
             self.story.append(f"late {what} arrives and is refused: {error}")
         finally:
             self.truth.delivering = False

@@ -50,9 +50,10 @@ class Truth:
     :ivar ledger: what is published.
     :ivar lagging: what brokers may still show, until the switch is recorded (R7).
     :ivar works: session id → its files.
-    :ivar promises: what an entry replaces by what → what is published once it is COMPLETED.
+    :ivar promises: what an entry replaces by what → its session, and what is published once it is COMPLETED.
     :ivar completed: entries that were seen COMPLETED, with what was published before them.
     :ivar stray: segments pushed by somebody who had lost the table; gone within one sweep (R2).
+    :ivar belated: entries that were opened by who had lost the table, or had given the call up.
     :ivar delivering: a call arrives whose caller does not wait for it any more.
     """
 
@@ -62,12 +63,14 @@ class Truth:
     ledger: Ledger = field(default_factory=dict)
     lagging: list[Ledger] = field(default_factory=list)
     works: dict[str, Work] = field(default_factory=dict)
-    promises: dict[Names, Ledger | None] = field(default_factory=dict)
+    promises: dict[Names, tuple[str, Ledger | None]] = field(default_factory=dict)
     completed: dict[str, Ledger] = field(default_factory=dict)
     stray: set[str] = field(default_factory=set)
+    belated: set[str] = field(default_factory=set)
     delivering: bool = False
     violations: list[str] = field(default_factory=list)
     _sessions: dict[str, dict[str, str]] = field(default_factory=dict)
+    _before_belated: set[str] | None = None
     _foreign: dict[str, LineageEntry] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -182,10 +185,13 @@ class Truth:
             self.stray |= {o.segment for o in args[1]} - self.pinot._tables[self.table].segments.keys()
         if name in ("start_replace_segments", "force_start_replace_segments"):
             self._starts(actor, frozenset(args[1]), frozenset(args[2]))
+            if lawless:
+                self._before_belated = set(self.pinot._tables[self.table].entries)
 
     def _starts(self, actor: Actor, names_from: frozenset[str], names_to: frozenset[str]) -> None:
-        work = self._work(actor.session or self.open_session)
-        self.promises[names_from, names_to] = work.promise(self.ledger)
+        session = actor.session or self.open_session
+        work = self._work(session)
+        self.promises[names_from, names_to] = session, work.promise(self.ledger)
         foreign = {s for s in names_from if not is_ours(self.table, s)}
         if foreign and work.mode != "swap":
             self.violated("E21", f"{work.mode} replaces foreign segments: {sorted(foreign)}")
@@ -210,6 +216,9 @@ class Truth:
     def look(self) -> None:
         """What do queries see? (I1, I2, E22)"""
         table = self.pinot._tables[self.table]
+        if self._before_belated is not None:
+            self.belated |= table.entries.keys() - self._before_belated
+            self._before_belated = None
         for entry in table.entries.values():
             if entry.id in self._foreign:
                 continue
@@ -226,7 +235,10 @@ class Truth:
 
     def _completed(self, entry: LineageEntry) -> None:
         self.completed[entry.id] = self.ledger
-        after = self.promises.get((entry.segments_from, entry.segments_to))
+        session, after = self.promises.get((entry.segments_from, entry.segments_to), ("", None))
+        newest = self._work(session).promise(self.ledger)
+        if newest is not None and (after is None or rows_of(newest) == rows_of(after)):
+            after = newest  # a later plan with the same segments knows more files without rows
         if after is None:
             self.violated("I1", f"switched to {sorted(entry.segments_to)}, which was never promised")
             return

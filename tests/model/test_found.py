@@ -1,0 +1,58 @@
+"""Lives in which the model found something wrong, in their shortest form."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.tables import write_table
+from model.ending import settle
+from model.process import Kind, Trouble
+from model.table import TABLE, Table, run
+
+from pinot_assets.spec import TableSpec
+
+
+@cache
+def _spec(options: frozenset[tuple[str, Any]]) -> TableSpec:
+    return write_table(Path(tempfile.mkdtemp(prefix="pinot-assets-model-")), TABLE, dict(options))
+
+
+def make_table(mode: str) -> Table:
+    return Table(lambda options: _spec(frozenset(options.items())), mode)
+
+
+def assert_right(table: Table) -> None:
+    if not table.truth.violations:
+        settle(table)
+    assert not table.truth.violations, "\n".join([*table.story, "", *table.truth.violations])
+
+
+def test_a_driver_that_sleeps_before_its_build_leaves_it_to_the_next_owner() -> None:
+    table = make_table("sync")
+    table.source.write("A", b"A1")
+    sleeper = table.start(run, [Trouble("zk set cp1", Kind.STOPS_AFTER)])
+    table.expire()
+    table.start(run)
+    table.go_on(sleeper)
+    assert not [effect for effect in sleeper.process.effects if effect.startswith("build")]
+    assert_right(table)
+
+
+@pytest.mark.parametrize("mode", ["sync", "swap"])
+def test_a_start_that_wakes_after_its_segments_were_replaced_stops_nobody(mode: str) -> None:
+    table = make_table(mode)
+    table.source.write("A", b"A1")
+    sleeper = table.start(run, [Trouble("start_", Kind.STOPS_BEFORE)])
+    table.expire()
+    table.start(run)
+    table.source.write("A", b"A2")
+    table.start(run)
+    table.clean_up()  # Pinot forgets the first switch, which replaced nothing
+    table.go_on(sleeper)
+    assert len(table.truth.belated) == 1
+    table.source.write("A", b"A3")
+    assert_right(table)
