@@ -67,7 +67,7 @@ def _is_quiet(table: Table) -> None:
     if opened:
         truth.violated("I14", f"orphan entries: {[sorted(e.segments_to) for e in opened]}")
     store = SessionStore(table.zookeeper.client(), "pinot", f"{TABLE}_OFFLINE")  # type: ignore[arg-type]
-    if len(store.sessions()) > 2:
+    if len(store.sessions()) > 3:  # two, and one more when the last clean-up was cut off
         truth.violated("sessions kept", str([s.id for s in store.sessions()]))
     reference = store.pointer().current_snapshot
     if reference is None:
