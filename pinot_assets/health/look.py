@@ -209,7 +209,7 @@ class Look:
         if session is not None and session.mode is Mode.ROLLBACK and session.target is not None:
             left = self.staging.snapshot(session.target).segments
             return {name: output for name, output in segments.items() if name in left}
-        if session is not None and session.end_issued and session.switch_object is not None:
+        if session is not None and session.ending and session.switch_object is not None:
             replaced = set(self.staging.switch(session.switch_object).segments_from)
             return {name: output for name, output in segments.items() if name not in replaced}
         return segments

@@ -37,6 +37,9 @@ def rollback_window(
         return _answer([], window, 0.0, f"{good}: there is nothing to go back to")
     if session is not None and session.mode is Mode.ROLLBACK:
         return _answer([], window, 0.0, f"{current.session} is being taken back by {session.id}")
+    if session is not None and session.gate_open:
+        # Right before its end, what the former switch replaced makes room (`rollbackWindow`).
+        return _answer([], window, 0.0, f"{session.id} is being switched to: then a way leads back from it")
     again = f"by the tars of kept snapshots (`pinot-assets snapshots {table}`)"
     entry = lineage.get(current.lineage_entry_id)
     age_ms = now_ms - (entry.timestamp_ms if entry else current.published_ms)

@@ -354,10 +354,11 @@ class Subject:
 
 
 WHOLE = {"races": "nothing can hold up its controller's writes: it finds ZooKeeper by itself"}
+NO_BODY = {"narrowing": "up to 0.11 an end heeds no body: it asks for every output of its entry"}
 SUBJECTS = (
     Subject("fake", PINOT_1_5),
-    Subject("fake of 0.11", PINOT_0_11, cannot={"races": "seen on a real 1.5.1 only"}),
-    Subject("0.11.0", PINOT_0_11, "mavens_stack", WHOLE),
+    Subject("fake of 0.11", PINOT_0_11, cannot={"races": "seen on a real 1.5.1 only", **NO_BODY}),
+    Subject("0.11.0", PINOT_0_11, "mavens_stack", WHOLE | NO_BODY),
     Subject(
         "controller of 1.5.1",
         PINOT_1_5,
@@ -397,6 +398,13 @@ def routed_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
 @pytest.fixture(params=those_that_show("races"))
 def racing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     """The subjects where somebody can write between the check and the write of a start."""
+    with request.param.open(request, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=those_that_show("narrowing"))
+def narrowing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+    """The subjects whose end can drop outputs from its entry."""
     with request.param.open(request, tmp_path) as opened:
         yield opened
 

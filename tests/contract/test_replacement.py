@@ -165,8 +165,9 @@ def test_ending_does_not_ask_after_the_sources(lab: Lab) -> None:
     assert lab.visible == {"kept", "new"}
 
 
-def test_what_an_end_drops_from_its_outputs_becomes_visible(lab: Lab) -> None:
+def test_what_an_end_drops_from_its_outputs_becomes_visible(narrowing_lab: Lab) -> None:
     """Why no end of ours has a body."""
+    lab = narrowing_lab
     lab.push("old")
     entry = lab.start({"old"}, {"new", "dropped", "never pushed"})
     lab.push("new", "dropped")
@@ -181,6 +182,7 @@ def test_an_output_that_is_deleted_meanwhile_keeps_the_switch_shut(lab: Lab) -> 
     entry = lab.start({"old"}, {"new"})
     lab.push("new")
     lab.pinot.delete_segments(lab.table, ["new"])
+    lab.at_last("old")
     with pytest.raises(SwitchConflict):
         lab.end(entry)
     assert lab.visible == {"old"}

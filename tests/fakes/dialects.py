@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pinot_assets.pinot.versions import release
 
@@ -28,4 +28,4 @@ PINOT_1_5 = Dialect("1.5.1", None, forced_start_waits=False)
 
 def dialect_of(version: str) -> Dialect:
     """What a release speaks, as far as it was seen."""
-    return PINOT_0_11 if release(version) < release("1.0") else PINOT_1_5
+    return replace(PINOT_0_11 if release(version) < release("1.0") else PINOT_1_5, version=version)

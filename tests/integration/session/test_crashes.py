@@ -257,7 +257,9 @@ def test_a_reaped_switch_survives_the_loss_of_some_of_its_segments(make_world: A
     world.run()
     assert world.visible == ["F2"]
     assert world.sessions[-1].outcome is Outcome.PUBLISHED
-    assert any("1 segments" in note and "deleted after its switch" in note for note in world.notes)
+    assert any(
+        "1 segments" in note and "after its switch, not by this project" in note for note in world.notes
+    )
 
 
 def test_an_old_entry_is_renewed_before_anything_is_pushed_under_it_or_ended(scene: Any) -> None:

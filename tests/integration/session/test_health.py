@@ -98,7 +98,7 @@ def test_a_published_table_is_healthy_and_a_look_changes_nothing(world: Any) -> 
     assert answers["replicas_and_crc"].found == 4
     assert answers["orphans"].numbers["staged_objects"] == 0  # the way back still needs the old tar
     assert set(world.pinot.calls[calls:]) <= {
-        "all_segments", "lineage", "online_replicas", "segment_crcs", "table_bytes",
+        "all_segments", "lineage", "online_replicas", "segment_crcs", "table_bytes", "version",
     }  # fmt: skip
     assert (world.pointer, world.sessions) == before
     assert sorted((i.key, i.fingerprint) for i in world.staging.store.list()) == staged
