@@ -6,28 +6,16 @@ removes, and a driver that was given up for dead and wakes.
 
 from __future__ import annotations
 
-import tempfile
-from functools import cache
-from pathlib import Path
-from typing import Any
-
 import pytest
-from fakes.tables import write_table
 from model.ending import settle
 from model.process import Kind, Trouble
-from model.table import MODES, TABLE, Table, run
-
-from pinot_assets.spec import TableSpec
-
-
-@cache
-def _spec(options: frozenset[tuple[str, Any]]) -> TableSpec:
-    return write_table(Path(tempfile.mkdtemp(prefix="pinot-assets-model-")), TABLE, dict(options))
+from model.specs import spec_of
+from model.table import MODES, Table, run
 
 
 def _live(mode: str, troubles: list[Trouble]) -> tuple[Table, int]:
     """The life; the table at its end, and how many effects its troubled run had."""
-    table = Table(lambda options: _spec(frozenset(options.items())), mode)
+    table = Table(spec_of, mode)
     for name in ("A", "B", "C"):
         table.source.write(name, f"{name}1a {name}1b".encode())
     table.start(run)

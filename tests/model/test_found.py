@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
-from functools import cache
-from pathlib import Path
-from typing import Any
-
 import pytest
-from fakes.tables import write_table
 from model.ending import settle
 from model.process import Kind, Trouble
-from model.table import TABLE, Table, run
-
-from pinot_assets.spec import TableSpec
-
-
-@cache
-def _spec(options: frozenset[tuple[str, Any]]) -> TableSpec:
-    return write_table(Path(tempfile.mkdtemp(prefix="pinot-assets-model-")), TABLE, dict(options))
+from model.specs import spec_of
+from model.table import Table, run
 
 
 def make_table(mode: str) -> Table:
-    return Table(lambda options: _spec(frozenset(options.items())), mode)
+    return Table(spec_of, mode)
 
 
 def assert_right(table: Table) -> None:

@@ -9,21 +9,15 @@ longer, each time elsewhere.
 from __future__ import annotations
 
 import os
-import tempfile
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 from fakes.pinot import BROKERS
-from fakes.tables import write_table
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from model.ending import settle
 from model.process import Kind, Trouble
-from model.table import MODES, TABLE, Running, Table, clear, run
-
-from pinot_assets.spec import TableSpec
+from model.specs import spec_of
+from model.table import MODES, Running, Table, clear, run
 
 EXAMPLES = os.environ.get("PINOT_ASSETS_MODEL_EXAMPLES")
 
@@ -45,16 +39,6 @@ TROUBLE = st.builds(
     Trouble, st.sampled_from(range(1, 33)) | st.sampled_from(CALLS), st.sampled_from(sorted(Kind))
 )
 TROUBLES = st.lists(TROUBLE, min_size=1, max_size=2)
-
-
-@cache
-def _spec(options: frozenset[tuple[str, Any]]) -> TableSpec:
-    return write_table(Path(tempfile.mkdtemp(prefix="pinot-assets-model-")), TABLE, dict(options))
-
-
-def spec_of(options: dict[str, Any]) -> TableSpec:
-    """Read back from YAML, once."""
-    return _spec(frozenset(options.items()))
 
 
 class Sessions(RuleBasedStateMachine):
