@@ -117,7 +117,7 @@ def of_snapshot(
         ),
     }
     if session is not None:
-        values = {**of_session(session), **values}
+        values = {**values, **of_session(session), **values}  # what is visible stands first, and wins
     return values
 
 
