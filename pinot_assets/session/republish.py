@@ -17,7 +17,7 @@ from pinot_assets.session.publish import audit, end_switch
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.record import confirm, read_switch
 from pinot_assets.session.run import Run
-from pinot_assets.session.settle import is_lost, is_open, stop_ending
+from pinot_assets.session.settle import is_lost, stop_ending, with_open_entry
 from pinot_assets.session.stage import stage_switch
 from pinot_assets.session.staging import THREADS, Switch
 from pinot_assets.session.way_back import coming, going
@@ -47,11 +47,7 @@ def unpublished(run: Run, session: Session) -> Session | None:
     switch = read_switch(run, session)
     if run.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
         return None
-    if not is_open(run, session) and (twin := run.switcher.open_twin(switch)):
-        # Died between start and the write of the entry's id.
-        session = replace(session, lineage_entry_id=twin.id)
-        run.lease.write(session=session)
-    return session
+    return with_open_entry(run, session, switch)
 
 
 def _with_names_left(run: Run, session: Session) -> Session:

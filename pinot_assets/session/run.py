@@ -16,7 +16,7 @@ from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.session.report import Progress
 from pinot_assets.session.store import Lease
 from pinot_assets.session.switch import Switcher
-from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.spec import TableSpec
 
 WRITER_VERSION = "1"
@@ -35,6 +35,7 @@ class Run:
     lease: Lease
     progress: Progress
     notes: list[str] = field(default_factory=list)
+    _read: tuple[SnapshotRef, Snapshot] | None = field(default=None, init=False, repr=False)
 
     @property
     def mode(self) -> Mode:
@@ -92,12 +93,16 @@ class Run:
         return self.edges.store.active_session(self.lease.pointer)
 
     def current_snapshot(self) -> Snapshot | None:
-        """The ledger; None only when nothing was ever published.
+        """The ledger; None only when nothing was ever published. Read once: its object never changes.
 
         :raises SnapshotCorrupt: the pointer names an object that is not there (rule R18).
         """
         ref = self.lease.pointer.current_snapshot
-        return self.edges.staging.snapshot(ref) if ref is not None else None
+        if ref is None:
+            return None
+        if self._read is None or self._read[0] != ref:
+            self._read = ref, self.edges.staging.snapshot(ref)
+        return self._read[1]
 
     def hold(self) -> Hold:
         """What a rollback took back."""

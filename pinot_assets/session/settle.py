@@ -9,6 +9,7 @@ from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.model import Session
 from pinot_assets.session.record import read_switch, record
 from pinot_assets.session.run import Run
+from pinot_assets.session.staging import Switch
 
 
 def settle(run: Run, session: Session) -> Session | None:
@@ -23,13 +24,20 @@ def settle(run: Run, session: Session) -> Session | None:
         record(run, session)
         run.note(f"session {session.id} had been switched before its driver died; recorded now")
         return None
-    if not is_open(run, session) and (twin := run.switcher.open_twin(switch)):
-        # Died between start and the write of the entry's id.
-        session = replace(session, lineage_entry_id=twin.id)
-        run.lease.write(session=session)
+    session = with_open_entry(run, session, switch)
     if is_lost(run, session):
         # Nothing hides them any more: what was pushed is visible now, or may be in a moment.
         run.switcher.delete(switch.names_to)
+    return session
+
+
+def with_open_entry(run: Run, session: Session, switch: Switch) -> Session:
+    """The session with the entry that is open for its switch, where its driver died between the start and
+    the write of the entry's id; else as it is."""
+    if is_open(run, session) or (twin := run.switcher.open_twin(switch)) is None:
+        return session
+    session = replace(session, lineage_entry_id=twin.id)
+    run.lease.write(session=session)
     return session
 
 

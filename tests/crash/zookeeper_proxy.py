@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from crash.gate import Gate
+from fakes.frames import read_frame, write_frame
 
 CREATE, DELETE, SET_DATA, SET_ACL, CHECK, MULTI, CREATE2, CLOSE = 1, 2, 5, 7, 13, 14, 15, -11
 _WRITES = {CREATE: "create", CREATE2: "create", DELETE: "delete", SET_DATA: "set", SET_ACL: "set acl"}
@@ -172,17 +173,17 @@ class _Link:
     def _requests(self) -> None:
         with contextlib.suppress(OSError):
             hello = True
-            while (frame := _read_frame(self._client)) is not None:
+            while (frame := read_frame(self._client)) is not None:
                 name = "zk connect" if hello else name_of(frame)
                 if name is None:
-                    _write_frame(self._server, frame)
+                    write_frame(self._server, frame)
                 else:
                     mark = _HELLO if hello else frame[:4]
                     with self._busy:
                         reply = self._gate.pass_by(name, partial(self._carry_out, frame, mark))
                         if reply is None:
                             break
-                        _write_frame(self._client, reply)
+                        write_frame(self._client, reply)
                 hello = False
         self.cut()
 
@@ -192,19 +193,19 @@ class _Link:
         :param mark: how the reply begins.
         """
         self._awaited = mark
-        _write_frame(self._server, frame)
+        write_frame(self._server, frame)
         return self._answers.get()
 
     def _replies(self) -> None:
         with contextlib.suppress(OSError):
-            while (frame := _read_frame(self._server)) is not None:
+            while (frame := read_frame(self._server)) is not None:
                 if self.session is None:
                     self.session = _session_of(frame)
                 if self._awaited is not None and frame.startswith(self._awaited):
                     self._awaited = None
                     self._answers.put(frame)
                 else:
-                    _write_frame(self._client, frame)
+                    write_frame(self._client, frame)
         self._answers.put(None)
         with self._busy:  # the server hangs up right after its last reply, which is still to be passed on
             self.cut()
@@ -220,29 +221,10 @@ def _end_session(target: tuple[str, int], session: int, password: bytes) -> None
     """Come back as that session, and close it. One that is over already does not mind."""
     with contextlib.suppress(OSError), socket.create_connection(target, timeout=5) as server:
         hello = struct.pack(">iqiqi", 0, 0, 4000, session, len(password)) + password + b"\0"
-        _write_frame(server, hello)
-        if _read_frame(server) is not None:
-            _write_frame(server, struct.pack(">ii", 1, CLOSE))
-            _read_frame(server)
-
-
-def _read_frame(side: socket.socket) -> bytes | None:
-    head = _read(side, 4)
-    return None if head is None else _read(side, struct.unpack(">i", head)[0])
-
-
-def _read(side: socket.socket, length: int) -> bytes | None:
-    data = b""
-    while len(data) < length:
-        piece = side.recv(length - len(data))
-        if not piece:
-            return None
-        data += piece
-    return data
-
-
-def _write_frame(side: socket.socket, frame: bytes) -> None:
-    side.sendall(struct.pack(">i", len(frame)) + frame)
+        write_frame(server, hello)
+        if read_frame(server) is not None:
+            write_frame(server, struct.pack(">ii", 1, CLOSE))
+            read_frame(server)
 
 
 @contextmanager

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+from fakes.frames import read_frame, write_frame
+
 # Operations of ZooKeeper's protocol that write a node of a known path: create, setData, and newer creates.
 _WRITES = (1, 5, 15, 19, 21)
 
@@ -62,11 +64,10 @@ class ZookeeperDoor:
     def _requests(self, source: socket.socket, target: socket.socket) -> None:
         """Whole requests, one after the other, so that a path is never torn."""
         try:
-            while head := _exactly(source, 4):
-                body = _exactly(source, struct.unpack(">i", head)[0])
-                if action := self._waiting.pop(_path_written(body), None):
+            while (request := read_frame(source)) is not None:
+                if action := self._waiting.pop(_path_written(request), None):
                     action()
-                target.sendall(head + body)
+                write_frame(target, request)
         except OSError:
             pass
         _end(target)
@@ -87,16 +88,6 @@ def _path_written(request: bytes) -> str:
         return ""
     _, operation, length = struct.unpack(">iii", request[:12])
     return request[12 : 12 + length].decode(errors="replace") if operation in _WRITES else ""
-
-
-def _exactly(source: socket.socket, count: int) -> bytes:
-    found = b""
-    while len(found) < count:
-        some = source.recv(count - len(found))
-        if not some:
-            return b""
-        found += some
-    return found
 
 
 def _end(target: socket.socket) -> None:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fakes.frames import read_frame, write_frame
 from kazoo.client import KazooClient, TransactionRequest
 
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
@@ -387,43 +388,28 @@ class Proxy:
 
     def _requests(self, client: socket.socket, server: socket.socket, cut: threading.Event) -> None:
         with suppress(OSError):
-            while packet := _packet(client):
-                if self.lose is not None and _is_transaction(packet):
+            while (request := read_frame(client)) is not None:
+                if self.lose is not None and _is_transaction(request):
                     how, self.lose = self.lose, None
                     self.lost += 1
                     cut.set()
                     if how == "request":
                         break
-                server.sendall(packet)
+                write_frame(server, request)
         _hang_up(client if cut.is_set() and self.lose is None else server)
 
     def _replies(self, client: socket.socket, server: socket.socket, cut: threading.Event) -> None:
         with suppress(OSError):
-            while packet := _packet(server):
+            while (reply := read_frame(server)) is not None:
                 if cut.is_set():
                     break
-                client.sendall(packet)
+                write_frame(client, reply)
         _hang_up(client)
         _hang_up(server)
 
 
-def _packet(source: socket.socket) -> bytes:
-    head = _exactly(source, 4)
-    return head + _exactly(source, struct.unpack(">i", head)[0]) if head else b""
-
-
-def _exactly(source: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        more = source.recv(size - len(data))
-        if not more:
-            return b""
-        data += more
-    return data
-
-
-def _is_transaction(packet: bytes) -> bool:
-    return len(packet) >= 12 and struct.unpack(">i", packet[8:12])[0] == MULTI
+def _is_transaction(request: bytes) -> bool:
+    return len(request) >= 8 and struct.unpack(">i", request[4:8])[0] == MULTI
 
 
 def _hang_up(one: socket.socket) -> None:

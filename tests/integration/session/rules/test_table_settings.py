@@ -44,8 +44,7 @@ def expire(world: Any, *files: str) -> None:
     world.pinot.delete_segments(world.table, doomed)
 
 
-def test_e20_a_source_that_was_deleted_by_hand_makes_a_new_switch_without_it(make_world: Any) -> None:
-    world = make_world("sync")
+def lose_a_source_before_the_end(world: Any) -> None:
     world.write("P1", "Q")
     world.run()
     world.write(P1="P1.1", Q="Q.1")
@@ -54,6 +53,11 @@ def test_e20_a_source_that_was_deleted_by_hand_makes_a_new_switch_without_it(mak
     expire(world, "Q")
     with pytest.raises(SwitchConflict, match="have gone"):
         world.publish()
+
+
+def test_e20_a_source_that_was_deleted_by_hand_makes_a_new_switch_without_it(make_world: Any) -> None:
+    world = make_world("sync")
+    lose_a_source_before_the_end(world)
     assert world.visible == ["P1"]
     world.run()
     assert world.builds == 2
@@ -63,14 +67,7 @@ def test_e20_a_source_that_was_deleted_by_hand_makes_a_new_switch_without_it(mak
 
 def test_e20_on_a_real_pinot(real_world: Any) -> None:
     world = real_world
-    world.write("P1", "Q")
-    world.run()
-    world.write(P1="P1.1", Q="Q.1")
-    world.trigger()
-    world.audit()
-    expire(world, "Q")
-    with pytest.raises(SwitchConflict, match="have gone"):
-        world.publish()
+    lose_a_source_before_the_end(world)
     world.run()
     assert world.builds == 2
     assert [world.shown_by(broker) for broker in world.brokers] == [["P1.1", "Q.1"]] * 2
