@@ -61,3 +61,18 @@ def test_e30_an_end_waits_for_one_replica_and_goes_on_when_its_caller_has_gone(
         assert lab.visible == {"new"}
         states = lab.pinot.online_replicas(lab.table, ["new"])["new"]
         assert sorted(states.values()) == ["OFFLINE", "ONLINE"]
+
+
+def test_a_server_that_is_about_to_load_when_the_table_is_deleted_goes_on(
+    controller: Any, controller_lab: Lab
+) -> None:
+    lab = controller_lab
+    first, second = controller.servers
+    with first.hold("gone"):
+        lab.pinot.push(lab.table, [lab.stage("gone")], read=read)
+        lab.eventually(lambda: "gone" in second.segments.get(f"{lab.table}_OFFLINE", {}))
+        lab.pinot.delete_table(lab.table)
+    lab.create_again()
+    lab.push("next")
+    states = lab.pinot.online_replicas(lab.table, ["next"])["next"]
+    assert sorted(states.values()) == ["ONLINE", "ONLINE"]

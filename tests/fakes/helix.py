@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -90,7 +91,8 @@ class Participant:
                 return False  # ends the watch
             for message in self._in_order(messages):
                 self._take(message)
-                self._client.delete(f"{self._inbox}/{message['MSG_ID']}")
+                with suppress(NoNodeError):  # the controller clears the messages of what it gave up
+                    self._client.delete(f"{self._inbox}/{message['MSG_ID']}")
         return True
 
     def _in_order(self, messages: list[str]) -> list[dict[str, str]]:

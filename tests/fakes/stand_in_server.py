@@ -22,6 +22,7 @@ from urllib.parse import unquote
 import httpx
 from fakes.helix import Participant
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,10 @@ class StandInServer:
                 self._held[segment].wait()
             try:
                 held[segment] = _fetch(self._download_url(table, segment))
+            except NoNodeError:
+                return "ERROR"  # dropped before it was fetched
             except (httpx.HTTPError, OSError, EOFError, zlib.error, tarfile.TarError, KeyError):
-                return "ERROR"
+                return "ERROR"  # cannot be fetched, or not read
         else:
             held.pop(segment, None)
         return state
