@@ -7,7 +7,7 @@ from dataclasses import replace
 from pinot_assets.session.model import Mode, Outcome, Pointer, Session, State, close, is_ours
 from pinot_assets.session.record import note_foreign, read_switch
 from pinot_assets.session.run import Run
-from pinot_assets.session.settle import is_open
+from pinot_assets.session.settle import without_entry
 from pinot_assets.snapshot.manifest import Snapshot
 
 
@@ -21,8 +21,7 @@ def abandon(
     :param pointer: what is to stand there with the outcome, where more changes than the open session.
     :returns: the session as it was closed.
     """
-    if session.lineage_entry_id and is_open(run, session):
-        run.switcher.revert_entry(session.lineage_entry_id)
+    session = without_entry(run, session)
     done = close(replace(session, last_error=session.last_error or why), outcome, run.edges.now_ms())
     run.lease.write(pointer=replace(pointer or run.lease.pointer, active_session=""), session=done)
     if session.state is State.SWITCH and session.switch_object is not None:

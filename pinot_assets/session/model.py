@@ -123,6 +123,7 @@ class Session:
     :ivar switch_attempt: the attempt whose plan that switch publishes; while it is not `attempt`, the plan
         has moved on and the switch must not be ended.
     :ivar end_issued: the lineage entry whose `endReplaceSegments` was sent (R3).
+    :ivar revert_issued: the one whose `revertReplaceSegments` was sent.
     :ivar stalls: triggers in a row that neither failed nor came further: an end without a word, a build
         without a new receipt. Two count as one failure (rule R10).
     :ivar target: the snapshot that a ROLLBACK session restores.
@@ -149,6 +150,7 @@ class Session:
     switch_ms: int = 0
     lineage_entry_id: str = ""
     end_issued: str = ""
+    revert_issued: str = ""
     audit: AuditReceipt | None = None
     stalls: int = 0
     target: SnapshotRef | None = None
@@ -172,6 +174,12 @@ class Session:
     def ending(self) -> bool:
         """Whether the end of its lineage entry was sent: it may complete at any moment."""
         return bool(self.end_issued) and self.end_issued == self.lineage_entry_id
+
+    @property
+    def reverting(self) -> bool:
+        """Whether a revert of its lineage entry was sent: it may happen at any moment, however long the
+        answer has been overdue, so that entry must never be ended."""
+        return bool(self.revert_issued) and self.revert_issued == self.lineage_entry_id
 
     @property
     def gate_open(self) -> bool:
@@ -306,6 +314,7 @@ def session_from_bytes(data: bytes) -> Session:
             switch_ms=int(fields["switchMs"]),
             lineage_entry_id=fields["lineageEntryId"],
             end_issued=fields["endIssued"],
+            revert_issued=get("revertIssued", ""),
             audit=AuditReceipt(**json.loads(audit)) if audit else None,
             stalls=int(get("stalls") or 0),
             done_ms=int(fields["doneMs"]),

@@ -98,7 +98,7 @@ def end_switch(run: Run, session: Session) -> Session:
     switch = read_switch(run, session)
     if not run.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
         _refuse_changed_sources(run, switch)
-        run.switcher.require_open(session.lineage_entry_id)
+        _require_its_entry(run, session, switch)
         if not run.switcher.is_usable(session.lineage_entry_id) or generation_before(run, switch):
             session = renewed(run, session)
         session = replace(session, end_issued=session.lineage_entry_id)
@@ -158,6 +158,25 @@ def staged_session(run: Run) -> Session:
             hint="materialize `segments` again: it goes on from what is built",
         )
     return session
+
+
+def _require_its_entry(run: Run, session: Session, switch: Switch) -> None:
+    """The session's entry is open, is to stay so until it is ended, and is this switch's: a driver that died
+    between W1 and W2 left the one of the switch before.
+
+    :raises SwitchConflict: it is not.
+    """
+    run.switcher.require_open(session.lineage_entry_id)
+    entry = run.switcher.lineage.get(session.lineage_entry_id)
+    opened = entry is not None and entry.has_names(switch.segments_from, switch.names_to)
+    if session.reverting or not opened:
+        raise SwitchConflict(
+            f"lineage entry {session.lineage_entry_id} of {run.spec.name} is not the one to end",
+            why="a revert of it was sent, and may still arrive"
+            if session.reverting
+            else f"it is not the one of switch {switch.number}, for which none was opened yet",
+            hint="the next trigger opens another one; nothing is rebuilt",
+        )
 
 
 def _refuse_changed_sources(run: Run, switch: Switch) -> None:

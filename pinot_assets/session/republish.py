@@ -17,7 +17,7 @@ from pinot_assets.session.publish import audit, end_switch
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.record import confirm, read_switch
 from pinot_assets.session.run import Run
-from pinot_assets.session.settle import is_lost, stop_ending, with_open_entry
+from pinot_assets.session.settle import is_lost, stop_ending, with_open_entry, without_entry
 from pinot_assets.session.stage import stage_switch
 from pinot_assets.session.staging import THREADS, Switch
 from pinot_assets.session.way_back import coming, going
@@ -58,6 +58,7 @@ def _with_names_left(run: Run, session: Session) -> Session:
             session = stop_ending(run, session)  # what has gone cannot be replaced
     if not is_lost(run, session):
         return session
+    session = without_entry(run, session)
     run.switcher.delete(read_switch(run, session).names_to)
     session = replace(
         session,

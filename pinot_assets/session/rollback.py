@@ -124,6 +124,7 @@ def clear_rollback(run: Run, session: Session) -> Session | None:
     """Drop a rollback that is half way, with what it alone holds back; finish one that has happened.
 
     :returns: the session that was dropped, None if it was finished.
+    :raises RollbackRefused: its revert was sent and gave no answer: it may still happen.
     """
     current, target = _current(run), _target(run.edges, session)
     left: Session | None = session
@@ -134,6 +135,13 @@ def clear_rollback(run: Run, session: Session) -> Session | None:
     if left is None:
         finish_rollback(run, session)
         return None
+    if left.reverting:
+        raise RollbackRefused(
+            f"the rollback of {run.spec.name} to {target.snapshot.session} cannot be given up any more",
+            why="its revert was sent to Pinot, gave no answer, and may still happen",
+            hint="run the table, which finishes it; "
+            f"then `rollback --to {current.snapshot.session}` leads back",
+        )
     _give_up(run, left, current, "cleared by hand")
     return left
 
@@ -218,15 +226,20 @@ def _revert(run: Run, session: Session, current: Kept, target: Kept) -> bool:
     if look(run.spec, run.edges).way(current, target).no_revert:
         return False
     run.before_pinot_write()
+    if not session.reverting:
+        session = replace(session, revert_issued=session.lineage_entry_id)
+        run.lease.write(session=session)  # first: `clear` must not give up what may still happen
     try:
         run.edges.pinot.revert_replace_segments(run.spec.name, session.lineage_entry_id)
     except (SwitchConflict, SwitchStateUnknown) as error:
         # The reply may have got lost: the lineage decides.
         if not _is_reverted(run, session, current, target):
+            if isinstance(error, SwitchConflict):
+                run.lease.write(session=replace(session, revert_issued=""))  # refused: it will not happen
             raise SessionError(
                 f"{run.spec.name} could not be rolled back",
                 why=str(error),
-                hint="the next trigger tries again; `clear` gives the rollback up",
+                hint="the next trigger tries again",
             ) from error
     return True
 

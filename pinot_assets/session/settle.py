@@ -48,9 +48,10 @@ def is_open(run: Run, session: Session) -> bool:
 
 
 def is_lost(run: Run, session: Session) -> bool:
-    """Whether the entry of an unpublished switch was reverted, or reaped: its names are spent (R16)."""
+    """Whether the entry of an unpublished switch was reverted or reaped, or may be reverted at any moment:
+    its names are spent (R16)."""
     opened = session.switch_object is not None and session.lineage_entry_id != ""
-    return opened and not is_open(run, session)
+    return opened and (session.reverting or not is_open(run, session))
 
 
 def renewed(run: Run, session: Session) -> Session:
@@ -74,5 +75,25 @@ def stop_ending(run: Run, session: Session) -> Session:
     except SwitchConflict:
         if not is_open(run, session):
             raise  # it was ended after all; the next trigger records it
-        run.switcher.revert_entry(session.lineage_entry_id)
-        return session
+        return _reverted(run, session)
+
+
+def without_entry(run: Run, session: Session) -> Session:
+    """Take the open entry of an unpublished switch back; nothing where none is open (rules R4, R19).
+
+    :returns: the session; its entry, if it still names one, is closed.
+    :raises SwitchConflict: the entry was ended meanwhile, or it cannot be told whether it was reverted.
+    """
+    if session.ending and not session.reverting and is_open(run, session):
+        session = stop_ending(run, session)  # an end that comes first would be followed by the revert
+    return _reverted(run, session) if is_open(run, session) else session
+
+
+def _reverted(run: Run, session: Session) -> Session:
+    """Written before it is sent: a revert that is given up for lost may arrive when the entry has been ended,
+    and take back what that published."""
+    if not session.reverting:
+        session = replace(session, revert_issued=session.lineage_entry_id)
+        run.lease.write(session=session)
+    run.switcher.revert_entry(session.lineage_entry_id)
+    return session

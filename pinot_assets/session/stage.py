@@ -17,7 +17,7 @@ from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.record import close_published, read_switch, snapshot_of
 from pinot_assets.session.room import require_room
 from pinot_assets.session.run import Run
-from pinot_assets.session.settle import is_lost, is_open, renewed
+from pinot_assets.session.settle import is_lost, renewed, without_entry
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot
 
@@ -63,7 +63,7 @@ def stage_switch(run: Run, session: Session, switch: Switch) -> Session:
     note_time_boundary(run, run.current_snapshot(), switch)
     require_lineage_room(run.spec.name, run.switcher.lineage, switch.segments_from, switch.names_to)
     if is_lost(run, session):
-        session = replace(session, lineage_entry_id="")
+        session = replace(without_entry(run, session), lineage_entry_id="")
     if not _same_lists(run, session, switch):
         if session.ending:
             session = renewed(run, session)  # its end must not complete what is no longer wanted
@@ -130,8 +130,7 @@ def _withdraw(run: Run, session: Session) -> Session:
     """Take back what an earlier switch of this session staged: nothing of it is wanted any more (I14)."""
     if session.switch_object is None:
         return session
-    if is_open(run, session):
-        run.switcher.revert_entry(session.lineage_entry_id)
+    session = without_entry(run, session)
     run.switcher.delete(read_switch(run, session).names_to)
     return replace(session, switch_object=None)
 

@@ -24,10 +24,6 @@ WRITES = frozenset(
     }
 )
 
-NEVER_LATE = frozenset({"revert_replace_segments", "force_revert_replace_segments"})
-"""An open hole, not looked into here: a revert that was given up for lost, and arrives when the same entry
-has been ended after all, takes back what is published. Until that is closed such a call is lost."""
-
 
 class WatchedPinot:
     """Passes every call on.
@@ -75,8 +71,7 @@ class WatchedPinot:
 
             with self._process.effect(name, lambda: SwitchStateUnknown("no answer came")) as kind:
                 if kind is Kind.LATE:
-                    if name not in NEVER_LATE:
-                        self._late(name, arrive)
+                    self._late(name, arrive)
                     raise SwitchStateUnknown("no answer came")
                 answer = arrive()
                 if kind is Kind.TWICE:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from pinot_assets.errors import SwitchConflict, SwitchStateUnknown
+from pinot_assets.errors import PinotError, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.model import Outcome, State
 from pinot_assets.session.report import Result
@@ -186,6 +188,92 @@ def test_r08_what_completes_while_it_is_ended_again_needs_no_second_audit(world:
     assert all(f.passed for f in findings)
     world.publish()
     assert world.visible == ["P1", "P2", "P3"]
+    world.assert_settled()
+
+
+def lost_revert(world: Any) -> Callable[[], None]:
+    """`clear` whose revert does not arrive, and gives up; returns what lets that revert arrive after all."""
+    entry = world.session.lineage_entry_id
+    world.pinot.lose_call("force_revert_replace_segments")
+    with pytest.raises(SwitchConflict, match="could not be reverted"):
+        world.clear()
+
+    def arrive() -> None:
+        with suppress(PinotError):
+            world.pinot.force_revert_replace_segments(world.table, entry)
+
+    return arrive
+
+
+def test_r19_a_revert_that_arrives_too_late_takes_nothing_published_back(world: Any) -> None:
+    world.write("F1")
+    world.trigger()
+    arrive = lost_revert(world)
+    builds = world.builds
+    assert world.run().result is Result.STAGED
+    assert world.builds == builds
+    arrive()
+    assert world.visible == ["F1", "P1", "P2"]
+    world.assert_settled()
+    assert world.run().result is Result.NOTHING
+
+
+def test_r19_nor_of_a_switch_that_only_removes(synced: Any) -> None:
+    synced.remove("P1")
+    synced.trigger()
+    arrive = lost_revert(synced)
+    synced.run()
+    arrive()
+    assert synced.visible == ["P2"]
+    synced.assert_settled()
+
+
+def test_r19_an_entry_whose_revert_was_sent_is_not_ended(world: Any) -> None:
+    """What the gate let through is not published by itself: the next trigger takes new names."""
+    world.write("F1")
+    world.trigger()
+    world.audit()
+    arrive = lost_revert(world)
+    with pytest.raises(SwitchConflict, match="may still arrive"):
+        world.publish()
+    arrive()
+    world.run()
+    assert world.visible == ["F1", "P1", "P2"]
+    world.assert_settled()
+
+
+def test_r19_an_end_and_a_revert_on_their_way_meet_in_any_order(world: Any) -> None:
+    world.write("F1")
+    world.pinot.lose_call("end_replace_segments")
+    with pytest.raises(SwitchStateUnknown):
+        world.run()
+    entry = world.session.lineage_entry_id
+    arrive = lost_revert(world)
+    with suppress(PinotError):
+        world.pinot.end_replace_segments(world.table, entry)
+    arrive()
+    world.run()
+    arrive()
+    assert world.visible == ["F1", "P1", "P2"]
+    world.assert_settled()
+
+
+def test_r03_the_entry_of_an_earlier_switch_is_not_ended_for_the_one_that_stands(make_world: Any) -> None:
+    """The driver died between W1 and W2: the switch is written, its entry is still the former one."""
+    world = make_world("swap")
+    world.write("P1")
+    world.run()
+    world.write("F1")
+    world.trigger()
+    segments = world.pinot._tables[world.table].segments
+    segments["foreign"] = next(iter(segments.values()))
+    world.pinot.before("force_start_replace_segments", world.die)
+    world.dies()
+    world.audit()
+    with pytest.raises(SwitchConflict, match="is not the one of switch 2"):
+        world.publish()
+    world.run()
+    assert world.visible == ["F1", "P1"]
     world.assert_settled()
 
 

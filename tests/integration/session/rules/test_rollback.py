@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.errors import RollbackRefused, SessionHeld, SnapshotIncomplete
+from pinot_assets.errors import (
+    RollbackRefused,
+    SessionError,
+    SessionHeld,
+    SnapshotIncomplete,
+    SwitchConflict,
+)
 from pinot_assets.session import switch as switching
 from pinot_assets.session.model import Mode, Outcome
 from pinot_assets.session.report import Result
@@ -270,12 +276,31 @@ def test_r21_a_revert_that_became_impossible_goes_on_with_the_tars(world: Any) -
     assert_back(world, ["F1", "P1", "P2"])
 
 
+def refused() -> None:
+    raise SwitchConflict("not now")
+
+
+def test_r21_a_revert_that_may_still_happen_is_not_given_up(synced: Any) -> None:
+    synced.pinot.before("revert_replace_segments", synced.die)
+    with pytest.raises(BaseException, match=r"^$"):
+        roll_back(synced, "2")
+    with pytest.raises(RollbackRefused, match="may still happen"):
+        synced.clear()
+    assert synced.run().result is Result.HELD
+    assert synced.visible == ["F1", "P1", "P2"]
+    synced.assert_settled()
+
+
 @pytest.mark.parametrize("to", ["2", "1"])
 def test_r21_clear_gives_it_up_with_what_it_alone_holds(synced: Any, to: str) -> None:
-    method = "revert_replace_segments" if to == "2" else "end_replace_segments"
-    synced.pinot.before(method, synced.die)
-    with pytest.raises(BaseException, match=r"^$"):
-        roll_back(synced, to)
+    if to == "2":
+        synced.pinot.before("revert_replace_segments", refused)
+        with pytest.raises(SessionError, match="not now"):
+            roll_back(synced, to)
+    else:
+        synced.pinot.before("end_replace_segments", synced.die)
+        with pytest.raises(BaseException, match=r"^$"):
+            roll_back(synced, to)
     assert synced.clear().mode is Mode.ROLLBACK
     assert synced.pointer.hold is None
     assert synced.sessions[-1].outcome is Outcome.CLEARED
