@@ -87,6 +87,27 @@ def test_r01_a_start_that_lands_when_the_session_is_recorded_is_undone_by_the_ne
     world.assert_settled()
 
 
+def test_r01_a_start_that_lands_while_the_next_session_builds_is_undone_before_its_own_start(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks like an entry that this session left open; reverted as such, what is published would go."""
+    world.write("P3")
+    world.run()
+    build = world.builder.build
+
+    def build_meanwhile(*arguments: Any) -> None:
+        build(*arguments)
+        land_late(world)
+
+    world.write("P4")
+    with monkeypatch.context() as patch:
+        patch.setattr(world.builder, "build", build_meanwhile)
+        world.run()
+    assert world.visible == ["P1", "P2", "P3", "P4"]
+    world.assert_settled()
+    assert world.run().result is Result.NOTHING
+
+
 def test_r01_what_a_late_start_names_beside_is_deleted(synced: Any) -> None:
     """It was of an earlier switch of the session: F2 was dropped since."""
     world = synced
