@@ -37,10 +37,10 @@ def require_room(run: Run, switch: Switch) -> None:
 
     :raises PushRefused: not enough of the quota is left; nothing was pushed.
     """
-    quota = quota_bytes(run.spec.table_json)
+    quota = quota_bytes(run.table_config)
     if quota is None or not switch.segments_to:
         return
-    replication = int((run.spec.table_json.get("segmentsConfig") or {}).get("replication") or 1)
+    replication = int((run.table_config.get("segmentsConfig") or {}).get("replication") or 1)
     present = run.edges.pinot.table_bytes(run.spec.name)
     pushed = run.edges.pinot.all_segments(run.spec.name)
     needed = sum(o.tar_bytes for o in switch.segments_to if o.segment not in pushed) * replication

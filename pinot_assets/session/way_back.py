@@ -185,7 +185,7 @@ def _facts(spec: TableSpec, pinot: Pinot, tars: Mapping[str, int], now_ms: int) 
         segments=pinot.all_segments(spec.name),
         visible=pinot.visible_segments(spec.name),
         tars=tars,
-        window_ms=versions.way_back_ms(version, spec.table_json),
+        window_ms=versions.way_back_ms(version, pinot.get_table_config(spec.name) or spec.table_json),
         takes_empty_outputs=versions.takes_empty_outputs(version),
         now_ms=now_ms,
     )

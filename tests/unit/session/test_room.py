@@ -25,9 +25,8 @@ def run(quota: str | None, *, present: int, pushed: frozenset[str] = frozenset()
     if quota is not None:
         table["quota"] = {"storage": quota}
     pinot = SimpleNamespace(table_bytes=lambda _: present, all_segments=lambda _: pushed)
-    spec = SimpleNamespace(name="t", table_json=table)
     return SimpleNamespace(
-        spec=spec,
+        spec=SimpleNamespace(name="t", table_json={}),  # somebody may have set it in Pinot alone
         edges=SimpleNamespace(pinot=pinot),
         table_config=table,
         switcher=SimpleNamespace(lineage=Lineage(), starts_forced=False),

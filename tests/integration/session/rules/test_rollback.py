@@ -356,6 +356,24 @@ def test_r22_an_old_switch_is_undone_with_the_tars(world: Any) -> None:
     assert_back(world, ["F1", "P1", "P2"])
 
 
+@pytest.mark.parametrize(("kept", "way"), [("6h", Way.REVERT), ("4h", Way.REPUBLISH), ("0d", Way.REPUBLISH)])
+def test_r22_how_long_is_what_pinot_holds_not_what_the_spec_says(
+    make_world: Make, kept: str, way: Way
+) -> None:
+    """Five sixths of it; somebody set it in Pinot, where later releases go by it."""
+    world = make_world("swap", pinot={"version": "1.6.0"})
+    for name in ("P1", "P2"):
+        world.write(name)
+        world.run()
+    world.pinot._tables[world.table].config["segmentsConfig"]["replacedSegmentsRetentionPeriod"] = kept
+    world.later(4.5)
+    with world.driver() as driver:
+        assert driver.way_back().way is way
+    roll_back(world)
+    assert world.visible == ["P1"]
+    world.assert_settled()
+
+
 def test_r22_segments_that_both_have_stay_untouched(synced: Any) -> None:
     kept = {o.segment for f in synced.snapshot.files if f.uri[-2:] in ("P1", "P2", "F2") for o in f.outputs}
     synced.write("F3", F1="F1.1")
