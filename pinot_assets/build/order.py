@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import SourceFile
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,5 +81,13 @@ class Builder(Protocol):
 
         One file's failure is a `Failure`, never an exception. An exception means that the builder itself
         broke (the Spark application died); the files without an `on_done` are then not built.
+        """
+        ...
+
+    def everywhere(self, look: Callable[[], T]) -> list[T]:
+        """Run something at about every place where files are built; what they return.
+
+        :param look: picklable, as its answer is.
+        :raises BuildError: the builder itself broke.
         """
         ...

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
@@ -22,6 +22,7 @@ from pinot_assets.build.task import build_file
 from pinot_assets.errors import BuildError
 from pinot_assets.session.receipt import Failure, Receipt
 
+T = TypeVar("T")
 Result = Receipt | Failure
 
 _LOOK_S: Final = 0.2  # how often the driver looks for finished files
@@ -54,6 +55,22 @@ class SparkBuilder:
                 if result.ordinal not in told:
                     told.add(result.ordinal)
                     on_done(result)
+
+    def everywhere(self, look: Callable[[], T]) -> list[T]:
+        """One task for each core that the executors have now.
+
+        :raises BuildError: Spark gave the job up.
+        """
+        context = self._session_factory().sparkContext
+        places = range(context.defaultParallelism)
+        try:
+            return list(context.parallelize(places, len(places)).map(lambda _: look()).collect())
+        except Exception as error:
+            raise BuildError(
+                "Spark cannot run tasks of this package",
+                why=_cause(error),
+                hint="see Spark's UI or log; pinot-assets must be installed where the executors run",
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)

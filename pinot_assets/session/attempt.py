@@ -11,6 +11,7 @@ from pinot_assets.session.abandon import abandon
 from pinot_assets.session.lineage_room import require_plan_fits
 from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State, new_session_id
 from pinot_assets.session.plan import Changes, Next, Plan
+from pinot_assets.session.reach import require_reach
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.record import read_switch
 from pinot_assets.session.rename import renamed, spent_names
@@ -75,7 +76,8 @@ def begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Session
         return None
     _refuse_too_many(run, plan, current)
     if current is None:
-        run.edges.staging.store.probe()  # before the first session, while nothing stands anywhere (R28)
+        # Before the first session, while nothing stands anywhere (R28).
+        require_reach(run.edges.staging, run.spec.ingestion.output_props, run.edges.builder)
     now = run.edges.now_ms()
     session = Session(
         id=plan.session,

@@ -12,7 +12,10 @@ import pytest
 from pinot_assets.build import Builder, BuildOrder
 from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.spark import SparkBuilder
+from pinot_assets.session.reach import require_reach
 from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.session.staging import Staging
+from pinot_assets.source import open_store
 
 
 @pytest.fixture(scope="module", params=["in_process", pytest.param("spark", marks=pytest.mark.spark)])
@@ -104,3 +107,9 @@ def test_building_again_gives_the_same_receipts(
     builder.build(order, fakes.tasks_of(order), again.append)
     assert sorted(first, key=lambda r: r.ordinal) == sorted(again, key=lambda r: r.ordinal)
     assert all(isinstance(result, Receipt) for result in again)
+
+
+def test_r28_driver_and_builders_see_one_staging_area(builder: Builder, tmp_path: Path) -> None:
+    staging = Staging(open_store(str(tmp_path / "staging"), {}))
+    require_reach(staging, {}, builder)
+    assert [info.key for info in staging.store.list()] == []

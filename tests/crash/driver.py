@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TypeVar
 
 from pinot_assets.build import BuildOrder, FileTask, build_file
 from pinot_assets.connect import open_edges
@@ -21,6 +22,8 @@ from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.report import Result
 from pinot_assets.settings import Settings
 from pinot_assets.spec import load_tables
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,9 @@ class Builder:
     def __init__(self, failing: frozenset[str]) -> None:
         self._failing = failing
         self.built: list[str] = []
+
+    def everywhere(self, look: Callable[[], T]) -> list[T]:
+        return [look()]
 
     def build(
         self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]

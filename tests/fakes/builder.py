@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pinot_assets.build import BuildOrder, FileTask, build_file
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source import SourceFile, open_store
+
+T = TypeVar("T")
 
 NAMES_SCHEMA = {
     "schemaName": "names",
@@ -30,6 +32,9 @@ class InProcessBuilder:
 
     def __init__(self, threads: int = 2) -> None:
         self._threads = threads
+
+    def everywhere(self, look: Callable[[], T]) -> list[T]:
+        return [look()]
 
     def build(
         self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]

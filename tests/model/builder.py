@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 from fakes.objects import open_memory
@@ -17,6 +18,8 @@ from pinot_assets.errors import BuildError
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.source import ObjectStore
+
+T = TypeVar("T")
 
 ROWS = "test.rows"
 """Key of a segment's custom map that holds its rows: they go wherever the segment goes."""
@@ -44,6 +47,9 @@ class ModelBuilder:
         self._built = built
         self._orphaned = orphaned
         self._ordered = ordered
+
+    def everywhere(self, look: Callable[[], T]) -> list[T]:
+        return []  # the staging area is in the memory of this process
 
     def build(
         self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import fakes.pinot as fake_pinot
@@ -38,6 +38,8 @@ from pinot_assets.session.zookeeper import close, connect
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.spec import TableSpec, load_tables
+
+T = TypeVar("T")
 
 CLUSTER = "pinot"
 HOUR_MS = 3_600_000
@@ -105,6 +107,9 @@ class ScriptedBuilder:
         self.orders: list[list[str]] = []
         self.rows: dict[str, tuple[str, ...]] = {}
         self.die_after: int | None = None
+
+    def everywhere(self, look: Callable[[], T]) -> list[T]:
+        return [look()]
 
     def build(
         self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]

@@ -1,0 +1,90 @@
+"""Whether the staging area is one and the same from here and from wherever files are built (rule R28).
+
+A folder of a disk that every machine has for itself looks right to each of them.
+"""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pinot_assets.build.order import Builder
+from pinot_assets.errors import PinotAssetsError, SourceError
+from pinot_assets.session.staging import Staging
+from pinot_assets.source import open_store
+
+_HINT = "name a place that the driver and every executor reach under this URI, with the settings given here"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one place found.
+
+    :ivar host: its name.
+    :ivar key: of the object that it wrote, "" if it could not.
+    :ivar trouble: what went wrong there.
+    """
+
+    host: str
+    key: str = ""
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Runs where files are built: read what the driver wrote, write something for it to read.
+
+    :ivar uri: the staging area.
+    :ivar props: how to reach it; names of environment variables, never secrets.
+    :ivar key: what the driver wrote.
+    """
+
+    uri: str
+    props: Mapping[str, str]
+    key: str
+
+    def __call__(self) -> Found:
+        """Try it; what goes wrong is told, not raised."""
+        host, own = socket.gethostname(), f"{self.key}-{uuid.uuid4().hex}"
+        try:
+            store = open_store(self.uri, self.props)
+            store.read(self.key)
+            store.put_if_absent(own, b"from where files are built")
+        except PinotAssetsError as error:
+            return Found(host, trouble=str(error))
+        return Found(host, own)
+
+
+def require_reach(staging: Staging, props: Mapping[str, str], builder: Builder) -> None:
+    """Prove that driver and executors read what the other one writes; leaves nothing behind.
+
+    :param props: how executors are told to reach the staging area.
+    :raises SourceError: they do not; names the machine.
+    :raises BuildError: nothing could be run where files are built.
+    """
+    store = staging.store
+    store.probe()
+    key = f".pinot-assets-probe-{uuid.uuid4().hex}"
+    with ExitStack() as written:
+        store.put_if_absent(key, b"from the driver")
+        written.callback(store.delete, key)
+        found = builder.everywhere(Probe(store.uri, props, key))
+        for one in found:
+            if one.key:
+                written.callback(store.delete, one.key)
+        for one in found:
+            if one.trouble:
+                raise SourceError(
+                    f"{store.uri} cannot be used from {one.host}, where files are built",
+                    why=one.trouble,
+                    hint=_HINT,
+                )
+            if store.stat(one.key) is None:
+                raise SourceError(
+                    f"{store.uri} is another place on {one.host}, where files are built",
+                    why="what was written there cannot be seen here",
+                    hint=_HINT,
+                )
