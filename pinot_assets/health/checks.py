@@ -104,7 +104,13 @@ def _replicas(look: Look) -> Health:
 
 def _lineage(look: Look) -> Health:
     return lineage.lineage_clean(
-        look.spec.name, look.lineage, look.segments, look.served, look.session, look.now_ms
+        look.spec.name,
+        look.lineage,
+        look.segments,
+        look.served,
+        look.session,
+        look.now_ms,
+        look.entry_renewed_ms,
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 from pinot_assets.health.finding import Health, Problem, Severity, hours, judged, some
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
-from pinot_assets.pinot.versions import RENEWAL_MS
 from pinot_assets.session.model import Session, is_ours
 
 NAME = "lineage_clean"
@@ -19,18 +18,20 @@ def lineage_clean(
     published: Collection[str],
     session: Session | None,
     now_ms: int,
+    max_age_ms: int,
 ) -> Health:
     """No entry is open but that of the open session, and none hides what is published.
 
     :param segments: all names in the table.
     :param published: names that queries should see.
     :param session: the open one.
+    :param max_age_ms: at which a trigger opens an entry anew.
     """
     problems: list[Problem] = []
     open_entries = lineage.in_state(LineageState.IN_PROGRESS)
     foreign = [e for e in open_entries if not owned(table, e)]
     stray = [e for e in open_entries if owned(table, e) and not of_session(table, e, session)]
-    old = [e for e in open_entries if now_ms - e.timestamp_ms > RENEWAL_MS]
+    old = [e for e in open_entries if now_ms - e.timestamp_ms > max_age_ms]
     hidden = sorted(set(published) & set(segments) - lineage.visible(segments))
     if hidden:
         hiding = [e for e in lineage if not e.hidden.isdisjoint(hidden)]
@@ -63,7 +64,7 @@ def lineage_clean(
         problems.append(
             Problem(
                 f"the switch of the open session waits for {_age(kept_too_long[0], now_ms)} h",
-                f"run {table}: it opens the entry anew before Pinot gives it up after a day",
+                f"run {table}: it opens the entry anew before Pinot gives it up",
             )
         )
     return judged(

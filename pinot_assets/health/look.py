@@ -264,7 +264,17 @@ class Look:
     @Reading
     def revert_window_ms(self) -> int:
         """How long after a switch this Pinot lets it be reverted safely."""
-        return versions.way_back_ms(self._answering().version(), self.spec.table_json)
+        return versions.way_back_ms(self._answering().version(), self.table_config)
+
+    @Reading
+    def entry_renewed_ms(self) -> int:
+        """Age at which a trigger opens an entry anew, before this Pinot gives it up."""
+        return versions.entry_renewed_ms(self._answering().version(), self.table_config)
+
+    @Reading
+    def table_config(self) -> Mapping[str, Any]:
+        """As Pinot holds it, which may be more than the spec says; the spec's where Pinot has none."""
+        return self._answering().get_table_config(self.spec.name) or self.spec.table_json
 
     @Reading
     def replicas(self) -> Replicas:

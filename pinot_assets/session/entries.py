@@ -56,6 +56,7 @@ class Entries:
         before = self.lineage
         in_progress = before.in_state(LineageState.IN_PROGRESS)
         stale = [e for e in in_progress if e.id == former or self._is_our_entry(e)]
+        stale += [e for e in in_progress if e not in stale and self._is_our_removal(e, switch)]
         self._refuse_foreign([e for e in in_progress if e not in stale], switch)
         # Entries of ours that are still open belong to an earlier switch of this session.
         shared = [e for e in stale if not e.segments_to.isdisjoint(switch.names_to)]
@@ -229,6 +230,12 @@ class Entries:
 
     def _is_fresh(self, entry: LineageEntry) -> bool:
         return self.edges.now_ms() - entry.timestamp_ms < self.entry_max_age_ms
+
+    def _is_our_removal(self, entry: LineageEntry, switch: Switch) -> bool:
+        """An open replacement of our segments by nothing that stands in the way: of a start that arrived when
+        its session had been given up. Nobody else removes what is ours."""
+        ours = all(is_ours(self.table, s) for s in entry.segments_from)
+        return not entry.segments_to and ours and entry.overlaps(switch.segments_from, ())
 
     def _is_our_entry(self, entry: LineageEntry) -> bool:
         return bool(entry.segments_to) and all(is_ours(self.table, s) for s in entry.segments_to)

@@ -127,15 +127,16 @@ def clear_rollback(run: Run, session: Session) -> Session | None:
     :raises RollbackRefused: its revert was sent and gave no answer: it may still happen.
     """
     current, target = _current(run), _target(run.edges, session)
+    is_revert = _is_revert(session)
     left: Session | None = session
-    if not _is_revert(session):
+    if not is_revert:
         left = unpublished(run, session)
     elif _is_reverted(run, session, current, target):
         left = None
     if left is None:
         finish_rollback(run, session)
         return None
-    if left.reverting:
+    if is_revert and left.reverting:  # of the other way, what is reverted is what was staged for it
         raise RollbackRefused(
             f"the rollback of {run.spec.name} to {target.snapshot.session} cannot be given up any more",
             why="its revert was sent to Pinot, gave no answer, and may still happen",

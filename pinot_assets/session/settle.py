@@ -42,8 +42,18 @@ def with_open_entry(run: Run, session: Session, switch: Switch) -> Session:
 
 
 def is_open(run: Run, session: Session) -> bool:
-    """Whether the session's lineage entry waits for its end."""
+    """Whether the session's lineage entry waits for its end.
+
+    :raises SwitchConflict: it does not any more: an end that gave no answer completed it, after this driver
+        had looked whether it did. What is visible now must not be taken for lost.
+    """
     entry = run.edges.pinot.lineage(run.spec.name).get(session.lineage_entry_id)
+    if entry is not None and entry.state is LineageState.COMPLETED:
+        raise SwitchConflict(
+            f"{run.spec.name} was switched just now",
+            why=f"the end of lineage entry {entry.id}, which had given no answer, completed it",
+            hint="the next trigger records it",
+        )
     return entry is not None and entry.state is LineageState.IN_PROGRESS
 
 
@@ -74,7 +84,7 @@ def stop_ending(run: Run, session: Session) -> Session:
         return renewed(run, session)
     except SwitchConflict:
         if not is_open(run, session):
-            raise  # it was ended after all; the next trigger records it
+            raise
         return _reverted(run, session)
 
 

@@ -77,6 +77,7 @@ def stage_switch(run: Run, session: Session, switch: Switch) -> Session:
     session = replace(session, state=State.SWITCH, switch_attempt=session.attempt, last_error="")
     run.lease.write(session=session)  # W1
     switch = read_switch(run, session)
+    session = _without_other_entry(run, session, switch)
     entry_id = run.switcher.open_entry(switch, session.lineage_entry_id)
     session = replace(session, lineage_entry_id=entry_id)
     run.lease.write(session=session)  # W2
@@ -133,6 +134,16 @@ def _withdraw(run: Run, session: Session) -> Session:
     session = without_entry(run, session)
     run.switcher.delete(read_switch(run, session).names_to)
     return replace(session, switch_object=None)
+
+
+def _without_other_entry(run: Run, session: Session, switch: Switch) -> Session:
+    """Revert the entry of an earlier switch that shares no output with this one: a forced start would leave it
+    alive (R4). Written down first: a later switch may want just its names, and its revert may arrive late."""
+    entry = run.switcher.lineage.get(session.lineage_entry_id)
+    same = entry is not None and entry.has_names(switch.segments_from, switch.names_to)
+    if entry is None or same or not entry.segments_to.isdisjoint(switch.names_to):
+        return session
+    return without_entry(run, session)
 
 
 def _same_lists(run: Run, session: Session, wanted: Switch) -> bool:
