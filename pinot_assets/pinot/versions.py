@@ -94,17 +94,14 @@ def way_back_ms(version: str, table_json: Mapping[str, Any]) -> int:
     return replaced_segments_kept_ms(version, table_json) * 5 // 6
 
 
-def entry_kept_ms(version: str, table_json: Mapping[str, Any]) -> int:
-    """How long Pinot keeps an entry IN_PROGRESS before it deletes its outputs, then the entry."""
-    kept = period_ms(setting(table_json, *ENTRY_KEPT)) if honours_lineage_settings(version) else None
-    return DAY_MS if kept is None else kept
-
-
 def entry_renewed_ms(version: str, table_json: Mapping[str, Any]) -> int:
     """Age at which an open entry is given up for a new one: 20 h, or half of what the table says where this
-    Pinot heeds it (spec/session.md section 4)."""
-    kept = entry_kept_ms(version, table_json)
-    return RENEWAL_MS if kept == DAY_MS else min(RENEWAL_MS, kept // 2)
+    Pinot heeds it (spec/session.md section 4). Pinot deletes its outputs when that is over, then the entry.
+
+    :param table_json: the table config, as Pinot holds it.
+    """
+    kept = period_ms(setting(table_json, *ENTRY_KEPT)) if honours_lineage_settings(version) else None
+    return RENEWAL_MS if kept is None else min(RENEWAL_MS, kept // 2)
 
 
 def traits_of(version: str) -> tuple[Trait, ...]:
@@ -183,8 +180,8 @@ TRAITS: Final = (
     ),
     Trait(
         "open entries",
-        "deletes their segments after lineageEntryCleanupRetentionPeriod (24 hours)",
-        "an entry is renewed after half of that, at most 20 hours",
+        "deletes their segments after lineageEntryCleanupRetentionPeriod (24 hours where it is not set)",
+        "an entry is renewed after 20 hours, or after half of what is set if that is less",
         since=_LATER,
     ),
     Trait(

@@ -9,7 +9,6 @@ import pytest
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.versions import (
     TRAITS,
-    entry_kept_ms,
     entry_renewed_ms,
     release,
     replaced_segments_kept_ms,
@@ -65,21 +64,20 @@ def test_the_way_back_stays_clear_of_pinots_clean_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "period", "kept", "renewed"),
+    ("version", "period", "renewed"),
     [
-        ("1.5.1", None, 24, 20),
-        ("1.5.1", "2h", 24, 20),
-        ("1.6.0", None, 24, 20),
-        ("1.6.0", "2h", 2, 1),
-        ("1.6.0", "12h", 12, 6),
-        ("1.6.0", "7d", 168, 20),
+        ("1.5.1", None, 20),
+        ("1.5.1", "2h", 20),
+        ("1.6.0", None, 20),
+        ("1.6.0", "2h", 1),
+        ("1.6.0", "1d", 12),
+        ("1.6.0", "7d", 20),
     ],
 )
 def test_an_entry_is_renewed_at_half_of_what_the_table_says(
-    version: str, period: str | None, kept: int, renewed: int
+    version: str, period: str | None, renewed: int
 ) -> None:
     config = table(lineageEntryCleanupRetentionPeriod=period) if period else table()
-    assert entry_kept_ms(version, config) == kept * HOUR
     assert entry_renewed_ms(version, config) == renewed * HOUR
 
 
