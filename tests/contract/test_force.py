@@ -40,7 +40,7 @@ def test_a_forced_start_deletes_what_it_does_not_keep(lab: Lab) -> None:
         lab.end(first)
 
 
-def test_a_forced_start_leaves_a_disjoint_entry_alone(lab: Lab) -> None:
+def test_r04_a_forced_start_leaves_a_disjoint_entry_alone(lab: Lab) -> None:
     lab.push("a", "b")
     first = lab.start({"a"}, {"new"})
     lab.force({"b"}, {"other"})
@@ -56,7 +56,7 @@ def test_a_forced_start_keeps_two_snapshots_of_a_refresh_table(lab: Lab) -> None
         lab.revert(first)
 
 
-def test_a_forced_start_takes_over_what_overlaps_in_its_sources_only(lab: Lab) -> None:
+def test_e22_a_forced_start_takes_over_what_overlaps_in_its_sources_only(lab: Lab) -> None:
     lab.push("old")
     first = lab.start({"old"}, {"stale"})
     lab.push("stale")

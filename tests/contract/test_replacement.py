@@ -155,7 +155,7 @@ def test_an_end_that_cannot_be_is_refused(lab: Lab) -> None:
     assert lab.visible == {"old"}
 
 
-def test_ending_does_not_ask_after_the_sources(lab: Lab) -> None:
+def test_r08_ending_does_not_ask_after_the_sources(lab: Lab) -> None:
     """So whoever ends looks at them first (rule R8)."""
     lab.push("old", "kept")
     entry = lab.start({"old"}, {"new"})
@@ -240,7 +240,7 @@ def test_an_entry_without_sources_is_reverted_to_nothing(lab: Lab) -> None:
     assert lab.visible == lab.all == {"kept"}
 
 
-def test_what_is_pushed_under_a_reverted_entry_stays_hidden(lab: Lab) -> None:
+def test_r16_what_is_pushed_under_a_reverted_entry_stays_hidden(lab: Lab) -> None:
     """A name once in a REVERTED entry is spent (rule R16): it hides whatever comes under that name."""
     lab.push("old")
     entry = lab.start({"old"}, {"new"})

@@ -262,7 +262,7 @@ def test_a_reaped_switch_survives_the_loss_of_some_of_its_segments(make_world: A
     )
 
 
-def test_an_old_entry_is_renewed_before_anything_is_pushed_under_it_or_ended(scene: Any) -> None:
+def test_r02_r03_an_old_entry_is_renewed_before_anything_is_pushed_under_it_or_ended(scene: Any) -> None:
     """R2, R3: Pinot's reaper works from lists that are hours old."""
     world = scene.world
     world.builder.failing = set()

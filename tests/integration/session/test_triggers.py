@@ -449,7 +449,7 @@ def test_r02_strays_of_ours_are_deleted_and_reported(synced: Any) -> None:
     assert any(stray in note for note in world.notes)
 
 
-def test_a_lost_pointer_is_not_an_empty_ledger(synced: Any) -> None:
+def test_r18_a_lost_pointer_is_not_an_empty_ledger(synced: Any) -> None:
     """R18: visible segments of ours, and ZooKeeper knows of no snapshot."""
     world = synced
     with world.store() as store:
@@ -495,7 +495,7 @@ def test_drift_is_refused(synced: Any) -> None:
     assert world.builds == 1
 
 
-def test_somebody_elses_open_replacement_is_never_forced_away(synced: Any) -> None:
+def test_e22_somebody_elses_open_replacement_is_never_forced_away(synced: Any) -> None:
     """E22: paused with its names."""
     world = synced
     mine = sorted(world.pinot.visible_segments(world.table))
@@ -599,7 +599,7 @@ def test_r17_a_session_number_is_never_used_again(make_world: Any) -> None:
     assert world.visible == ["F1"]
 
 
-def test_an_unreadable_file_is_left_out_where_the_user_wants_it_until_it_changes(make_world: Any) -> None:
+def test_e17_an_unreadable_file_is_left_out_where_the_user_wants_it_until_it_changes(make_world: Any) -> None:
     """E17: never by default, and never a file whose former version is published."""
     world = make_world("sync", skipFileIfFailToInitReader="true")
     world.write("P1", "F1")

@@ -138,7 +138,7 @@ def test_a_table_whose_name_looks_like_ours_is_told_apart() -> None:
     assert seq_of(name) == 2
 
 
-def test_session_ids_of_one_number_differ() -> None:
+def test_r17_session_ids_of_one_number_differ() -> None:
     """R17: a re-created table must not meet old names."""
     assert len({new_session_id(1) for _ in range(50)}) > 45
 

@@ -197,7 +197,7 @@ def test_a_receipt_that_is_not_valid_any_more_is_built_again(plan: Plan) -> None
     assert (after.rows[0].status, after.rows[0].receipt) == (BUILD, "")
 
 
-def test_what_was_read_counts_not_what_was_planned(plan: Plan) -> None:
+def test_r12_what_was_read_counts_not_what_was_planned(plan: Plan) -> None:
     """R12: the file changed between listing and reading."""
     taken = accept(plan, found(receipt("a", 0, 5), receipt("b", 1, 7)))
     assert taken.rows[0] == plan.rows[0]  # an accepted receipt is never exchanged (R11)
@@ -268,7 +268,7 @@ def test_a_file_that_is_not_built_supersedes_nothing() -> None:
     assert segments_from(plan, snapshot(published("a")), frozenset({"a.1.s"})) == ()
 
 
-def test_a_source_that_is_not_visible_is_not_replaced() -> None:
+def test_r05_a_source_that_is_not_visible_is_not_replaced() -> None:
     """R5."""
     plan = new_plan("cp2-0", Mode.SYNC, changes({}, deleted="ab"))
     assert segments_from(plan, snapshot(published("a"), published("b")), frozenset({"b.1.s"})) == ("b.1.s",)

@@ -91,7 +91,7 @@ def test_the_newest_receipt_is_taken_but_none_of_a_later_attempt(staging: Stagin
     assert staging.receipts(a_plan(1))[0][0] == keys[1]
 
 
-def test_an_accepted_receipt_is_never_exchanged(staging: Staging) -> None:
+def test_r11_an_accepted_receipt_is_never_exchanged(staging: Staging) -> None:
     """R11: a zombie's receipt is ignored."""
     keys = [put_receipt(staging, attempt) for attempt in (0, 1)]
     plan = a_plan(1, Status.DONE, keys[0])
