@@ -143,7 +143,7 @@ def test_r17_session_ids_of_one_number_differ() -> None:
     assert len({new_session_id(1) for _ in range(50)}) > 45
 
 
-def test_the_gate_opens_for_exactly_the_audited_switch() -> None:
+def test_r08_the_gate_opens_for_exactly_the_audited_switch() -> None:
     passed = AuditReceipt(2, "sha2", True, 5, "")
     session = replace(a_session(), switch=2, switch_object=ObjectRef("k", "sha2"), audit=passed)
     assert session.gate_open
