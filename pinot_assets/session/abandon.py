@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pinot_assets.errors import SessionError
 from pinot_assets.session.model import Mode, Outcome, Pointer, Session, State, close, is_ours
 from pinot_assets.session.record import note_foreign, read_switch
 from pinot_assets.session.run import Run
 from pinot_assets.session.settle import without_entry
+from pinot_assets.session.way_back import kept_refs, read_kept
 from pinot_assets.snapshot.manifest import Snapshot
 
 
@@ -44,8 +46,28 @@ def sweep(run: Run, session: Session | None, current: Snapshot | None) -> None:
         note_foreign(run, visible - ours)
     strays = ours - known
     if strays:
+        _refuse_undone(run, strays, current)
         run.switcher.delete(strays)
         run.note(f"deleted {len(strays)} stray segments that no snapshot knows, first {min(strays)}")
+
+
+def _refuse_undone(run: Run, strays: set[str], current: Snapshot | None) -> None:
+    """What a revert by hand brought back is no stray, but all that is left of its rows in Pinot.
+
+    :raises SessionError: segments of the ledger are gone, and those of a former snapshot are back.
+    """
+    gone = set(current.segments) - run.edges.pinot.all_segments(run.spec.name) if current else set()
+    staging = run.edges.staging
+    if gone and any(
+        not strays.isdisjoint(k.snapshot.segments) for k in read_kept(staging, kept_refs(staging))
+    ):
+        raise SessionError(
+            f"{run.spec.name} is stopped: a switch of it was undone, and not from here",
+            why=f"{len(gone)} published segments are gone, first {min(gone)}, "
+            f"and former ones are visible again, first {min(strays)}",
+            hint=f"`pinot-assets rollback {run.spec.name}` takes note of it; then `resume` brings back what "
+            "the source holds",
+        )
 
 
 def _delete_staged(run: Run, session: Session) -> None:

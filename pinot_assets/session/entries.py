@@ -62,10 +62,19 @@ class Entries:
         shared = [e for e in stale if not e.segments_to.isdisjoint(switch.names_to)]
         # Of a driver that slept until its segments were published and replaced: Pinot refuses to revert that
         # until it forgets what replaced them, and its end would show nothing.
-        replaced = {s for e in before.in_state(LineageState.COMPLETED) for s in e.segments_from}
+        completed = before.in_state(LineageState.COMPLETED)
+        replaced = {s for e in completed for s in e.segments_from}
+        ended = {s for e in completed for s in e.segments_to} - replaced
         for entry in stale:
-            if entry not in shared and entry.segments_to.isdisjoint(replaced):
-                self.revert_entry(entry.id)  # R4: a forced start would leave it alive
+            if entry in shared or not entry.segments_to.isdisjoint(replaced):
+                continue
+            if not entry.segments_to.isdisjoint(ended):
+                raise SwitchConflict(
+                    f"lineage entry {entry.id} of {self.table} hides segments that are published",
+                    why="a start of ours reached Pinot late",  # to revert it would delete them (R1)
+                    hint="the next trigger shows them again",
+                )
+            self.revert_entry(entry.id)  # R4: a forced start would leave it alive
         pinot = self.edges.pinot
         forced = shared or self.starts_forced
         start = pinot.force_start_replace_segments if forced else pinot.start_replace_segments

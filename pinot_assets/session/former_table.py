@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.session.model import is_ours
+from pinot_assets.session.model import Mode, Outcome, close, is_ours
 from pinot_assets.session.run import Run
 
 
@@ -25,5 +25,13 @@ def forget_former_table(run: Run) -> None:
     published = run.current_snapshot()
     if published is None or not published.segments or made_ms <= published.published_ms:
         return
-    run.lease.write(pointer=replace(pointer, current_snapshot=None, hold=None))
+    session = run.active_session()
+    if session is not None and session.mode is Mode.ROLLBACK:
+        # There is nothing left to go back from. Any other session goes on: it lists again.
+        closed = close(session, Outcome.CLEARED, run.edges.now_ms())
+        run.lease.write(
+            pointer=replace(pointer, active_session="", current_snapshot=None, hold=None), session=closed
+        )
+    else:
+        run.lease.write(pointer=replace(pointer, current_snapshot=None, hold=None))
     run.note(f"{table} was made anew after {published.session} had been published: all files count as new")

@@ -26,6 +26,7 @@ from pinot_assets.errors import (
     SwitchStateUnknown,
 )
 from pinot_assets.pinot import versions
+from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import abandon
@@ -42,6 +43,7 @@ from pinot_assets.snapshot.manifest import Snapshot
 REFUSED = "NOT_PUBLISHED"
 """Code of a file that was built, and that Pinot did not take."""
 _NOT_SERVED = "no server could load it"
+_LIVE = (LineageState.IN_PROGRESS, LineageState.COMPLETED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,19 +145,11 @@ def publish(run: Run, session: Session) -> Snapshot:
     staging, switch = run.edges.staging, read_switch(run, session)
     plan = staging.plan(session.plan)
     steps = steps_of(plan, staging.accepted_receipts(plan), run.current_snapshot(), switch.segments_from)
-    publisher = _Publisher(run, switch.number)
+    publisher = _Publisher(run, session, plan)
     for step in steps:
         publisher.publish(step)
     publisher.take_back_what_nobody_serves(steps)
-    refused = publisher.refused
-    failures = (*_failures(run, session), *_refusals(plan, refused))
-    if failures:
-        session = replace(
-            session,
-            failures=staging.put_failures(session.id, session.attempt, failures),
-            last_error=told(failures),
-            counts={**session.counts, "done": len(plan.done) - len(refused), "failed": len(failures)},
-        )
+    session, refused = publisher.session, publisher.refused
     if len(refused) == len(steps):
         abandon(run, session, Outcome.ABANDONED_RETRIES, "Pinot took none of its files")
         raise SnapshotIncomplete(
@@ -193,21 +187,33 @@ def told(failures: Sequence[Failure]) -> str:
 class _Publisher:
     """Publishes one step after the other; remembers how a tar gets into Pinot.
 
-    :ivar refused: why Pinot does not take a file, by URI; nothing of it is left in Pinot then.
+    :ivar session: with the failures of the files that were refused.
+    :ivar refused: why Pinot does not take a file, by URI; nothing of it is left in Pinot then. Stored before
+        it is taken back: what was sent for that may arrive late, so no later driver may publish the file
+        under these names.
     """
 
-    def __init__(self, run: Run, number: int) -> None:
-        self.refused: dict[str, str] = {}
+    def __init__(self, run: Run, session: Session, plan: Plan) -> None:
+        failures = _failures(run, session)
+        self.session = session
+        self.refused = {f.uri: f.reason for f in failures if f.code == REFUSED}
+        self._built = tuple(f for f in failures if f.code != REFUSED)
+        self._plan = plan
         self._run = run
-        self._number = number
+        self._number = session.switch
         self._switcher = run.switcher
+        if failures:
+            self._remember()
 
     def publish(self, step: Step) -> None:
         """Publish one file, unless it is."""
         visible = self._visible()
+        part = Switch(self._number, tuple(s for s in step.replaces if s in visible), step.outputs)
+        if step.uri in self.refused:
+            self._delete(part)
+            return
         if step.is_done(visible):
             return
-        part = Switch(self._number, tuple(s for s in step.replaces if s in visible), step.outputs)
         try:
             self._refuse_hidden(set(step.replaces) - visible)
             self._publish(part)
@@ -262,11 +268,36 @@ class _Publisher:
             left -= 0.5
 
     def _take_back(self, uri: str, part: Switch, why: str) -> None:
-        if (entry := self._switcher.open_twin(part)) is not None:
-            self._switcher.revert_entry(entry.id)
-        self._switcher.delete(part.names_to)
-        self._run.note(f"{uri} is not published: {why}")
         self.refused[uri] = why
+        self._remember()
+        self._run.lease.write(session=self.session)
+        self._delete(part)
+        self._run.note(f"{uri} is not published: {why}")
+
+    def _remember(self) -> None:
+        failures, session = (*self._built, *_refusals(self._plan, self.refused)), self.session
+        self.session = replace(
+            session,
+            failures=self._run.edges.staging.put_failures(session.id, session.attempt, failures),
+            last_error=told(failures),
+            counts={
+                **session.counts,
+                "done": len(self._plan.done) - len(self.refused),
+                "failed": len(failures),
+            },
+        )
+
+    def _delete(self, part: Switch) -> None:
+        """Its entry may have been completed by an end that gave no answer: reverted, too, it brings back what
+        it replaced."""
+        names = part.names_to
+        lineage = self._switcher.lineage
+        entries = {e.id for state in _LIVE for e in lineage.naming(names, state)}
+        if (twin := self._switcher.open_twin(part)) is not None:
+            entries.add(twin.id)
+        for entry_id in sorted(entries):
+            self._switcher.revert_entry(entry_id)
+        self._switcher.delete(names)
 
     def _refuse_hidden(self, lost: set[str]) -> None:
         if hidden := lost & self._run.edges.pinot.all_segments(self._run.spec.name):

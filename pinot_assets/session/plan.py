@@ -32,7 +32,8 @@ class Row:
     """One file of the session.
 
     :ivar ordinal: given once per session and never again (R16).
-    :ivar receipt: key of the one receipt that this plan accepts (R11); only for DONE.
+    :ivar receipt: key of the one receipt that this plan accepts (R11); of a row to build, of the newest one
+        that was revoked (R14), "" where none was.
     """
 
     uri: str
@@ -177,7 +178,8 @@ def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Re
             # Back to the version that is published: built again, append would show its rows twice.
             rows.append(replace(row, status=Status.GONE, receipt=""))
         else:
-            rows.append(replace(row, planned=listed.fingerprint, status=Status.BUILD, receipt=""))
+            # A receipt that it had is revoked (R14), also for a driver that follows one which dies now.
+            rows.append(replace(row, planned=listed.fingerprint, status=Status.BUILD))
     live = {r.uri for r in rows if r.status is not Status.GONE}
     free = max((r.ordinal for r in rows), default=-1) + 1
     for ordinal, uri in enumerate(sorted(set(work) - live), start=free):

@@ -49,7 +49,14 @@ def _ours(run: Run, names: Iterable[str]) -> frozenset[str]:
 
 
 def _close_lost_entries(run: Run) -> None:
-    """Revert what a lost session had staged: nobody will end it (I14)."""
+    """Revert what a lost session had staged: nobody will end it (I14).
+
+    What was published and is hidden by a delayed start is shown again: a revert would delete it (R1).
+    """
+    staging = run.edges.staging
+    completed = run.edges.pinot.lineage(run.spec.name).in_state(LineageState.COMPLETED)
+    snapshots = (k.snapshot.segments for k in read_kept(staging, kept_refs(staging)))
+    run.switcher.undo_delayed_starts(frozenset().union(*snapshots, *(e.segments_to for e in completed)))
     for entry in run.edges.pinot.lineage(run.spec.name).in_state(LineageState.IN_PROGRESS):
         if entry.segments_to and _ours(run, entry.segments_to) == entry.segments_to:
             run.switcher.revert_entry(entry.id)

@@ -262,6 +262,8 @@ def _record_revert(run: Run, session: Session, current: Kept, target: Kept) -> S
     if lost := wanted - there:
         run.note(f"{len(lost)} segments of {target.snapshot.session} are gone from Pinot, first {min(lost)}")
     taken = set(current.snapshot.segments) - wanted
+    if run.switcher.undo_delayed_starts(wanted & there):
+        run.note(f"a delayed start hid segments of {target.snapshot.session}; shown again")
     run.switcher.confirm_visible(tuple(wanted & there), tuple(taken))
     return _record(run, session, current, target.snapshot, Way.REVERT)
 

@@ -137,8 +137,8 @@ def _withdraw(run: Run, session: Session) -> Session:
 
 
 def _without_other_entry(run: Run, session: Session, switch: Switch) -> Session:
-    """Revert the entry of an earlier switch that shares no output with this one: a forced start would leave it
-    alive (R4). Written down first: a later switch may want just its names, and its revert may arrive late."""
+    """Revert the entry of an earlier switch that shares no output with this one, which a forced start would
+    leave alive (R4). Written down first: a later switch may want just its names, and the revert be late."""
     entry = run.switcher.lineage.get(session.lineage_entry_id)
     same = entry is not None and entry.has_names(switch.segments_from, switch.names_to)
     if entry is None or same or not entry.segments_to.isdisjoint(switch.names_to):

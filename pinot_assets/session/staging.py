@@ -89,7 +89,8 @@ class Staging:
     def receipts(self, plan: Plan) -> dict[int, tuple[str, Receipt]]:
         """Valid receipts of the plan's rows, by ordinal, each with its key.
 
-        A row that already accepted a receipt keeps that one (R11); another row takes the newest attempt's.
+        A row that already accepted a receipt keeps that one (R11); another row takes the newest attempt's,
+        unless that was revoked (R14).
         A receipt is valid when it parses and every tar that it names lies there as it was written (R12).
         """
         found: dict[int, tuple[str, Receipt]] = {}
@@ -110,7 +111,8 @@ class Staging:
                 )
             if newer:
                 found[receipt.ordinal] = (key, receipt)
-        return found
+        revoked = {r.ordinal: r.receipt for r in plan.to_build}
+        return {o: (key, receipt) for o, (key, receipt) in found.items() if revoked.get(o) != key}
 
     def accepted_receipts(self, plan: Plan) -> dict[int, Receipt]:
         """The receipts that a plan accepted, by ordinal, as they were written (R11).

@@ -119,7 +119,7 @@ def _settled(run: Run) -> Session | None:
 def _may_end_again(run: Run, session: Session) -> bool:
     switch = read_switch(run, session)
     staged = run.edges.pinot.all_segments(run.spec.name).issuperset(switch.names_to)
-    # What has gone cannot be replaced (edge case E20): the gate would refuse it for as long as the entry lives.
+    # What has gone cannot be replaced (E20): the gate would refuse it for as long as the entry lives.
     staged &= run.edges.pinot.visible_segments(run.spec.name).issuperset(switch.segments_from)
     usable = staged and run.switcher.is_usable(session.lineage_entry_id)
     return usable and session.gate_open and session.stalls < planning.STALLS

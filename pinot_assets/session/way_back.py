@@ -140,6 +140,9 @@ class Facts:
             hours = f"{age_ms / versions.HOUR_MS:.0f} hours old"
             return f"the switch is {hours}, and Pinot may be deleting what it replaced", None
         reasons = why_not_revert(self.lineage, self.segments, entry.id)
+        # A start of ours that was late (rule R1): what comes back would be hidden by it.
+        delayed = self.lineage.naming(target.segments, LineageState.IN_PROGRESS)
+        reasons += [f"entry {late.id} is open and hides segments of this snapshot" for late in delayed]
         reasons += [
             f"entry {later.id} came after it" for later in self._ours_completed_after(entry) if not reasons
         ]
