@@ -28,7 +28,7 @@ demo: $(DONE) ## Run the main job on real data, on a local Pinot of its own, and
 	@$(BIN)/python -m pinot_assets.demo
 
 test: check ## Run all tests, integration included, after the static checks
-	@$(BIN)/pytest
+	@$(BIN)/pytest --maxfail=20
 
 postgres-test: $(DONE) ## Run one table with Dagster on Postgres (needs Debian's package postgresql)
 	@$(BIN)/pytest tests/postgres/whole_run.py

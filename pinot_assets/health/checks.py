@@ -141,10 +141,10 @@ def _room(look: Look) -> Health:
 
 
 def _quota(look: Look) -> Iterator[Room]:
-    quota = quota_bytes(look.spec.table_json)
+    quota = quota_bytes(look.table_config)
     if quota is None:
         return
-    replication = int((look.spec.table_json.get("segmentsConfig") or {}).get("replication") or 1)
+    replication = int((look.table_config.get("segmentsConfig") or {}).get("replication") or 1)
     used = look.table_bytes
     # A swap brings the whole table once more; what of it is hidden now goes before.
     share = len(look.served) / len(look.segments) if look.segments else 0.0

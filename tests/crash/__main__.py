@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import shutil
@@ -22,6 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from pinot_assets.local import Stack, StackState
 
+SOURCES = ("pinot_assets", "tests/crash", "tests/fakes")
 HOME = Path(".pinot-assets/crash-matrix")
 OUTAGES = "outage"
 MODES = ("append", "sync", "swap")
@@ -100,6 +102,14 @@ class Matrix:
             self._bar.console.print(f"[red]✗[/] {verdict.name}: {verdict.problems[0]}", highlight=False)
 
 
+def code() -> str:
+    """Stands for the code that is tried and that tries it: what another one did proves nothing."""
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in SOURCES for path in Path(folder).rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
 def report(results: Results, path: Path) -> None:
     """What was not recovered, and how to go through it again."""
     lines = ["# Crash points that were not recovered", ""]
@@ -127,15 +137,16 @@ def main(
 ) -> None:
     """Kill a driver before and after each of its effects, and lose each reply; then let triggers recover.
 
-    Goes on from where an earlier run was stopped; points that failed are tried again.
+    Goes on from where an earlier run of the same code was stopped; points that failed are tried again.
     """
     console = Console(soft_wrap=True)
     folder = home / "tables"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    path = home / f"results-{code()}.jsonl"
     if fresh:
-        (home / "results.jsonl").unlink(missing_ok=True)
-    results = Results(home / "results.jsonl")
+        path.unlink(missing_ok=True)
+    results = Results(path)
     preload()
     stack = Stack(home / "stack")
     try:

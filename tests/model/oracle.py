@@ -34,8 +34,6 @@ class Work:
     :ivar done: ordinal → (attempt, name, content) of what was built.
     :ivar gone: ordinals whose file was missing at a trigger: theirs is not published any more.
     :ivar kept: ordinals that had a receipt at the newest trigger; they must not be built again (I13).
-    :ivar held: names whose listed version a rollback took back; they stay as they are published.
-    :ivar undeleted: names whose deletion a rollback took back.
     """
 
     mode: str = ""
@@ -43,12 +41,10 @@ class Work:
     done: dict[int, tuple[int, str, bytes]] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
     kept: set[int] = field(default_factory=set)
-    held: frozenset[str] = frozenset()
-    undeleted: frozenset[str] = frozenset()
 
-    def planned(self, listing: Files, held: frozenset[str], undeleted: frozenset[str]) -> None:
+    def planned(self, listing: Files) -> None:
         """Its plan was made anew from a listing (section 3's table)."""
-        self.listing, self.held, self.undeleted = dict(listing), held, undeleted
+        self.listing = dict(listing)
         self.gone |= {o for o, (_, name, _) in self.done.items() if name not in listing}
         self.kept = set(self.done) - self.gone
 
@@ -73,10 +69,8 @@ class Work:
             return None
         if self.mode == "append":
             return {**ledger, **{name: (*ledger.get(name, ()), *c) for name, c in built.items()}}
-        stay = {n: c for n, c in ledger.items() if n in self.listing or n in self.undeleted}
+        stay = {n: c for n, c in ledger.items() if n in self.listing}
         return {**stay, **built}
 
     def _stays(self, name: str, ledger: Ledger) -> bool:
-        if self.mode == "swap":
-            return False
-        return name in self.held or ledger.get(name, ())[-1:] == (self.listing[name],)
+        return self.mode != "swap" and ledger.get(name, ())[-1:] == (self.listing[name],)

@@ -140,7 +140,7 @@ class Truth:
             actor.planned = True
         if session["plan"] != before.get("plan") and actor.listing is not None:
             work.mode = session["mode"].lower()
-            work.planned(actor.listing, frozenset(), frozenset())
+            work.planned(actor.listing)
         if session["outcome"] and not before.get("outcome"):
             self._closed(work, session)
 

@@ -108,6 +108,43 @@ def test_r01_a_start_that_lands_while_the_next_session_builds_is_undone_before_i
     assert world.run().result is Result.NOTHING
 
 
+def test_r01_a_start_that_lands_right_before_our_own_is_not_taken_for_stale(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write("P3")
+    world.run()
+    put_switch = Staging.put_switch
+
+    def put_meanwhile(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        land_late(world)
+        return put_switch(*arguments)
+
+    world.write("P4")
+    monkeypatch.setattr(Staging, "put_switch", put_meanwhile)
+    with suppress(SwitchConflict):  # a swap replaces what is hidden, and so starts anew at once
+        world.run()
+    world.run()
+    assert world.visible == ["P1", "P2", "P3", "P4"]
+    world.assert_settled()
+
+
+def test_r01_sources_that_are_in_sight_again_are_replaced_with_what_is_shown_again(synced: Any) -> None:
+    """Pinot had forgotten the switch already, and what it replaced was still there."""
+    synced.write(P1="P1.1")
+    synced.run()
+    land_late(synced)
+    ended = entry_of(synced, LineageState.COMPLETED)
+    del synced.pinot._tables[synced.table].entries[ended.id]
+    synced.watch_anew()
+    assert synced.visible == ["P1", "P2"]
+    synced.run()
+    assert synced.visible == ["P1.1", "P2"]
+    seen = [{*values} for history in synced._seen.values() for values in history]
+    assert not any({"P1", "P1.1"} <= values for values in seen)
+    synced.assert_settled()
+
+
 def test_r01_what_a_late_start_names_beside_is_deleted(synced: Any) -> None:
     """It was of an earlier switch of the session: F2 was dropped since."""
     world = synced
