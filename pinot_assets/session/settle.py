@@ -48,7 +48,8 @@ def is_open(run: Run, session: Session) -> bool:
         had looked whether it did. What is visible now must not be taken for lost.
     """
     entry = run.edges.pinot.lineage(run.spec.name).get(session.lineage_entry_id)
-    if entry is not None and entry.state is LineageState.COMPLETED:
+    # A rollback by reverting has no switch of its own: the entry is that of the snapshot it leaves.
+    if entry is not None and entry.state is LineageState.COMPLETED and session.switch_object is not None:
         raise SwitchConflict(
             f"{run.spec.name} was switched just now",
             why=f"the end of lineage entry {entry.id}, which had given no answer, completed it",

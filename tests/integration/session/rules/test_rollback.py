@@ -619,8 +619,8 @@ def test_r23_clear_and_a_cleared_session_leave_the_hold_alone(synced: Any) -> No
 
 def test_r23_a_rollback_that_is_given_up_keeps_the_hold_of_the_one_before(synced: Any) -> None:
     roll_back(synced)
-    synced.pinot.lose_call("revert_replace_segments")
-    with pytest.raises(Exception, match="could not be rolled back"):
+    synced.pinot.before("revert_replace_segments", refused)
+    with pytest.raises(SessionError, match="not now"):
         roll_back(synced)
     synced.clear()
     assert synced.run().result is Result.HELD
