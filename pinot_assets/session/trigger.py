@@ -57,11 +57,13 @@ _Work = Callable[[Run, Opened | None, Changes, Snapshot | None], Report]
 def _trigger(run: Run, work_off: _Work) -> Report:
     forget_former_table(run)
     session = _settled(run)
+    if run.edges.pinot.get_table_config(run.spec.name) is None:
+        refuse_drift(run.spec, run.edges.pinot)  # says how it is made
+    current = ledger(run)
+    sweep(run, session, current)  # whatever keeps this trigger from going on: queries see it (R1, R2)
     refuse_drift(run.spec, run.edges.pinot)
     refuse_settings(run.spec.name, run.table_config)
     refuse_second_writer(run)
-    current = ledger(run)
-    sweep(run, session, current)
     session = _cleared(run, session)
     if session is None and run.mode is Mode.SWAP and run.lease.pointer.hold is not None:
         return Report(Result.HELD, None, listed=0, notes=tuple(run.notes))

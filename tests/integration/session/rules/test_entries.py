@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.errors import PinotError, SwitchConflict, SwitchStateUnknown
+from pinot_assets.errors import PinotError, SpecDrift, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.model import Outcome, State
 from pinot_assets.session.report import Result
@@ -85,6 +85,19 @@ def test_r01_a_start_that_lands_when_the_session_is_recorded_is_undone_by_the_ne
     assert world.pinot.all_segments(world.table) == segments
     assert any("delayed start" in note for note in world.notes)
     world.assert_settled()
+
+
+def test_r01_is_undone_although_the_spec_has_drifted(synced: Any) -> None:
+    synced.write("P3")
+    synced.run()
+    land_late(synced)
+    config = synced.pinot.get_table_config(synced.table)
+    changed = {**config["segmentsConfig"], "replication": "7"}
+    synced.pinot.update_table({**config, "segmentsConfig": changed})
+    with pytest.raises(SpecDrift):
+        synced.run()
+    assert synced.visible == ["P1", "P2", "P3"]
+    assert set(synced.snapshot.segments) == synced.pinot.visible_segments(synced.table)
 
 
 def test_r01_a_start_that_lands_while_the_next_session_builds_is_undone_before_its_own_start(
