@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracle.case import Case
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 import pinot_assets.local
@@ -286,3 +287,9 @@ def old_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
     java = find_java().executable
     with _started(_OLD_POM, java, scratch, source_method="getDataSource") as running:
         yield running
+
+
+@pytest.fixture
+def case(oracle: Oracle) -> Case:
+    """One table at a time, built by both sides and compared."""
+    return Case(oracle)

@@ -8,110 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from oracle.case import CREATED, Case, alone, arrow_array, property_of
 from py4j.protocol import Py4JJavaError
 
 from pinot_assets.errors import BuildError, UnsupportedFeature
-from pinot_assets.segment import Segment, SegmentSpec, build_segment, rename_tar, write_tar
-
-CREATED = 1_790_000_000_000
-DAY_MS = 86_400_000
-
-
-class Case:
-    """One table, built by both sides."""
-
-    def __init__(self, oracle: Any) -> None:
-        self.oracle = oracle
-
-    def same(
-        self,
-        data: dict[str, tuple[dict[str, Any], list[Any]]],
-        *,
-        time_column: str | None = None,
-        schema: dict[str, Any] | None = None,
-        indexing: dict[str, Any] | None = None,
-        custom: dict[str, str] | None = None,
-    ) -> Segment:
-        """Build and compare; gives our segment.
-
-        :param data: by column its field spec (plus `section`, default a dimension) and its values, in order.
-        """
-        sections: dict[str, Any] = {"schemaName": "t", **(schema or {})}
-        for name, (field, _) in data.items():
-            section = f"{field.get('section', 'dimension')}FieldSpecs"
-            spec = {key: value for key, value in field.items() if key != "section"}
-            sections.setdefault(section, []).append({"name": name, **spec})
-        config = {
-            "tableName": "t_OFFLINE",
-            "tableType": "OFFLINE",
-            "segmentsConfig": {"replication": "1", "timeColumnName": time_column},
-            "tenants": {},
-            "tableIndexConfig": {"nullHandlingEnabled": True, **(indexing or {})},
-            "metadata": {},
-        }
-        spec = SegmentSpec.from_pinot(sections, config)
-        arrow = spec.arrow_schema()
-        count = max(len(values) for _, values in data.values())
-        table = pa.table(
-            {name: _array(values, arrow.field(name).type) for name, (_, values) in data.items() if values}
-        )
-        rows = [
-            {name: _cell(values[i]) for name, (_, values) in data.items() if values} for i in range(count)
-        ]
-        theirs = self.oracle.build(
-            rows, sections, config, name="t_0", creation_time_ms=CREATED, custom=custom
-        )
-        ours = build_segment(
-            table,
-            spec,
-            name="t_0",
-            table_name="t",
-            creation_time_ms=CREATED,
-            now_ms=_now(theirs),
-            custom=custom,
-        )
-        self.oracle.assert_identical(theirs, ours.files)
-        return ours
-
-
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    return pa.array(values, pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else pa.array(values, kind)
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, float) and not np.isfinite(value):
-        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
-def _now(files: dict[str, bytes]) -> int:
-    """The time that Pinot's builder took for now, where it filled a time column with it."""
-    lines = dict(
-        line.split(" = ", 1) for line in files["metadata.properties"].decode().splitlines() if " = " in line
-    )
-    unit = {"MILLISECONDS": 1, "DAYS": DAY_MS}.get(lines.get("segment.time.unit", ""), 1)
-    return int(lines.get("segment.end.time", "0")) * unit
-
-
-def alone(field: dict[str, Any], values: list[Any]) -> Segment:
-    """Our segment of one column, not compared with anything."""
-    spec = SegmentSpec.from_pinot({"dimensionFieldSpecs": [field]}, {})
-    table = pa.table({field["name"]: values})
-    return build_segment(table, spec, name="t", table_name="t", creation_time_ms=0, now_ms=0)
-
-
-def _property(segment: Segment, key: str) -> str | None:
-    for line in segment.files["metadata.properties"].decode().splitlines():
-        name, _, value = line.partition(" =")
-        if name == key:
-            return value.removeprefix(" ")
-    return None
-
-
-@pytest.fixture
-def case(oracle: Any) -> Case:
-    return Case(oracle)
-
+from pinot_assets.segment import SegmentSpec, build_segment, rename_tar, write_tar
 
 STRING = {"dataType": "STRING"}
 DOUBLE = {"dataType": "DOUBLE"}
@@ -119,14 +20,14 @@ FLOAT = {"dataType": "FLOAT"}
 INT = {"dataType": "INT"}
 
 
-def test_trap_1_blanks_at_a_lines_end_are_stripped(case: Case) -> None:
+def test_trap01_blanks_at_a_lines_end_are_stripped(case: Case) -> None:
     segment = case.same({"s": (STRING, ["", "", ""])}, custom={"a": "  x  ", "b": "a=b:c#d!", "z": "é\t\\"})
-    assert _property(segment, "column.s.minValue") == ""
+    assert property_of(segment, "column.s.minValue") == ""
     assert b"column.s.minValue =\n" in segment.files["metadata.properties"]
     assert b"custom.a =   x\n" in segment.files["metadata.properties"]
 
 
-def test_trap_2_texts_and_names_are_in_utf16_order(case: Case) -> None:
+def test_trap02_texts_and_names_are_in_utf16_order(case: Case) -> None:
     texts = ["\uffff", "\U00010000", "\ue000", "\ud7ff", "\U0001f600", "z", "é"]
     ordered = sorted(texts, key=lambda text: text.encode("utf-16-be"))
     segment = case.same(
@@ -136,7 +37,7 @@ def test_trap_2_texts_and_names_are_in_utf16_order(case: Case) -> None:
     assert sortedness == {"s": False, "q\uffff": True, "\ue000": False}
 
 
-def test_trap_3_data_crc_goes_by_file_name(case: Case) -> None:
+def test_trap03_data_crc_goes_by_file_name(case: Case) -> None:
     names = ["a", "a-b", "a.b", "a.dict", "a_b", "a$b", "a b", "A"]
     case.same({name: (INT, [3, 1, 2]) for name in names})
 
@@ -151,12 +52,12 @@ def test_trap_3_data_crc_goes_by_file_name(case: Case) -> None:
     ],
     ids=["extreme", "plain", "scientific", "single-digit"],
 )
-def test_trap_4_floating_point_texts(case: Case, values: list[float]) -> None:
+def test_trap04_floating_point_texts(case: Case, values: list[float]) -> None:
     case.same({f"d{i}": (DOUBLE, [value]) for i, value in enumerate(values)})
     case.same({f"f{i}": (FLOAT, [float(np.float32(value))]) for i, value in enumerate(values)})
 
 
-def test_trap_4_many_floating_point_texts(case: Case) -> None:
+def test_trap04_many_floating_point_texts(case: Case) -> None:
     bits = np.random.default_rng(4).integers(0, 2**64, 300, dtype=np.uint64)
     doubles, floats = bits.view(np.float64), bits.astype(np.uint32).view(np.float32)
     columns = {f"d{i}": (DOUBLE, [float(value)]) for i, value in enumerate(doubles)}
@@ -182,7 +83,7 @@ def test_trap_4_many_floating_point_texts(case: Case) -> None:
     ],
     ids=ascii,
 )
-def test_trap_5_escapes_of_values(case: Case, text: str) -> None:
+def test_trap05_escapes_of_values(case: Case, text: str) -> None:
     case.same({"s": (STRING, [text])})
 
 
@@ -191,31 +92,31 @@ def test_trap_5_escapes_of_values(case: Case, text: str) -> None:
     [",", "a,b", " a", "a ", " ", "  ", ", ", "a\\,b", "\U0001f600", "a\U0001f600", "x" * 512, "é" * 511],
     ids=lambda text: ascii(text)[:20],
 )
-def test_trap_6_values_that_properties_cannot_hold(case: Case, text: str) -> None:
+def test_trap06_values_that_properties_cannot_hold(case: Case, text: str) -> None:
     case.same({"s": ({**STRING, "defaultNullValue": text}, [text]), "absent": (STRING, [])})
     case.same({"t": (STRING, [text, "m", text])})
     case.same({"j": ({"dataType": "JSON"}, [f'"{text[:300]}"' * 2, '"m"'])})
 
 
 @pytest.mark.parametrize("side", ["z", "A"])
-def test_trap_6_only_the_bound_beyond_512_units_is_dropped(case: Case, side: str) -> None:
+def test_trap06_only_the_bound_beyond_512_units_is_dropped(case: Case, side: str) -> None:
     field = {**STRING, "maxLength": 2000}
     segment = case.same({"s": (field, [side * 513, "m"]), "both": (field, ["b" * 513, "c" * 600])})
-    written = {key for key in ("minValue", "maxValue") if _property(segment, f"column.s.{key}") is not None}
+    written = {key for key in ("minValue", "maxValue") if property_of(segment, f"column.s.{key}") is not None}
     assert written == {"minValue" if side == "z" else "maxValue"}
-    assert _property(segment, "column.both.minMaxValueInvalid") == "true"
+    assert property_of(segment, "column.both.minMaxValueInvalid") == "true"
 
 
 @pytest.mark.parametrize("strategy", [None, "TRIM_LENGTH", "NO_ACTION", "SUBSTITUTE_DEFAULT_VALUE"])
 @pytest.mark.parametrize("length", [None, 0, 4])
-def test_trap_7_maximum_length_and_nul(case: Case, strategy: str | None, length: int | None) -> None:
+def test_trap07_maximum_length_and_nul(case: Case, strategy: str | None, length: int | None) -> None:
     texts = ["abcdef", "ab\0cdef", "abcdef\0g", "\0", "", "x" * 600, "é" * 600, "\0abcdef", None, "abcd"]
     field = {**STRING, **({"maxLength": length} if length is not None else {})}
     field |= {"maxLengthExceedStrategy": strategy} if strategy else {}
     case.same({"s": (field, texts), "d": ({**field, "defaultNullValue": "a long default\0value"}, texts)})
 
 
-def test_trap_7_strategy_error_refuses(case: Case) -> None:
+def test_trap07_strategy_error_refuses(case: Case) -> None:
     field = {**STRING, "maxLength": 3, "maxLengthExceedStrategy": "ERROR"}
     case.same({"s": ({**field, "defaultNullValue": "x"}, ["abc", None])})
     with pytest.raises(BuildError, match="Column s"):
@@ -224,7 +125,7 @@ def test_trap_7_strategy_error_refuses(case: Case) -> None:
 
 @pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
 @pytest.mark.parametrize("section", ["dimension", "metric"])
-def test_trap_8_nan_and_negative_zero(case: Case, kind: str, section: str) -> None:
+def test_trap08_nan_and_negative_zero(case: Case, kind: str, section: str) -> None:
     nan, inf = float("nan"), float("inf")
     field = {"dataType": kind, "section": section}
     case.same(
@@ -248,14 +149,14 @@ JSON_TEXTS = [
 
 
 @pytest.mark.parametrize("text", JSON_TEXTS, ids=lambda text: ascii(text)[:30])
-def test_trap_13_json_is_written_again(case: Case, text: str) -> None:
+def test_trap13_json_is_written_again(case: Case, text: str) -> None:
     case.same({"j": ({"dataType": "JSON", "maxLength": 3000}, [text])})
 
 
 @pytest.mark.parametrize(
     "text", ["1e999999999999", "9" * 1001, f"[1.{'9' * 1000}]"], ids=["exponent", "long", "real"]
 )
-def test_trap_13_json_that_pinot_fails_on_is_refused(case: Case, text: str) -> None:
+def test_trap13_json_that_pinot_fails_on_is_refused(case: Case, text: str) -> None:
     with pytest.raises(Py4JJavaError):  # Pinot builds first
         case.same({"j": ({"dataType": "JSON"}, [text])})
     with pytest.raises(BuildError, match="Column j"):
@@ -263,11 +164,11 @@ def test_trap_13_json_that_pinot_fails_on_is_refused(case: Case, text: str) -> N
 
 
 @pytest.mark.parametrize("text", [r'"\ud83d"', r'"a\ude00b"', r'["\ud83d", "\ude00"]', r'{"\ud83d":1}'])
-def test_trap_13_json_with_half_a_surrogate_pair(case: Case, text: str) -> None:
+def test_trap13_json_with_half_a_surrogate_pair(case: Case, text: str) -> None:
     case.same({"j": ({"dataType": "JSON"}, [text, '"?"', '"\U0001f600"', '"\uffff"', '"\ue000"'])})
 
 
-def test_trap_19_sorted_columns(case: Case) -> None:
+def test_trap19_sorted_columns(case: Case) -> None:
     segment = case.same(
         {
             "i": (INT, [1, 1, 2, 5]),
@@ -286,12 +187,12 @@ def test_trap_19_sorted_columns(case: Case) -> None:
 
 
 @pytest.mark.parametrize("cardinality", [1, 2, 3, 4, 5, 8, 9, 16, 17, 255, 256, 257, 65_536, 65_537])
-def test_trap_20_bits_of_a_dictionary_id(case: Case, cardinality: int) -> None:
+def test_trap20_bits_of_a_dictionary_id(case: Case, cardinality: int) -> None:
     values = np.random.default_rng(cardinality).permutation(cardinality)
     case.same({"i": (INT, [*values.tolist(), *range(min(cardinality, 21))])})
 
 
-def test_trap_21_containers_of_the_null_vector(case: Case) -> None:
+def test_trap21_containers_of_the_null_vector(case: Case) -> None:
     rng = np.random.default_rng(21)
     rows = 4 * 65_536 + 100
     patterns = {
@@ -318,7 +219,7 @@ def _chosen(rng: np.random.Generator, rows: int, count: int) -> np.ndarray:
 
 @pytest.mark.parametrize("not_null", [True, False])
 @pytest.mark.parametrize("table_wide", [True, False])
-def test_trap_24_column_based_null_handling_wins(case: Case, not_null: bool, table_wide: bool) -> None:
+def test_trap24_column_based_null_handling_wins(case: Case, not_null: bool, table_wide: bool) -> None:
     segment = case.same(
         {"i": ({**INT, "notNull": not_null}, [1, None])},
         schema={"enableColumnBasedNullHandling": True},
@@ -361,7 +262,7 @@ TIMES: list[tuple[str, str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "text", "values"), TIMES, ids=[f"{kind} {text}" for kind, text, _ in TIMES])
-def test_trap_26_time_formats(case: Case, kind: str, text: str, values: list[Any]) -> None:
+def test_trap26_time_formats(case: Case, kind: str, text: str, values: list[Any]) -> None:
     field = {"dataType": kind, "format": text, "granularity": "1:DAYS", "section": "dateTime"}
     segment = case.same({"ts": (field, values), "other": (field, values)}, time_column="ts")
     assert segment.start_ms is not None
@@ -381,14 +282,14 @@ def test_trap_26_time_formats(case: Case, kind: str, text: str, values: list[Any
         ("LONG", "SIMPLE_DATE_FORMAT|yyyyMMddHHmmss", 20_200_229_235_959, None),
     ],
 )
-def test_trap_26_null_times(case: Case, kind: str, text: str, value: Any, default: Any) -> None:
+def test_trap26_null_times(case: Case, kind: str, text: str, value: Any, default: Any) -> None:
     field = {"dataType": kind, "format": text, "granularity": "1:DAYS", "section": "dateTime"}
     field |= {"defaultNullValue": default} if default is not None else {}
     segment = case.same({"ts": (field, [value, None])}, time_column="ts")
     assert segment.columns[0].nulls == 1
 
 
-def test_trap_28_names_that_read_as_comments_are_refused(oracle: Any) -> None:
+def test_trap28_names_that_read_as_comments_are_refused(oracle: Any) -> None:
     schema = {
         "dimensionFieldSpecs": [{"name": name, "dataType": "INT"} for name in ("#c", "!x", "a,b", "😀")]
     }
@@ -397,7 +298,7 @@ def test_trap_28_names_that_read_as_comments_are_refused(oracle: Any) -> None:
     assert all(f"column {name}: unsafe name" in str(caught.value) for name in ("#c", "!x", "a,b", "😀"))
 
 
-def test_trap_29_pinot_unpacks_the_tar(case: Case, oracle: Any, tmp_path: Path) -> None:
+def test_trap29_pinot_unpacks_the_tar(case: Case, oracle: Any, tmp_path: Path) -> None:
     segment = case.same({"i": (INT, [3, None, 1])}, custom={"file": "a"})
     write_tar(segment, tmp_path / "t_0.tar.gz")
     rename_tar(tmp_path / "t_0.tar.gz", tmp_path / "t_1.tar.gz", name="t_1")
@@ -412,12 +313,12 @@ def test_trap_29_pinot_unpacks_the_tar(case: Case, oracle: Any, tmp_path: Path) 
         assert int(found.getCrc()) == read
 
 
-def test_trap_30_lists_without_columns_are_absent(case: Case) -> None:
+def test_trap30_lists_without_columns_are_absent(case: Case) -> None:
     segment = case.same({"m": ({**INT, "section": "metric"}, [2, 1])})
     assert b"segment.dimension.column.names" not in segment.files["metadata.properties"]
 
 
-def test_trap_31_a_cut_may_split_a_surrogate_pair(case: Case, oracle: Any) -> None:
+def test_trap31_a_cut_may_split_a_surrogate_pair(case: Case, oracle: Any) -> None:
     texts = [
         "abcd\U0001f600",
         "abcd?",
@@ -453,7 +354,7 @@ def test_default_values(case: Case) -> None:
     )
 
 
-def test_trap_32_an_old_server_reads_what_is_built_for_it(old_server: Any) -> None:
+def test_trap32_an_old_server_reads_what_is_built_for_it(old_server: Any) -> None:
     schema = {
         "schemaName": "t",
         "dimensionFieldSpecs": [{"name": kind.lower(), "dataType": kind} for kind in KINDS],
@@ -464,7 +365,9 @@ def test_trap_32_an_old_server_reads_what_is_built_for_it(old_server: Any) -> No
     config = {"tableIndexConfig": {"nullHandlingEnabled": True}, "segmentsConfig": {"timeColumnName": "day"}}
     spec = SegmentSpec.from_pinot(schema, config, min_server="0.11")
     columns = {kind.lower(): values for kind, values in KINDS.items()} | {"day": [18_000, 18_001, 18_000]}
-    table = pa.table({name: _array(columns[name], spec.arrow_schema().field(name).type) for name in columns})
+    table = pa.table(
+        {name: arrow_array(columns[name], spec.arrow_schema().field(name).type) for name in columns}
+    )
     segment = build_segment(table, spec, name="t_0", table_name="t", creation_time_ms=CREATED, now_ms=CREATED)
     folder = old_server.segment_folder(segment.files)
     read = old_server.read(folder, {column.name: column.data_type.value for column in spec.columns})

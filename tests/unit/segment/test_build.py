@@ -52,7 +52,7 @@ def test_the_crc_covers_the_three_files(golden: Any) -> None:
     ],
     ids=["chunks", "slice", "order of columns", "large_string"],
 )
-def test_trap_33_arrow_layout_does_not_matter(golden: Any, change: Any) -> None:
+def test_trap33_arrow_layout_does_not_matter(golden: Any, change: Any) -> None:
     assert golden.build(change(golden.table)).files == golden.build().files
 
 
@@ -144,7 +144,7 @@ def test_custom_entries_that_would_not_come_back_are_refused(golden: Any, custom
         golden.build(custom=custom)
 
 
-def test_trap_32_an_old_server_gets_no_protected_bounds(golden: Any) -> None:
+def test_trap32_an_old_server_gets_no_protected_bounds(golden: Any) -> None:
     new, old = (golden.build(min_server=version).files["metadata.properties"] for version in ("1.5", "0.11"))
     dropped = set(new.decode().splitlines()) - set(old.decode().splitlines())
     assert dropped == {

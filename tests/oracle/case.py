@@ -1,0 +1,116 @@
+"""One table, built by our writer and by Pinot's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pinot_assets.segment import Segment, SegmentSpec, build_segment
+
+CREATED = 1_790_000_000_000
+DAY_MS = 86_400_000
+
+
+class Case:
+    """One table, built by both sides."""
+
+    def __init__(self, oracle: Any) -> None:
+        self.oracle = oracle
+
+    def same(
+        self,
+        data: dict[str, tuple[dict[str, Any], list[Any]]],
+        *,
+        time_column: str | None = None,
+        schema: dict[str, Any] | None = None,
+        indexing: dict[str, Any] | None = None,
+        fields: list[dict[str, Any]] | None = None,
+        custom: dict[str, str] | None = None,
+        pinots_order: list[int] | None = None,
+    ) -> Segment:
+        """Build and compare; gives our segment.
+
+        :param data: by column its field spec (plus `section`, default a dimension) and its values, in order.
+        :param fields: the table config's `fieldConfigList`.
+        :param pinots_order: the order of rows in which Pinot gets them, where it is another.
+        """
+        sections: dict[str, Any] = {"schemaName": "t", **(schema or {})}
+        for name, (field, _) in data.items():
+            section = f"{field.get('section', 'dimension')}FieldSpecs"
+            spec = {key: value for key, value in field.items() if key != "section"}
+            sections.setdefault(section, []).append({"name": name, **spec})
+        config = {
+            "tableName": "t_OFFLINE",
+            "tableType": "OFFLINE",
+            "segmentsConfig": {"replication": "1", "timeColumnName": time_column},
+            "tenants": {},
+            "tableIndexConfig": {"nullHandlingEnabled": True, **(indexing or {})},
+            "metadata": {},
+            "fieldConfigList": fields or [],
+        }
+        spec = SegmentSpec.from_pinot(sections, config)
+        arrow = spec.arrow_schema()
+        count = max(len(values) for _, values in data.values())
+        table = pa.table(
+            {
+                name: arrow_array(values, arrow.field(name).type)
+                for name, (_, values) in data.items()
+                if values
+            }
+        )
+        rows = [
+            {name: _cell(values[i]) for name, (_, values) in data.items() if values}
+            for i in pinots_order or range(count)
+        ]
+        theirs = self.oracle.build(
+            rows, sections, config, name="t_0", creation_time_ms=CREATED, custom=custom
+        )
+        ours = build_segment(
+            table,
+            spec,
+            name="t_0",
+            table_name="t",
+            creation_time_ms=CREATED,
+            now_ms=_now(theirs),
+            custom=custom,
+        )
+        self.oracle.assert_identical(theirs, ours.files)
+        return ours
+
+
+def arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Values of a test as Arrow has them; instants are given in milliseconds."""
+    return pa.array(values, pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else pa.array(values, kind)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float) and not np.isfinite(value):
+        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _now(files: dict[str, bytes]) -> int:
+    """The time that Pinot's builder took for now, where it filled a time column with it."""
+    lines = dict(
+        line.split(" = ", 1) for line in files["metadata.properties"].decode().splitlines() if " = " in line
+    )
+    unit = {"MILLISECONDS": 1, "DAYS": DAY_MS}.get(lines.get("segment.time.unit", ""), 1)
+    return int(lines.get("segment.end.time", "0")) * unit
+
+
+def alone(field: dict[str, Any], values: list[Any]) -> Segment:
+    """Our segment of one column, not compared with anything."""
+    spec = SegmentSpec.from_pinot({"dimensionFieldSpecs": [field]}, {})
+    table = pa.table({field["name"]: values})
+    return build_segment(table, spec, name="t", table_name="t", creation_time_ms=0, now_ms=0)
+
+
+def property_of(segment: Segment, key: str) -> str | None:
+    """A value of the segment's `metadata.properties`."""
+    for line in segment.files["metadata.properties"].decode().splitlines():
+        name, _, value = line.partition(" =")
+        if name == key:
+            return value.removeprefix(" ")
+    return None
