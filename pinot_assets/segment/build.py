@@ -16,16 +16,17 @@ import pyarrow as pa
 from isal.isal_zlib import adler32
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.clean import clean_numbers, clean_texts
-from pinot_assets.segment.dictionary import number_dictionary, text_dictionary
+from pinot_assets.segment.clean import Cleaned, clean
+from pinot_assets.segment.dictionary import dictionary
 from pinot_assets.segment.fields import Column
-from pinot_assets.segment.forward import bits_per_value, fixed_bit, is_sorted, sorted_index
+from pinot_assets.segment.forward import bits_per_value, fixed_bit, is_sorted, multi_value, sorted_index
 from pinot_assets.segment.metadata import BuiltColumn, Header, TimeRange, segment_metadata
+from pinot_assets.segment.ranked import Ranked, rank
 from pinot_assets.segment.roaring import roaring
 from pinot_assets.segment.spec import SegmentSpec
 from pinot_assets.segment.text import UNSAFE_VALUE, escaped_key, utf16_key
 from pinot_assets.segment.time_format import VALID_FROM_MS, VALID_TO_MS
-from pinot_assets.segment.types import STORAGE, Default
+from pinot_assets.segment.types import Default
 
 _MARKER = bytes.fromhex("deadbeefdeafbead")
 _HELD = "a comma, ${ or a character beyond U+FFFF"
@@ -36,7 +37,7 @@ _UNSAFE_NAME = re.compile(r"[/\x00-\x1f\x7f]|^$")
 class ColumnStats:
     """What was found in one column, in stored form (BOOLEAN as 0 and 1, TIMESTAMP in milliseconds).
 
-    :ivar lowest: smallest value, nulls replaced by the default.
+    :ivar lowest: smallest value (of a multi-value column, smallest element), nulls replaced by the default.
     :ivar nulls: rows that were null, whether or not the segment records them.
     """
 
@@ -104,7 +105,7 @@ def build_segment(
         fill = _time_fill(spec, now_ms) if column.name == spec.time_column else column.default
         one, nulls, parts = _build_column(column, data, table.num_rows, fill)
         buffers |= {(column.name, index): payload for index, payload in parts.items()}
-        found = one.dictionary
+        found = one.values
         stats.append(
             ColumnStats(column.name, found.cardinality, found.lowest, found.highest, nulls, one.is_sorted)
         )
@@ -134,25 +135,31 @@ def build_segment(
 def _build_column(
     column: Column, data: Any, rows: int, fill: Default
 ) -> tuple[BuiltColumn, int, dict[str, bytes]]:
-    """The column's dictionary, its number of nulls, and its buffers in file order."""
-    disk = STORAGE[column.data_type].disk
-    if disk is None:
-        texts, codes, is_null = clean_texts(column, data, rows, fill)
-        dictionary = text_dictionary(column.name, texts, codes)
-    else:
-        numbers, codes, is_null = clean_numbers(column, data, rows, fill)
-        dictionary = number_dictionary(numbers, codes, disk)
-    ascending = is_sorted(dictionary.ids)
+    """The column's values, its number of nulls, and its buffers in file order."""
+    cleaned = clean(column, data, rows, fill)
+    values = rank(column, cleaned)
+    one = BuiltColumn(
+        column,
+        values,
+        is_sorted=column.single_value and is_sorted(values.ids),
+        has_dictionary=True,
+        longest_row=0 if cleaned.lengths is None else int(cleaned.lengths.max()),
+    )
     parts = {
-        "dictionary": dictionary.payload,
-        "forward_index": sorted_index(dictionary.ids)
-        if ascending
-        else fixed_bit(dictionary.ids, bits_per_value(dictionary.cardinality)),
+        "dictionary": dictionary(column.name, column.data_type, values, variable_length=False),
+        "forward_index": _forward_index(one, values, cleaned),
     }
-    nulls = int(is_null.sum())
+    nulls = int(cleaned.is_null.sum())
     if column.nullable and nulls:
-        parts["nullvalue_vector"] = roaring(np.flatnonzero(is_null).astype(np.uint32))
-    return BuiltColumn(column, dictionary, ascending), nulls, parts
+        parts["nullvalue_vector"] = roaring(np.flatnonzero(cleaned.is_null).astype(np.uint32))
+    return one, nulls, parts
+
+
+def _forward_index(one: BuiltColumn, values: Ranked, cleaned: Cleaned) -> bytes:
+    bits = bits_per_value(values.cardinality)
+    if cleaned.lengths is not None:
+        return multi_value(values.ids, cleaned.lengths, bits)
+    return sorted_index(values.ids) if one.is_sorted else fixed_bit(values.ids, bits)
 
 
 def _time_fill(spec: SegmentSpec, now_ms: int) -> Default:
@@ -177,9 +184,7 @@ def _time_range(spec: SegmentSpec, built: list[BuiltColumn]) -> TimeRange | None
         return None
     time = next(one for one in built if one.column.name == spec.time_column)
     try:
-        start, end = (
-            spec.time_format.bound(_bound(v)) for v in (time.dictionary.lowest, time.dictionary.highest)
-        )
+        start, end = (spec.time_format.bound(_bound(v)) for v in (time.values.lowest, time.values.highest))
     except ValueError as error:
         raise BuildError(
             f"Time column {spec.time_column} holds a value that is no time", why=str(error)
@@ -195,7 +200,8 @@ def _time_range(spec: SegmentSpec, built: list[BuiltColumn]) -> TimeRange | None
 
 
 def _bound(value: Default) -> int | str:
-    return value if isinstance(value, str) else int(value)
+    assert isinstance(value, (int, str))  # a time column has no other types
+    return value
 
 
 def _index_map(buffers: Mapping[tuple[str, str], bytes]) -> bytes:
@@ -214,13 +220,21 @@ def _data_crc(buffers: Mapping[tuple[str, str], bytes], built: list[BuiltColumn]
     v1_files: dict[str, bytes] = {}
     for one in built:
         name = one.column.name
-        order = "sorted" if one.is_sorted else "unsorted"
-        v1_files[f"{name}.dict"] = buffers[name, "dictionary"]
-        v1_files[f"{name}.sv.{order}.fwd"] = buffers[name, "forward_index"]
+        if one.has_dictionary:
+            v1_files[f"{name}.dict"] = buffers[name, "dictionary"]
+        v1_files[f"{name}.{_forward_suffix(one)}.fwd"] = buffers[name, "forward_index"]
     crc = 1
     for file_name in sorted(v1_files, key=utf16_key):
         crc = adler32(v1_files[file_name], crc)
     return crc
+
+
+def _forward_suffix(one: BuiltColumn) -> str:
+    if not one.has_dictionary:
+        return "sv.raw" if one.column.single_value else "mv.raw"
+    if not one.column.single_value:
+        return "mv"
+    return "sv.sorted" if one.is_sorted else "sv.unsorted"
 
 
 def files_crc(files: Mapping[str, bytes]) -> int:

@@ -1,14 +1,17 @@
 """What Pinot does to a value before it counts it: type, special values, nulls, sanitising (spec section 5).
 
-The order is Pinot's (`RecordTransformerUtils`). Numbers come out as a numpy array, texts as an Arrow binary
-array of UTF-8, in which half a surrogate pair (left by a cut, or written as an escape in JSON) stands as its
-own three bytes, because it still counts for order and cardinality; the dictionary makes the `?` of it that
-Pinot stores.
+The order is Pinot's (`RecordTransformerUtils`). Numbers come out as a numpy array, decimals as one of Python
+objects, texts and bytes as an Arrow binary array. In texts, UTF-8, half a surrogate pair (left by a cut, or
+written as an escape in JSON) stands as its own three bytes, because it still counts for order and
+cardinality; the dictionary makes the `?` of it that Pinot stores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,63 +20,66 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.errors import BuildError
+from pinot_assets.segment.decimals import stored_decimal
 from pinot_assets.segment.distinct import NULL, Codes, distinct, take
 from pinot_assets.segment.fields import Column, TooLong
 from pinot_assets.segment.json_text import JsonRefused, canonical_json
+from pinot_assets.segment.multi_value import Lengths, elements, filled_rows, is_list, only_elements
 from pinot_assets.segment.text import cut_utf16, utf16_length
 from pinot_assets.segment.types import STORAGE, DataType, Default
 
+Numbers = npt.NDArray[np.generic]
+Values: TypeAlias = Numbers | pa.LargeBinaryArray
 
-def clean_numbers(
-    column: Column, data: pa.ChunkedArray | None, rows: int, fill: Default
-) -> tuple[npt.NDArray[np.generic], Codes, npt.NDArray[np.bool_]]:
-    """Stored values of a numeric column, each row's index into them, and which rows were null.
 
-    The values may repeat and are in no order.
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """A column's values as Pinot counts them.
+
+    :ivar values: in no order, repeats allowed, every one used.
+    :ivar codes: index into `values`, one per row, or one per element of a multi-value column.
+    :ivar lengths: each row's number of elements, at least one; None for a single-value column.
+    :ivar is_null: which rows were null.
+    """
+
+    values: Values
+    codes: Codes
+    lengths: Lengths | None
+    is_null: npt.NDArray[np.bool_]
+
+
+def clean(column: Column, data: pa.ChunkedArray | None, rows: int, fill: Default) -> Cleaned:
+    """Clean one column.
 
     :param data: the column, None when it is absent, which means all null.
     :param fill: what null becomes.
-    :raises BuildError: a value does not fit the column's type.
+    :raises BuildError: a value does not fit the column, is too long for strategy ERROR, or cannot be stored.
     """
-    values, codes = _typed(column, data, rows)
-    numbers = values.to_numpy(zero_copy_only=False)
-    if numbers.dtype.kind == "f":
-        kept = ~np.isnan(numbers)
-        if not kept.all():
-            codes = take(np.where(kept, np.cumsum(kept) - 1, NULL).astype(np.int32), codes)
-        numbers = numbers[kept] + numbers.dtype.type(0)  # -0.0 becomes 0.0
-    is_null = codes == NULL
-    if is_null.any():
-        numbers = np.append(numbers, numbers.dtype.type(fill))
-        codes = np.where(is_null, np.int32(len(numbers) - 1), codes)
-    return numbers, codes, is_null
-
-
-def clean_texts(
-    column: Column, data: pa.ChunkedArray | None, rows: int, fill: Default
-) -> tuple[pa.Array, Codes, npt.NDArray[np.bool_]]:
-    """As `clean_numbers`, for a column whose stored type is STRING.
-
-    :raises BuildError: a text is too long for strategy ERROR, or JSON that Pinot cannot build either.
-    """
-    texts, codes = _typed(column, data, rows)
-    if column.data_type is DataType.JSON:
-        texts = _mapped(texts, np.ones(len(texts), dtype=bool), lambda text: _json(column, text))
+    lengths: Lengths | None = None
+    if data is None or pt.is_null(data.type):
+        data = pa.chunked_array([pa.nulls(rows)])
+    if not column.single_value:
+        data, lengths = elements(data)
+    elif is_list(data.type):
+        data = only_elements(column.name, data)
+    values, codes = _special(*_typed(column, data))
+    if lengths is None:
+        is_null = codes == NULL
+        if is_null.any():
+            codes = np.where(is_null, np.int32(len(values)), codes)
     else:
-        texts = texts.cast(pa.large_binary())
-    is_null = codes == NULL
+        codes, lengths, is_null = filled_rows(codes, lengths, len(values))
     if is_null.any():
-        default = pa.array([str(fill).encode("utf-8", "surrogatepass")], pa.large_binary())
-        texts = pa.concat_arrays([texts, default])
-        codes = np.where(is_null, np.int32(len(texts) - 1), codes)
-    return _sanitised(column, texts), codes, is_null
+        values = _with_fill(values, fill)
+    return Cleaned(_sanitised(column, values), codes, lengths, is_null)
 
 
-def _typed(column: Column, data: pa.ChunkedArray | None, rows: int) -> tuple[pa.Array, Codes]:
+def _typed(column: Column, data: pa.ChunkedArray) -> tuple[Values, Codes]:
     """Distinct values in the column's stored type."""
     storage = STORAGE[column.data_type]
-    if data is None or pt.is_null(data.type):
-        return pa.array([], storage.stored), np.full(rows, NULL, dtype=np.int32)
+    if pt.is_null(data.type):
+        empty = pa.array([], pa.int32() if storage.stored is None else storage.stored)
+        return _values(column, empty), np.full(len(data), NULL, dtype=np.int32)
     kind = data.type.value_type if pt.is_dictionary(data.type) else data.type
     if not storage.accepts(kind):
         raise BuildError(
@@ -85,11 +91,50 @@ def _typed(column: Column, data: pa.ChunkedArray | None, rows: int) -> tuple[pa.
     try:
         if column.data_type is DataType.TIMESTAMP:
             values = values.cast(pa.timestamp("ms", getattr(kind, "tz", None)))
-        return values.cast(storage.stored), codes
-    except pa.ArrowInvalid as error:
+        return _values(column, values if storage.stored is None else values.cast(storage.stored)), codes
+    except (pa.ArrowInvalid, ValueError) as error:
         raise BuildError(
             f"Column {column.name} holds a value that is no {column.data_type}", why=str(error)
         ) from None
+
+
+def _values(column: Column, values: pa.Array) -> Values:
+    """Arrow values of the stored type as they are worked with."""
+    if column.data_type is DataType.BIG_DECIMAL:
+        return _objects([stored_decimal(value) for value in values.to_pylist()])
+    if column.data_type is DataType.JSON:
+        return _mapped(
+            values.cast(pa.large_binary()), np.ones(len(values), dtype=bool), _on_text(_json, column)
+        )
+    if STORAGE[column.data_type].disk is None:
+        return values.cast(pa.large_binary())
+    return values.to_numpy(zero_copy_only=False)
+
+
+def _special(values: Values, codes: Codes) -> tuple[Values, Codes]:
+    """NaN becomes null and -0.0 becomes 0.0 (`SpecialValueTransformerUtils`)."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
+        return values, codes
+    kept = ~np.isnan(values)
+    if not kept.all():
+        codes = take(np.where(kept, np.cumsum(kept) - 1, NULL).astype(np.int32), codes)
+    return np.add(values[kept], values.dtype.type(0)), codes
+
+
+def _with_fill(values: Values, fill: Default) -> Values:
+    """The values, and last what null becomes."""
+    if not isinstance(values, np.ndarray):
+        last = fill if isinstance(fill, bytes) else str(fill).encode("utf-8", "surrogatepass")
+        return pa.concat_arrays([values, pa.array([last], pa.large_binary())])
+    if values.dtype == object:
+        return np.append(values, _objects([fill]))
+    return np.append(values, values.dtype.type(fill))
+
+
+def _objects(values: list[Any]) -> Numbers:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
 
 
 def _json(column: Column, text: str) -> str:
@@ -99,43 +144,62 @@ def _json(column: Column, text: str) -> str:
         raise BuildError(f"Column {column.name} holds JSON that cannot be built", why=str(error)) from None
 
 
-def _sanitised(column: Column, texts: pa.Array) -> pa.Array:
+def _sanitised(column: Column, values: Values) -> Values:
     """Cut at the first NUL and at the maximum length (`SanitizationTransformerUtils`).
 
-    Only the few texts that hold a NUL or more bytes than units allowed are looked at one by one.
+    Only the few values that hold a NUL or more bytes than allowed are looked at one by one.
     """
-    strategy = column.effective_strategy
-    if column.data_type is DataType.JSON and strategy is TooLong.NO_ACTION:
-        return texts
-    suspect = pc.find_substring(texts, b"\0").to_numpy(zero_copy_only=False) >= 0
+    if isinstance(values, np.ndarray):
+        return values
+    strategy, is_string = column.effective_strategy, column.data_type is DataType.STRING
+    if strategy is TooLong.NO_ACTION and not is_string:
+        return values
+    suspect = np.zeros(len(values), dtype=bool)
+    if column.data_type.is_text:
+        suspect |= pc.find_substring(values, b"\0").to_numpy(zero_copy_only=False) >= 0
     if strategy is not TooLong.NO_ACTION:
-        suspect |= pc.binary_length(texts).to_numpy(zero_copy_only=False) > column.max_length
-    return _mapped(texts, suspect, lambda text: _cut(column, strategy, text))
+        suspect |= pc.binary_length(values).to_numpy(zero_copy_only=False) > column.max_length
+    cut = _on_text(_cut_text, column) if column.data_type.is_text else partial(_cut_bytes, column)
+    return _mapped(values, suspect, cut)
 
 
-def _cut(column: Column, strategy: TooLong, text: str) -> str:
+def _cut_text(column: Column, text: str) -> str:
     kept = text.partition("\0")[0]
     if utf16_length(kept) > column.max_length:
         kept = cut_utf16(kept, column.max_length)
-    if kept == text:
-        return text
-    if strategy is TooLong.ERROR:
+    return text if kept == text else str(_cut_value(column, kept))
+
+
+def _cut_bytes(column: Column, value: bytes) -> bytes:
+    kept = _cut_value(column, value[: column.max_length])
+    assert isinstance(kept, bytes)
+    return kept
+
+
+def _cut_value(column: Column, kept: str | bytes) -> Default:
+    """What the schema's strategy makes of a value of which only `kept` may stay."""
+    if column.effective_strategy is TooLong.ERROR:
         raise BuildError(
-            f"Column {column.name} holds a text that is longer than {column.max_length} or contains a NUL",
+            f"Column {column.name} holds a value that is longer than {column.max_length} or contains a NUL",
             why="its maxLengthExceedStrategy is ERROR",
-            hint="Shorten the text, raise maxLength, or choose another strategy.",
+            hint="Shorten the value, raise maxLength, or choose another strategy.",
         )
-    return str(column.default) if strategy is TooLong.SUBSTITUTE_DEFAULT_VALUE else kept
+    return column.default if column.effective_strategy is TooLong.SUBSTITUTE_DEFAULT_VALUE else kept
 
 
-def _mapped(texts: pa.Array, chosen: npt.NDArray[np.bool_], change: Callable[[str], str]) -> pa.Array:
-    """The texts as binary, the chosen ones changed."""
-    binary = texts.cast(pa.large_binary())
+def _on_text(change: Callable[[Column, str], str], column: Column) -> Callable[[bytes], bytes]:
+    def on_bytes(value: bytes) -> bytes:
+        return change(column, value.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
+
+    return on_bytes
+
+
+def _mapped(
+    values: pa.LargeBinaryArray, chosen: npt.NDArray[np.bool_], change: Callable[[bytes], bytes]
+) -> pa.LargeBinaryArray:
+    """The values, the chosen ones changed."""
     if not chosen.any():
-        return binary
+        return values
     mask = pa.array(chosen)
-    changed = [
-        change(data.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
-        for data in binary.filter(mask).to_pylist()
-    ]
-    return pc.replace_with_mask(binary, mask, pa.array(changed, pa.large_binary()))
+    changed = pa.array([change(value) for value in values.filter(mask).to_pylist()], pa.large_binary())
+    return changed if chosen.all() else pc.replace_with_mask(values, mask, changed)

@@ -19,13 +19,18 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
     """Distinct values of a column and each row's index into them, `NULL` for a null.
 
     The values hold no null, no duplicate and none that no row has, even if the input is dictionary-encoded
-    with such entries, in chunks or a slice (traps 33 and 34). Text comes back as large_string, so that no
-    column is too large for its offsets.
+    with such entries, in chunks or a slice (traps 33 and 34). Text comes back as large_string and bytes as
+    large_binary, so that no column is too large for its offsets.
     """
+    if len(column) == 0:  # no element in any row; there may be no chunk either
+        kind = column.type.value_type if pt.is_dictionary(column.type) else column.type
+        return pa.array([], kind), np.empty(0, dtype=np.int32)
     if pt.is_dictionary(column.type):
         return _decoded(column)
     if pt.is_string(column.type) or column.type == pa.string_view():
         column = column.cast(pa.large_string())
+    elif pt.is_binary(column.type) or column.type == pa.binary_view():
+        column = column.cast(pa.large_binary())
     encoded = column.dictionary_encode()
     # Arrow's hash kernel gives every chunk the whole column's dictionary.
     values = encoded.chunk(0).dictionary

@@ -11,6 +11,7 @@ from typing import Any
 from pinot_assets.segment.table_config import is_true
 from pinot_assets.segment.text import UNSAFE_VALUE
 from pinot_assets.segment.types import (
+    METRIC_TYPES,
     DataType,
     Default,
     FieldType,
@@ -25,12 +26,12 @@ _LISTS = {
     "metricFieldSpecs": FieldType.METRIC,
     "dateTimeFieldSpecs": FieldType.DATE_TIME,
 }
-_METRIC_TYPES = {DataType.INT, DataType.LONG, DataType.FLOAT, DataType.DOUBLE}
+_ONLY_SINGLE = {DataType.JSON, DataType.BIG_DECIMAL}  # `PinotDataType` has no arrays of them
 _UNSAFE_NAME = re.compile(r"^[#!]|[,\x00-\x1f\x7f\U00010000-\U0010ffff]|\$\{|^$")
 
 
 class TooLong(StrEnum):
-    """What becomes of a text beyond its maximum length (`MaxLengthExceedStrategy`)."""
+    """What becomes of a text or bytes beyond the maximum length (`MaxLengthExceedStrategy`)."""
 
     TRIM_LENGTH = "TRIM_LENGTH"
     SUBSTITUTE_DEFAULT_VALUE = "SUBSTITUTE_DEFAULT_VALUE"
@@ -40,12 +41,13 @@ class TooLong(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One single-value column.
+    """One column.
 
     :ivar default: what null becomes, in stored form (BOOLEAN 0 or 1, TIMESTAMP milliseconds).
     :ivar nullable: whether nulls are recorded in a null vector.
-    :ivar max_length: longest text kept, in UTF-16 units.
-    :ivar strategy: what becomes of a longer text; None when the schema does not say.
+    :ivar single_value: whether a row has one value, not several.
+    :ivar max_length: longest text kept, in UTF-16 units; of BYTES, in bytes.
+    :ivar strategy: what becomes of a longer value; None when the schema does not say.
     :ivar format: format of a DATE_TIME field, as Pinot writes it.
     :ivar granularity: granularity of a DATE_TIME field.
     """
@@ -55,6 +57,7 @@ class Column:
     field_type: FieldType
     default: Default
     nullable: bool
+    single_value: bool = True
     max_length: int = DEFAULT_MAX_LENGTH
     strategy: TooLong | None = None
     format: str | None = None
@@ -101,16 +104,20 @@ def _problems(field: Mapping[str, Any], field_type: FieldType) -> list[str]:
     name, type_name = str(field.get("name") or ""), str(field.get("dataType"))
     if _UNSAFE_NAME.search(name):
         found.append("unsafe name (leading # or !, comma, ${, a control character or one beyond U+FFFF)")
-    if not is_true(field.get("singleValueField", True)):
-        found.append("multi-value")
     for key in ("transformFunction", "virtualColumnProvider"):
         if field.get(key):
             found.append(key)
     if type_name not in DataType.__members__:
         return [*found, f"data type {type_name}"]
     data_type = DataType[type_name]
-    if field_type is FieldType.METRIC and data_type not in _METRIC_TYPES:
+    if field_type is FieldType.METRIC and data_type not in METRIC_TYPES:
         return [*found, f"a metric of type {data_type}"]
+    if not is_true(field.get("singleValueField", True)) and (
+        data_type in _ONLY_SINGLE or field_type is not FieldType.DIMENSION
+    ):
+        found.append(f"multi-value {field_type} of type {data_type}")
+    if is_true(field.get("allowTrailingZeros")):
+        found.append("allowTrailingZeros (equal numbers of different scale have no certain order)")
     if field_type is FieldType.DATE_TIME and not (field.get("format") or data_type is DataType.TIMESTAMP):
         found.append("no date-time format")
     if UNSAFE_VALUE.search(f"{field.get('format')}{field.get('granularity')}"):
@@ -139,6 +146,7 @@ def _column(field: Mapping[str, Any], field_type: FieldType, nullable: bool) -> 
         if default is None
         else parse_default(data_type, default),
         nullable=nullable,
+        single_value=is_true(field.get("singleValueField", True)),
         max_length=DEFAULT_MAX_LENGTH if length is None else int(length),
         strategy=None if strategy is None else TooLong[strategy],
         format=_format(field, data_type) if is_date else None,

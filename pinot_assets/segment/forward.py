@@ -1,10 +1,20 @@
-"""Forward indexes of dictionary-encoded single-value columns, fixed-bit and sorted (spec 6.4, 6.5)."""
+"""Forward indexes of dictionary ids: fixed-bit, sorted, multi-value (spec sections 6.4 to 6.7)."""
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from pinot_assets.segment.distinct import Codes
+from pinot_assets.segment.multi_value import Lengths
+
+_VALUES_PER_CHUNK = 2048
+_ENTRY_DICTIONARY = 0xFFABCDEF
+_ENTRY_HEADER = 24
 _DIRECT = {8: ">u1", 16: ">u2", 32: ">u4"}
 
 
@@ -13,12 +23,12 @@ def bits_per_value(cardinality: int) -> int:
     return max(1, (cardinality - 1).bit_length())
 
 
-def is_sorted(ids: npt.NDArray[np.int32]) -> bool:
+def is_sorted(ids: Codes) -> bool:
     """Whether no row's dictionary id is below the one before; ids rank values, so this sorts values too."""
     return bool(np.all(ids[1:] >= ids[:-1]))
 
 
-def sorted_index(ids: npt.NDArray[np.int32]) -> bytes:
+def sorted_index(ids: Codes) -> bytes:
     """First and last row (inclusive) of each dictionary id.
 
     :param ids: ascending dictionary ids without gaps (`SingleValueSortedForwardIndexCreator`).
@@ -28,7 +38,7 @@ def sorted_index(ids: npt.NDArray[np.int32]) -> bytes:
     return np.column_stack((first, last)).astype(">i4").tobytes()
 
 
-def fixed_bit(ids: npt.NDArray[np.int32], bits: int) -> bytes:
+def fixed_bit(ids: Codes, bits: int) -> bytes:
     """Dictionary ids of `bits` bits each, most significant first (`FixedBitSVForwardIndexWriter`).
 
     Eight ids make exactly `bits` bytes, so the ids are laid out in rows of eight and every output byte is the
@@ -48,6 +58,50 @@ def fixed_bit(ids: npt.NDArray[np.int32], bits: int) -> bytes:
     for byte in range(bits):
         out[:, byte] = _byte(eight, bits, byte)
     return out.tobytes()[: -(-len(ids) * bits // 8)]
+
+
+def multi_value(ids: Codes, lengths: Lengths, bits: int) -> bytes:
+    """Dictionary ids of rows with several values (`FixedBitMVForwardIndexWriter`).
+
+    :param ids: row after row.
+    :param lengths: how many ids each row has, at least one.
+    """
+    starts = np.cumsum(lengths) - lengths
+    average = len(ids) // len(lengths)  # an integer division in Pinot, too
+    rows_per_chunk = -(-_VALUES_PER_CHUNK // average)
+    is_start = np.zeros(len(ids), dtype=np.uint8)
+    is_start[starts] = 1
+    offsets = starts[::rows_per_chunk].astype(">i4")
+    return offsets.tobytes() + np.packbits(is_start).tobytes() + fixed_bit(ids, bits)
+
+
+def entry_dictionary(ids: Codes, lengths: Lengths, bits: int) -> bytes:
+    """A dictionary of whole rows, in the order of their first appearance (codec `MV_ENTRY_DICT`).
+
+    Source: `FixedBitMVEntryDictForwardIndexWriter`.
+    """
+    ends = np.concatenate(([0], np.cumsum(lengths)))
+    buffers = [None, pa.py_buffer(ends * ids.itemsize), pa.py_buffer(np.ascontiguousarray(ids))]
+    rows = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(lengths), buffers).dictionary_encode()
+    entries = rows.dictionary
+    values = np.frombuffer(b"".join(entries.to_pylist()), dtype=np.int32)
+    entry_ends = np.concatenate(([0], np.cumsum(pc.binary_length(entries).to_numpy() // 4)))
+    id_bits = bits_per_value(len(entries))
+    entry_ids = fixed_bit(rows.indices.to_numpy(), id_bits)
+    offsets = fixed_bit(entry_ends.astype(np.int32), bits_per_value(len(values) + 1))
+    offsets_at = _ENTRY_HEADER + len(entry_ids)
+    header = struct.pack(
+        ">IhBBiiii",
+        _ENTRY_DICTIONARY,
+        1,
+        bits,
+        id_bits,
+        len(entries),
+        len(values),
+        offsets_at,
+        offsets_at + len(offsets),
+    )
+    return b"".join((header, entry_ids, offsets, fixed_bit(values, bits)))
 
 
 def _byte(eight: npt.NDArray[np.uint32], bits: int, byte: int) -> npt.NDArray[np.uint32]:

@@ -87,10 +87,16 @@ class SegmentSpec:
     def arrow_schema(self) -> pa.Schema:
         """The Arrow types that `build_segment` takes, in the order of `columns`.
 
-        Text may also come as large_string or dictionary-encoded, instants in other units as long as no
-        digit is lost; a column may be missing, which means all null.
+        Text may also come as large_string or dictionary-encoded, BIG_DECIMAL as decimals or integers,
+        instants in other units as long as no digit is lost, a multi-value column as any kind of list or as
+        single values; a column may be missing, which means all null.
         """
-        return pa.schema([(column.name, STORAGE[column.data_type].arrow) for column in self.columns])
+        return pa.schema([(column.name, _arrow_type(column)) for column in self.columns])
+
+
+def _arrow_type(column: Column) -> pa.DataType:
+    value = STORAGE[column.data_type].arrow
+    return value if column.single_value else pa.list_(value)
 
 
 def _parse_server(text: str) -> tuple[tuple[int, int], list[str]]:

@@ -82,10 +82,22 @@ class Case:
 
 def arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
     """Values of a test as Arrow has them; instants are given in milliseconds."""
-    return pa.array(values, pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else pa.array(values, kind)
+    if pa.types.is_timestamp(kind):
+        return pa.array(values, pa.int64()).cast(kind)
+    if pa.types.is_list(kind) and pa.types.is_timestamp(kind.value_type):
+        return pa.array(values, pa.list_(pa.int64())).cast(kind)
+    listed = any(isinstance(value, list) for value in values)
+    if pa.types.is_list(kind) and not listed:
+        return pa.array(values, kind.value_type)
+    return pa.array(values, pa.list_(kind) if listed and not pa.types.is_list(kind) else kind)
 
 
 def _cell(value: Any) -> Any:
+    """A value as JSON; what JSON lacks goes in as text, which Pinot parses."""
+    if isinstance(value, list):
+        return [*map(_cell, value)]
+    if isinstance(value, bytes):
+        return value.hex()
     if isinstance(value, float) and not np.isfinite(value):
         return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -38,15 +39,20 @@ _READERS = {
     "DOUBLE": ("double", "readDoubleValues"),
     "STRING": ("java.lang.String", "readStringValues"),
 }
+_FEW = 500  # one call of the JVM for each row
 STORED = {"BOOLEAN": "INT", "TIMESTAMP": "LONG", "JSON": "STRING"}
 
 
 @dataclass(frozen=True)
 class ReadColumn:
-    """A column as Pinot's readers give it: one stored value per row, and the rows that are null."""
+    """A column as Pinot's readers give it: one stored value (or list) per row, and the rows that are null.
+
+    :ivar rows: the rows that were read; not all of a long column without dictionary or with lists.
+    """
 
     values: list[Any]
     nulls: list[int]
+    rows: list[int]
 
 
 class Oracle:
@@ -144,17 +150,21 @@ class Oracle:
     def _read_column(self, loaded: Any, name: str, kind: str) -> ReadColumn:
         source = getattr(loaded, self._source_method)(name)
         rows = loaded.getSegmentMetadata().getTotalDocs()
+        vector = source.getNullValueVector()
+        nulls = [] if vector is None else self._as_list(vector.getNullBitmap().toArray())
+        kind = STORED.get(kind, kind)
+        dictionary = source.getDictionary()
+        if dictionary is None or kind not in _READERS or not source.getDataSourceMetadata().isSingleValue():
+            some = [*range(0, rows, -(-rows // _FEW))]
+            return ReadColumn([_value(kind, loaded.getValue(row, name)) for row in some], nulls, some)
         forward = source.getForwardIndex()
         ids = self._gateway.new_array(self.jvm.int, rows)
         forward.readDictIds(self._range(rows), rows, ids, forward.createContext())
-        dictionary = source.getDictionary()
-        array, method = _READERS[STORED.get(kind, kind)]
+        array, method = _READERS[kind]
         entries = self._gateway.new_array(_jvm_type(self.jvm, array), dictionary.length())
         getattr(dictionary, method)(self._range(dictionary.length()), dictionary.length(), entries)
         values = [*map(_NUMBER.get(array, _same), self._as_list(entries))]
-        vector = source.getNullValueVector()
-        nulls = [] if vector is None else self._as_list(vector.getNullBitmap().toArray())
-        return ReadColumn([values[i] for i in self._as_list(ids)], nulls)
+        return ReadColumn([values[i] for i in self._as_list(ids)], nulls, [*range(rows)])
 
     def _range(self, end: int) -> Any:
         """The Java array 0, 1, … up to before `end`."""
@@ -220,6 +230,13 @@ def _same_real(key: str, mine: Mapping[str, str], pinots: Mapping[str, str]) -> 
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _value(kind: str, value: Any) -> Any:
+    """One value or Java array as Python has it."""
+    if not isinstance(value, (str, bytes, int, float, Decimal)):
+        return [_value(kind, element) for element in value]
+    return float(np.float32(value)) if kind == "FLOAT" else value
 
 
 _NUMBER = {"float": lambda value: float(np.float32(value)), "double": float}  # infinity comes as text

@@ -28,12 +28,12 @@ def test_a_spec_is_picklable_and_names_arrow_types(golden: Any) -> None:
 def test_all_problems_are_named_at_once() -> None:
     schema = {
         "dimensionFieldSpecs": [
-            {"name": "many", "dataType": "STRING", "singleValueField": False},
-            {"name": "raw", "dataType": "BYTES"},
+            {"name": "many", "dataType": "JSON", "singleValueField": False},
+            {"name": "zeros", "dataType": "BIG_DECIMAL", "allowTrailingZeros": True},
             {"name": "#c", "dataType": "INT"},
             {"name": "made", "dataType": "INT", "transformFunction": "x + 1"},
         ],
-        "metricFieldSpecs": [{"name": "exact", "dataType": "BIG_DECIMAL"}],
+        "metricFieldSpecs": [{"name": "words", "dataType": "STRING"}],
         "dateTimeFieldSpecs": [
             {"name": "ts", "dataType": "STRING", "format": "SIMPLE_DATE_FORMAT|EEE", "granularity": "1:DAYS"}
         ],
@@ -51,11 +51,11 @@ def test_all_problems_are_named_at_once() -> None:
     }
     text = problems(schema, config, min_server="0.10")
     for part in (
-        "column many: multi-value",
-        "column raw: data type BYTES",
+        "column many: multi-value DIMENSION of type JSON",
+        "column zeros: allowTrailingZeros",
         "column #c: unsafe name",
         "column made: transformFunction",
-        "column exact: data type BIG_DECIMAL",
+        "column words: a metric of type STRING",
         "column map: complex field",
         "column ts: no dictionary (noDictionaryColumns)",
         "tableIndexConfig.optimizeDictionary",
