@@ -1,8 +1,12 @@
-"""Row numbers as a portable 32-bit Roaring bitmap, run-optimised as Pinot's writer does (spec section 8)."""
+"""Row numbers as portable 32-bit Roaring bitmaps, run-optimised as Pinot's writer does (spec section 8).
+
+Many bitmaps are made at once, as an inverted index has one for every dictionary id: what is common to them
+(counting, headers, arrays, runs) is done for all together, and only full 8 KiB bitmaps one by one.
+"""
 
 from __future__ import annotations
 
-import struct
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,41 +17,143 @@ _ARRAY_MAX = 4096
 _BITMAP_BYTES = 8192
 _OFFSETS_FROM = 4  # with run containers, offsets are written only from this many containers on
 
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+
 
 def roaring(rows: npt.NDArray[np.uint32]) -> bytes:
     """Serialise row numbers.
 
     :param rows: row numbers, strictly ascending, at least one.
     """
-    keys, starts = np.unique(rows >> 16, return_index=True)
-    parts = np.split((rows & 0xFFFF).astype("<u2"), starts[1:])
-    bodies, is_run = zip(*map(_container, parts), strict=True)
-    heads = b"".join(struct.pack("<HH", key, len(part) - 1) for key, part in zip(keys, parts, strict=True))
-    if any(is_run):
-        flags = np.packbits(is_run, bitorder="little").tobytes()
-        head = struct.pack("<I", _RUNS | (len(keys) - 1) << 16) + flags + heads
-        with_offsets = len(keys) >= _OFFSETS_FROM
-    else:
-        head = struct.pack("<II", _NO_RUNS, len(keys)) + heads
-        with_offsets = True
-    if with_offsets:
-        sizes = np.array([len(body) for body in bodies])
-        first = len(head) + 4 * len(keys)
-        head += (first + np.cumsum(sizes) - sizes).astype("<u4").tobytes()
-    return head + b"".join(bodies)
+    return roarings(rows, np.zeros(1, dtype=np.int64))[0].tobytes()
 
 
-def _container(low: npt.NDArray[np.uint16]) -> tuple[bytes, bool]:
-    """The bytes of one container, and whether it is a run container."""
-    breaks = np.flatnonzero(np.diff(low.astype(np.int32)) != 1)
-    plain = 2 * len(low) if len(low) <= _ARRAY_MAX else _BITMAP_BYTES
-    if 2 + 4 * (len(breaks) + 1) < plain:
-        first = low[np.concatenate(([0], breaks + 1))]
-        last = low[np.concatenate((breaks, [len(low) - 1]))]
-        runs = np.column_stack((first, last - first)).astype("<u2")
-        return struct.pack("<H", len(runs)) + runs.tobytes(), True
-    if len(low) <= _ARRAY_MAX:
-        return low.tobytes(), False
-    bits = np.zeros(1 << 16, dtype=np.uint8)
-    bits[low] = 1
-    return np.packbits(bits, bitorder="little").tobytes(), False
+def roarings(rows: npt.NDArray[np.uint32], starts: Ints) -> tuple[Bytes, Ints]:
+    """Serialise many sets of row numbers.
+
+    :param rows: the sets one after the other, each strictly ascending and with at least one row.
+    :param starts: where in `rows` each set begins.
+    :returns: the bitmaps one after the other, and the size of each in bytes.
+    """
+    found = _containers(rows, starts)
+    has_run = np.logical_or.reduceat(found.is_run, found.first)
+    with_offsets = ~has_run | (found.count >= _OFFSETS_FROM)
+    fixed = np.where(has_run, 4 + (found.count + 7) // 8, 8)
+    heads = fixed + 4 * found.count * (1 + with_offsets)
+    sizes = heads + np.add.reduceat(found.size, found.first)
+    bitmap_at = np.cumsum(sizes) - sizes
+    out = np.zeros(int(sizes.sum()), dtype=np.uint8)
+
+    _put(out, bitmap_at, np.where(has_run, _RUNS | (found.count - 1) << 16, _NO_RUNS), 4)
+    _put(out, bitmap_at[~has_run] + 4, found.count[~has_run], 4)
+    nth = _counted(found.count)
+    flagged = np.flatnonzero(found.is_run)
+    flag_at = bitmap_at[found.bitmap[flagged]] + 4 + nth[flagged] // 8
+    np.bitwise_or.at(out, flag_at, (1 << nth[flagged] % 8).astype(np.uint8))
+    head_at = (bitmap_at + fixed)[found.bitmap] + 4 * nth
+    _put(out, head_at, found.key, 2)
+    _put(out, head_at + 2, found.rows - 1, 2)
+    before = np.cumsum(found.size) - found.size
+    body_at = bitmap_at[found.bitmap] + heads[found.bitmap] + before - before[found.first][found.bitmap]
+    located = with_offsets[found.bitmap]
+    offset_at = head_at + 4 * found.count[found.bitmap]
+    _put(out, offset_at[located], (body_at - bitmap_at[found.bitmap])[located], 4)
+    _put_bodies(out, rows, found, body_at)
+    return out, sizes
+
+
+@dataclass(frozen=True, slots=True)
+class _Containers:
+    """Every container of every bitmap.
+
+    :ivar start: its first row's place.
+    :ivar rows: how many rows it holds.
+    :ivar key: the upper 16 bits of its rows.
+    :ivar bitmap: the bitmap it belongs to.
+    :ivar run_starts: places of rows that begin a run; a run ends with its container.
+    :ivar runs: how many runs it has.
+    :ivar is_run: whether it is written as runs.
+    :ivar size: its bytes.
+    :ivar first: each bitmap's first container.
+    :ivar count: each bitmap's number of containers.
+    """
+
+    start: Ints
+    rows: Ints
+    key: npt.NDArray[np.uint32]
+    bitmap: Ints
+    run_starts: Ints
+    runs: Ints
+    is_run: Flags
+    size: Ints
+    first: Ints
+    count: Ints
+
+
+def _containers(rows: npt.NDArray[np.uint32], starts: Ints) -> _Containers:
+    begins = np.zeros(len(rows), dtype=bool)
+    begins[starts] = True
+    keys = rows >> np.uint32(16)
+    begins[1:] |= keys[1:] != keys[:-1]
+    breaks = begins.copy()
+    breaks[1:] |= rows[1:] != rows[:-1] + np.uint32(1)
+    start, run_starts = np.flatnonzero(begins), np.flatnonzero(breaks)
+    held = np.diff(start, append=len(rows))
+    runs = np.diff(np.searchsorted(run_starts, start), append=len(run_starts))
+    plain = np.where(held <= _ARRAY_MAX, 2 * held, _BITMAP_BYTES)
+    is_run = 2 + 4 * runs < plain
+    first = np.searchsorted(start, starts)
+    count = np.diff(first, append=len(start))
+    return _Containers(
+        start=start,
+        rows=held,
+        key=keys[start],
+        bitmap=np.repeat(np.arange(len(starts)), count),
+        run_starts=run_starts,
+        runs=runs,
+        is_run=is_run,
+        size=np.where(is_run, 2 + 4 * runs, plain),
+        first=first,
+        count=count,
+    )
+
+
+def _put_bodies(out: Bytes, rows: npt.NDArray[np.uint32], found: _Containers, body_at: Ints) -> None:
+    low = (rows & np.uint32(0xFFFF)).astype(np.uint16)
+
+    is_array = ~found.is_run & (found.rows <= _ARRAY_MAX)
+    held = found.rows[is_array]
+    nth = _counted(held)
+    _put(
+        out,
+        np.repeat(body_at[is_array], held) + 2 * nth,
+        low[np.repeat(found.start[is_array], held) + nth],
+        2,
+    )
+
+    _put(out, body_at[found.is_run], found.runs[found.is_run], 2)
+    chosen = np.repeat(found.is_run, found.runs)
+    begin = low[found.run_starts[chosen]]
+    end = low[np.append(found.run_starts[1:], len(rows))[chosen] - 1]
+    held = found.runs[found.is_run]
+    at = np.repeat(body_at[found.is_run], held) + 2 + 4 * _counted(held)
+    _put(out, at, begin, 2)
+    _put(out, at + 2, end - begin, 2)
+
+    for i in np.flatnonzero(~found.is_run & ~is_array):
+        bits = np.zeros(1 << 16, dtype=np.uint8)
+        bits[low[found.start[i] : found.start[i] + found.rows[i]]] = 1
+        out[body_at[i] : body_at[i] + _BITMAP_BYTES] = np.packbits(bits, bitorder="little")
+
+
+def _counted(counts: Ints) -> Ints:
+    """0, 1, … for each count."""
+    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _put(out: Bytes, at: Ints, values: npt.NDArray[np.integer], width: int) -> None:
+    """Write little-endian integers of `width` bytes at the given places."""
+    for byte in range(width):
+        out[at + byte] = (values >> values.dtype.type(8 * byte)).astype(np.uint8)
