@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.segment.text import java_double, java_float
+from pinot_assets.segment.types import DataType
 
 Numbers = npt.NDArray[np.generic]
 
@@ -71,3 +72,20 @@ def hex_texts(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(values), [None, offsets, pa.py_buffer(digits)]
     )
+
+
+def java_texts(data_type: DataType, values: Numbers | pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    """`toString` of a column's stored values (BOOLEAN as 0 and 1, TIMESTAMP in milliseconds)."""
+    if not isinstance(values, np.ndarray):
+        return hex_texts(values) if data_type is DataType.BYTES else values
+    if data_type is DataType.BIG_DECIMAL:
+        # `str` of a Decimal follows the same standard as Java's BigDecimal.
+        return pa.array([str(value).encode() for value in values.tolist()], pa.large_binary())
+    return number_texts(values)
+
+
+def plain_texts(data_type: DataType, values: Numbers | pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    """As `java_texts`, with BIG_DECIMAL as `toPlainString` gives it, without an exponent."""
+    if data_type is DataType.BIG_DECIMAL:
+        return pa.array([f"{value:f}".encode() for value in values.tolist()], pa.large_binary())
+    return java_texts(data_type, values)

@@ -1,0 +1,38 @@
+"""What is written of a column beside dictionary, forward index and null vector."""
+
+from __future__ import annotations
+
+from pinot_assets.segment.bloom import bloom_filter
+from pinot_assets.segment.clean import Cleaned
+from pinot_assets.segment.fields import Column
+from pinot_assets.segment.index_config import Indexes
+from pinot_assets.segment.inverted import inverted_index
+from pinot_assets.segment.java_text import java_texts, plain_texts
+from pinot_assets.segment.partition import Partitioning, partition_values
+from pinot_assets.segment.ranked import Ranked
+
+
+def index_buffers(
+    column: Column, wanted: Indexes, cleaned: Cleaned, values: Ranked, is_sorted: bool
+) -> dict[str, bytes]:
+    """The indexes by their ids.
+
+    :param is_sorted: whether the column's rows ascend; the forward index serves as inverted index then.
+    :raises BuildError: an index would be too large.
+    """
+    parts: dict[str, bytes] = {}
+    if wanted.bloom is not None:
+        texts = java_texts(column.data_type, cleaned.values)
+        parts["bloom_filter"] = bloom_filter(texts, values.cardinality, wanted.bloom)
+    if wanted.inverted and not is_sorted:
+        parts["inverted_index"] = inverted_index(column.name, values.ids, cleaned.lengths, values.cardinality)
+    return parts
+
+
+def partitions_of(column: Column, how: Partitioning, cleaned: Cleaned) -> list[int]:
+    """The partitions that a column's rows are in, in Pinot's order of them.
+
+    :raises BuildError: a value has no partition.
+    """
+    texts = plain_texts(column.data_type, cleaned.values)
+    return partition_values(column.name, how, texts, cleaned.codes)
