@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pinot_assets.segment.table_config import is_true
+from pinot_assets.segment.encoding import Encoding
+from pinot_assets.segment.settings import is_true
+from pinot_assets.segment.support import Feature
 from pinot_assets.segment.text import UNSAFE_VALUE
 from pinot_assets.segment.types import (
     METRIC_TYPES,
+    STORAGE,
     DataType,
     Default,
     FieldType,
@@ -50,6 +53,7 @@ class Column:
     :ivar strategy: what becomes of a longer value; None when the schema does not say.
     :ivar format: format of a DATE_TIME field, as Pinot writes it.
     :ivar granularity: granularity of a DATE_TIME field.
+    :ivar encoding: how the table config wants it stored.
     """
 
     name: str
@@ -62,6 +66,12 @@ class Column:
     strategy: TooLong | None = None
     format: str | None = None
     granularity: str | None = None
+    encoding: Encoding = field(default_factory=Encoding)
+
+    @property
+    def is_fixed_width(self) -> bool:
+        """Whether all its values take the same number of bytes."""
+        return STORAGE[self.data_type].disk is not None
 
     @property
     def effective_strategy(self) -> TooLong:

@@ -3,7 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pinot_assets.segment.forward import bits_per_value, fixed_bit, is_sorted, sorted_index
+from pinot_assets.segment.forward import (
+    bits_per_value,
+    entry_dictionary,
+    fixed_bit,
+    is_sorted,
+    multi_value,
+    sorted_index,
+)
 
 
 @pytest.mark.parametrize("bits", range(1, 32))
@@ -27,3 +34,23 @@ def test_sorted_index_holds_first_and_last_row_of_each_id() -> None:
     assert is_sorted(ids)
     assert np.frombuffer(sorted_index(ids), ">i4").reshape(-1, 2).tolist() == [[0, 1], [2, 2], [3, 5]]
     assert not is_sorted(np.array([1, 0], dtype=np.int32))
+
+
+def test_trap10_rows_of_a_chunk_by_the_whole_part_of_the_average() -> None:
+    # 3 values in 2 rows: an average of 1, so 2048 rows a chunk.
+    lengths = np.array([1, 2] * 2000)
+    ids = np.zeros(lengths.sum(), dtype=np.int32)
+    offsets = np.frombuffer(multi_value(ids, lengths, 1), ">i4", 2)
+    assert offsets.tolist() == [0, 3 * 1024]
+
+
+def test_multi_value_marks_where_rows_start() -> None:
+    payload = multi_value(np.array([1, 0, 1, 1], np.int32), np.array([2, 1, 1]), 1)
+    assert payload == b"\0\0\0\0" + bytes([0b10110000]) + bytes([0b10110000])
+
+
+def test_an_entry_dictionary_holds_each_row_once() -> None:
+    payload = entry_dictionary(np.array([2, 1, 0, 2, 1], np.int32), np.array([2, 1, 2]), 2)
+    header = bytes.fromhex("ffabcdef 0001 02 01 00000002 00000003 00000019 0000001a")
+    ids, offsets, values = 0b01000000, 0b00101100, 0b10010000
+    assert payload == header + bytes([ids, offsets, values])
