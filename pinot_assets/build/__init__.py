@@ -5,19 +5,24 @@ checks settings, does not pay for PySpark's driver side.
 """
 
 from pinot_assets.build.order import Builder, BuildOrder, FileTask, segment_name
-from pinot_assets.build.read import check_reader, read_file
+from pinot_assets.build.read import check_reader, read_batches
 from pinot_assets.build.rejected import FileRejected
 from pinot_assets.build.task import build_file, file_id, receipt_key, version_from_text, version_text
+from pinot_assets.build.verdicts import Quarantine, Verdicts
+from pinot_assets.build.wanted import Wanted
 
 __all__ = [
     "BuildOrder",
     "Builder",
     "FileRejected",
     "FileTask",
+    "Quarantine",
+    "Verdicts",
+    "Wanted",
     "build_file",
     "check_reader",
     "file_id",
-    "read_file",
+    "read_batches",
     "receipt_key",
     "segment_name",
     "version_from_text",

@@ -6,120 +6,114 @@ timestamp without a zone in the zone of the JVM; both are refused here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from pinot_assets.build.rejected import FileRejected, TypeMismatch, Unreadable, ZoneMissing, one_line, shown
+from pinot_assets.build.casts import Cast, cast_for, is_local_time
+from pinot_assets.build.rejected import BadRow, TypeMismatch, Unreadable, ZoneMissing, shown, type_name
+from pinot_assets.build.verdicts import Verdicts
+from pinot_assets.build.wanted import Wanted
 
-_Cast = Callable[[pa.ChunkedArray], pa.ChunkedArray]
 
+def conform(table: pa.Table, wanted: Wanted, rows: Sequence[int], verdicts: Verdicts) -> pa.Table:
+    """The columns of `wanted`, in its order and types, without the rows that are bad.
 
-def conform(table: pa.Table, schema: pa.Schema, first_row: int = 1) -> pa.Table:
-    """The columns of `schema`, in its order and types; one that the table lacks is all null.
+    A column that the table lacks is all null; one that is not wanted is left out.
 
-    :param first_row: what people call the first row, for errors.
-    :raises FileRejected: a value cannot become its column's type, or text is not UTF-8.
+    :param rows: what people call each row.
+    :param verdicts: is told of every bad row, once for each.
+    :raises FileRejected: a whole column cannot become its type, or `verdicts` has enough.
     """
+    bad: dict[int, BadRow] = {}
     columns = []
-    for field in schema:
-        if field.name in table.column_names:
-            columns.append(_convert(table.column(field.name), field, first_row))
-        else:
+    for field in wanted.schema:
+        if field.name not in table.column_names:
             columns.append(pa.chunked_array([pa.nulls(table.num_rows, field.type)]))
-    result = pa.table(columns, schema=schema)
-    try:
-        result.validate(full=True)  # Arrow's JSON and Parquet readers do not look at UTF-8
-    except pa.ArrowInvalid as error:
-        raise Unreadable("the file holds text that is not UTF-8", why=one_line(error)) from error
-    return result
-
-
-def _convert(column: pa.ChunkedArray, field: pa.Field, first_row: int) -> pa.ChunkedArray:
-    if pt.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if column.type == field.type:
-        return column
-    cast = _cast_for(column.type, field.type)
-    if cast is None:
-        raise TypeMismatch(f"column {field.name}: {column.type} cannot become {field.type}")
-    try:
-        return cast(column)
-    except pa.ArrowInvalid as error:
-        row = _first_bad(column, cast)
-        value = column[row].as_py()
-        where = f"column {field.name}, row {row + first_row}"
-        raise _refusal(where, value, field.type) from error
-
-
-def _refusal(where: str, value: object, target: pa.DataType) -> FileRejected:
-    if pt.is_timestamp(target) and isinstance(value, str) and _is_local_time(value):
-        return ZoneMissing(f"{where}: {shown(value)} names no zone", hint="write it with Z or an offset")
-    return TypeMismatch(f"{where}: {shown(value)} cannot become {target}")
-
-
-def _cast_for(source: pa.DataType, target: pa.DataType) -> _Cast | None:
-    """How to get from one type to the other, None if there is no way that everybody would agree on."""
-    text = pt.is_string(source) or pt.is_large_string(source) or pt.is_string_view(source)
-    number = pt.is_integer(source) or pt.is_floating(source) or pt.is_decimal(source)
-    if pt.is_null(source):
-        return lambda column: column.cast(target)
-    if pt.is_timestamp(target):
-        if text:
-            return lambda column: _moments(column, target)
-        if pt.is_integer(source):
-            return lambda column: column.cast(pa.int64()).cast(target)
-        # Parquet's zone-less timestamps are taken as UTC, as Pinot takes them.
-        return (lambda column: _truncate(column, target)) if pt.is_timestamp(source) else None
-    if pt.is_floating(target) and number:
-        return lambda column: column.cast(options=pc.CastOptions(target, allow_float_truncate=True))
-    if pt.is_string(target):
-        exact = text or pt.is_integer(source) or pt.is_boolean(source)
-    else:
-        exact = text or (number and pt.is_integer(target))
-    return (lambda column: column.cast(target)) if exact else None
-
-
-def _moments(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    """Epoch milliseconds or ISO-8601 with a zone, in text."""
-    epoch = pc.match_substring_regex(column, r"^[+-]?[0-9]+$")
-    millis = pc.if_else(epoch, column, None).cast(pa.int64()).cast(target)
-    iso = pc.if_else(epoch, None, column)
-    return pc.coalesce(millis, _iso(iso, target))
-
-
-def _iso(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    for unit in ("ms", "us"):
-        try:
-            return _truncate(column.cast(pa.timestamp(unit, "UTC")), target)
-        except pa.ArrowInvalid:
             continue
-    return _truncate(column.cast(pa.timestamp("ns", "UTC")), target)
-
-
-def _truncate(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    return column.cast(options=pc.CastOptions(target, allow_time_truncate=True))
-
-
-def _is_local_time(text: str) -> bool:
-    try:
-        pa.scalar(text).cast(pa.timestamp("ns"))
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _first_bad(column: pa.ChunkedArray, cast: _Cast) -> int:
-    """Index of the first value that cannot be cast, by halving."""
-    start, length = 0, len(column)
-    while length > 1:
-        half = length // 2
+        column = table.column(field.name)
+        if pt.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        cast = cast_for(column.type, field, wanted)
+        if cast is None:
+            raise TypeMismatch(
+                f"column {field.name}: {column.type} cannot become {type_name(field.type)}",
+                hint="change the file or the schema; every value of the column is of this type",
+            )
         try:
-            cast(column.slice(start, half))
+            columns.append(cast(column))
         except pa.ArrowInvalid:
-            length = half
-        else:
-            start, length = start + half, length - half
-    return start
+            wrong = bad_values(column, cast, verdicts.room)
+            for n in wrong:
+                bad.setdefault(n, _verdict(table, field, n, rows[n]))
+            columns.append(_without(column, cast, wrong, field.type, verdicts.room))
+    if bad:
+        verdicts.bad([bad[n] for n in sorted(bad)])
+    result = pa.table(columns, schema=wanted.schema)
+    return result.filter(_all_but(table.num_rows, list(bad))) if bad else result
+
+
+def bad_values(column: pa.ChunkedArray, cast: Cast, most: int) -> list[int]:
+    """Indices of the first values that cannot be cast, ascending, by halving.
+
+    :param most: how many are looked for.
+    """
+    found: list[int] = []
+    stack = [(0, len(column))]
+    while stack and len(found) < most:
+        start, length = stack.pop()
+        try:
+            cast(column.slice(start, length))
+        except pa.ArrowInvalid:
+            if length == 1:
+                found.append(start)
+            else:
+                half = length // 2
+                stack += [(start + half, length - half), (start, half)]
+    return found
+
+
+def record_text(values: object) -> str:
+    """A row for people and for repair."""
+    return json.dumps(values, ensure_ascii=False, default=str)
+
+
+def _without(
+    column: pa.ChunkedArray, cast: Cast, wrong: list[int], target: pa.DataType, most: int
+) -> pa.ChunkedArray:
+    if len(wrong) >= most:  # more may be wrong; `verdicts` ends the file anyway
+        return pa.chunked_array([pa.nulls(len(column), target)])
+    good = pa.array(np.arange(len(column)), mask=~_all_but(len(column), wrong).to_numpy(zero_copy_only=False))
+    return cast(column.take(good))
+
+
+def _all_but(count: int, indices: list[int]) -> pa.Array:
+    mask = np.ones(count, dtype=bool)
+    mask[indices] = False
+    return pa.array(mask)
+
+
+def _verdict(table: pa.Table, field: pa.Field, n: int, row: int) -> BadRow:
+    value = _value(table.column(field.name), n)
+    record = record_text({name: _value(table.column(name), n) for name in table.column_names})
+    if isinstance(value, bytes) and pt.is_string(field.type):
+        return BadRow(row, field.name, shown(value), "is not UTF-8", Unreadable, record)
+    item = field.type.value_type if pt.is_list(field.type) else field.type
+    if pt.is_timestamp(item) and isinstance(value, str) and is_local_time(value):
+        hint = "write it with Z or an offset"
+        return BadRow(row, field.name, shown(value), "names no zone", ZoneMissing, record, hint)
+    why = f"cannot become {type_name(field.type)}"
+    return BadRow(row, field.name, shown(value), why, TypeMismatch, record)
+
+
+def _value(column: pa.ChunkedArray, n: int) -> object:
+    scalar = column[n]
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return scalar.as_buffer().to_pybytes() if hasattr(scalar, "as_buffer") else b"\xff"
+    except (ValueError, OverflowError):  # a time that Python's calendar does not know
+        return str(scalar.value)

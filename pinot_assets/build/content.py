@@ -1,78 +1,171 @@
-"""A file's bytes, unpacked. What a file is, its first bytes say; its name does not count."""
+"""A file's bytes, unpacked, a block at a time. Its first bytes say what a file is, its name does not count."""
 
 from __future__ import annotations
 
 import codecs
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, cast
 
 import pyarrow as pa
 from isal import igzip, igzip_lib
 
 from pinot_assets.build.rejected import Unreadable, one_line
 
+BLOCK_BYTES: Final = 16 << 20
+"""How much of a file is in memory at a time, unpacked; a row of text must fit into it."""
+
 _BOM: Final = b"\xef\xbb\xbf"
-_GZIP: Final = b"\x1f\x8b"
+_PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+_FORMATS: Final = {b"PAR1": "parquet", b"Obj\x01": "avro", b"ORC": "orc"}
+_NAMES: Final = {"parquet": "a Parquet file", "avro": "an Avro file", "orc": "an ORC file"}
 _OTHER_KINDS: Final = {
-    b"\x28\xb5\x2f\xfd": "zstd-compressed",
     b"\x04\x22\x4d\x18": "lz4-compressed",
     b"\xfd7zXZ": "xz-compressed",
+    b"\xff\x06\x00\x00sNaPpY": "snappy-compressed",
     b"PK\x03\x04": "a zip archive",
-    b"BZh": "bzip2-compressed",
-    b"Obj\x01": "an Avro file",
 }
-_PARQUET: Final = b"PAR1"
-_STEP: Final = 1 << 16
 _START: Final = 1 << 13
 
 
-def load(path: Path) -> pa.Buffer:
-    """The whole file, gunzipped if it is gzip (several members are one file); mapped, not copied, if not.
+def text_blocks(path: Path, input_format: str) -> Iterator[bytes]:
+    """A text file unpacked, without blank blocks at its start and a byte order mark; none if it is blank.
 
-    A UTF-8 byte order mark is left out.
-
-    :raises Unreadable: the gzip stream is damaged or cut.
+    :raises Unreadable: it is damaged or cut, or plainly of another kind than the format says.
     """
-    data = _unpacked(path)
-    return data.slice(len(_BOM)) if bytes(memoryview(data)[: len(_BOM)]) == _BOM else data
+    started = False
+    for block in _blocks(path):
+        if not started:
+            block = block.removeprefix(_BOM)
+            if not block.strip():
+                continue
+            _check_text(block, input_format)
+            started = True
+        yield block
 
 
-def _unpacked(path: Path) -> pa.Buffer:
+def plain_file(path: Path, input_format: str) -> Path | None:
+    """A file of a binary format, unpacked beside itself where it is packed; None if it is blank.
+
+    :raises Unreadable: it is damaged or cut, or does not start as the format does.
+    """
+    blocks = _blocks(path)
+    first = next(blocks, b"")
+    if len(first) < BLOCK_BYTES and not first.removeprefix(_BOM).strip():
+        return None
+    _check_binary(first, input_format)
+    if packing(path) is None:
+        return path
+    plain = path.with_name(path.name + ".plain")
+    with plain.open("wb") as out:
+        out.writelines(chain([first], blocks))
+    return plain
+
+
+def packing(path: Path) -> str | None:
+    """How a file is packed: `gzip`, `bz2` or `zstd`."""
     with path.open("rb") as file:
-        magic = file.read(2)
-    if magic != _GZIP:
-        # An empty file cannot be mapped.
-        return pa.memory_map(str(path)).read_buffer() if magic else pa.py_buffer(b"")
+        start = file.read(8)
+    return _PACKED.get(_magic(start, _PACKED))
+
+
+class Readable(io.RawIOBase):
+    """Blocks as a file that Arrow reads: every read gives what was asked for, but for the last."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._left = b""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """So many bytes, fewer only at the end."""
+        parts, count = [self._left], len(self._left)
+        while count < size or size < 0:
+            block = next(self._blocks, None)
+            if block is None:
+                break
+            parts.append(block)
+            count += len(block)
+        data = parts[-1] if count == len(parts[-1]) else b"".join(parts)
+        if size < 0 or count <= size:
+            self._left = b""
+            return data
+        self._left = data[size:]
+        return data[:size]
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
+    match packing(path):
+        case "gzip":
+            with igzip.open(path) as file:  # type: ignore[no-untyped-call]
+                yield cast(IO[bytes], file)
+        case None:
+            with path.open("rb") as plain:
+                yield plain
+        case kind:
+            with pa.CompressedInputStream(pa.OSFile(str(path)), kind) as stream:
+                yield cast(IO[bytes], stream)
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """The file unpacked; every block is whole but the last."""
     try:
-        with igzip.open(path) as packed:  # type: ignore[no-untyped-call]
-            return pa.py_buffer(packed.read())
+        with _open(path) as file:
+            while block := _read(file):
+                yield block
     except (EOFError, OSError, igzip_lib.IsalError) as error:  # type: ignore[misc]
-        raise Unreadable("the gzip file is damaged or cut short", why=one_line(error)) from error
-
-
-def is_blank(data: pa.Buffer) -> bool:
-    """Whether there is nothing but white space."""
-    view = memoryview(data)
-    return all(not bytes(view[n : n + _STEP]).strip() for n in range(0, len(view), _STEP))
-
-
-def check_kind(data: pa.Buffer, input_format: str) -> None:
-    """Refuse what is plainly something else than the format says.
-
-    :raises Unreadable: says what it is.
-    """
-    start = bytes(memoryview(data)[:_START])
-    parquet = start.startswith(_PARQUET)
-    if input_format == "parquet" and not parquet:
-        raise Unreadable("not a Parquet file", why="it does not start with PAR1", hint="check inputFormat")
-    found = next((kind for magic, kind in _OTHER_KINDS.items() if start.startswith(magic)), None)
-    found = "a Parquet file" if parquet and input_format != "parquet" else found
-    if input_format != "parquet" and found is None and _is_binary(start):
-        found = "binary or UTF-16 text"
-    if found is not None:
         raise Unreadable(
-            f"the file is {found}, not {input_format}", hint="plain and gzip files of inputFormat are read"
+            f"the {packing(path)} file is damaged or cut short",
+            why=one_line(error),
+            hint="write the file again; nothing that was read of it is used",
+        ) from error
+
+
+def _read(file: IO[bytes]) -> bytes:
+    parts: list[bytes] = []
+    left = BLOCK_BYTES
+    while left and (part := file.read(left)):
+        parts.append(part)
+        left -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _magic(start: bytes, table: dict[bytes, str]) -> bytes:
+    return next((magic for magic in table if start.startswith(magic)), b"")
+
+
+def _check_text(block: bytes, input_format: str) -> None:
+    start = block[:_START]
+    kind = _NAMES.get(_FORMATS.get(_magic(start, _FORMATS), "")) or _OTHER_KINDS.get(
+        _magic(start, _OTHER_KINDS)
+    )
+    if kind is None and _is_binary(start):
+        kind = "binary or UTF-16 text"
+    if kind is not None:
+        raise Unreadable(
+            f"the file is {kind}, not {input_format}",
+            hint="plain, gzip, bzip2 and zstd files of inputFormat are read",
         )
+
+
+def _check_binary(block: bytes, input_format: str) -> None:
+    if _FORMATS.get(_magic(block, _FORMATS)) == input_format:
+        return
+    known = {magic: _NAMES[kind] for magic, kind in _FORMATS.items()} | _OTHER_KINDS
+    found = known.get(_magic(block, known))
+    magic = next(magic for magic, kind in _FORMATS.items() if kind == input_format)
+    raise Unreadable(
+        f"not {_NAMES[input_format]}",
+        why=f"it is {found}" if found else f"it does not start with {magic.decode().strip()}",
+        hint="check inputFormat",
+    )
 
 
 def _is_binary(start: bytes) -> bool:

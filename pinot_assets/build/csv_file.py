@@ -1,7 +1,11 @@
-"""CSV through Arrow, with the settings of Pinot's `CSVRecordReaderConfig`.
+"""CSV through Arrow, a block at a time.
+
+All cells come as text and are then cast column by column: that costs no more than Arrow's own conversion
+while it parses, and says of every single value whether it fits.
 
 An empty cell is null, in text columns too and quoted or not, as in Pinot's `CSVRecordExtractor`. Nothing else
 is: Arrow's own list (`NA`, `null`, `nan`, …) is off. Blanks around the names of columns do not count.
+Rows are counted from the file's first, header included, blank lines and comments left out.
 """
 
 from __future__ import annotations
@@ -9,161 +13,189 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Self
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.types as pt
 
 from pinot_assets.build.conform import conform
-from pinot_assets.build.content import is_blank
-from pinot_assets.build.rejected import ReaderSettings, TypeMismatch, Unreadable, one_line
+from pinot_assets.build.content import BLOCK_BYTES, Readable
+from pinot_assets.build.csv_comments import without_comments
+from pinot_assets.build.csv_settings import CsvSettings
+from pinot_assets.build.rejected import BadRow, Unreadable, one_line, shown
+from pinot_assets.build.verdicts import Verdicts
+from pinot_assets.build.wanted import Wanted
 
-_FORMATS: Final = {"DEFAULT": ",", "EXCEL": ",", "RFC4180": ",", "TDF": "\t"}
-_KEYS: Final = (
-    "delimiter",
-    "escapeCharacter",
-    "fileFormat",
-    "header",
-    "nullStringValue",
-    "quoteCharacter",
-    "skipHeader",
-)
-_FIXED: Final = {
-    "ignoreEmptyLines": "true",
-    "ignoreSurroundingSpaces": "false",
-    "skipUnParseableLines": "false",
-}
-WITHOUT_USE: Final = ("multiValueDelimiter", "multiValueDelimiterEnabled")
-"""Settings of Pinot's reader that change nothing for single-value columns."""
 _HEADER_BYTES: Final = 1 << 20
-_BLOCK_BYTES: Final = 64 << 20  # a row must fit into one block
-_CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): .*?(invalid .*)", re.DOTALL)
-_BAD_ROW = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
+_END: Final = "\x1a pinot-assets: end of file \x1a"
 
 
-@dataclass(frozen=True, slots=True)
-class CsvSettings:
-    """How to take a CSV file apart.
+def read_csv(
+    blocks: Iterator[bytes], wanted: Wanted, settings: CsvSettings, verdicts: Verdicts
+) -> Iterator[pa.Table]:
+    """Rows as the columns of `wanted`, some at a time.
 
-    :ivar header: the columns' names, None if the file's first row holds them.
-    :ivar skip_header: whether the first row is to be left out although `header` is given.
-    :ivar nulls: cells that are null.
+    :param blocks: the file, see `text_blocks`.
+    :raises FileRejected: names column and row.
+    """
+    if settings.comment is not None:
+        blocks = without_comments(blocks, settings.comment, settings.quote)
+    start = next(blocks, None)
+    if start is None:
+        return
+    names, rows, offset = _header(start, settings)
+    _check_names(names, wanted)
+    verdicts.lacks(wanted.missing(names))
+    body = _without_blank_start(chain([start[offset:]], blocks))
+    first = next(body, None)
+    if first is not None:
+        yield from _Rows(names, wanted, settings, verdicts, 1 + rows).read(chain([first], body))
+
+
+class _Rows:
+    """The rows below the header.
+
+    A last row of our own, with the mark in its last cell, tells that no quote was left open: Arrow takes an
+    open quote (a file cut in the middle, a stray quote) for a long cell that ends with the file, and the rows
+    in it would be lost without a word.
     """
 
-    delimiter: str = ","
-    quote: str = '"'
-    escape: str | None = None
-    header: tuple[str, ...] | None = None
-    skip_header: bool = False
-    nulls: tuple[str, ...] = ("",)
+    def __init__(
+        self, names: list[str], wanted: Wanted, settings: CsvSettings, verdicts: Verdicts, first: int
+    ) -> None:
+        # No column of a table begins with #, so the others do not get into the way.
+        self._names = [name if name in wanted.schema.names else f"#{n}" for n, name in enumerate(names)]
+        self._wanted, self._settings, self._verdicts = wanted, settings, verdicts
+        self._next = first  # number of the row that comes next
+        self._first = first
+        self._torn: list[tuple[int, str, str]] = []  # rows with too few or too many cells
 
-    @classmethod
-    def from_reader(cls, reader: Mapping[str, str]) -> Self:
-        """Read `recordReader.prop.*`, in Pinot's spelling.
+    def read(self, body: Iterator[bytes]) -> Iterator[pa.Table]:
+        """The rows, in the table's types."""
+        last = self._names[-1]
+        held: pa.Table | None = None
+        for table in self._tables(body):
+            if held is not None:
+                yield self._conform(held)
+            held = table
+        if held is None or held.num_rows == 0 or held.column(last)[-1].as_py() != _END:
+            count = self._next + (0 if held is None else held.num_rows)
+            raise _open_quote(max([count - 1, *(row for row, _, _ in self._torn)]))
+        yield self._conform(held.slice(0, held.num_rows - 1))
 
-        :raises ReaderSettings: a setting is unknown, not supported or contradicts another.
-        """
-        known = (*_KEYS, *WITHOUT_USE)
-        unknown = sorted(k for k in reader if k not in known and reader[k].lower() != _FIXED.get(k))
-        if unknown:
-            raise ReaderSettings(
-                f"csv reader settings {', '.join(unknown)} are not supported",
-                hint=f"known: {', '.join(_KEYS)}",
-            )
-        name = reader.get("fileFormat", "DEFAULT").upper()
-        if name not in _FORMATS:
-            raise ReaderSettings(f"fileFormat {name} is not supported", hint=f"one of {', '.join(_FORMATS)}")
-        delimiter = _character(reader, "delimiter") or _FORMATS[name]
-        header = reader.get("header")
-        skip_header = reader.get("skipHeader", "false").lower() == "true"
-        if skip_header and header is None:
-            raise ReaderSettings(
-                "skipHeader without header leaves no names for the columns", hint="set header too"
-            )
-        null = reader.get("nullStringValue")
-        return cls(
-            delimiter=delimiter,
-            quote=_character(reader, "quoteCharacter") or '"',
-            escape=_character(reader, "escapeCharacter"),
-            header=None if header is None else tuple(next(csv.reader([header], delimiter=delimiter), ())),
-            skip_header=skip_header,
-            nulls=("",) if null is None else ("", null),
+    def _tables(self, body: Iterator[bytes]) -> Iterator[pa.Table]:
+        names, settings = self._names, self._settings
+        text = pa.string()
+        known = [name for name in names if name in self._wanted.schema.names]
+        mark = settings.delimiter.join(
+            [settings.quote * 2] * (len(names) - 1) + [f"{settings.quote}{_END}{settings.quote}"]
         )
+        try:
+            with pacsv.open_csv(
+                pa.PythonFile(Readable(chain(body, [f"\n{mark}\n".encode()])), mode="r"),
+                read_options=pacsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=names),
+                parse_options=pacsv.ParseOptions(
+                    delimiter=settings.delimiter,
+                    quote_char=settings.quote,
+                    escape_char=settings.escape or False,
+                    newlines_in_values=True,
+                    invalid_row_handler=self._on_torn,
+                ),
+                convert_options=pacsv.ConvertOptions(
+                    include_columns=[*dict.fromkeys([*known, names[-1]])],
+                    column_types=dict.fromkeys({*known, names[-1]}, text),
+                    check_utf8=False,  # conform does, and says where
+                    null_values=list(settings.nulls),
+                    strings_can_be_null=True,
+                ),
+            ) as reader:
+                for batch in reader:
+                    yield pa.Table.from_batches([batch])
+        except (pa.ArrowException, ValueError) as error:
+            self._refuse(error)
+
+    def _on_torn(self, row: pacsv.InvalidRow) -> str:
+        """Called by Arrow for a row with the wrong number of cells."""
+        number = row.number + self._first - 1
+        self._torn.append((number, f"has {row.actual_columns} cells, not {row.expected_columns}", row.text))
+        return "error" if _END in row.text or len(self._torn) >= self._verdicts.room else "skip"
+
+    def _refuse(self, error: Exception) -> None:
+        if self._torn and _END in self._torn[-1][2]:
+            raise _open_quote(self._torn[-1][0]) from error
+        if self._torn:
+            self._verdicts.bad([_torn(*torn) for torn in self._torn])
+        if "straddling" in str(error):
+            raise Unreadable(
+                f"a row after row {self._next - 1} is longer than {BLOCK_BYTES >> 20} MB",
+                why="or a quote is opened and never closed",
+                hint="check quoteCharacter and escapeCharacter",
+            ) from error
+        raise Unreadable("not a CSV file that can be read", why=one_line(error)) from error
+
+    def _conform(self, table: pa.Table) -> pa.Table:
+        numbers = self._numbers(table.num_rows)
+        end = self._next if len(numbers) == 0 else int(numbers[-1]) + 1
+        torn = [row for row in self._torn if row[0] < end]
+        self._torn = self._torn[len(torn) :]
+        self._next = end
+        if torn:
+            self._verdicts.bad([_torn(*row) for row in torn])
+        return conform(self._split(table), self._wanted, numbers, self._verdicts)
+
+    def _numbers(self, count: int) -> Sequence[int]:
+        torn = [row for row, _, _ in self._torn]
+        if not torn:
+            return range(self._next, self._next + count)
+        numbers = np.arange(self._next, self._next + count + len(torn))
+        kept: list[int] = numbers[~np.isin(numbers, torn)][:count].tolist()
+        return kept
+
+    def _split(self, table: pa.Table) -> pa.Table:
+        """Cells of multi-value columns as lists of text, where the settings say so."""
+        if self._settings.multi_value is not None:
+            for n, name in enumerate(table.column_names):
+                if name in self._wanted.schema.names and pt.is_list(self._wanted.schema.field(name).type):
+                    table = table.set_column(n, name, _values(table.column(n), self._settings.multi_value))
+        return table
 
 
-def read_csv(data: pa.Buffer, schema: pa.Schema, settings: CsvSettings) -> pa.Table:
-    """Rows as the columns of `schema`.
-
-    :param data: the whole file, not blank.
-    :raises FileRejected: names column and row; rows are counted from the file's first, blank ones left out.
-    """
-    names, rows, offset = _header(data, settings)
-    _check_names(names, schema)
-    body = data.slice(offset)
-    if is_blank(body):
-        return schema.empty_table()
-    # No column of a table begins with #, so the others do not get into the way.
-    names = [name if name in schema.names else f"#{n}" for n, name in enumerate(names)]
-    end = _end_marker(body, len(names), settings)
-    body = body if end is None else pa.py_buffer(body.to_pybytes() + end)
-    known = [field for field in schema if field.name in names]
-    try:
-        table = pacsv.read_csv(
-            pa.BufferReader(body),
-            read_options=pacsv.ReadOptions(
-                use_threads=False, block_size=min(body.size + 1, _BLOCK_BYTES), column_names=names
-            ),
-            parse_options=pacsv.ParseOptions(
-                delimiter=settings.delimiter,
-                quote_char=settings.quote,
-                escape_char=settings.escape or False,
-                newlines_in_values=True,
-            ),
-            convert_options=pacsv.ConvertOptions(
-                include_columns=[*dict.fromkeys([*(field.name for field in known), names[-1]])],
-                # Arrow would take a timestamp without a zone, so these come as text.
-                column_types={names[-1]: pa.string()}
-                | {f.name: pa.string() if pt.is_timestamp(f.type) else f.type for f in known},
-                null_values=list(settings.nulls),
-                strings_can_be_null=True,
-                true_values=["true", "True", "TRUE", "1"],
-                false_values=["false", "False", "FALSE", "0"],
-            ),
-        )
-    except (pa.ArrowException, ValueError) as error:
-        raise _refusal(error, names, rows) from error
-    if end is not None:
-        table = _without_end(table, names[-1], rows)
-    return conform(table, schema, first_row=1 + rows)
+def _values(column: pa.ChunkedArray, delimiter: str) -> pa.ChunkedArray:
+    """As `StringUtils.split`: delimiters side by side are one, and none makes an empty value."""
+    texts = pc.replace_substring_regex(column, f"({re.escape(delimiter)})+", delimiter)
+    texts = pc.utf8_trim(texts, characters=delimiter)
+    return pc.split_pattern(pc.if_else(pc.equal(texts, ""), None, texts), delimiter)
 
 
-def _end_marker(body: pa.Buffer, columns: int, settings: CsvSettings) -> bytes | None:
-    """A last row of empty cells; a quote that is never closed swallows it.
-
-    Arrow takes such a quote (a file cut in the middle, a stray quote) for a long cell that ends with the
-    file, and the rows in it would be lost without a word. None where no quote is.
-    """
-    quote = settings.quote.encode()
-    if quote not in body.to_pybytes():
-        return None
-    return b"\n" + settings.delimiter.encode().join([quote * 2] * columns) + b"\n"
+def _torn(row: int, why: str, text: str) -> BadRow:
+    return BadRow(row, "", "", f"{why}: {shown(text)}", Unreadable, text)
 
 
-def _without_end(table: pa.Table, last: str, rows: int) -> pa.Table:
-    if table.column(last)[-1].is_valid:
-        raise Unreadable(f"row {table.num_rows + rows}: a quote is opened and never closed")
-    return table.slice(0, table.num_rows - 1)
+def _open_quote(row: int) -> Unreadable:
+    return Unreadable(
+        f"row {row}: a quote is opened and never closed",
+        hint="the file is cut short, or quoteCharacter and escapeCharacter are not what wrote it",
+    )
 
 
-def _header(data: pa.Buffer, settings: CsvSettings) -> tuple[list[str], int, int]:
+def _without_blank_start(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    for block in blocks:
+        if block.strip():
+            yield block
+            break
+    yield from blocks
+
+
+def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
     """The names of the file's columns; rows and bytes to leave out before the data."""
     if settings.header is not None and not settings.skip_header:
         return [name.strip() for name in settings.header], 0, 0
-    start = data.slice(0, min(_HEADER_BYTES, data.size)).to_pybytes()
-    lines = start.splitlines(keepends=True)
+    lines = start[:_HEADER_BYTES].splitlines(keepends=True)
     text = [line.decode(errors="replace") for line in lines]
     reader = csv.reader(
         io.StringIO("".join(text), newline=""), delimiter=settings.delimiter, quotechar=settings.quote
@@ -176,34 +208,13 @@ def _header(data: pa.Buffer, settings: CsvSettings) -> tuple[list[str], int, int
     return [name.strip() for name in settings.header or first], 1, offset
 
 
-def _check_names(names: list[str], schema: pa.Schema) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1} & set(schema.names))
+def _check_names(names: list[str], wanted: Wanted) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1} & set(wanted.schema.names))
     if twice:
         raise Unreadable(f"the header names {', '.join(twice)} twice")
-    if not set(names) & set(schema.names):
+    if not wanted.present(names):
         raise Unreadable(
             "the file has none of the table's columns",
             why=f"its columns are {', '.join(names)[:200]}",
             hint="check delimiter and header",
         )
-
-
-def _refusal(error: Exception, names: list[str], rows: int) -> Unreadable | TypeMismatch:
-    text = str(error)
-    if found := _CONVERSION.search(text):
-        column, row, reason = names[int(found[1])], int(found[2]) + rows, " ".join(found[3].split())[:100]
-        what = f"column {column}, row {row}: {reason}"
-        return Unreadable(what) if "UTF8" in reason else TypeMismatch(what)
-    if found := _BAD_ROW.search(text):
-        return Unreadable(f"row {int(found[1]) + rows}: {' '.join(found[2].split())[:100]}")
-    return Unreadable("not a CSV file that can be read", why=one_line(error))
-
-
-def _character(reader: Mapping[str, str], key: str) -> str | None:
-    text = reader.get(key)
-    if text is None:
-        return None
-    character = {r"\t": "\t"}.get(text, text)  # as people write a tab in JSON and YAML
-    if len(character) != 1 or not character.isascii():
-        raise ReaderSettings(f"{key} {text!r} is not a single ASCII character")
-    return character

@@ -1,200 +1,260 @@
-"""JSON documents, one after the other: Arrow where it can, Python's own parser where it cannot.
+"""JSON documents, one after the other or in one array: Arrow where it can, Python's parser where it cannot.
 
 Arrow is about ten times faster but knows one kind of value per column, keeps no object's text and does not
-say in which row a value failed. So its refusal is never final: the file is then read document by document,
+say in which row a value failed. So its refusal is never final: the block is then read document by document,
 which accepts what Pinot accepts without loss and names row and column of what nobody can accept.
+Rows are counted from 1, blank lines left out.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection, Iterator
-from typing import Any, Final
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
 
 import pyarrow as pa
 import pyarrow.json as pajson
 import pyarrow.types as pt
 
 from pinot_assets.build.conform import conform
-from pinot_assets.build.rejected import FileRejected, TypeMismatch, Unreadable, shown
+from pinot_assets.build.json_blocks import document_blocks
+from pinot_assets.build.json_values import DECODER, NOT_UTF_8, Real, arrow_type, converter
+from pinot_assets.build.rejected import BadRow, FileRejected, TypeMismatch, Unreadable, shown, type_name
+from pinot_assets.build.verdicts import Verdicts
+from pinot_assets.build.wanted import Wanted
 
-_BLOCK_BYTES: Final = 16 << 20  # a longer document is left to Python's parser
-_BLANKS: Final = " \t\r\n"
-_DIGITS: Final = re.compile(r"[+-]?[0-9]{1,20}")
-_TRUE: Final = frozenset(("true", "1"))
-_FALSE: Final = frozenset(("false", "0"))
-_DECODER: Final = json.JSONDecoder()
+_BLANKS: Final = re.compile(r"[ \t\r\n]*")
+_LOOK_AHEAD: Final = 1 << 16
 
 
-def read_json(data: pa.Buffer, schema: pa.Schema, json_columns: Collection[str]) -> pa.Table:
-    """Documents as the columns of `schema`; a missing member is null, an unknown one is left out.
+def read_json(blocks: Iterator[bytes], wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+    """Documents as the columns of `wanted`; a missing member is null, an unknown one is left out.
 
-    :param data: the whole file, not blank.
-    :param json_columns: text columns that take any value, as compact JSON.
-    :raises FileRejected: names column and row; rows are counted from 1, blank lines left out.
+    :param blocks: the file, see `text_blocks`.
+    :raises FileRejected: names column and row.
     """
-    text = None
-    try:
-        first = _first_document(data)
-        table = conform(_by_arrow(data, _guess(first, schema, json_columns)), schema)
-    except (pa.ArrowException, ValueError, _NotForArrow, FileRejected):
-        text = _text(data)
-        table = _by_python(text, schema, json_columns)
-    if table.num_rows and all(column.null_count == table.num_rows for column in table.columns):
-        _check_names(_text(data) if text is None else text, schema)
-    return table
+    reader = _Reader(wanted, verdicts)
+    held = None
+    for block in document_blocks(blocks):
+        if held is not None:
+            yield reader.read(held)
+        held = reader.rest + block if reader.rest else block
+        reader.rest = b""
+    if held is not None:
+        yield reader.read(held, is_last=True)
+    reader.finish()
 
 
 class _NotForArrow(Exception):
     pass
 
 
-def _by_arrow(data: pa.Buffer, schema: pa.Schema) -> pa.Table:
-    return pajson.read_json(
-        pa.BufferReader(data),
-        read_options=pajson.ReadOptions(use_threads=False, block_size=min(data.size + 1, _BLOCK_BYTES)),
-        parse_options=pajson.ParseOptions(
-            explicit_schema=schema, newlines_in_values=True, unexpected_field_behavior="ignore"
-        ),
-    )
+@dataclass(frozen=True, slots=True)
+class _Document:
+    row: int
+    members: dict[str, Any]
+    text: str
 
 
-def _guess(first: dict[str, Any], schema: pa.Schema, json_columns: Collection[str]) -> pa.Schema:
-    """What Arrow is to expect, judged by the first document. A wrong guess costs time, never a value."""
-    fields = []
-    for field in schema:
-        value = first.get(field.name)
-        if field.name in json_columns and not isinstance(value, str):
-            raise _NotForArrow
-        if pt.is_timestamp(field.type) or pt.is_string(field.type):
-            fields.append((field.name, pa.int64() if type(value) is int else pa.string()))
-        else:
-            fields.append((field.name, field.type))
-    return pa.schema(fields)
+class _Reader:
+    """Where one file's reading stands.
 
+    :ivar rest: the start of a document whose end comes with the next block.
+    """
 
-def _by_python(text: str, schema: pa.Schema, json_columns: Collection[str]) -> pa.Table:
-    columns: dict[str, list[Any]] = {name: [] for name in schema.names}
-    plan = [(f.name, columns[f.name], _converter(f, f.name in json_columns)) for f in schema]
-    for row, document in enumerate(_documents(text), 1):
-        for name, values, convert in plan:
-            value = document.get(name)
-            try:
-                values.append(None if value is None else convert(value))
-            except (ValueError, OverflowError) as error:
-                raise TypeMismatch(
-                    f"column {name}, row {row}: {shown(value)} cannot become {schema.field(name).type}"
-                ) from error
-    arrays = {
-        # Timestamps go on as text, so that one place knows how to read them.
-        f.name: pa.array(columns[f.name], pa.string() if pt.is_timestamp(f.type) else f.type)
-        for f in schema
-    }
-    return conform(pa.table(arrays), schema)
+    def __init__(self, wanted: Wanted, verdicts: Verdicts) -> None:
+        self.rest = b""
+        self._wanted, self._verdicts = wanted, verdicts
+        self._plan = [(f, converter(f, wanted)) for f in wanted.schema]
+        self._row, self._line = 1, 1
+        self._by_line: bool | None = None  # whether every document stands on a line of its own
+        self._empty = set(wanted.schema.names)  # columns that were null so far
+        self._known = False  # whether a document has any member that is wanted
+        self._names = ""
 
-
-def _converter(field: pa.Field, is_json: bool) -> Any:
-    if is_json:
-        return _json_text
-    if pt.is_integer(field.type):
-        limit = 1 << (field.type.bit_width - 1)
-        return lambda value: _integer(value, limit)
-    if pt.is_floating(field.type):
-        return _floating
-    if pt.is_boolean(field.type):
-        return _boolean
-    return _moment if pt.is_timestamp(field.type) else _string
-
-
-def _integer(value: Any, limit: int) -> int:
-    if (type(value) is str and _DIGITS.fullmatch(value)) or (type(value) is float and value.is_integer()):
-        value = int(value)
-    if type(value) is not int or not -limit <= value < limit:
-        raise ValueError
-    return value
-
-
-def _floating(value: Any) -> float:
-    if type(value) not in (int, float, str) or (type(value) is str and "_" in value):
-        raise ValueError
-    return float(value)
-
-
-def _boolean(value: Any) -> bool:
-    if type(value) is bool:
-        return value
-    text = value.lower() if type(value) is str else ""
-    if text not in _TRUE | _FALSE:
-        raise ValueError
-    return text in _TRUE
-
-
-def _string(value: Any) -> str:
-    if type(value) is str:
-        value.encode()  # half a surrogate pair is a ValueError
-        return value
-    if type(value) is bool:
-        return "true" if value else "false"
-    if type(value) is not int:
-        raise ValueError  # of a float, the text is not known any more
-    return str(value)
-
-
-def _moment(value: Any) -> str:
-    if type(value) is float and value.is_integer():
-        value = int(value)
-    if type(value) not in (int, str):
-        raise ValueError
-    return str(value)
-
-
-def _json_text(value: Any) -> str:
-    if type(value) is str:
-        return _string(value)
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    text.encode()
-    return text
-
-
-def _first_document(data: pa.Buffer) -> dict[str, Any]:
-    # Most first documents are short; the rest of the file need not become text for them.
-    start = bytes(memoryview(data)[: 1 << 16]).decode(errors="replace")
-    return next(_documents(start), {})
-
-
-def _text(data: pa.Buffer) -> str:
-    try:
-        return bytes(memoryview(data)).decode()
-    except UnicodeDecodeError as error:
-        raise Unreadable("the file holds text that is not UTF-8", why=f"byte {error.start}") from error
-
-
-def _documents(text: str) -> Iterator[dict[str, Any]]:
-    position, row, end = 0, 0, len(text)
-    while True:
-        while position < end and text[position] in _BLANKS:
-            position += 1
-        if position == end:
-            return
-        row += 1
+    def read(self, block: bytes, *, is_last: bool = False) -> pa.Table:
+        """The rows of one block."""
+        if self._by_line is None:
+            self._by_line = _is_document(block.lstrip().partition(b"\n")[0])
         try:
-            value, position = _DECODER.raw_decode(text, position)
-        except json.JSONDecodeError as error:
-            raise Unreadable(f"row {row}, line {error.lineno}: {error.msg}") from error
-        except RecursionError as error:
-            raise Unreadable(f"row {row}: values are nested too deeply") from error
-        if not isinstance(value, dict):
+            table = self._by_arrow(block)
+            self._row += table.num_rows
+        except (pa.ArrowException, ValueError, _NotForArrow, FileRejected):
+            table = self._by_python(block, is_last)
+        self._line += block.count(b"\n") - self.rest.count(b"\n")
+        self._look(table, block)
+        return table
+
+    def finish(self) -> None:
+        """What only the whole file tells.
+
+        :raises FileRejected: it has none of the columns, or lacks one that it may not lack.
+        """
+        if self._row == 1:
+            return
+        if not self._known:
             raise Unreadable(
-                f"row {row}: {shown(value)} is not a JSON object",
-                hint="write one object per row, no array around",
+                "the file has none of the table's columns", why=f"its first row has {self._names or 'none'}"
             )
+        self._verdicts.lacks(tuple(name for name in self._wanted.schema.names if name in self._empty))
+
+    def _look(self, table: pa.Table, block: bytes) -> None:
+        rows = table.num_rows
+        self._empty -= {name for name in self._empty if table.column(name).null_count < rows}
+        if len(self._empty) < len(self._wanted.schema.names):
+            self._known = True
+        elif rows and not self._known:
+            found = list(_members(block.decode(errors="surrogateescape")))
+            self._names = self._names or ", ".join(found[0])[:200]
+            self._known = any(set(self._wanted.schema.names) & members.keys() for members in found)
+
+    # --- by Arrow ------------------------------------------------------------------------------------
+
+    def _by_arrow(self, block: bytes) -> pa.Table:
+        # Most documents are short; the rest of the block need not become text for the first one.
+        first = next(_members(block[:_LOOK_AHEAD].decode(errors="surrogateescape")), None)
+        if first is None:
+            raise _NotForArrow
+        table = pajson.read_json(
+            pa.BufferReader(block),
+            read_options=pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
+            parse_options=pajson.ParseOptions(
+                explicit_schema=self._guess(first),
+                newlines_in_values=not self._by_line,
+                unexpected_field_behavior="ignore",
+            ),
+        )
+        return conform(table, self._wanted, range(table.num_rows), Verdicts())
+
+    def _guess(self, first: dict[str, Any]) -> pa.Schema:
+        """What Arrow is to expect, judged by one document. A wrong guess costs time, never a value."""
+        return pa.schema([(f.name, self._guessed(f, first.get(f.name))) for f in self._wanted.schema])
+
+    def _guessed(self, field: pa.Field, value: Any) -> pa.DataType:
+        if field.name in self._wanted.json and value is not None and not isinstance(value, str):
+            raise _NotForArrow
+        is_list = pt.is_list(field.type)
+        item = field.type.value_type if is_list else field.type
+        if is_list and isinstance(value, list):
+            value = next((one for one in value if one is not None), None)
+        elif is_list and value is not None:
+            is_list = False  # single values in a multi-value column
+        if pt.is_timestamp(item) or pt.is_string(item) or pt.is_binary(item):
+            item = pa.int64() if type(value) is int else pa.string()
+        return pa.list_(item) if is_list else item
+
+    # --- by Python -----------------------------------------------------------------------------------
+
+    def _by_python(self, block: bytes, is_last: bool) -> pa.Table:
+        bad: list[BadRow] = []
+        rows: list[int] = []
+        cells: list[list[Any]] = [[] for _ in self._plan]
+        end = self._row
+        for document in self._documents(block, is_last, bad):
+            end = document.row + 1
+            row = self._cells(document, bad)
+            if row is not None:
+                rows.append(document.row)
+                for column, value in zip(cells, row, strict=True):
+                    column.append(value)
+        self._row = max([end, *(one.row + 1 for one in bad)])
+        if bad:
+            self._verdicts.bad(bad)
+        arrays = {
+            f.name: pa.array(column, arrow_type(f)) for (f, _), column in zip(self._plan, cells, strict=True)
+        }
+        return conform(pa.table(arrays), self._wanted, rows, self._verdicts)
+
+    def _cells(self, document: _Document, bad: list[BadRow]) -> list[Any] | None:
+        """The row's values; None if one is wrong."""
+        cells = []
+        for field, convert in self._plan:
+            value = document.members.get(field.name)
+            try:
+                cells.append(None if value is None else convert(value))
+            except (ValueError, OverflowError, RecursionError):
+                bad.append(_wrong(document, field, value))
+                self._check_room(bad)
+                return None
+        return cells
+
+    def _check_room(self, bad: list[BadRow]) -> None:
+        if len(bad) >= self._verdicts.room:
+            self._verdicts.bad(bad)
+
+    def _documents(self, block: bytes, is_last: bool, bad: list[BadRow]) -> Iterator[_Document]:
+        """The documents of a block; what is none goes to `bad`, and what is not complete to `rest`."""
+        text = block.decode(errors="surrogateescape")
+        position, row, end = 0, self._row, len(text)
+        while (position := _BLANKS.match(text, position).end()) < end:  # type: ignore[union-attr]
+            try:
+                value, stop = DECODER.raw_decode(text, position)
+            except (ValueError, RecursionError) as error:
+                place = getattr(error, "pos", position)
+                if not is_last and not text[place:].strip():
+                    self.rest = text[position:].encode(errors="surrogateescape")
+                    return
+                stop = self._skip(text, position, row, error, bad)
+            else:
+                if isinstance(value, dict):
+                    yield _Document(row, value, text[position:stop])
+                else:
+                    why = f"{shown(value)} is not a JSON object"
+                    hint = "write one object per row"
+                    bad.append(BadRow(row, "", "", why, Unreadable, text[position:stop], hint))
+                    self._check_room(bad)
+            row, position = row + 1, stop
+
+    def _skip(self, text: str, position: int, row: int, error: Exception, bad: list[BadRow]) -> int:
+        """Where to go on behind a document that cannot be parsed."""
+        if isinstance(error, RecursionError):
+            why = "values are nested too deeply"
+        else:
+            line = self._line + text.count("\n", 0, getattr(error, "pos", position))
+            why = f"line {line}: {getattr(error, 'msg', None) or error}"
+        stop = text.find("\n", position)
+        stop = len(text) if stop < 0 else stop
+        found = BadRow(row, "", "", why, Unreadable, text[position:stop])
+        if not self._by_line:
+            self._end(bad, found)
+        bad.append(found)
+        self._check_room(bad)
+        return stop
+
+    def _end(self, bad: list[BadRow], found: BadRow) -> NoReturn:
+        """Where objects take several lines, nobody can say where the next one begins."""
+        if bad:
+            self._verdicts.bad(bad)
+        raise found.verdict()
+
+
+def _members(text: str) -> Iterator[dict[str, Any]]:
+    """The documents of a text up to the first that is none."""
+    position = 0
+    while (position := _BLANKS.match(text, position).end()) < len(text):  # type: ignore[union-attr]
+        try:
+            value, position = DECODER.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(value, dict):
+            return
         yield value
 
 
-def _check_names(text: str, schema: pa.Schema) -> None:
-    if not any(set(schema.names) & document.keys() for document in _documents(text)):
-        names = ", ".join(next(_documents(text)))[:200]
-        raise Unreadable(
-            "the file has none of the table's columns", why=f"its first row has {names or 'none'}"
-        )
+def _is_document(line: bytes) -> bool:
+    try:
+        value, _ = DECODER.raw_decode(line.decode(errors="surrogateescape").strip())
+    except (ValueError, RecursionError):
+        return not line.rstrip().endswith((b"{", b"[", b","))
+    return isinstance(value, dict)
+
+
+def _wrong(document: _Document, field: pa.Field, value: Any) -> BadRow:
+    text = document.text
+    if isinstance(value, str) and NOT_UTF_8.search(value):
+        raw = value.encode(errors="surrogateescape")
+        return BadRow(document.row, field.name, shown(raw), "is not UTF-8", Unreadable, text)
+    value = value.text if isinstance(value, Real) else shown(value)
+    why = f"cannot become {type_name(field.type)}"
+    return BadRow(document.row, field.name, value, why, TypeMismatch, text)

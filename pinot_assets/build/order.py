@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from pinot_assets.build.verdicts import MissingColumn
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import SourceFile
 
@@ -23,7 +24,7 @@ class BuildOrder:
         twice makes the same bytes.
     :ivar schema: Pinot schema, as JSON values.
     :ivar table_config: Pinot table config, as JSON values.
-    :ivar input_format: `csv`, `json` or `parquet`.
+    :ivar input_format: `csv`, `json`, `parquet`, `avro` or `orc`.
     :ivar reader: format settings (`delimiter`, `header`, `nullStringValue`, …).
     :ivar source_uri: the input directory.
     :ivar source_props: how to reach it; names of environment variables, never secrets.
@@ -33,6 +34,9 @@ class BuildOrder:
     :ivar staging_props: how to reach the staging area.
     :ivar max_rows_per_segment: a larger file becomes several segments.
     :ivar min_server: oldest Pinot server that must be able to read the segments.
+    :ivar desired_segment_bytes: about how large a segment's rows may be in memory, None if that is no matter.
+    :ivar max_bad_rows: how many rows of a file may be put aside (`100`, `0.5%`), None if a bad one fails it.
+    :ivar missing_column: what a column becomes that a file lacks: `null`, or the file fails (`fail`).
     """
 
     table: str
@@ -50,6 +54,9 @@ class BuildOrder:
     staging_props: Mapping[str, str]
     max_rows_per_segment: int
     min_server: str
+    desired_segment_bytes: int | None = None
+    max_bad_rows: str | None = None
+    missing_column: MissingColumn = "null"
 
 
 @dataclass(frozen=True, slots=True)

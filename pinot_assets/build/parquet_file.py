@@ -1,33 +1,34 @@
-"""Parquet through Arrow: the table's columns by name, nothing else is read."""
+"""Parquet through Arrow: the table's columns by name, nothing else is read. Rows are counted from 1."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pinot_assets.build.conform import conform
-from pinot_assets.build.rejected import Unreadable, one_line
+from pinot_assets.build.typed import BATCH_ROWS, columns_of, conform_all, damaged
+from pinot_assets.build.verdicts import Verdicts
+from pinot_assets.build.wanted import Wanted
 
 
-def read_parquet(data: pa.Buffer, schema: pa.Schema) -> pa.Table:
-    """Rows as the columns of `schema`.
+def read_parquet(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+    """Rows as the columns of `wanted`, some at a time.
 
-    :param data: the whole file.
     :raises FileRejected: the file is damaged, has none of the columns, or a value does not fit.
     """
-    try:
-        file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    yield from conform_all(_batches(path, wanted, verdicts), wanted, verdicts)
+
+
+def _batches(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+    with (
+        damaged("Parquet"),
+        pq.ParquetFile(path, memory_map=True, page_checksum_verification=True, pre_buffer=False) as file,
+    ):
         names = file.schema_arrow.names
-        wanted = [name for name in schema.names if name in names]
-        # An empty file without columns is still an empty one (edge case E5).
-        if not wanted and file.metadata.num_rows:
-            raise Unreadable(
-                "the file has none of the table's columns", why=f"its columns are {', '.join(names)[:200]}"
-            )
-        twice = [name for name in wanted if names.count(name) > 1]
-        if twice:
-            raise Unreadable(f"the file has two columns {', '.join(twice)}")
-        table = file.read(columns=wanted, use_threads=False)
-    except (pa.ArrowException, OSError) as error:
-        raise Unreadable("the Parquet file is damaged or cut short", why=one_line(error)) from error
-    return conform(table, schema)
+        if file.metadata.num_rows == 0:
+            return  # one without columns is still an empty one (edge case E5)
+        columns = columns_of(names, wanted, verdicts)
+        for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
+            yield pa.Table.from_batches([batch])

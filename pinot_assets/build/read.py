@@ -1,17 +1,27 @@
-"""One file as an Arrow table in the types of the segment writer. All of it, or an error that says where."""
+"""One file as Arrow tables in the types of the segment writer. All of it, or an error that says where."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 
-from pinot_assets.build.content import check_kind, is_blank, load
-from pinot_assets.build.csv_file import CsvSettings, read_csv
+from pinot_assets.build.avro_file import check_avro, read_avro
+from pinot_assets.build.content import plain_file, text_blocks
+from pinot_assets.build.csv_file import read_csv
+from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.json_file import read_json
+from pinot_assets.build.orc_file import read_orc
 from pinot_assets.build.parquet_file import read_parquet
 from pinot_assets.build.rejected import ReaderSettings
+from pinot_assets.build.verdicts import Verdicts
+from pinot_assets.build.wanted import Wanted
+
+_BINARY: Final = {"avro": read_avro, "orc": read_orc, "parquet": read_parquet}
+FORMATS: Final = ("csv", "json", *_BINARY)
+"""What `inputFormat` may be."""
 
 
 def check_reader(input_format: str, reader: Mapping[str, str]) -> None:
@@ -21,42 +31,37 @@ def check_reader(input_format: str, reader: Mapping[str, str]) -> None:
     """
     if input_format == "csv":
         CsvSettings.from_reader(reader)
-    elif input_format not in ("json", "parquet"):
-        raise ReaderSettings(f"inputFormat {input_format} is not supported", hint="one of csv, json, parquet")
+    elif input_format not in FORMATS:
+        raise ReaderSettings(
+            f"inputFormat {input_format} is not supported", hint=f"one of {', '.join(FORMATS)}"
+        )
     elif reader:
         raise ReaderSettings(
             f"{input_format} has no reader settings, but there is {', '.join(sorted(reader))}"
         )
+    if input_format == "avro":
+        check_avro()
 
 
-def read_file(
-    path: Path,
-    schema: pa.Schema,
-    input_format: str,
-    *,
-    reader: Mapping[str, str],
-    json_columns: Collection[str] = (),
-) -> pa.Table:
-    """Read one file, plain or gzip.
+def read_batches(
+    path: Path, wanted: Wanted, input_format: str, *, reader: Mapping[str, str], verdicts: Verdicts
+) -> Iterator[pa.Table]:
+    """Read one file, plain or packed by gzip, bzip2 or zstd, some rows at a time.
 
     Columns go by name. One that the file lacks is all null, one that the table lacks is left out; a file
     with none of the table's columns is refused. A blank file has no rows, whatever its format (edge case E5).
 
-    :param path: a local file.
-    :param schema: the columns wanted, `SegmentSpec.arrow_schema()`.
-    :param input_format: `csv`, `json` (one object after the other) or `parquet`.
+    :param path: a local file; a packed one of a binary format is unpacked beside it.
+    :param input_format: one of `FORMATS`.
     :param reader: format settings, see `CsvSettings`.
-    :param json_columns: text columns that hold JSON.
-    :returns: exactly `schema`.
+    :param verdicts: is told what is wrong, and says when it is too much.
+    :returns: tables of exactly `wanted.schema`; some may be empty.
     :raises FileRejected: the file or the settings are wrong; names row and column where there is one.
     """
     check_reader(input_format, reader)
-    data = load(path)
-    if is_blank(data):
-        return schema.empty_table()
-    check_kind(data, input_format)
     if input_format == "csv":
-        return read_csv(data, schema, CsvSettings.from_reader(reader))
-    if input_format == "json":
-        return read_json(data, schema, json_columns)
-    return read_parquet(data, schema)
+        yield from read_csv(text_blocks(path, "csv"), wanted, CsvSettings.from_reader(reader), verdicts)
+    elif input_format == "json":
+        yield from read_json(text_blocks(path, "json"), wanted, verdicts)
+    elif (plain := plain_file(path, input_format)) is not None:
+        yield from _BINARY[input_format](plain, wanted, verdicts)

@@ -21,9 +21,12 @@ from urllib.parse import parse_qsl, urlencode
 import psutil
 import pyarrow as pa
 
+from pinot_assets.build.cut import cut
 from pinot_assets.build.order import BuildOrder, FileTask, segment_name
-from pinot_assets.build.read import read_file
+from pinot_assets.build.read import read_batches
 from pinot_assets.build.rejected import FileRejected
+from pinot_assets.build.verdicts import Limit, Quarantine, Verdicts
+from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import (
     BuildError,
     PinotAssetsError,
@@ -32,12 +35,13 @@ from pinot_assets.errors import (
     StoreConflict,
     UnsupportedFeature,
 )
-from pinot_assets.segment import DataType, SegmentSpec, build_segment, metadata_tar, write_tar
+from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.objects import ObjectStore, open_store
 
 _TEMPORARY = "pinot-assets-build-"
+_BAD_ROWS = "bad-rows.parquet"
 
 
 class _Vanished(SourceError):
@@ -91,6 +95,11 @@ def receipt_key(uri: str, read: Fingerprint, attempt: int) -> str:
     return f"files/{file_id(uri)}-{read.token}-{attempt}.json"
 
 
+def bad_rows_key(uri: str, read: Fingerprint, attempt: int) -> str:
+    """Name of a file's quarantined rows below the session's folder."""
+    return f"bad-rows/{file_id(uri)}-{read.token}-{attempt}.parquet"
+
+
 def version_text(read: Fingerprint) -> str:
     """A version for a segment's custom map, which takes no comma; `version_from_text` is the inverse."""
     return urlencode({name: value for name, value in read.to_json().items() if value is not None})
@@ -115,30 +124,29 @@ def _build(order: BuildOrder, task: FileTask, folder: Path) -> Receipt:
     source = open_store(order.source_uri, order.source_props)
     local = folder / "source"
     read, sha256 = _fetch(source, task.file.uri, local)
-    table = read_file(
-        local,
-        spec.arrow_schema(),
-        order.input_format,
-        reader=order.reader,
-        json_columns=[column.name for column in spec.columns if column.data_type is DataType.JSON],
-    )
+    verdicts = _verdicts(order, task, folder)
+    tables = read_batches(local, Wanted.of(spec), order.input_format, reader=order.reader, verdicts=verdicts)
     segments = open_store(order.segments_uri, order.staging_props)
     outputs = tuple(
         _stage(order, task, spec, segments, rows, k, read, folder)
-        for k, rows in enumerate(_pieces(table, order.max_rows_per_segment))
+        for k, rows in enumerate(cut(tables, order.max_rows_per_segment, order.desired_segment_bytes))
     )
+    rows = sum(output.rows for output in outputs)
+    verdicts.finish(rows)
     receipt = Receipt(
         uri=task.file.uri,
         ordinal=task.ordinal,
         attempt=order.attempt,
         read=read,
         sha256=sha256,
-        rows=table.num_rows,
-        bad_rows=0,
+        rows=rows,
+        bad_rows=verdicts.bad_rows,
         outputs=outputs,
         seconds=round(time.monotonic() - started, 3),
         worker=f"{socket.gethostname()}/{os.getpid()}",
         tars=tuple(_token(segments, output) for output in outputs),
+        bad_rows_uri=_put_bad_rows(order, task, read, folder) if verdicts.bad_rows else "",
+        missing=verdicts.missing,
     )
     return _record(order, receipt)
 
@@ -171,8 +179,18 @@ def _stat(source: ObjectStore, key: str, uri: str) -> Fingerprint:
     return found
 
 
-def _pieces(table: pa.Table, max_rows: int) -> Iterator[pa.Table]:
-    return (table.slice(start, max_rows) for start in range(0, table.num_rows, max_rows))
+def _verdicts(order: BuildOrder, task: FileTask, folder: Path) -> Verdicts:
+    if order.max_bad_rows is None:
+        return Verdicts(order.missing_column)
+    limit = Limit.parse(order.max_bad_rows)
+    return Quarantine(folder / _BAD_ROWS, task.file.uri, limit, order.missing_column)
+
+
+def _put_bad_rows(order: BuildOrder, task: FileTask, read: Fingerprint, folder: Path) -> str:
+    staging = open_store(order.staging_uri, order.staging_props)
+    key = bad_rows_key(task.file.uri, read, order.attempt)
+    staging.put_file_if_absent(key, folder / _BAD_ROWS)
+    return staging.uri_of(key)
 
 
 def _stage(

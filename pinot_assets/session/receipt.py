@@ -53,6 +53,8 @@ class Receipt:
     :ivar worker: `host/pid` of the executor's Python worker.
     :ivar tars: version token of each output's tar as the staging area showed it; while it shows the same,
         the content need not be read again (rule R12).
+    :ivar bad_rows_uri: Parquet file with the rows that were left out and why; empty without any.
+    :ivar missing: columns of the table that the file lacks: null in all of its rows.
     """
 
     uri: str
@@ -66,6 +68,8 @@ class Receipt:
     seconds: float
     worker: str
     tars: tuple[str, ...] = ()
+    bad_rows_uri: str = ""
+    missing: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         """JSON text, keys sorted."""
@@ -81,8 +85,8 @@ class Receipt:
             value: dict[str, Any] = json.loads(data)
             read = Fingerprint.from_json(value.pop("read"))
             outputs = tuple(Output(**o) for o in value.pop("outputs"))
-            tars = tuple(value.pop("tars", ()))
-            return cls(read=read, outputs=outputs, tars=tars, **value)
+            tars, missing = tuple(value.pop("tars", ())), tuple(value.pop("missing", ()))
+            return cls(read=read, outputs=outputs, tars=tars, missing=missing, **value)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not a receipt: {error}") from error
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pinot_assets.spec.environment import has_reference, malformed_reference
 from pinot_assets.spec.quartz import to_cron
 from pinot_assets.spec.values import (
+    BadRowLimit,
     Count,
     FileName,
     Flag,
@@ -26,6 +27,7 @@ from pinot_assets.spec.values import (
     Timezone,
     any_case,
     one_of,
+    size_bytes,
 )
 
 Mode = Literal["append", "sync", "swap"]
@@ -103,12 +105,12 @@ class FileIngestion(BaseModel):
     input_dir_uri: Annotated[Location, Field(alias="inputDirURI")]
     """Directory of the files: file:// or s3://, or a path relative to this file; ${NAME} is allowed."""
     input_format: Annotated[
-        Literal["csv", "json", "parquet"],
-        BeforeValidator(one_of("csv", "json", "parquet")),
-        any_case("csv", "json", "parquet"),
+        Literal["csv", "json", "parquet", "avro", "orc"],
+        BeforeValidator(one_of("csv", "json", "parquet", "avro", "orc")),
+        any_case("csv", "json", "parquet", "avro", "orc"),
         Field(alias="inputFormat"),
     ]
-    """Format of every file; gzip is recognised by the content."""
+    """Format of every file; gzip, bzip2 and zstd are recognised by the content."""
     include: Annotated[Pattern | None, Field(alias="includeFileNamePattern")] = None
     """Files to take, in Java path-matcher syntax: glob:**/*.csv.gz."""
     exclude: Annotated[Pattern | None, Field(alias="excludeFileNamePattern")] = None
@@ -152,9 +154,25 @@ class FileIngestion(BaseModel):
     max_rows_per_segment: Annotated[Positive, Field(alias="maxNumRecordsPerSegment")] = DEFAULT_MAX_ROWS
     """A file with more rows becomes several segments."""
     desired_segment_size: Annotated[Size | None, Field(alias="desiredSegmentSize")] = None
-    """Accepted and not used: files are cut by rows."""
+    """About how large a segment's rows may be in memory; a larger file becomes several segments."""
     reader: Annotated[dict[str, str], Field(alias=READER_PROP)] = {}
     """Settings of the csv reader: delimiter, header, skipHeader, nullStringValue, …"""
+    on_bad_row: Annotated[
+        Literal["fail", "quarantine"],
+        BeforeValidator(one_of("fail", "quarantine")),
+        any_case("fail", "quarantine"),
+        Field(alias="onBadRow"),
+    ] = "fail"
+    """What a row that cannot be read does: fail its file, or be put aside into a Parquet file."""
+    max_bad_rows: Annotated[BadRowLimit, Field(alias="maxBadRows")] = "1%"
+    """How many rows of one file may be put aside: 100, or 0.5% of them."""
+    on_missing_column: Annotated[
+        Literal["null", "fail"],
+        BeforeValidator(one_of("null", "fail")),
+        any_case("null", "fail"),
+        Field(alias="onMissingColumn"),
+    ] = "null"
+    """What a column becomes that a file lacks: null, or the file fails."""
 
     rollback_window: Annotated[
         Literal["keepUntilSwitch", "pinotDefault"],
@@ -198,6 +216,16 @@ class FileIngestion(BaseModel):
         if self.consistent_push_swap or self.consistent_push:
             return "consistent"
         return "atomic" if self.atomic_upload and self.ingestion_mode == "sync" else "plain"
+
+    @property
+    def desired_segment_bytes(self) -> int | None:
+        """`desiredSegmentSize` in bytes."""
+        return None if self.desired_segment_size is None else size_bytes(self.desired_segment_size)
+
+    @property
+    def bad_row_limit(self) -> str | None:
+        """How many rows of a file may be put aside, None if a bad one fails it."""
+        return self.max_bad_rows if self.on_bad_row == "quarantine" else None
 
     @property
     def retries(self) -> int:

@@ -166,10 +166,18 @@ def _timezone_needs_schedule(case: Case) -> Iterator[Finding]:
 
 
 @_rule("desiredSegmentSize")
-def _size_is_unused(case: Case) -> Iterator[Finding]:
-    if case.spec.desired_segment_size is not None:
-        text = "has no use here: files are cut by rows, at maxNumRecordsPerSegment"
-        yield Finding("desiredSegmentSize", text, is_note=True)
+def _size_is_above_nothing(case: Case) -> Iterator[Finding]:
+    if case.spec.desired_segment_bytes == 0:
+        yield Finding("desiredSegmentSize", "is not above 0")
+
+
+@_rule("onBadRow", "maxBadRows")
+def _limit_needs_quarantine(case: Case) -> Iterator[Finding]:
+    if case.spec.on_bad_row == "fail" and "maxBadRows" in case.written:
+        yield Finding("maxBadRows", "has no effect without onBadRow: quarantine", is_note=True)
+    if case.spec.on_bad_row == "quarantine":
+        text = f"rows that cannot be read are put aside, up to {case.spec.max_bad_rows} of each file"
+        yield Finding("onBadRow", text, is_note=True)
 
 
 @_rule("inputFormat")
@@ -181,11 +189,7 @@ def _reader_settings_are_known(case: Case) -> Iterator[Finding]:
         for key in keys:
             yield Finding(key, f"has no use with inputFormat {case.spec.input_format}", is_note=True)
         return
-    from pinot_assets.build.csv_file import WITHOUT_USE, CsvSettings  # here, since it brings Spark along
-
-    for name in WITHOUT_USE:
-        if name in case.spec.reader:
-            yield Finding(f"{READER_PROP}.{name}", "has no use: columns are single-value", is_note=True)
+    from pinot_assets.build.csv_settings import CsvSettings  # here, since it brings Spark along
 
     try:
         CsvSettings.from_reader(case.spec.reader)

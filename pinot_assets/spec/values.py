@@ -91,6 +91,19 @@ def _size(value: object) -> object:
     return text
 
 
+def size_bytes(text: str) -> int:
+    """A `Size` in bytes; k, m, g and t are powers of 1024, as in Pinot's `DataSizeUtils`."""
+    found = re.fullmatch(r"([0-9.]+)\s*([kmgt]?)b?", text)
+    assert found is not None
+    return int(float(found[1]) * 1024 ** (" kmgt".index(found[2] or " ")))
+
+
+def _bad_row_limit(value: object) -> object:
+    from pinot_assets.build.verdicts import Limit  # here, since it brings Arrow along
+
+    return str(Limit.parse(str(value)))
+
+
 def _server(value: object) -> object:
     text = str(value).strip()
     if not re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?", text):
@@ -162,6 +175,11 @@ PartitionGroup = Annotated[
     str,
     BeforeValidator(_partition_group),
     WithJsonSchema({"type": "string", "pattern": "^(directory$|regex:.|hash:[0-9]+$)"}),
+]
+BadRowLimit = Annotated[
+    str,
+    BeforeValidator(_bad_row_limit),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": "^[0-9.]+ *%?$"}),
 ]
 Size = Annotated[str, BeforeValidator(_size), WithJsonSchema({"type": ["string", "integer"]})]
 Server = Annotated[str, BeforeValidator(_server), WithJsonSchema({"type": ["string", "number"]})]

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from pinot_assets.build import json_file
 from pinot_assets.build.json_file import read_json
 from pinot_assets.build.rejected import FileRejected, TypeMismatch, Unreadable, ZoneMissing
+from pinot_assets.build.verdicts import Verdicts
+from pinot_assets.build.wanted import Wanted
 
 MOMENT = pa.timestamp("ms", "UTC")
 SCHEMA = pa.schema(
@@ -30,7 +32,9 @@ NOON_MS = 1357041600000
 
 
 def read(text: str | bytes) -> pa.Table:
-    return read_json(pa.py_buffer(text if isinstance(text, bytes) else text.encode()), SCHEMA, {"j"})
+    data = text if isinstance(text, bytes) else text.encode()
+    tables = read_json(iter([data]), Wanted(SCHEMA, json=frozenset("j")), Verdicts())
+    return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
 
 def column(name: str, *values: str) -> list[Any]:
@@ -89,10 +93,9 @@ def test_values_may_change_their_kind_late() -> None:
         ('{"t":true}', TypeMismatch, "column t, row 1: True"),
         ('{"t":"2013-01-01T12:00:00Z"}\n{"t":"2013-01-01T12:00:00"}', ZoneMissing, "column t, row 2"),
         ('{"j":{"a":NaN}}', TypeMismatch, "column j, row 1"),
-        ('{"i":1}\n{"i":2\n', Unreadable, "row 2, line 3"),
-        ('{"i":1}\n{"i":2},\n', Unreadable, "row 3, line 2"),
+        ('{"i":1}\n{"i":2\n', Unreadable, "row 2: line 3"),
+        ('{"i":1}\n{"i":2},\n', Unreadable, "row 3: line 2"),
         ('{"i":1}\n7\n', Unreadable, "row 2: 7 is not a JSON object"),
-        ('[{"i":1}]\n', Unreadable, "not a JSON object"),
         (b'{"s":"a"}\n{"s":"\xff"}\n', Unreadable, "not UTF-8"),
         ('{"I":1}\n{"x":2}\n', Unreadable, "none of the table's columns: its first row has I"),
         ('{"j":' + "[" * 100_000 + "]" * 100_000 + "}", Unreadable, "row 1: values are nested too deeply"),
@@ -141,6 +144,6 @@ def test_both_ways_to_read_agree(first: dict[str, Any], rest: list[dict[str, Any
     documents = [first, *rest]
     text = "\n".join(json.dumps(document) for document in documents)
     schema = pa.schema([field for field in SCHEMA if field.name != "j"])
-    guess = json_file._guess(documents[0], schema, ())
-    fast = json_file.conform(json_file._by_arrow(pa.py_buffer(text.encode()), guess), schema)
-    assert fast.equals(json_file._by_python(text, schema, ()))
+    data = text.encode()
+    fast, slow = (json_file._Reader(Wanted(schema), Verdicts()) for _ in range(2))
+    assert fast._by_arrow(data).equals(slow._by_python(data, is_last=True))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,20 +12,27 @@ import pytest
 
 from pinot_assets.build.parquet_file import read_parquet
 from pinot_assets.build.rejected import FileRejected, TypeMismatch, Unreadable, ZoneMissing
+from pinot_assets.build.verdicts import Verdicts
+from pinot_assets.build.wanted import Wanted
 
 MOMENT = pa.timestamp("ms", "UTC")
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
 
 
-def parquet(**columns: pa.Array) -> pa.Buffer:
+def parquet(**columns: pa.Array) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink, write_page_checksum=True)
-    return pa.py_buffer(sink.getvalue())
+    return sink.getvalue()
 
 
-def convert(values: pa.Array, target: pa.DataType) -> list[Any]:
+def read(folder: Path, data: bytes, schema: pa.Schema) -> pa.Table:
+    (folder / "x").write_bytes(data)
+    return pa.concat_tables([schema.empty_table(), *read_parquet(folder / "x", Wanted(schema), Verdicts())])
+
+
+def convert(folder: Path, values: pa.Array, target: pa.DataType) -> list[Any]:
     schema = pa.schema([("x", target)])
-    table = read_parquet(parquet(x=values), schema)
+    table = read(folder, parquet(x=values), schema)
     assert table.schema.equals(schema)
     found: list[Any] = table["x"].to_pylist()
     return found
@@ -50,17 +58,17 @@ def convert(values: pa.Array, target: pa.DataType) -> list[Any]:
         (pa.array(["2013-01-01T12:00:00.000999Z", "1357041600000"]), MOMENT, [NOON, NOON]),
     ],
 )
-def test_types(values: pa.Array, target: pa.DataType, expected: list[Any]) -> None:
-    assert convert(values, target) == expected
+def test_types(tmp_path: Path, values: pa.Array, target: pa.DataType, expected: list[Any]) -> None:
+    assert convert(tmp_path, values, target) == expected
 
 
 @pytest.mark.parametrize(
     ("values", "target", "error", "said"),
     [
-        (pa.array([1, 2**31]), pa.int32(), TypeMismatch, "column x, row 2: 2147483648 cannot become int32"),
+        (pa.array([1, 2**31]), pa.int32(), TypeMismatch, "column x, row 2: 2147483648 cannot become INT"),
         (pa.array([1.0] * 5000 + [1.5]), pa.int32(), TypeMismatch, "column x, row 5001: 1.5"),
-        (pa.array([1.5]), pa.string(), TypeMismatch, "column x: double cannot become string"),
-        (pa.array([1]), pa.bool_(), TypeMismatch, "column x: int64 cannot become bool"),
+        (pa.array([1.5]), pa.string(), TypeMismatch, "column x: double cannot become STRING"),
+        (pa.array([1]), pa.bool_(), TypeMismatch, "column x: int64 cannot become BOOLEAN"),
         (pa.array([date(2013, 1, 1)]), MOMENT, TypeMismatch, "column x: date32"),
         (pa.array([[1]]), pa.int32(), TypeMismatch, "column x: list"),
         (pa.array([b"a"]), pa.string(), TypeMismatch, "column x: binary"),
@@ -73,45 +81,45 @@ def test_types(values: pa.Array, target: pa.DataType, expected: list[Any]) -> No
     ],
 )
 def test_what_would_lose_something_is_refused(
-    values: pa.Array, target: pa.DataType, error: type[FileRejected], said: str
+    tmp_path: Path, values: pa.Array, target: pa.DataType, error: type[FileRejected], said: str
 ) -> None:
     with pytest.raises(error) as caught:
-        convert(values, target)
+        convert(tmp_path, values, target)
     assert said in str(caught.value)
 
 
-def test_only_the_columns_wanted_are_read() -> None:
+def test_only_the_columns_wanted_are_read(tmp_path: Path) -> None:
     data = parquet(y=pa.array([[1]]), x=pa.array([1]))
-    table = read_parquet(data, pa.schema([("absent", pa.string()), ("x", pa.int64())]))
+    table = read(tmp_path, data, pa.schema([("absent", pa.string()), ("x", pa.int64())]))
     assert table.to_pylist() == [{"absent": None, "x": 1}]
 
 
-def test_a_file_without_rows() -> None:
-    assert read_parquet(parquet(y=pa.array([], pa.int32())), pa.schema([("x", pa.int32())])).num_rows == 0
+def test_a_file_without_rows(tmp_path: Path) -> None:
+    assert read(tmp_path, parquet(y=pa.array([], pa.int32())), pa.schema([("x", pa.int32())])).num_rows == 0
 
 
-def test_a_file_with_none_of_the_columns_is_refused() -> None:
+def test_a_file_with_none_of_the_columns_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="none of the table's columns: its columns are y"):
-        read_parquet(parquet(y=pa.array([1])), pa.schema([("x", pa.int32())]))
+        read(tmp_path, parquet(y=pa.array([1])), pa.schema([("x", pa.int32())]))
 
 
 @pytest.mark.parametrize("cut", [4, 100, -1])
-def test_a_cut_file_is_unreadable(cut: int) -> None:
+def test_a_cut_file_is_unreadable(tmp_path: Path, cut: int) -> None:
     whole = parquet(x=pa.array(range(1000)))
     with pytest.raises(Unreadable, match="damaged or cut short"):
-        read_parquet(whole.slice(0, cut if cut > 0 else whole.size + cut), pa.schema([("x", pa.int64())]))
+        read(tmp_path, whole[:cut], pa.schema([("x", pa.int64())]))
 
 
-def test_a_flipped_bit_is_seen_by_the_checksum() -> None:
+def test_a_flipped_bit_is_seen_by_the_checksum(tmp_path: Path) -> None:
     data = bytearray(parquet(x=pa.array(range(1000))))
     data[200] ^= 1
     with pytest.raises(Unreadable):
-        read_parquet(pa.py_buffer(bytes(data)), pa.schema([("x", pa.int64())]))
+        read(tmp_path, bytes(data), pa.schema([("x", pa.int64())]))
 
 
-def test_text_that_is_not_utf_8_is_refused() -> None:
+def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     text = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
     )
     with pytest.raises(Unreadable, match="not UTF-8"):
-        convert(text, pa.string())
+        convert(tmp_path, text, pa.string())

@@ -273,7 +273,7 @@ def test_a_file_that_vanishes_while_it_is_read(
 @pytest.mark.parametrize(
     ("data", "code", "said"),
     [
-        (b"name,count,at\na,1.5,\n", "TYPE_MISMATCH", "column count, row 2: invalid value '1.5'"),
+        (b"name,count,at\na,1.5,\n", "TYPE_MISMATCH", "column count, row 2: '1.5' cannot become LONG"),
         (b"name,at\na,2020-01-01 00:00:00\n", "TIMESTAMP_STRING_ZONE_DEPENDENT", "column at, row 2"),
         (b"foo\n1\n", "UNREADABLE", "none of the table's columns"),
         (gzip.compress(b"name\na\n")[:-4], "UNREADABLE", "gzip"),
@@ -294,7 +294,7 @@ def test_what_is_wrong_with_a_file_is_a_failure(
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"reader": {"commentMarker": ";"}}, "READER_SETTINGS"),
+        ({"reader": {"recordSeparator": ";"}}, "READER_SETTINGS"),
         ({"schema": {"dimensionFieldSpecs": [{"name": "x", "dataType": "BYTES"}]}}, "UNSUPPORTED"),
         ({"source_uri": "ftp://host/dir"}, "STORE"),
         ({"schema": None}, "INTERNAL"),

@@ -62,7 +62,7 @@ def test_validate_shows_what_is_good(run, folder):
 
 
 def test_validate_shows_every_problem_and_fails(run, folder):
-    folder.spec({"inputFormat": "avro", "input.fs.prop.secretKey": "hunter2[bold]"}, name="a.yaml")
+    folder.spec({"inputFormat": "thrift", "input.fs.prop.secretKey": "hunter2[bold]"}, name="a.yaml")
     folder.text("[", "b.yaml")
     result = run("validate")
     assert result.exit_code == 1

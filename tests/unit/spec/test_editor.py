@@ -46,7 +46,7 @@ def test_it_takes_the_samples(sample):
         ("input.fs.prop.region", "eu", True),
         ("recordReader.prop.delimiter", ";", True),
         ("tableMaxNumTasks", "1", True),
-        ("inputFormat", "avro", False),
+        ("inputFormat", "thrift", False),
         ("push.mode", "Tar", True),
         ("minServer", 0.11, True),
         ("inputFromat", "csv", False),

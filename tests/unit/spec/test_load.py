@@ -93,7 +93,7 @@ def test_no_block_is_refused(folder):
 
 
 def test_all_problems_of_all_files_are_in_one_error(folder):
-    folder.spec({"inputFormat": "avro", "consistentPushMaxRetries": "-1"}, name="a.yaml")
+    folder.spec({"inputFormat": "thrift", "consistentPushMaxRetries": "-1"}, name="a.yaml")
     folder.text("schema: [", "b.yaml")
     folder.text("", "c.yml")
     with pytest.raises(SpecError) as caught:
@@ -105,7 +105,7 @@ def test_all_problems_of_all_files_are_in_one_error(folder):
 
 
 def test_problems_name_file_and_line(folder):
-    file = folder.spec({"inputFormat": "avro"})
+    file = folder.spec({"inputFormat": "thrift"})
     line = next(n for n, text in enumerate(file.read_text().splitlines(), 1) if "inputFormat" in text)
     _, (problem,), _ = folder.check()
     assert str(problem).startswith(f"{file}:{line}: fileIngestion.inputFormat: ")

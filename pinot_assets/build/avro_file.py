@@ -1,0 +1,69 @@
+"""Avro through DataFusion, whose decoder makes Arrow columns without a Python object per value.
+
+DataFusion is an extra (`pip install "pinot-assets[avro]"`), since it is large and few tables need it.
+Rows are counted from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pinot_assets.build.rejected import ReaderSettings, Unreadable, one_line
+from pinot_assets.build.typed import BATCH_ROWS, columns_of, conform_all
+from pinot_assets.build.verdicts import Verdicts
+from pinot_assets.build.wanted import Wanted
+
+
+def check_avro() -> None:
+    """Whether Avro can be read here.
+
+    :raises ReaderSettings: the library is not installed.
+    """
+    _datafusion()
+
+
+def read_avro(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+    """Rows as the columns of `wanted`, some at a time.
+
+    :raises FileRejected: the file is damaged, has none of the columns, or a value does not fit.
+    """
+    yield from conform_all(_batches(path, wanted, verdicts), wanted, verdicts)
+
+
+def _datafusion() -> Any:
+    try:
+        import datafusion  # here, since it takes half a second and memory
+    except ImportError as error:
+        raise ReaderSettings(
+            "inputFormat avro needs DataFusion, which is not installed here",
+            hint='pip install "pinot-assets[avro]", on Spark\'s executors, too',
+        ) from error
+    return datafusion
+
+
+def _batches(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+    datafusion = _datafusion()
+    settings = datafusion.SessionConfig().with_target_partitions(1).with_batch_size(BATCH_ROWS)
+    try:
+        frame = datafusion.SessionContext(settings).read_avro(str(path), file_extension=path.suffix)
+        names = frame.schema().names
+    except Exception as error:  # DataFusion's errors have no class of their own
+        raise _damaged(error) from error
+    columns = columns_of(names, wanted, verdicts)
+    try:
+        stream = frame.select(*[datafusion.col(f'"{name}"') for name in columns]).execute_stream()
+        batches = (batch.to_pyarrow() for batch in stream)
+        while (batch := next(batches, None)) is not None:
+            yield pa.Table.from_batches([batch])
+    except Exception as error:
+        raise _damaged(error) from error
+
+
+def _damaged(error: Exception) -> Unreadable:
+    return Unreadable(
+        "the Avro file is damaged or cut short, or of a kind that is not known", why=one_line(error)
+    )

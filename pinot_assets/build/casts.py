@@ -1,0 +1,187 @@
+"""How to get from one Arrow type to another, where there is a way that everybody would agree on.
+
+A cast takes a chunked array and raises ArrowInvalid where a value cannot be had without loss.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from pinot_assets.build.wanted import Wanted
+
+Cast = Callable[[pa.ChunkedArray], pa.ChunkedArray]
+
+_DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?$"
+_HEX = r"^([0-9a-fA-F]{2})*$"
+
+
+def cast_for(source: pa.DataType, field: pa.Field, wanted: Wanted) -> Cast | None:
+    """How a column of a file becomes one of the table, None if there is no way."""
+    if pt.is_null(source):
+        return lambda column: column.cast(field.type)
+    if field.name in wanted.json and (pt.is_nested(source) and not pt.is_union(source)):
+        return _json
+    if not pt.is_list(field.type):
+        return _single(source, field.type, field.name in wanted.decimals)
+    inner = field.type.value_type
+    if pt.is_list(source) or pt.is_large_list(source):
+        of_items = _single(source.value_type, inner, field.name in wanted.decimals)
+        return None if of_items is None else lambda column: _lists(column, of_items)
+    of_value = _single(source, inner, field.name in wanted.decimals)
+    return None if of_value is None else lambda column: _wrapped(of_value(column))
+
+
+def _single(source: pa.DataType, target: pa.DataType, is_decimal: bool) -> Cast | None:
+    text = pt.is_string(source) or pt.is_large_string(source) or pt.is_string_view(source)
+    number = pt.is_integer(source) or pt.is_floating(source) or pt.is_decimal(source)
+    if pt.is_null(source):
+        return lambda column: column.cast(target)
+    if pt.is_dictionary(source):
+        inner = _single(source.value_type, target, is_decimal)
+        return None if inner is None else lambda column: inner(column.cast(source.value_type))
+    if pt.is_timestamp(target):
+        return _to_moment(source, target, text)
+    if pt.is_binary(target):
+        return _hex if text else _to_bytes(source)
+    if is_decimal:
+        return _decimal if text else _text if pt.is_integer(source) or pt.is_decimal(source) else None
+    if pt.is_string(target):
+        return _text if text or pt.is_integer(source) or pt.is_boolean(source) else None
+    if text:
+        return lambda column: _from_text(column, target)
+    if pt.is_floating(target) and number:
+        return lambda column: column.cast(options=pc.CastOptions(target, allow_float_truncate=True))
+    exact = source == target or (number and pt.is_integer(target))
+    return (lambda column: column.cast(target)) if exact else None
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    texts = column.cast(pa.string())
+    texts.validate(full=True)  # readers do not look at UTF-8
+    return texts
+
+
+def _decimal(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    texts = pc.utf8_trim_whitespace(_text(column))
+    if pc.all(pc.match_substring_regex(texts, _DECIMAL)).as_py() is False:
+        raise pa.ArrowInvalid("not a number")
+    return texts
+
+
+def _from_text(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    try:
+        return column.cast(target)
+    except pa.ArrowInvalid:
+        return pc.utf8_trim_whitespace(_text(column)).cast(target)  # Pinot trims, too
+
+
+def _hex(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Pairs of hex digits, as Pinot reads BYTES from text."""
+    if pc.all(pc.match_substring_regex(column, _HEX)).as_py() is False:
+        raise pa.ArrowInvalid("not an even number of hex digits")
+    chunks = []
+    for chunk in column.cast(pa.large_string()).chunks:
+        lengths = pc.fill_null(pc.binary_length(chunk), 0).to_numpy(zero_copy_only=False) // 2
+        digits = pc.binary_join(pa.array([chunk.drop_null()], pa.large_list(pa.large_string())), "")
+        data = bytes.fromhex(digits[0].as_py() or "")
+        chunks.append(
+            pa.LargeBinaryArray.from_buffers(
+                pa.large_binary(),
+                len(chunk),
+                [_validity(chunk), pa.py_buffer(_offsets(lengths, np.int64)), pa.py_buffer(data)],
+            ).cast(pa.binary())
+        )
+    return pa.chunked_array(chunks, pa.binary())
+
+
+def _validity(array: pa.Array) -> pa.Buffer:
+    return array.is_valid().buffers()[1]
+
+
+def _to_bytes(source: pa.DataType) -> Cast | None:
+    binary = pt.is_binary(source) or pt.is_large_binary(source) or pt.is_fixed_size_binary(source)
+    return (lambda column: column.cast(pa.binary())) if binary else None
+
+
+def _to_moment(source: pa.DataType, target: pa.DataType, text: bool) -> Cast | None:
+    if text:
+        return lambda column: _moments(_text(column), target)
+    if pt.is_integer(source):
+        return lambda column: column.cast(pa.int64()).cast(target)
+    # Zone-less timestamps of files that know types are taken as UTC, as Pinot takes them.
+    return (lambda column: _truncate(column, target)) if pt.is_timestamp(source) else None
+
+
+def _moments(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    """Epoch milliseconds or ISO-8601 with a zone, in text."""
+    try:
+        return column.cast(pa.int64()).cast(target)  # all of them, as a rule
+    except pa.ArrowInvalid:
+        pass
+    epoch = pc.match_substring_regex(column, r"^[+-]?[0-9]+$")
+    millis = pc.if_else(epoch, pc.utf8_ltrim(column, "+"), None).cast(pa.int64()).cast(target)
+    iso = pc.if_else(epoch, None, column)
+    return pc.coalesce(millis, _iso(iso, target))
+
+
+def _iso(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    for unit in ("ms", "us"):
+        try:
+            return _truncate(column.cast(pa.timestamp(unit, "UTC")), target)
+        except pa.ArrowInvalid:
+            continue
+    return _truncate(column.cast(pa.timestamp("ns", "UTC")), target)
+
+
+def _truncate(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    return column.cast(options=pc.CastOptions(target, allow_time_truncate=True))
+
+
+def is_local_time(text: str) -> bool:
+    """Whether a text is a time that lacks nothing but its zone."""
+    try:
+        pa.scalar(text).cast(pa.timestamp("ns"))
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _lists(column: pa.ChunkedArray, of_items: Cast) -> pa.ChunkedArray:
+    array = column.combine_chunks()
+    items = of_items(pa.chunked_array([array.flatten()])).combine_chunks()
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    offsets = pa.array(_offsets(lengths, np.int32))
+    return pa.chunked_array([pa.ListArray.from_arrays(offsets, items, mask=array.is_null())])
+
+
+def _wrapped(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Single values as lists of one; a null stays one."""
+    array = column.combine_chunks()
+    valid = array.is_valid()
+    offsets = pa.array(_offsets(valid.to_numpy(zero_copy_only=False), np.int32))
+    return pa.chunked_array([pa.ListArray.from_arrays(offsets, array.drop_null(), mask=array.is_null())])
+
+
+def _offsets(lengths: np.ndarray, kind: type[np.signedinteger]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(kind)
+
+
+def _json(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Structures as JSON text. Arrow cannot, so this one goes row by row."""
+    try:
+        texts = [
+            None if value is None else _dumped(value) for value in column.to_pylist(maps_as_pydicts="strict")
+        ]
+    except (TypeError, ValueError) as error:
+        raise pa.ArrowInvalid(str(error)) from error
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,121 @@
+"""The settings of Pinot's `CSVRecordReaderConfig`, as they are written in a table spec."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from pinot_assets.build.rejected import ReaderSettings
+
+_FORMATS: Final = {"DEFAULT": ",", "EXCEL": ",", "RFC4180": ",", "TDF": "\t"}
+_KEYS: Final = (
+    "commentMarker",
+    "delimiter",
+    "escapeCharacter",
+    "fileFormat",
+    "header",
+    "multiValueDelimiter",
+    "multiValueDelimiterEnabled",
+    "nullStringValue",
+    "quoteCharacter",
+    "skipHeader",
+)
+_FIXED: Final = {
+    "ignoreEmptyLines": "true",
+    "ignoreSurroundingSpaces": "false",
+    "skipUnParseableLines": "false",
+    "stopOnError": "true",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CsvSettings:
+    """How to take a CSV file apart.
+
+    :ivar header: the columns' names, None if the file's first row holds them.
+    :ivar skip_header: whether the first row is to be left out although `header` is given.
+    :ivar nulls: cells that are null.
+    :ivar comment: lines that start with it are left out.
+    :ivar multi_value: what stands between the values of one cell of a multi-value column, None if nothing.
+    """
+
+    delimiter: str = ","
+    quote: str = '"'
+    escape: str | None = None
+    header: tuple[str, ...] | None = None
+    skip_header: bool = False
+    nulls: tuple[str, ...] = ("",)
+    comment: str | None = None
+    multi_value: str | None = ";"
+
+    @classmethod
+    def from_reader(cls, reader: Mapping[str, str]) -> Self:
+        """Read `recordReader.prop.*`, in Pinot's spelling.
+
+        :raises ReaderSettings: a setting is unknown, not supported or contradicts another.
+        """
+        unknown = sorted(k for k in reader if k not in _KEYS and reader[k].lower() != _FIXED.get(k))
+        if unknown:
+            dropping = "rows that cannot be read are put aside with onBadRow: quarantine; "
+            raise ReaderSettings(
+                f"csv reader settings {', '.join(unknown)} are not supported",
+                hint=f"{dropping if 'skipUnParseableLines' in unknown else ''}known: {', '.join(_KEYS)}",
+            )
+        name = reader.get("fileFormat", "DEFAULT").upper()
+        if name not in _FORMATS:
+            raise ReaderSettings(f"fileFormat {name} is not supported", hint=f"one of {', '.join(_FORMATS)}")
+        delimiter = _character(reader, "delimiter") or _FORMATS[name]
+        header = reader.get("header")
+        skip_header = _flag(reader, "skipHeader", "false")
+        if skip_header and header is None:
+            raise ReaderSettings(
+                "skipHeader without header leaves no names for the columns", hint="set header too"
+            )
+        null = reader.get("nullStringValue")
+        is_split = _flag(reader, "multiValueDelimiterEnabled", "true")
+        return cls(
+            delimiter=delimiter,
+            quote=_character(reader, "quoteCharacter") or '"',
+            escape=_character(reader, "escapeCharacter"),
+            header=None if header is None else tuple(next(csv.reader([header], delimiter=delimiter), ())),
+            skip_header=skip_header,
+            nulls=("",) if null is None else ("", null),
+            comment=_character(reader, "commentMarker"),
+            multi_value=(_character(reader, "multiValueDelimiter") or ";") if is_split else None,
+        )._consistent(reader)
+
+    def _consistent(self, reader: Mapping[str, str]) -> Self:
+        named = {
+            "delimiter": self.delimiter,
+            "quoteCharacter": self.quote,
+            "escapeCharacter": self.escape,
+            "commentMarker": self.comment,
+            "multiValueDelimiter": self.multi_value if "multiValueDelimiter" in reader else None,
+        }
+        used: dict[str, str] = {}
+        for key, character in named.items():
+            if character is None or (character == self.quote and key == "escapeCharacter"):
+                continue  # a quote that escapes itself is what CSV does anyway
+            if character in used:
+                raise ReaderSettings(f"{key} and {used[character]} are both {character!r}")
+            used[character] = key
+        return self
+
+
+def _flag(reader: Mapping[str, str], key: str, default: str) -> bool:
+    text = reader.get(key, default).strip().lower()
+    if text not in ("true", "false"):
+        raise ReaderSettings(f"{key} {text!r} is neither true nor false")
+    return text == "true"
+
+
+def _character(reader: Mapping[str, str], key: str) -> str | None:
+    text = reader.get(key)
+    if text is None:
+        return None
+    character = {r"\t": "\t"}.get(text, text)  # as people write a tab in JSON and YAML
+    if len(character) != 1 or not character.isascii() or character in "\r\n":
+        raise ReaderSettings(f"{key} {text!r} is not a single ASCII character")
+    return character

@@ -1,0 +1,105 @@
+"""Blocks of a JSON file cut between documents, and an array around all of them taken off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
+
+import numpy as np
+
+from pinot_assets.build.rejected import Unreadable
+
+DOCUMENT_BYTES: Final = 64 << 20
+"""A longer document is refused."""
+
+_STEP: Final = np.zeros(256, dtype=np.int8)
+_STEP[[ord("{"), ord("[")]] = 1
+_STEP[[ord("}"), ord("]")]] = -1
+_MARKS: Final = np.zeros(256, dtype=bool)
+_MARKS[[ord(mark) for mark in '{}[],"']] = True
+_COMMA, _QUOTE, _NEWLINE = b',"\n'
+
+
+def document_blocks(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The file, each block ending between two documents where a line break tells where that is.
+
+    :param blocks: the file, not blank at its start.
+    :raises Unreadable: an array around the documents is broken, or a document is too long.
+    """
+    first = next(blocks, None)
+    if first is None:
+        return
+    start = first.lstrip()
+    if start.startswith(b"["):
+        yield from _of_array(chain([start[1:]], blocks))
+    else:
+        yield from _of_lines(chain([first], blocks))
+
+
+def _of_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for block in blocks:
+        data = rest + block
+        # No text value holds a line break, so this one stands between two documents, or between members.
+        end = data.rfind(b"}\n{") + 2
+        end = end if end > 1 else data.rfind(b"\n") + 1
+        rest = data[end:]
+        _check_length(rest)
+        if end:
+            yield data[:end]
+    if rest:
+        yield rest
+
+
+def _of_array(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The elements of an array, its opening bracket taken off, with line breaks between them."""
+    rest, closed = b"", False
+    for block in blocks:
+        if closed:
+            _check_end(block)
+            continue
+        data = np.frombuffer(rest + block, np.uint8).copy()
+        commas, end = _outer(data)
+        data[commas] = _NEWLINE
+        if end is not None:
+            closed = True
+            _check_end(data[end + 1 :].tobytes())
+            yield data[:end].tobytes()
+            continue
+        cut = int(commas[-1]) + 1 if len(commas) else 0
+        rest = data[cut:].tobytes()
+        _check_length(rest)
+        if cut:
+            yield data[:cut].tobytes()
+    if not closed:
+        raise Unreadable("the array of rows is never closed", hint="the file is cut short")
+
+
+def _outer(data: np.ndarray) -> tuple[np.ndarray, int | None]:
+    """Where commas stand between the elements of an array, and the bracket that closes it."""
+    raw = data.tobytes()
+    if b"\\" in raw:  # an escaped quote opens and closes nothing
+        data = np.frombuffer(raw.replace(b"\\\\", b"__").replace(b'\\"', b"__"), np.uint8)
+    places = np.flatnonzero(_MARKS[data])
+    marks = data[places]
+    outside = np.cumsum(marks == _QUOTE) % 2 == 0
+    depth = np.cumsum(_STEP[marks] * outside, dtype=np.int64)
+    closing = np.flatnonzero(depth < 0)
+    upto = int(closing[0]) if len(closing) else len(marks)
+    between = (marks[:upto] == _COMMA) & outside[:upto] & (depth[:upto] == 0)
+    return places[:upto][between], int(places[upto]) if len(closing) else None
+
+
+def _check_length(rest: bytes) -> None:
+    if len(rest) > DOCUMENT_BYTES:
+        raise Unreadable(
+            f"a document is longer than {DOCUMENT_BYTES >> 20} MB",
+            why=f"it starts with {rest[:60]!r}",
+            hint="write one object per line",
+        )
+
+
+def _check_end(data: bytes) -> None:
+    if data.strip():
+        raise Unreadable("something follows the array of rows", why=f"it is {data.strip()[:60]!r}")

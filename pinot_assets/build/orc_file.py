@@ -1,0 +1,31 @@
+"""ORC through Arrow, a stripe at a time: the table's columns by name. Rows are counted from 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.orc as paorc
+
+from pinot_assets.build.typed import columns_of, conform_all, damaged
+from pinot_assets.build.verdicts import Verdicts
+from pinot_assets.build.wanted import Wanted
+
+
+def read_orc(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+    """Rows as the columns of `wanted`, a stripe at a time.
+
+    :raises FileRejected: the file is damaged, has none of the columns, or a value does not fit.
+    """
+    yield from conform_all(_stripes(path, wanted, verdicts), wanted, verdicts)
+
+
+def _stripes(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+    with damaged("ORC"), pa.memory_map(str(path)) as data:
+        file = paorc.ORCFile(data)
+        if file.nrows == 0:
+            return
+        columns = columns_of(file.schema.names, wanted, verdicts)
+        for n in range(file.nstripes):
+            yield pa.Table.from_batches([file.read_stripe(n, columns=columns)])

@@ -1,0 +1,161 @@
+"""What is wrong with one file, and how much of that its table puts up with.
+
+Readers tell a `Verdicts` what they find. Rows that are put aside go to a Parquet file, never away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pinot_assets.build.rejected import BadRow, ColumnMissing, TooManyBadRows
+
+MissingColumn = Literal["null", "fail"]
+_LIMIT: Final = re.compile(r"([0-9]{1,9})|([0-9]{1,3}(?:\.[0-9]{1,4})?)\s*%")
+_SCHEMA: Final = pa.schema(
+    [
+        ("file", pa.string()),
+        ("row", pa.int64()),
+        ("column", pa.string()),
+        ("value", pa.string()),
+        ("reason", pa.string()),
+        ("code", pa.string()),
+        ("record", pa.string()),
+    ]
+)
+_NO_LIMIT: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How many rows of a file may be bad: so many, or so many of a hundred."""
+
+    rows: int | None = None
+    percent: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """`100` or `0.5%`.
+
+        :raises ValueError: it is neither; goes on from the key's name.
+        """
+        found = _LIMIT.fullmatch(text.strip())
+        if found is None:
+            raise ValueError("is neither a number of rows nor a percentage; write 100 or 0.5%")
+        if found[1]:
+            return cls(rows=int(found[1]))
+        if float(found[2]) > 100:
+            raise ValueError("is above 100%")
+        return cls(percent=float(found[2]))
+
+    def __str__(self) -> str:
+        return f"{self.percent:g}%" if self.percent is not None else f"{self.rows}"
+
+
+class Verdicts:
+    """Forgives no bad row.
+
+    :ivar missing: columns of the table that the file lacks.
+    :ivar bad_rows: rows put aside so far.
+    :ivar room: how many bad rows are worth looking for at a time.
+    """
+
+    def __init__(self, missing_column: MissingColumn = "null") -> None:
+        self._missing_column = missing_column
+        self.missing: tuple[str, ...] = ()
+        self.bad_rows = 0
+
+    @property
+    def room(self) -> int:
+        """How many bad rows are worth looking for: the last of them is one too many."""
+        return 1
+
+    def bad(self, rows: Sequence[BadRow]) -> None:
+        """Some rows, ascending and not empty, cannot be taken.
+
+        :raises FileRejected: that is too much for the file.
+        """
+        raise rows[0].verdict()
+
+    def lacks(self, columns: tuple[str, ...]) -> None:
+        """The file lacks columns; they are null in all of its rows.
+
+        :raises ColumnMissing: the table wants them all.
+        """
+        self.missing = columns
+        if columns and self._missing_column == "fail":
+            raise ColumnMissing(
+                f"the file has no column {', '.join(columns)}",
+                why="onMissingColumn is fail",
+                hint="add the columns to the file, or let them be null with onMissingColumn: null",
+            )
+
+    def finish(self, rows: int) -> None:
+        """The file is read to its end.
+
+        :param rows: good ones.
+        :raises TooManyBadRows: measured by them, too many were bad.
+        """
+
+
+class Quarantine(Verdicts):
+    """Puts bad rows aside, up to a limit.
+
+    :param path: the Parquet file to write; there is none without a bad row.
+    :param file: URI of the source file.
+    """
+
+    def __init__(self, path: Path, file: str, limit: Limit, missing_column: MissingColumn = "null") -> None:
+        super().__init__(missing_column)
+        self._path, self._file, self._limit = path, file, limit
+        self._writer: pq.ParquetWriter | None = None
+        self._first: BadRow | None = None
+
+    @property
+    def room(self) -> int:
+        """As `Verdicts.room`."""
+        return _NO_LIMIT if self._limit.rows is None else self._limit.rows - self.bad_rows + 1
+
+    def bad(self, rows: Sequence[BadRow]) -> None:
+        """Write them down; see `Verdicts.bad`.
+
+        :raises TooManyBadRows: they are more than the limit.
+        """
+        self._first = self._first or rows[0]
+        self.bad_rows += len(rows)
+        if self._limit.rows is not None and self.bad_rows > self._limit.rows:
+            raise self._too_many(f"more than {self._limit.rows} rows are bad")
+        self._writer = self._writer or pq.ParquetWriter(self._path, _SCHEMA, compression="zstd")
+        self._writer.write_table(
+            pa.table([[*column] for column in zip(*map(self._cells, rows), strict=True)], _SCHEMA)
+        )
+
+    def _cells(self, bad: BadRow) -> tuple[str | int, ...]:
+        return (self._file, bad.row, bad.column, bad.value, bad.why, bad.kind.code, _safe(bad.record))
+
+    def finish(self, rows: int) -> None:
+        """As `Verdicts.finish`; also closes the Parquet file."""
+        if self._writer is None:
+            return
+        self._writer.close()
+        percent = self._limit.percent
+        if percent is not None and self.bad_rows * 100 > percent * (self.bad_rows + rows):
+            raise self._too_many(f"{self.bad_rows} of {self.bad_rows + rows} rows are bad")
+
+    def _too_many(self, what: str) -> TooManyBadRows:
+        assert self._first is not None
+        return TooManyBadRows(
+            f"{what}, maxBadRows is {self._limit}",
+            why=f"the first is {self._first.verdict().what}",
+            hint="correct the file, or raise maxBadRows",
+        )
+
+
+def _safe(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()  # bytes that are not UTF-8, half a pair
