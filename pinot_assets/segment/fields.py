@@ -10,7 +10,6 @@ from typing import Any
 
 from pinot_assets.segment.encoding import Encoding
 from pinot_assets.segment.settings import is_true
-from pinot_assets.segment.support import Feature
 from pinot_assets.segment.text import UNSAFE_VALUE
 from pinot_assets.segment.types import (
     METRIC_TYPES,

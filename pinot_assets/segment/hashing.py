@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from pinot_assets.segment.java_text import as_utf8, binary_buffers
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
+Words = TypeVar("Words", U32, U64)
 
 _CHUNK = 1 << 16  # texts hashed together; bounds what a step gathers
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
@@ -61,7 +63,7 @@ def _chunks(texts: pa.LargeBinaryArray) -> Iterator[_Chunk]:
         yield _Chunk(rows, ends[rows], lengths[rows], data)
 
 
-def _rotl(value: npt.NDArray[np.unsignedinteger], by: int) -> npt.NDArray[np.unsignedinteger]:
+def _rotl(value: Words, by: int) -> Words:
     bits = value.dtype.itemsize * 8
     kind = value.dtype.type
     return (value << kind(by)) | (value >> kind(bits - by))

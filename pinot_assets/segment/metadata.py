@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pinot_assets.segment.fields import Column
 from pinot_assets.segment.forward import bits_per_value
+from pinot_assets.segment.partition import Partitioning
 from pinot_assets.segment.ranked import Ranked
 from pinot_assets.segment.spec import REFERENCE_SERVER, SegmentSpec
 from pinot_assets.segment.text import (
@@ -40,6 +41,14 @@ class TimeRange:
 
 
 @dataclass(frozen=True, slots=True)
+class BuiltPartitions:
+    """The partitions that a column's rows are in, in Pinot's order of them."""
+
+    how: Partitioning
+    values: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
 class BuiltColumn:
     """A column as it was built.
 
@@ -47,6 +56,7 @@ class BuiltColumn:
     :ivar is_sorted: whether its rows ascend; never for a multi-value column.
     :ivar has_dictionary: whether its forward index holds dictionary ids, not values.
     :ivar longest_row: most elements of a row of a multi-value column, 0 for a single-value one.
+    :ivar partitions: its partitions, if it is partitioned.
     """
 
     column: Column
@@ -54,6 +64,7 @@ class BuiltColumn:
     is_sorted: bool
     has_dictionary: bool
     longest_row: int
+    partitions: BuiltPartitions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +133,8 @@ def _column_lines(built: BuiltColumn, rows: int, old_server: bool) -> Lines:
         yield "schemaMaxLength", str(column.max_length)
         if column.strategy is not None:
             yield "schemaMaxLengthExceedStrategy", column.strategy.value
+    if built.partitions is not None:
+        yield from _partition_lines(built.partitions)
     if column.format is not None and column.granularity is not None:
         yield "datetimeFormat", column.format
         yield "datetimeGranularity", column.granularity
@@ -130,6 +143,14 @@ def _column_lines(built: BuiltColumn, rows: int, old_server: bool) -> Lines:
     protected = protected_value(default) if column.data_type.is_text else default
     if protected is not None:
         yield "defaultNullValue", protected
+
+
+def _partition_lines(partitions: BuiltPartitions) -> Lines:
+    yield "partitionFunction", partitions.how.function.value
+    yield "numPartitions", str(partitions.how.count)
+    yield "partitionValues", ",".join(map(str, partitions.values))
+    for key, value in partitions.how.config or ():
+        yield f"partitionFunctionConfig.{key}", value
 
 
 def _bound_lines(column: Column, values: Ranked, old_server: bool) -> Lines:

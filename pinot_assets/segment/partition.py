@@ -137,7 +137,8 @@ def _bounded(values: list[str], texts: pa.LargeBinaryArray) -> Partitions:
         places.setdefault(value, place)
     known = pa.array(list(places), pa.large_string())
     found = pc.fill_null(pc.index_in(_folded(as_utf8(texts).cast(pa.large_string())), known), -1)
-    return np.array([*places.values(), 0], dtype=np.int64)[found.to_numpy()]
+    partition = np.array([*places.values(), 0], dtype=np.int64)
+    return np.asarray(partition[found.to_numpy()])
 
 
 def _folded(texts: pa.LargeStringArray) -> pa.LargeStringArray:

@@ -6,14 +6,19 @@ Nothing is read before this has passed, and all problems are named at once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from pinot_assets.errors import UnsupportedFeature
+from pinot_assets.segment.encoding import read_encoding
 from pinot_assets.segment.fields import Column, read_columns
-from pinot_assets.segment.table_config import check_table_config, is_true
+from pinot_assets.segment.index_config import Indexes, read_indexes
+from pinot_assets.segment.partition import Partitioning
+from pinot_assets.segment.partition_config import read_partitionings, read_sort_order
+from pinot_assets.segment.settings import is_true
+from pinot_assets.segment.table_config import check_table_config
 from pinot_assets.segment.text import utf16_key
 from pinot_assets.segment.time_format import Kind, TimeFormat, parse_format
 from pinot_assets.segment.types import STORAGE, DataType
@@ -32,6 +37,9 @@ class SegmentSpec:
     :ivar check_time: whether start and end must lie within Pinot's valid interval, 1971 to 2071
         (`ingestionConfig.segmentTimeValueCheck`).
     :ivar min_server: the oldest Pinot server that must be able to read the segments, as (major, minor).
+    :ivar indexes: what is written of a column beside dictionary, forward index and null vector, by its name.
+    :ivar partitionings: how partitioned columns are partitioned, by their names.
+    :ivar sort_order: the columns by which the rows of a segment are sorted, the first one first.
     :ivar notes: what is accepted but left to the server or not imitated, for people.
     """
 
@@ -40,6 +48,9 @@ class SegmentSpec:
     time_format: TimeFormat | None
     check_time: bool
     min_server: tuple[int, int]
+    indexes: Mapping[str, Indexes]
+    partitionings: Mapping[str, Partitioning]
+    sort_order: tuple[str, ...]
     notes: tuple[str, ...]
 
     @classmethod
@@ -57,8 +68,19 @@ class SegmentSpec:
         indexing = table_config.get("tableIndexConfig") or {}
         columns, found = read_columns(schema, is_true(indexing.get("nullHandlingEnabled")))
         problems += found
-        found, notes = check_table_config(table_config, columns)
+        found, notes = check_table_config(table_config)
         problems += found
+        indexes, found, told = read_indexes(table_config, columns)
+        problems += found
+        notes += told
+        partitionings, found = read_partitionings(indexing, columns, server)
+        problems += found
+        sort_order, found = read_sort_order(indexing, columns)
+        problems += found
+        for place, column in enumerate(columns):
+            encoding, found = read_encoding(column, table_config, server)
+            columns[place] = replace(column, encoding=encoding)
+            problems += [f"column {column.name}: {problem}" for problem in found]
         if server < REFERENCE_SERVER:
             problems += [
                 f"column {column.name}: a server older than 1.5 may not read a name outside ASCII"
@@ -81,6 +103,9 @@ class SegmentSpec:
             time_format=time_format,
             check_time=is_true(ingestion.get("segmentTimeValueCheck", True)),
             min_server=server,
+            indexes=indexes,
+            partitionings=partitionings,
+            sort_order=sort_order,
             notes=tuple(notes),
         )
 

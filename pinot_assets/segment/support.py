@@ -172,7 +172,7 @@ class Feature(Enum):
         Section.INDEXES,
         "star-tree without `enableDynamicStarTreeCreation`",
         _REFUSED,
-        "only Pinot's own builder writes it; a server builds it where enableDynamicStarTreeCreation is set",
+        "only Pinot's own builder writes it, unless enableDynamicStarTreeCreation leaves it to the server",
         "STAR_TREE_NEEDS_JVM",
     )
     TIMESTAMP_INDEX = (

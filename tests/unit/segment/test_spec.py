@@ -43,7 +43,7 @@ def test_all_problems_are_named_at_once() -> None:
         "segmentsConfig": {"timeColumnName": "ts"},
         "tableIndexConfig": {
             "noDictionaryColumns": ["ts"],
-            "optimizeDictionary": "true",
+            "invertedIndexColumns": ["ts"],
             "aggregateMetrics": False,
         },
         "ingestionConfig": {"transformConfigs": [{"columnName": "x"}]},
@@ -57,8 +57,7 @@ def test_all_problems_are_named_at_once() -> None:
         "column made: transformFunction",
         "column words: a metric of type STRING",
         "column map: complex field",
-        "column ts: no dictionary (noDictionaryColumns)",
-        "tableIndexConfig.optimizeDictionary",
+        "column ts: an inverted index without dictionary",
         "ingestionConfig.transformConfigs",
         "upsertConfig",
         "column ts: time format SIMPLE_DATE_FORMAT|EEE",
@@ -71,8 +70,6 @@ def test_all_problems_are_named_at_once() -> None:
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
-        ({"fieldConfigList": [{"name": "c", "encodingType": "RAW"}]}, "column c: encodingType RAW"),
-        ({"fieldConfigList": [{"name": "c", "compressionCodec": "LZ4"}]}, "column c: compressionCodec LZ4"),
         (
             {"fieldConfigList": [{"name": "t", "timestampConfig": {"granularities": ["DAY"]}}]},
             "timestamp index",
@@ -82,16 +79,11 @@ def test_all_problems_are_named_at_once() -> None:
             "column c: indexes.forward",
         ),
         (
-            {"fieldConfigList": [{"name": "c", "indexes": {"dictionary": {"disabled": True}}}]},
-            "indexes.dictionary",
-        ),
-        (
             {"fieldConfigList": [{"name": "c", "properties": {"forwardIndexDisabled": "true"}}]},
             "forwardIndexDisabled",
         ),
-        ({"tableIndexConfig": {"noDictionaryConfig": {"c": "SNAPPY"}}}, "column c: no dictionary"),
         ({"tableIndexConfig": {"starTreeIndexConfigs": [{}]}}, "starTreeIndexConfigs"),
-        ({"tableIndexConfig": {"segmentFormatVersion": "v1"}}, "segmentFormatVersion v1"),
+        ({"tableIndexConfig": {"segmentFormatVersion": "v1"}}, "segmentFormatVersion: segment format v1"),
         (
             {"tableIndexConfig": {"segmentPartitionConfig": {"columnPartitionMap": {"c": {}}}}},
             "column c: partition metadata",
@@ -109,7 +101,6 @@ def test_indexes_that_a_server_builds_are_noted() -> None:
         "tableIndexConfig": {
             "invertedIndexColumns": ["c"],
             "rangeIndexColumns": ["t"],
-            "sortedColumn": ["c"],
         },
         "fieldConfigList": [
             {"name": "c", "indexTypes": ["TEXT"], "indexes": {"bloom": {}, "range": {"disabled": True}}},
@@ -117,10 +108,9 @@ def test_indexes_that_a_server_builds_are_noted() -> None:
         ],
     }
     notes = SegmentSpec.from_pinot(SCHEMA, config).notes
-    for what in ("inverted index", "text index", "bloom filter"):
+    for what in ("inverted index", "text index"):
         assert f"column c: the server builds the {what} when it loads the segment" in notes
     assert not any("column c: the server builds the range index" in note for note in notes)
-    assert any(note.startswith("sortedColumn") for note in notes)
 
 
 @pytest.mark.parametrize("version", ["0.11", "0.12.0", "1.4"])
