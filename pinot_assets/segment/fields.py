@@ -10,6 +10,7 @@ from typing import Any
 
 from pinot_assets.segment.encoding import Encoding
 from pinot_assets.segment.settings import is_true
+from pinot_assets.segment.support import Feature, Problems, refusals
 from pinot_assets.segment.text import UNSAFE_VALUE
 from pinot_assets.segment.types import (
     METRIC_TYPES,
@@ -90,55 +91,57 @@ def read_columns(schema: Mapping[str, Any], null_handling: bool) -> tuple[list[C
     columns: list[Column] = []
     problems: list[str] = []
     for key, field_type in _LISTS.items():
-        for field in schema.get(key) or []:
-            nullable = not is_true(field.get("notNull")) if by_column else null_handling
-            found = _problems(field, field_type)
-            problems += [f"column {field.get('name')}: {problem}" for problem in found]
+        for given in schema.get(key) or []:
+            nullable = not is_true(given.get("notNull")) if by_column else null_handling
+            found = _problems(given, field_type)
+            problems += refusals(f"column {given.get('name')}", found)
             if not found:
-                columns.append(_column(field, field_type, nullable))
-    for key, what in (("complexFieldSpecs", "complex field"), ("timeFieldSpec", "deprecated timeFieldSpec")):
-        entries = schema.get(key) or []
-        for field in [entries] if isinstance(entries, Mapping) else entries:
-            problems.append(f"column {field.get('name', key)}: {what}")
+                columns.append(_column(given, field_type, nullable))
+    for given in schema.get("complexFieldSpecs") or []:
+        problems.append(Feature.OTHER_TYPE.refusal(f"column {given.get('name')}", "complex field"))
+    if schema.get("timeFieldSpec"):
+        problems.append(Feature.OLD_FIELDS.refusal("timeFieldSpec", "a field of the old form"))
     names = [column.name for column in columns]
-    problems += [f"column {name}: defined twice" for name in {n for n in names if names.count(n) > 1}]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        problems.append(Feature.COLUMN_INVALID.refusal(f"column {name}", "defined twice"))
     if not columns and not problems:
-        problems.append("the schema has no columns")
+        problems.append(Feature.COLUMN_INVALID.refusal("the schema", "no columns"))
     return columns, problems
 
 
-def _problems(field: Mapping[str, Any], field_type: FieldType) -> list[str]:
+def _problems(field: Mapping[str, Any], field_type: FieldType) -> Problems:
     """Why one field cannot be written; empty when it can."""
-    found: list[str] = []
+    found: Problems = []
     name, type_name = str(field.get("name") or ""), str(field.get("dataType"))
     if _UNSAFE_NAME.search(name):
-        found.append("unsafe name (leading # or !, comma, ${, a control character or one beyond U+FFFF)")
-    for key in ("transformFunction", "virtualColumnProvider"):
-        if field.get(key):
-            found.append(key)
+        found.append((Feature.COLUMN_NAME, "unsafe name"))
+    if field.get("transformFunction"):
+        found.append((Feature.INGESTION, "transformFunction"))
+    if field.get("virtualColumnProvider"):
+        found.append((Feature.OLD_FIELDS, "virtualColumnProvider"))
     if type_name not in DataType.__members__:
-        return [*found, f"data type {type_name}"]
+        return [*found, (Feature.OTHER_TYPE, f"data type {type_name}")]
     data_type = DataType[type_name]
     if field_type is FieldType.METRIC and data_type not in METRIC_TYPES:
-        return [*found, f"a metric of type {data_type}"]
+        return [*found, (Feature.COLUMN_INVALID, f"a metric of type {data_type}")]
     if not is_true(field.get("singleValueField", True)) and (
         data_type in _ONLY_SINGLE or field_type is not FieldType.DIMENSION
     ):
-        found.append(f"multi-value {field_type} of type {data_type}")
+        found.append((Feature.COLUMN_INVALID, f"multi-value {field_type} of type {data_type}"))
     if is_true(field.get("allowTrailingZeros")):
-        found.append("allowTrailingZeros (equal numbers of different scale have no certain order)")
+        found.append((Feature.TRAILING_ZEROS, "allowTrailingZeros"))
     if field_type is FieldType.DATE_TIME and not (field.get("format") or data_type is DataType.TIMESTAMP):
-        found.append("no date-time format")
+        found.append((Feature.COLUMN_INVALID, "no date-time format"))
     if UNSAFE_VALUE.search(f"{field.get('format')}{field.get('granularity')}"):
-        found.append("comma, ${ or a character beyond U+FFFF in format or granularity")
+        found.append((Feature.COLUMN_NAME, "unsafe format or granularity"))
     if str(field.get("maxLengthExceedStrategy") or "NO_ACTION") not in TooLong.__members__:
-        found.append(f"maxLengthExceedStrategy {field['maxLengthExceedStrategy']}")
+        found.append((Feature.COLUMN_INVALID, f"maxLengthExceedStrategy {field['maxLengthExceedStrategy']}"))
     default = field.get("defaultNullValue")
     if default is not None:
         try:
             parse_default(data_type, default)
         except ValueError as error:
-            found.append(f"defaultNullValue {default!r} ({error})")
+            found.append((Feature.DEFAULT_VALUE, f"defaultNullValue {default!r} ({error})"))
     return found
 
 

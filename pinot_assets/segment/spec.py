@@ -12,12 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from pinot_assets.errors import UnsupportedFeature
-from pinot_assets.segment.encoding import read_encoding
+from pinot_assets.segment.encoding_config import read_encoding
 from pinot_assets.segment.fields import Column, read_columns
 from pinot_assets.segment.index_config import Indexes, read_indexes
 from pinot_assets.segment.partition import Partitioning
 from pinot_assets.segment.partition_config import read_partitionings, read_sort_order
 from pinot_assets.segment.settings import is_true
+from pinot_assets.segment.support import Feature, refusals
 from pinot_assets.segment.table_config import check_table_config
 from pinot_assets.segment.text import utf16_key
 from pinot_assets.segment.time_format import Kind, TimeFormat, parse_format
@@ -78,12 +79,15 @@ class SegmentSpec:
         sort_order, found = read_sort_order(indexing, columns)
         problems += found
         for place, column in enumerate(columns):
-            encoding, found = read_encoding(column, table_config, server)
+            inverted = indexes.get(column.name, Indexes()).inverted
+            encoding, wrong = read_encoding(column, table_config, server, inverted)
             columns[place] = replace(column, encoding=encoding)
-            problems += [f"column {column.name}: {problem}" for problem in found]
+            problems += refusals(f"column {column.name}", wrong)
         if server < REFERENCE_SERVER:
             problems += [
-                f"column {column.name}: a server older than 1.5 may not read a name outside ASCII"
+                Feature.COLUMN_NAME.refusal(
+                    f"column {column.name}", "a name outside ASCII for a server before 1.5"
+                )
                 for column in columns
                 if not column.name.isascii()
             ]
@@ -127,9 +131,13 @@ def _arrow_type(column: Column) -> pa.DataType:
 def _parse_server(text: str) -> tuple[tuple[int, int], list[str]]:
     parts = text.split(".")
     if len(parts) < 2 or not all(part.isdecimal() for part in parts[:2]):
-        return REFERENCE_SERVER, [f"min_server {text}: not a version such as 1.5"]
+        return REFERENCE_SERVER, [
+            Feature.OLD_SERVER.refusal(f"min_server {text}", "not a version such as 1.5")
+        ]
     version = (int(parts[0]), int(parts[1]))
-    return version, [] if version >= OLDEST_SERVER else [f"min_server {text}: older than 0.11"]
+    if version < OLDEST_SERVER:
+        return version, [Feature.OLD_SERVER.refusal(f"min_server {text}", "older than 0.11")]
+    return version, []
 
 
 def _time_format(name: str | None, columns: list[Column]) -> tuple[TimeFormat | None, list[str]]:
@@ -138,18 +146,19 @@ def _time_format(name: str | None, columns: list[Column]) -> tuple[TimeFormat | 
         return None, []
     column = next((column for column in columns if column.name == name), None)
     if column is None or column.format is None:
-        return None, [
-            f"column {name}: the table's time column is not a supported DATE_TIME field of the schema"
-        ]
+        what = "the table's time column is not a supported DATE_TIME field of the schema"
+        return None, [Feature.TIME_COLUMN.refusal(f"column {name}", what)]
     try:
         time_format = parse_format(column.format)
     except ValueError as error:
-        return None, [f"column {name}: time format {column.format}: {error}"]
+        what = f"time format {column.format}: {error}"
+        return None, [Feature.TIME_FORMAT_OTHER.refusal(f"column {name}", what)]
     allowed = {
         Kind.EPOCH: {DataType.INT, DataType.LONG},
         Kind.TIMESTAMP: {DataType.TIMESTAMP},  # Pinot cannot write now into a LONG of this format
         Kind.SIMPLE_DATE_FORMAT: {DataType.INT, DataType.LONG, DataType.STRING},
     }[time_format.kind]
     if column.data_type not in allowed:
-        return None, [f"column {name}: a time column of type {column.data_type} with format {column.format}"]
+        what = f"a time column of type {column.data_type} with format {column.format}"
+        return None, [Feature.TIME_COLUMN.refusal(f"column {name}", what)]
     return time_format, []

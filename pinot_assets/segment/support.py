@@ -30,11 +30,25 @@ class Section(StrEnum):
     INGESTION = "Ingestion and the rest"
 
 
-_NATIVE, _SERVER, _REFUSED = Answer
-_LOADED = "the server builds it when it loads the segment"
 _ONLY_PINOT = "only Pinot's own builder writes it"
-_BUILT_AT_LOAD, _NEEDS_BUILDER = "INDEX_BUILT_AT_LOAD", "NEEDS_JVM_BUILDER"
+_NEEDS_BUILDER = "NEEDS_JVM_BUILDER"
 _ROWS_CHANGE = "it changes rows while they are read"
+
+
+Line = tuple[Section, str, Answer, str, str]
+
+
+def _native(section: Section, title: str, reason: str = "") -> Line:
+    return section, title, Answer.NATIVE, reason, ""
+
+
+def _server(section: Section, title: str) -> Line:
+    reason = "the server builds it when it loads the segment"
+    return section, title, Answer.SERVER, reason, "INDEX_BUILT_AT_LOAD"
+
+
+def _refused(section: Section, title: str, reason: str, code: str) -> Line:
+    return section, title, Answer.REFUSED, reason, code
 
 
 class Feature(Enum):
@@ -47,9 +61,7 @@ class Feature(Enum):
     :ivar code: a fixed name for notes and refusals.
     """
 
-    def __init__(
-        self, section: Section, title: str, answer: Answer, reason: str = "", code: str = ""
-    ) -> None:
+    def __init__(self, section: Section, title: str, answer: Answer, reason: str, code: str) -> None:
         self.section = section
         self.title = title
         self.answer = answer
@@ -60,213 +72,198 @@ class Feature(Enum):
         """The problem that names where it was asked for, and for what."""
         return f"{where}: {what} ({self.code}: {self.reason})"
 
-    SINGLE_VALUE = (
+    SINGLE_VALUE = _native(
         Section.COLUMNS,
         "single-value INT, LONG, FLOAT, DOUBLE, BIG_DECIMAL, BOOLEAN, TIMESTAMP, STRING, JSON, BYTES",
-        _NATIVE,
     )
-    MULTI_VALUE = (
+    MULTI_VALUE = _native(Section.COLUMNS, "multi-value dimensions of these types but BIG_DECIMAL and JSON")
+    COLUMN_INVALID = _refused(
         Section.COLUMNS,
-        "multi-value dimensions of these types but BIG_DECIMAL and JSON",
-        _NATIVE,
-    )
-    MULTI_VALUE_OTHER = (
-        Section.COLUMNS,
-        "multi-value BIG_DECIMAL and JSON, multi-value metrics and date-times",
-        _REFUSED,
+        "multi-value BIG_DECIMAL and JSON, multi-value metrics and date-times, metrics that are no numbers "
+        "or BYTES, date-times without format, a name twice, no column at all",
         "Pinot has no such columns",
         "COLUMN_INVALID",
     )
-    METRIC_TYPE = (
-        Section.COLUMNS,
-        "metrics that are no numbers or BYTES",
-        _REFUSED,
-        "Pinot has no such columns",
-        "COLUMN_INVALID",
-    )
-    NULLS = (
+    NULLS = _native(
         Section.COLUMNS,
         "`nullHandlingEnabled`, `enableColumnBasedNullHandling`, `notNull`, `defaultNullValue`",
-        _NATIVE,
     )
-    DEFAULT_VALUE = (
+    DEFAULT_VALUE = _refused(
         Section.COLUMNS,
         "a `defaultNullValue` that does not fit its column, or a TIMESTAMP's as text",
-        _REFUSED,
         "Pinot would not take it, or its meaning depends on the server's time zone",
         "DEFAULT_VALUE_INVALID",
     )
-    MAX_LENGTH = (Section.COLUMNS, "`maxLength`, `maxLengthExceedStrategy`", _NATIVE)
-    TRAILING_ZEROS = (
+    MAX_LENGTH = _native(Section.COLUMNS, "`maxLength`, `maxLengthExceedStrategy`")
+    TRAILING_ZEROS = _refused(
         Section.COLUMNS,
         "`allowTrailingZeros`",
-        _REFUSED,
         "equal numbers of different scale have no certain order",
         "BIG_DECIMAL_SCALE_AMBIGUOUS",
     )
-    OTHER_TYPE = (Section.COLUMNS, "MAP, LIST, STRUCT and other types", _REFUSED, _ONLY_PINOT, _NEEDS_BUILDER)
-    OLD_FIELDS = (
+    OTHER_TYPE = _refused(Section.COLUMNS, "MAP, LIST, STRUCT and other types", _ONLY_PINOT, _NEEDS_BUILDER)
+    OLD_FIELDS = _refused(
         Section.COLUMNS,
         "`timeFieldSpec`, `virtualColumnProvider`",
-        _REFUSED,
         "old forms that are not imitated",
         _NEEDS_BUILDER,
     )
-    COLUMN_NAME = (
+    COLUMN_NAME = _refused(
         Section.COLUMNS,
-        "names with a leading # or !, a comma, `${`, a control character or one beyond U+FFFF; "
-        "names outside ASCII for servers before 1.5",
-        _REFUSED,
-        "servers read another name",
+        "names with a leading # or !, a comma, `${`, a control character or one beyond U+FFFF; date-time "
+        "formats with a comma, `${` or a character beyond U+FFFF; names outside ASCII for servers before 1.5",
+        "servers would read something else",
         "COLUMN_NAME_UNSAFE",
     )
 
-    DICTIONARY = (
+    DICTIONARY = _native(
         Section.ENCODINGS,
-        "dictionary of fixed or variable length, fixed-bit, sorted and multi-value forward index",
-        _NATIVE,
+        "dictionary of fixed or variable length, its sorted, fixed-bit and multi-value forward index, "
+        "MV_ENTRY_DICT",
     )
-    RAW = (
+    OPTIMIZE = _native(
+        Section.ENCODINGS, "`optimizeDictionary`, `optimizeDictionaryForMetrics`, `optimizeDictionaryType`"
+    )
+    RAW = _native(
         Section.ENCODINGS,
-        "`noDictionaryColumns`, RAW encoding, compression codecs, dictionary and forward index settings",
-        _REFUSED,
+        "`noDictionaryColumns` and RAW encoding: versions 2 to 5, PASS_THROUGH, LZ4, GZIP, ZSTANDARD, SNAPPY",
+        "equal bytes but for SNAPPY, and for ZSTANDARD where the two libzstd differ",
+    )
+    CODEC_UNREADABLE = _refused(
+        Section.ENCODINGS,
+        "codecs DELTA and DELTADELTA without dictionary",
+        "Pinot 1.5.1 does not read back what it wrote",
+        "CODEC_UNREADABLE_IN_1_5_1",
+    )
+    OTHER_ENCODING = _refused(
+        Section.ENCODINGS,
+        "`forwardIndexDisabled`, CLP codecs, `noRawDataForTextIndex`, unknown settings of dictionary and "
+        "forward index",
         _ONLY_PINOT,
         _NEEDS_BUILDER,
     )
+    ENCODING_INVALID = _refused(
+        Section.ENCODINGS,
+        "settings that contradict each other or are out of range; an inverted index without dictionary",
+        "Pinot does not accept it",
+        "ENCODING_INVALID",
+    )
+    ENCODING_TOO_NEW = _refused(
+        Section.ENCODINGS,
+        "for older servers: multi-value version 4 before 1.1, GZIP before 1.2, version 5 before 1.3, "
+        "MV_ENTRY_DICT before 1.5",
+        "the oldest server that must read the segments cannot",
+        "SERVER_TOO_OLD",
+    )
 
-    INVERTED_AT_BUILD = (
+    INVERTED_AT_BUILD = _native(
         Section.INDEXES,
         "inverted index with `createInvertedIndexDuringSegmentGeneration` or in `fieldConfigList`",
-        _NATIVE,
         "Pinot's own builder writes it then; never on a sorted column",
     )
-    INVERTED = (
-        Section.INDEXES,
-        "other inverted indexes (`invertedIndexColumns`)",
-        _SERVER,
-        _LOADED,
-        _BUILT_AT_LOAD,
-    )
-    BLOOM = (Section.INDEXES, "bloom filter", _NATIVE, "Pinot's own builder writes it too")
-    BLOOM_INVALID = (
+    INVERTED = _server(Section.INDEXES, "other inverted indexes (`invertedIndexColumns`)")
+    BLOOM = _native(Section.INDEXES, "bloom filter", "Pinot's own builder writes it too")
+    BLOOM_INVALID = _refused(
         Section.INDEXES,
         "bloom filter on BOOLEAN or with an fpp that is no share",
-        _REFUSED,
         "Pinot does not accept it",
         "INDEX_INVALID",
     )
-    RANGE = (Section.INDEXES, "range index", _SERVER, _LOADED, _BUILT_AT_LOAD)
-    TEXT = (Section.INDEXES, "text index, multi-column text index", _SERVER, _LOADED, _BUILT_AT_LOAD)
-    FST = (Section.INDEXES, "FST and IFST index", _SERVER, _LOADED, _BUILT_AT_LOAD)
-    JSON = (Section.INDEXES, "JSON index", _SERVER, _LOADED, _BUILT_AT_LOAD)
-    H3 = (Section.INDEXES, "H3 index", _SERVER, _LOADED, _BUILT_AT_LOAD)
-    VECTOR = (Section.INDEXES, "vector index", _SERVER, _LOADED, _BUILT_AT_LOAD)
-    STAR_TREE = (
-        Section.INDEXES,
-        "star-tree with `enableDynamicStarTreeCreation`",
-        _SERVER,
-        _LOADED,
-        _BUILT_AT_LOAD,
+    SERVER_BUILT = _server(
+        Section.INDEXES, "range, text, multi-column text, JSON, FST, IFST, H3 and vector index"
     )
-    STAR_TREE_AT_BUILD = (
+    STAR_TREE = _server(Section.INDEXES, "star-tree with `enableDynamicStarTreeCreation`")
+    STAR_TREE_AT_BUILD = _refused(
         Section.INDEXES,
         "star-tree without `enableDynamicStarTreeCreation`",
-        _REFUSED,
         "only Pinot's own builder writes it, unless enableDynamicStarTreeCreation leaves it to the server",
         "STAR_TREE_NEEDS_JVM",
     )
-    TIMESTAMP_INDEX = (
+    TIMESTAMP_INDEX = _refused(
         Section.INDEXES,
         "timestamp index (`timestampConfig`)",
-        _REFUSED,
         "it adds columns that only Pinot's own builder derives",
         _NEEDS_BUILDER,
     )
-    OTHER_INDEX = (Section.INDEXES, "any other index", _REFUSED, _ONLY_PINOT, _NEEDS_BUILDER)
-    DECLARED_TWICE = (
+    OTHER_INDEX = _refused(Section.INDEXES, "any other index", _ONLY_PINOT, _NEEDS_BUILDER)
+    DECLARED_TWICE = _refused(
         Section.INDEXES,
         "one index of a column declared in two ways",
-        _REFUSED,
         "Pinot does not accept it",
         "INDEX_INVALID",
     )
 
-    SORTED_COLUMN = (
+    SORTED_COLUMN = _native(
         Section.ROWS,
         "`sortedColumn`",
-        _NATIVE,
         "the rows of each segment are sorted by it, and by the second where the first are equal",
     )
-    SORTED_COLUMN_INVALID = (
+    SORTED_COLUMN_INVALID = _refused(
         Section.ROWS,
         "`sortedColumn` with a multi-value column or one that the schema lacks",
-        _REFUSED,
         "Pinot does not accept it",
         "SORTED_COLUMN_INVALID",
     )
-    PARTITIONS = (
+    PARTITIONS = _native(
         Section.ROWS,
         "`segmentPartitionConfig` with Modulo, Murmur, Murmur2, Murmur3, HashCode, ByteArray and "
         "BoundedColumnValue",
-        _NATIVE,
         "the partitions found are written; rows are not moved between segments",
     )
-    PARTITIONS_INVALID = (
+    PARTITIONS_INVALID = _refused(
         Section.ROWS,
         "`segmentPartitionConfig` of a multi-value column; Modulo of what cannot be a whole number; "
         "settings that Pinot refuses; `useRawBytes`; Murmur3 for servers before 1.1",
-        _REFUSED,
         "no partition, or one that a server computes differently",
         "PARTITION_COLUMN_INVALID",
     )
-    SEGMENT_FORMAT = (
-        Section.ROWS,
-        "`segmentFormatVersion` other than v3",
-        _REFUSED,
-        _ONLY_PINOT,
-        _NEEDS_BUILDER,
+    SEGMENT_FORMAT = _refused(
+        Section.ROWS, "`segmentFormatVersion` other than v3", _ONLY_PINOT, _NEEDS_BUILDER
     )
 
-    TIME_FORMAT = (
+    TIME_FORMAT = _native(
         Section.TIME,
         f"EPOCH, TIMESTAMP, and SIMPLE_DATE_FORMAT in UTC of {', '.join(f'`{text}`' for text in PATTERNS)}",
-        _NATIVE,
     )
-    TIME_FORMAT_OTHER = (
+    TIME_FORMAT_OTHER = _refused(
         Section.TIME,
         "other date patterns and zones",
-        _REFUSED,
         "they cannot be read exactly as Pinot reads them",
         "TIME_FORMAT_UNSUPPORTED",
     )
-    TIME_COLUMN = (
+    TIME_COLUMN = _refused(
         Section.TIME,
         "a time column that is no DATE_TIME field, or of a type its format cannot have",
-        _REFUSED,
         "Pinot does not accept it",
         "TIME_COLUMN_INVALID",
     )
 
-    INGESTION = (
+    INGESTION = _refused(
         Section.INGESTION,
         "`transformConfigs`, `filterConfig`, `complexTypeConfig`, `enrichmentConfigs`, `aggregationConfigs`, "
         "schema-conforming transformers, `rowTimeValueCheck`, `aggregateMetrics`, a schema's "
         "`transformFunction`",
-        _REFUSED,
         _ROWS_CHANGE,
         "INGESTION_TRANSFORM_NEEDS_JVM",
     )
-    UPSERT = (
+    UPSERT = _refused(
         Section.INGESTION,
         "`upsertConfig`, `dedupConfig`",
-        _REFUSED,
         "such a table's segments are no files that can be replaced",
         "UPSERT_UNSUPPORTED",
     )
-    OLD_SERVER = (
+    OLD_SERVER = _refused(
         Section.INGESTION,
-        "servers before 0.11",
-        _REFUSED,
-        "the oldest server that segments were tested with is 0.11",
+        "`minServer` before 0.11",
+        "0.11 is the oldest server that was tested",
         "SERVER_TOO_OLD",
     )
+
+
+Problems = list[tuple[Feature, str]]
+"""What cannot be done: the line of the list, and what was asked for."""
+
+
+def refusals(where: str, problems: Problems) -> list[str]:
+    """The problems of one place as texts."""
+    return [feature.refusal(where, what) for feature, what in problems]

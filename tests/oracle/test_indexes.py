@@ -249,3 +249,26 @@ def test_an_old_server_reads_partitions_and_indexes(case: Case, old_server: Any,
     assert metadata.getPartitionFunction().getName() == name
     written = property_of(segment, "column.i.partitionValues").split(",")
     assert {str(value) for value in metadata.getPartitions()} == {*written}
+
+
+@pytest.mark.parametrize("at_build", [True, False])
+@pytest.mark.parametrize("optimize", ["optimizeDictionary", "optimizeDictionaryForMetrics"])
+def test_trap25_only_an_inverted_index_that_is_written_keeps_the_dictionary(
+    case: Case, at_build: bool, optimize: str
+) -> None:
+    distinct = np.random.default_rng(25).permutation(1000).tolist()
+    segment = case.same(
+        {"i": ({**INT, "section": "metric"}, distinct)},
+        indexing={
+            optimize: True,
+            "invertedIndexColumns": ["i"],
+            "createInvertedIndexDuringSegmentGeneration": at_build,
+        },
+    )
+    assert property_of(segment, "column.i.hasDictionary") == ("true" if at_build else "false")
+
+
+def test_a_raw_column_may_leave_its_inverted_index_to_the_server(case: Case) -> None:
+    indexing = {"noDictionaryColumns": ["i"], "invertedIndexColumns": ["i"]}
+    segment = case.same({"i": (INT, [3, 1, 2])}, indexing=indexing)
+    assert b"inverted_index" not in segment.files["index_map"]

@@ -90,7 +90,10 @@ def test_trap18_versions_fall_back_to_4(name: str, asked: int, written: int) -> 
     [
         (forward("i", rawIndexWriterVersion=6), "column i: rawIndexWriterVersion 6"),
         (forward("s", rawIndexWriterVersion=1), "column s: rawIndexWriterVersion 1"),
-        (forward("i", compressionCodec="DELTA"), "column i: codec DELTA, which Pinot 1.5.1 cannot read back"),
+        (
+            forward("i", compressionCodec="DELTA"),
+            "column i: codec DELTA without dictionary (CODEC_UNREADABLE_IN_1_5_1",
+        ),
         (forward("i", compressionCodec="DELTADELTA"), "column i: codec DELTADELTA"),
         (forward("s", compressionCodec="CLP"), "column s: codec CLP"),
         (forward("s", compressionCodec="CLPV2_ZSTD"), "column s: codec CLPV2_ZSTD"),
@@ -159,7 +162,13 @@ def test_trap32_what_an_older_server_cannot_read_is_refused(
 
 
 def test_optimize_dictionary_spares_multi_value_and_inverted_columns() -> None:
-    found = encodings({"optimizeDictionary": True, "invertedIndexColumns": ["i"]})
+    found = encodings(
+        {
+            "optimizeDictionary": True,
+            "invertedIndexColumns": ["i"],
+            "createInvertedIndexDuringSegmentGeneration": True,
+        }
+    )
     assert {name for name, one in found.items() if one.optimize} == {"s", "m"}
     assert {
         name for name, one in encodings({"optimizeDictionaryForMetrics": True}).items() if one.optimize

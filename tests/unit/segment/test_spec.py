@@ -44,6 +44,7 @@ def test_all_problems_are_named_at_once() -> None:
         "tableIndexConfig": {
             "noDictionaryColumns": ["ts"],
             "invertedIndexColumns": ["ts"],
+            "createInvertedIndexDuringSegmentGeneration": True,
             "aggregateMetrics": False,
         },
         "ingestionConfig": {"transformConfigs": [{"columnName": "x"}]},

@@ -180,7 +180,9 @@ def _rename(whole: dict[str, Any], name: str) -> None:
             "unknown type",
         ),
         (
-            lambda w: w["schema"]["dimensionFieldSpecs"][0].update(singleValueField=False),
+            lambda w: w["schema"]["dimensionFieldSpecs"][0].update(
+                singleValueField=False, dataType="BIG_DECIMAL"
+            ),
             "schema.dimensionFieldSpecs[0]",
             "carrier: multi-value",
         ),
