@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pinot_assets.build.avro_blocks import count_rows
 from pinot_assets.build.rejected import ReaderSettings, Unreadable, one_line
 from pinot_assets.build.typed import BATCH_ROWS, columns_of, conform_all
 from pinot_assets.build.verdicts import Verdicts
@@ -47,6 +48,7 @@ def _datafusion() -> Any:
 
 def _batches(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
     datafusion = _datafusion()
+    expected = count_rows(path)
     settings = datafusion.SessionConfig().with_target_partitions(1).with_batch_size(BATCH_ROWS)
     try:
         frame = datafusion.SessionContext(settings).read_avro(str(path), file_extension=path.suffix)
@@ -54,11 +56,18 @@ def _batches(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Tabl
     except Exception as error:  # DataFusion's errors have no class of their own
         raise _damaged(error) from error
     columns = columns_of(names, wanted, verdicts)
+    frame = frame.select(*[datafusion.col(f'"{name}"') for name in columns])
+    for batch in _decoded(frame):
+        expected -= batch.num_rows
+        yield pa.Table.from_batches([batch])
+    if expected:
+        raise Unreadable("the Avro file is damaged", why=f"its blocks promise {expected} rows more")
+
+
+def _decoded(frame: Any) -> Iterator[pa.RecordBatch]:
     try:
-        stream = frame.select(*[datafusion.col(f'"{name}"') for name in columns]).execute_stream()
-        batches = (batch.to_pyarrow() for batch in stream)
-        while (batch := next(batches, None)) is not None:
-            yield pa.Table.from_batches([batch])
+        for batch in frame.execute_stream():
+            yield batch.to_pyarrow()
     except Exception as error:
         raise _damaged(error) from error
 

@@ -85,23 +85,24 @@ def _hex(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Pairs of hex digits, as Pinot reads BYTES from text."""
     if pc.all(pc.match_substring_regex(column, _HEX)).as_py() is False:
         raise pa.ArrowInvalid("not an even number of hex digits")
-    chunks = []
-    for chunk in column.cast(pa.large_string()).chunks:
-        lengths = pc.fill_null(pc.binary_length(chunk), 0).to_numpy(zero_copy_only=False) // 2
-        digits = pc.binary_join(pa.array([chunk.drop_null()], pa.large_list(pa.large_string())), "")
-        data = bytes.fromhex(digits[0].as_py() or "")
-        chunks.append(
-            pa.LargeBinaryArray.from_buffers(
-                pa.large_binary(),
-                len(chunk),
-                [_validity(chunk), pa.py_buffer(_offsets(lengths, np.int64)), pa.py_buffer(data)],
-            ).cast(pa.binary())
-        )
-    return pa.chunked_array(chunks, pa.binary())
+    return pa.chunked_array([_unhexed(chunk) for chunk in column.cast(pa.large_string()).chunks], pa.binary())
 
 
-def _validity(array: pa.Array) -> pa.Buffer:
-    return array.is_valid().buffers()[1]
+def _unhexed(texts: pa.LargeStringArray) -> pa.Array:
+    valid = texts.is_valid().to_numpy(zero_copy_only=False)
+    dense = texts.drop_null()
+    offsets = np.frombuffer(dense.buffers()[1] or bytes(8), np.int64)[dense.offset :][: len(dense) + 1]
+    digits = dense.buffers()[2].slice(offsets[0], offsets[-1] - offsets[0]) if len(dense) else b""
+    values = pa.Array.from_buffers(
+        pa.large_binary(),
+        len(dense),
+        [
+            None,
+            pa.py_buffer((offsets - offsets[0]) // 2),
+            pa.py_buffer(bytes.fromhex(bytes(digits).decode())),
+        ],
+    )
+    return values.take(pa.array(np.cumsum(valid) - 1, mask=~valid)).cast(pa.binary())
 
 
 def _to_bytes(source: pa.DataType) -> Cast | None:

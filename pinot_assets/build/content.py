@@ -1,4 +1,4 @@
-"""A file's bytes, unpacked, a block at a time. Its first bytes say what a file is, its name does not count."""
+"""A file's bytes, unpacked, a block at a time. First bytes say what a file is, its name does not count."""
 
 from __future__ import annotations
 
