@@ -10,30 +10,15 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 from isal.isal_zlib import adler32
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.clean import Cleaned, clean
-from pinot_assets.segment.dictionary import dictionary
-from pinot_assets.segment.encoding import uses_dictionary
+from pinot_assets.segment.column import build_column
 from pinot_assets.segment.fields import Column
-from pinot_assets.segment.forward import (
-    bits_per_value,
-    entry_dictionary,
-    fixed_bit,
-    is_sorted,
-    multi_value,
-    sorted_index,
-)
-from pinot_assets.segment.index_config import Indexes
-from pinot_assets.segment.indexes import index_buffers, partitions_of
-from pinot_assets.segment.metadata import BuiltColumn, BuiltPartitions, Header, TimeRange, segment_metadata
-from pinot_assets.segment.multi_value import Lengths
+from pinot_assets.segment.metadata import BuiltColumn, Header, TimeRange, segment_metadata
 from pinot_assets.segment.ranked import rank
-from pinot_assets.segment.raw import raw_index
-from pinot_assets.segment.roaring import roaring
 from pinot_assets.segment.row_order import reordered, row_order
 from pinot_assets.segment.spec import SegmentSpec
 from pinot_assets.segment.text import UNSAFE_VALUE, escaped_key, utf16_key
@@ -119,7 +104,7 @@ def build_segment(
         values = cleaned.pop(column.name, None) or _cleaned(table, spec, column, now_ms)
         if order is not None:
             values = reordered(values, order)
-        one, nulls, parts = _build_column(spec, column, values)
+        one, nulls, parts = build_column(spec, column, values)
         buffers |= {(column.name, index): payload for index, payload in parts.items()}
         found = one.values
         stats.append(
@@ -152,44 +137,6 @@ def _cleaned(table: pa.Table, spec: SegmentSpec, column: Column, now_ms: int) ->
     data = table.column(column.name) if column.name in table.column_names else None
     fill = _time_fill(spec, now_ms) if column.name == spec.time_column else column.default
     return clean(column, data, table.num_rows, fill)
-
-
-def _build_column(
-    spec: SegmentSpec, column: Column, cleaned: Cleaned
-) -> tuple[BuiltColumn, int, dict[str, bytes]]:
-    """The column's values, its number of nulls, and its buffers in file order."""
-    values = rank(column, cleaned)
-    how = spec.partitionings.get(column.name)
-    one = BuiltColumn(
-        column,
-        values,
-        is_sorted=column.single_value and is_sorted(values.ids),
-        has_dictionary=uses_dictionary(column, values.cardinality, len(cleaned.is_null)),
-        longest_row=0 if cleaned.lengths is None else int(cleaned.lengths.max()),
-        partitions=None if how is None else BuiltPartitions(how, partitions_of(column, how, cleaned)),
-    )
-    parts = {}
-    if one.has_dictionary:
-        parts["dictionary"] = dictionary(
-            column.name, column.data_type, values, column.encoding.variable_length
-        )
-    parts["forward_index"] = _forward_index(one, cleaned.lengths)
-    wanted = spec.indexes.get(column.name, Indexes())
-    parts |= index_buffers(column, wanted, cleaned, values, one.is_sorted)
-    nulls = int(cleaned.is_null.sum())
-    if column.nullable and nulls:
-        parts["nullvalue_vector"] = roaring(np.flatnonzero(cleaned.is_null).astype(np.uint32))
-    return one, nulls, dict(sorted(parts.items()))
-
-
-def _forward_index(one: BuiltColumn, lengths: Lengths | None) -> bytes:
-    encoding, ids = one.column.encoding, one.values.ids
-    if not one.has_dictionary:
-        return raw_index(one.column.name, one.values, lengths, encoding.raw)
-    bits = bits_per_value(one.values.cardinality)
-    if lengths is not None:
-        return (entry_dictionary if encoding.entry_dictionary else multi_value)(ids, lengths, bits)
-    return sorted_index(ids) if one.is_sorted else fixed_bit(ids, bits)
 
 
 def _time_fill(spec: SegmentSpec, now_ms: int) -> Default:

@@ -1,0 +1,67 @@
+"""One column of a segment: what metadata says of it, and its buffers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pinot_assets.segment.clean import Cleaned
+from pinot_assets.segment.dictionary import dictionary
+from pinot_assets.segment.encoding import uses_dictionary
+from pinot_assets.segment.fields import Column
+from pinot_assets.segment.forward import (
+    bits_per_value,
+    entry_dictionary,
+    fixed_bit,
+    is_sorted,
+    multi_value,
+    sorted_index,
+)
+from pinot_assets.segment.index_config import Indexes
+from pinot_assets.segment.indexes import index_buffers, partitions_of
+from pinot_assets.segment.metadata import BuiltColumn, BuiltPartitions
+from pinot_assets.segment.multi_value import Lengths
+from pinot_assets.segment.ranked import rank
+from pinot_assets.segment.raw import raw_index
+from pinot_assets.segment.roaring import roaring
+from pinot_assets.segment.spec import SegmentSpec
+
+
+def build_column(
+    spec: SegmentSpec, column: Column, cleaned: Cleaned
+) -> tuple[BuiltColumn, int, dict[str, bytes]]:
+    """The column as metadata shows it, its number of nulls, and its buffers in file order.
+
+    :raises BuildError: a buffer would be too large, or a value has no partition.
+    """
+    values = rank(column, cleaned)
+    how = spec.partitionings.get(column.name)
+    one = BuiltColumn(
+        column,
+        values,
+        is_sorted=column.single_value and is_sorted(values.ids),
+        has_dictionary=uses_dictionary(column, values.cardinality, len(cleaned.is_null)),
+        longest_row=0 if cleaned.lengths is None else int(cleaned.lengths.max()),
+        partitions=None if how is None else BuiltPartitions(how, partitions_of(column, how, cleaned)),
+    )
+    parts: dict[str, bytes] = {}
+    if one.has_dictionary:
+        parts["dictionary"] = dictionary(
+            column.name, column.data_type, values, column.encoding.variable_length
+        )
+    parts["forward_index"] = _forward_index(one, cleaned.lengths)
+    wanted = spec.indexes.get(column.name, Indexes())
+    parts |= index_buffers(column, wanted, cleaned, values, one.is_sorted)
+    nulls = int(cleaned.is_null.sum())
+    if column.nullable and nulls:
+        parts["nullvalue_vector"] = roaring(np.flatnonzero(cleaned.is_null).astype(np.uint32))
+    return one, nulls, dict(sorted(parts.items()))
+
+
+def _forward_index(one: BuiltColumn, lengths: Lengths | None) -> bytes:
+    encoding, ids = one.column.encoding, one.values.ids
+    if not one.has_dictionary:
+        return raw_index(one.column.name, one.values, lengths, encoding.raw)
+    bits = bits_per_value(one.values.cardinality)
+    if lengths is not None:
+        return (entry_dictionary if encoding.entry_dictionary else multi_value)(ids, lengths, bits)
+    return sorted_index(ids) if one.is_sorted else fixed_bit(ids, bits)
