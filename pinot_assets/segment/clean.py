@@ -1,7 +1,7 @@
 """What Pinot does to a value before it counts it: type, special values, nulls, sanitising (spec section 5).
 
-The order is Pinot's (`RecordTransformerUtils`). Numbers come out as a numpy array, decimals as one of Python
-objects, texts and bytes as an Arrow binary array. In texts, UTF-8, half a surrogate pair (left by a cut, or
+The order is Pinot's (`RecordTransformerUtils`). Numbers come out as a numpy array, decimals as `Decimals`,
+texts and bytes as an Arrow binary array. In texts, UTF-8, half a surrogate pair (left by a cut, or
 written as an escape in JSON) stands as its own three bytes, because it still counts for order and
 cardinality; the dictionary makes the `?` of it that Pinot stores.
 """
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.decimals import stored_decimal
+from pinot_assets.segment.decimals import Decimals, stored_decimals
 from pinot_assets.segment.distinct import NULL, Codes, distinct, take
 from pinot_assets.segment.fields import Column, TooLong
 from pinot_assets.segment.json_text import JsonRefused, canonical_json
@@ -29,7 +30,7 @@ from pinot_assets.segment.text import cut_utf16, utf16_length
 from pinot_assets.segment.types import STORAGE, DataType, Default
 
 Numbers = npt.NDArray[np.generic]
-Values: TypeAlias = Numbers | pa.LargeBinaryArray
+Values: TypeAlias = Numbers | Decimals | pa.LargeBinaryArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def _typed(column: Column, data: pa.ChunkedArray) -> tuple[Values, Codes]:
 def _values(column: Column, values: pa.Array) -> Values:
     """Arrow values of the stored type as they are worked with."""
     if column.data_type is DataType.BIG_DECIMAL:
-        return _objects([stored_decimal(value) for value in values.to_pylist()])
+        return stored_decimals(values)
     if column.data_type is DataType.JSON:
         return _mapped(
             values.cast(pa.large_binary()), np.ones(len(values), dtype=bool), _on_text(_json, column)
@@ -123,18 +124,13 @@ def _special(values: Values, codes: Codes) -> tuple[Values, Codes]:
 
 def _with_fill(values: Values, fill: Default) -> Values:
     """The values, and last what null becomes."""
-    if not isinstance(values, np.ndarray):
-        last = fill if isinstance(fill, bytes) else str(fill).encode("utf-8", "surrogatepass")
-        return pa.concat_arrays([values, pa.array([last], pa.large_binary())])
-    if values.dtype == object:
-        return np.append(values, _objects([fill]))
-    return np.append(values, values.dtype.type(fill))
-
-
-def _objects(values: list[Any]) -> Numbers:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+    if isinstance(values, np.ndarray):
+        return np.append(values, values.dtype.type(fill))
+    if isinstance(values, Decimals):
+        assert isinstance(fill, Decimal)
+        return values.with_last(fill)
+    last = fill if isinstance(fill, bytes) else str(fill).encode("utf-8", "surrogatepass")
+    return pa.concat_arrays([values, pa.array([last], pa.large_binary())])
 
 
 def _json(column: Column, text: str) -> str:
@@ -149,7 +145,7 @@ def _sanitised(column: Column, values: Values) -> Values:
 
     Only the few values that hold a NUL or more bytes than allowed are looked at one by one.
     """
-    if isinstance(values, np.ndarray):
+    if isinstance(values, (np.ndarray, Decimals)):
         return values
     strategy, is_string = column.effective_strategy, column.data_type is DataType.STRING
     if strategy is TooLong.NO_ACTION and not is_string:

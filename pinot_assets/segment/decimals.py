@@ -1,16 +1,90 @@
-"""Exact decimals as Java's `BigDecimal` treats them (spec sections 5 rule 2 and 6.2)."""
+"""Exact decimals as Java's `BigDecimal` treats them (spec sections 5 rule 2 and 6.2).
+
+A column of them is two arrays, so that the usual one, whose digits fit into 64 bits, needs no Python a value.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,10})?")
+_PLAIN = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)"
+_DECIMAL = re.compile(_PLAIN + r"([eE][+-]?[0-9]{1,10})?")
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
+_FITTING_DIGITS = 18
+_FITTING_LENGTH = 38 - _FITTING_DIGITS  # of a text that a decimal128 holds at any scale up to 18
 
 MAX_SCALE = 32_767
 """Pinot stores the scale in 16 bits and loses the rest of it without a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decimals:
+    """Decimals: each is its unscaled value over ten to the power of its scale.
+
+    :ivar unscaled: 64-bit integers, or Python's (dtype object) where one does not fit.
+    """
+
+    unscaled: npt.NDArray[Any]
+    scales: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.scales)
+
+    def __getitem__(self, place: int) -> Decimal:
+        return Decimal(int(self.unscaled[place])).scaleb(-int(self.scales[place]), _EXACT)
+
+    def tolist(self) -> list[Decimal]:
+        """All of them."""
+        pairs = zip(self.unscaled.tolist(), self.scales.tolist(), strict=True)
+        return [Decimal(unscaled).scaleb(-scale, _EXACT) for unscaled, scale in pairs]
+
+    def with_last(self, value: Decimal) -> Decimals:
+        """These, and one more, its trailing zeros kept."""
+        unscaled, scale = _parts(value)
+        return Decimals(
+            np.append(self.unscaled, np.array([unscaled], dtype=None if _fits(unscaled) else object)),
+            np.append(self.scales, scale),
+        )
+
+    def take(self, places: npt.NDArray[np.intp]) -> Decimals:
+        """Some of them."""
+        return Decimals(self.unscaled[places], self.scales[places])
+
+    def keys(self) -> npt.NDArray[Any]:
+        """Values that compare as the decimals do."""
+        shift = int(self.scales.max()) - self.scales
+        if self.unscaled.dtype != object and shift.max() <= _FITTING_DIGITS:
+            factors = 10**shift
+            if (np.abs(self.unscaled.astype(np.float64)) * factors).max() < 2.0**62:
+                return self.unscaled * factors
+        return _objects(self.tolist())
+
+    def serialized(self) -> pa.LargeBinaryArray:
+        """Two bytes of scale, then the unscaled value in the fewest bytes (`BigDecimalUtils.serialize`)."""
+        if self.unscaled.dtype == object:
+            pairs = zip(self.unscaled.tolist(), self.scales.tolist(), strict=True)
+            return pa.array([_serialized(*pair) for pair in pairs], pa.large_binary())
+        magnitude = self.unscaled ^ (self.unscaled >> 63)
+        limits = np.array([1 << bits for bits in range(7, 63, 8)])
+        lengths = 1 + np.searchsorted(limits, magnitude, "right")
+        cells = np.empty((len(self), 10), dtype=np.uint8)
+        cells[:, :2] = self.scales.astype(">i2").view(np.uint8).reshape(-1, 2)
+        cells[:, 2:] = self.unscaled.astype(">i8").view(np.uint8).reshape(-1, 8)
+        kept = np.arange(10) >= 10 - lengths[:, np.newaxis]
+        kept[:, :2] = True
+        ends = np.concatenate(([0], np.cumsum(lengths + 2)))
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(cells[kept])]
+        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(self), buffers)
 
 
 def parse_decimal(text: str) -> Decimal:
@@ -19,35 +93,92 @@ def parse_decimal(text: str) -> Decimal:
     :raises ValueError: not a decimal number, or a scale that Pinot cannot store.
     """
     if not _DECIMAL.fullmatch(text):
-        raise ValueError("not a decimal number")
-    return _checked(Decimal(text))
-
-
-def stored_decimal(value: Decimal | int | str) -> Decimal:
-    """A value as Pinot stores it: trailing zeros stripped, zero with scale 0.
-
-    :raises ValueError: not a decimal number, or a scale that Pinot cannot store.
-    """
-    number = parse_decimal(value.strip(_JAVA_BLANKS)) if isinstance(value, str) else Decimal(value)
-    return _checked(number.normalize(_EXACT)) if number else Decimal(0)
-
-
-def decimal_bytes(value: Decimal) -> bytes:
-    """`BigDecimalUtils.serialize`: two bytes of scale, then the unscaled value in the fewest bytes."""
-    exponent = _exponent(value)
-    unscaled = int(value.scaleb(-exponent, _EXACT))
-    length = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
-    return (-exponent).to_bytes(2, "big", signed=True) + unscaled.to_bytes(length, "big", signed=True)
-
-
-def _checked(value: Decimal) -> Decimal:
-    if abs(_exponent(value)) > MAX_SCALE:
-        raise ValueError(f"a scale beyond {MAX_SCALE} cannot be stored")
+        raise ValueError(f"{text[:50]!r} is not a decimal number")
+    value = Decimal(text)
+    _check_scale(np.array([_parts(value)[1]]))
     return value if value else value.copy_abs()  # Java has no negative zero
 
 
-def _exponent(value: Decimal) -> int:
+def stored_decimals(values: pa.Array) -> Decimals:
+    """Decimals as Pinot stores them: trailing zeros stripped, zero with scale 0.
+
+    :param values: integers, decimals or texts, none of them null.
+    :raises ValueError: a text is no decimal number, or a scale is one that Pinot cannot store.
+    """
+    found = _fitting(values)
+    if found is None:
+        numbers = [_stripped(value) for value in values.to_pylist()]
+        parts = [_parts(number) for number in numbers]
+        found = Decimals(
+            _objects([unscaled for unscaled, _ in parts]), np.array([s for _, s in parts], dtype=np.int64)
+        )
+    else:
+        found = _without_zeros(found)
+    _check_scale(found.scales)
+    return found
+
+
+def _fitting(values: pa.Array) -> Decimals | None:
+    """The values with 64-bit digits, trailing zeros kept; None if one does not fit or is written oddly."""
+    if len(values) == 0:
+        return Decimals(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    if pt.is_integer(values.type):
+        values = values.cast(pa.decimal128(20, 0))
+    elif not pt.is_decimal(values.type):
+        if not pc.all(pc.match_substring_regex(values, f"^{_PLAIN}$")).as_py():
+            return None
+        point = pc.find_substring(values, ".")
+        digits = pc.subtract(pc.subtract(pc.binary_length(values), point), 1)
+        scale = pc.max(pc.if_else(pc.less(point, 0), 0, digits)).as_py()
+        if scale > _FITTING_DIGITS or pc.max(pc.binary_length(values)).as_py() > _FITTING_LENGTH:
+            return None
+        values = values.cast(pa.decimal128(38, scale))
+    if values.type.bit_width > 128:
+        return None
+    values = values.cast(pa.decimal128(38, values.type.scale))
+    words = np.frombuffer(values.buffers()[1], dtype="<i8").reshape(-1, 2)
+    low, high = words[values.offset : values.offset + len(values)].T
+    if (high != low >> 63).any():
+        return None
+    return Decimals(low.astype(np.int64), np.full(len(values), values.type.scale, dtype=np.int64))
+
+
+def _without_zeros(decimals: Decimals) -> Decimals:
+    unscaled, scales = decimals.unscaled.copy(), np.where(decimals.unscaled == 0, 0, decimals.scales)
+    places = np.flatnonzero(unscaled)
+    while len(places := places[unscaled[places] % 10 == 0]):
+        unscaled[places] //= 10
+        scales[places] -= 1
+    return Decimals(unscaled, scales)
+
+
+def _stripped(value: Decimal | int | str) -> Decimal:
+    number = parse_decimal(value.strip(_JAVA_BLANKS)) if isinstance(value, str) else Decimal(value)
+    return number.normalize(_EXACT) if number else Decimal(0)
+
+
+def _parts(value: Decimal) -> tuple[int, int]:
+    """Unscaled value and scale."""
     exponent = value.as_tuple().exponent
-    if not isinstance(exponent, int):
-        raise ValueError("not a decimal number")
-    return exponent
+    assert isinstance(exponent, int)  # neither infinite nor NaN
+    return int(value.scaleb(-exponent, _EXACT)), -exponent
+
+
+def _serialized(unscaled: int, scale: int) -> bytes:
+    length = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+    return scale.to_bytes(2, "big", signed=True) + unscaled.to_bytes(length, "big", signed=True)
+
+
+def _check_scale(scales: npt.NDArray[np.int64]) -> None:
+    if (np.abs(scales) > MAX_SCALE).any():
+        raise ValueError(f"a scale beyond {MAX_SCALE} cannot be stored")
+
+
+def _fits(unscaled: int) -> bool:
+    return -(2**63) <= unscaled < 2**63
+
+
+def _objects(values: list[int] | list[Decimal]) -> npt.NDArray[Any]:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found

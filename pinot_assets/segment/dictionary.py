@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.ranked import Ranked, binary_buffers
+from pinot_assets.segment.java_text import binary_buffers
+from pinot_assets.segment.ranked import Ranked
 from pinot_assets.segment.types import DataType
 
 MAX_BYTES = 2**31 - 1

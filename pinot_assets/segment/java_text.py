@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pinot_assets.segment.clean import Values
+from pinot_assets.segment.decimals import Decimals
 from pinot_assets.segment.text import java_double, java_float
 from pinot_assets.segment.types import DataType
 
@@ -74,18 +76,18 @@ def hex_texts(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     )
 
 
-def java_texts(data_type: DataType, values: Numbers | pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+def java_texts(data_type: DataType, values: Values) -> pa.LargeBinaryArray:
     """`toString` of a column's stored values (BOOLEAN as 0 and 1, TIMESTAMP in milliseconds)."""
-    if not isinstance(values, np.ndarray):
-        return hex_texts(values) if data_type is DataType.BYTES else values
-    if data_type is DataType.BIG_DECIMAL:
+    if isinstance(values, Decimals):
         # `str` of a Decimal follows the same standard as Java's BigDecimal.
         return pa.array([str(value).encode() for value in values.tolist()], pa.large_binary())
+    if not isinstance(values, np.ndarray):
+        return hex_texts(values) if data_type is DataType.BYTES else values
     return number_texts(values)
 
 
-def plain_texts(data_type: DataType, values: Numbers | pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+def plain_texts(data_type: DataType, values: Values) -> pa.LargeBinaryArray:
     """As `java_texts`, with BIG_DECIMAL as `toPlainString` gives it, without an exponent."""
-    if data_type is DataType.BIG_DECIMAL:
+    if isinstance(values, Decimals):
         return pa.array([f"{value:f}".encode() for value in values.tolist()], pa.large_binary())
     return java_texts(data_type, values)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.clean import Cleaned, Numbers
-from pinot_assets.segment.decimals import decimal_bytes
+from pinot_assets.segment.decimals import Decimals
 from pinot_assets.segment.distinct import Codes
 from pinot_assets.segment.fields import Column
+from pinot_assets.segment.java_text import as_utf8, binary_buffers, has_halves
 from pinot_assets.segment.text import utf16_key
-from pinot_assets.segment.types import STORAGE, DataType, Default
+from pinot_assets.segment.types import STORAGE, Default
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ def rank(column: Column, cleaned: Cleaned) -> Ranked:
     :raises BuildError: equal decimals are written with different scales; Pinot's order of them is chance.
     """
     values, codes = cleaned.values, cleaned.codes
+    if isinstance(values, Decimals):
+        return _rank_decimals(column.name, values, codes)
     if not isinstance(values, np.ndarray):
         return _rank_texts(values, codes) if column.data_type.is_text else _rank_bytes(values, codes)
-    if column.data_type is DataType.BIG_DECIMAL:
-        return _rank_decimals(column, values, codes)
     ordered, ranks = np.unique(values, return_inverse=True)
     disk = STORAGE[column.data_type].disk
     assert disk is not None
@@ -68,17 +68,18 @@ def rank(column: Column, cleaned: Cleaned) -> Ranked:
     return Ranked(entries, ordered[0].item(), ordered[-1].item(), ranks.astype(np.int32)[codes])
 
 
-def _rank_decimals(column: Column, values: Numbers, codes: Codes) -> Ranked:
-    # Only the default keeps its zeros, all other values were stripped of them.
-    if len({value.as_tuple() for value in values[values == column.default].tolist()}) > 1:
+def _rank_decimals(name: str, values: Decimals, codes: Codes) -> Ranked:
+    keys = values.keys()
+    # What null became, which is the last, keeps its zeros; all others were stripped of them.
+    if ((keys == keys[-1]) & (values.scales != values.scales[-1])).any():
         raise BuildError(
-            f"Column {column.name} holds its defaultNullValue with other zeros at its end",
+            f"Column {name} holds its defaultNullValue with other zeros at its end",
             why="Pinot keeps both, in an order that is chance",
             hint="Strip the zeros at the end of defaultNullValue.",
         )
-    ordered, ranks = np.unique(values, return_inverse=True)
-    entries = pa.array(map(decimal_bytes, ordered), pa.large_binary())
-    return Ranked(entries, ordered[0], ordered[-1], ranks.astype(np.int32)[codes])
+    _, first, ranks = np.unique(keys, return_index=True, return_inverse=True)
+    ordered = values.take(first)
+    return Ranked(ordered.serialized(), ordered[0], ordered[-1], ranks.astype(np.int32)[codes])
 
 
 def _rank_bytes(values: pa.LargeBinaryArray, codes: Codes) -> Ranked:
@@ -87,10 +88,10 @@ def _rank_bytes(values: pa.LargeBinaryArray, codes: Codes) -> Ranked:
 
 
 def _rank_texts(texts: pa.LargeBinaryArray, codes: Codes) -> Ranked:
-    halves = _has_halves(texts)
+    halves = has_halves(texts)
     ordered, ranks = _ordered(texts, _utf16_keys(texts, halves))
     lowest, highest = (ordered[i].as_py().decode("utf-8", "surrogatepass") for i in (0, -1))
-    return Ranked(_with_question_marks(ordered) if halves else ordered, lowest, highest, ranks[codes])
+    return Ranked(as_utf8(ordered) if halves else ordered, lowest, highest, ranks[codes])
 
 
 def _ordered(values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Codes]:
@@ -102,20 +103,6 @@ def _ordered(values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> tuple[pa
     ranks = np.empty(len(order), dtype=np.int32)
     ranks[order.to_numpy()] = np.cumsum(first, dtype=np.int32) - 1
     return ordered if first.all() else ordered.filter(pa.array(first)), ranks
-
-
-def binary_buffers(values: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Offsets and bytes of a large_binary array."""
-    _, offsets, data = values.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
-    return ends, np.frombuffer(data, dtype=np.uint8) if data is not None else np.empty(0, dtype=np.uint8)
-
-
-def _has_halves(texts: pa.LargeBinaryArray) -> bool:
-    """Whether a surrogate stands alone in some text (ED A0 to ED BF, impossible in true UTF-8)."""
-    _, data = binary_buffers(texts)
-    lead = np.flatnonzero(data[:-1] == 0xED)
-    return bool((data[lead + 1] >= 0xA0).any())
 
 
 def _utf16_keys(texts: pa.LargeBinaryArray, halves: bool) -> pa.LargeBinaryArray:
@@ -133,9 +120,3 @@ def _utf16_keys(texts: pa.LargeBinaryArray, halves: bool) -> pa.LargeBinaryArray
     lifted = np.where(data == 0xEE, 0xFE, np.where(data == 0xEF, 0xFF, data)).astype(np.uint8)
     buffers = [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(lifted)]
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(texts), buffers)
-
-
-def _with_question_marks(texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """The bytes Java makes of the texts: a lone surrogate becomes `?`."""
-    stored = [data.decode("utf-8", "surrogatepass").encode("utf-8", "replace") for data in texts.to_pylist()]
-    return pa.array(stored, pa.large_binary())

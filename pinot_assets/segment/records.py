@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.segment.clean import Numbers
+from pinot_assets.segment.java_text import binary_buffers
 from pinot_assets.segment.multi_value import Lengths
-from pinot_assets.segment.ranked import Ranked, binary_buffers, entry_lengths
+from pinot_assets.segment.ranked import Ranked, entry_lengths
 
 Offsets = npt.NDArray[np.int64]
 
