@@ -6,6 +6,7 @@ so the number of calls does not depend on the number of rows.
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import json
 import os
@@ -154,8 +155,11 @@ class Oracle:
         nulls = [] if vector is None else self._as_list(vector.getNullBitmap().toArray())
         kind = STORED.get(kind, kind)
         dictionary = source.getDictionary()
-        if dictionary is None or kind not in _READERS or not source.getDataSourceMetadata().isSingleValue():
-            some = [*range(0, rows, -(-rows // _FEW))]
+        some = [*range(0, rows, -(-rows // _FEW))]
+        single = source.getDataSourceMetadata().isSingleValue()
+        if dictionary is None and not single:
+            return ReadColumn(self._raw_rows(loaded, source, name, kind, some), nulls, some)
+        if dictionary is None or kind not in _READERS or not single:
             return ReadColumn([_value(kind, loaded.getValue(row, name)) for row in some], nulls, some)
         forward = source.getForwardIndex()
         ids = self._gateway.new_array(self.jvm.int, rows)
@@ -165,6 +169,23 @@ class Oracle:
         getattr(dictionary, method)(self._range(dictionary.length()), dictionary.length(), entries)
         values = [*map(_NUMBER.get(array, _same), self._as_list(entries))]
         return ReadColumn([values[i] for i in self._as_list(ids)], nulls, [*range(rows)])
+
+    def _raw_rows(self, loaded: Any, source: Any, name: str, kind: str, rows: list[int]) -> list[list[Any]]:
+        """Rows of a multi-value column without dictionary, which 0.11 has no record reader for."""
+        forward = source.getForwardIndex()
+        context = forward.createContext()
+        longest = loaded.getSegmentMetadata().getColumnMetadataFor(name).getMaxNumberOfMultiValues()
+        if kind == "BYTES":
+            buffer = self._gateway.new_array(self.jvm.byte, longest, 0)
+        else:
+            buffer = self._gateway.new_array(_jvm_type(self.jvm, _READERS[kind][0]), longest)
+        read = getattr(forward, f"get{kind.capitalize()}MV")
+        found = []
+        for row in rows:
+            count = read(row, buffer, context)
+            values = self._as_list(buffer)[:count]
+            found.append([base64.b64decode(v) if kind == "BYTES" else _value(kind, v) for v in values])
+        return found
 
     def _range(self, end: int) -> Any:
         """The Java array 0, 1, … up to before `end`."""
@@ -236,7 +257,9 @@ def _value(kind: str, value: Any) -> Any:
     """One value or Java array as Python has it."""
     if not isinstance(value, (str, bytes, int, float, Decimal)):
         return [_value(kind, element) for element in value]
-    return float(np.float32(value)) if kind == "FLOAT" else value
+    if kind == "FLOAT":
+        return float(np.float32(value))
+    return float(value) if kind == "DOUBLE" else value  # infinity may come as text
 
 
 _NUMBER = {"float": lambda value: float(np.float32(value)), "double": float}  # infinity comes as text

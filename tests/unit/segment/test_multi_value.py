@@ -48,6 +48,14 @@ def test_trap33_layouts_of_lists_do_not_matter(values: Any) -> None:
     assert build(values).files == build(PLAIN).files
 
 
+def test_trap34_unused_entries_of_elements_stay_out() -> None:
+    entries = pa.array(["unused", "a", None, "b", "a"])
+    elements = pa.DictionaryArray.from_arrays(pa.array([3, 4, 2, 1]), entries)
+    segment = build(pa.ListArray.from_arrays(pa.array([0, 2, 3, 4]), elements))
+    assert segment.files == build(pa.array([["b", "a"], [None], ["a"]])).files
+    assert (segment.columns[0].cardinality, segment.columns[0].nulls) == (3, 1)
+
+
 def test_trap33_fixed_size_lists() -> None:
     rows = [["a", None], None, ["b", "b"]]
     fixed = pa.array(rows, pa.list_(pa.string(), 2))

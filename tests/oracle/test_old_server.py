@@ -1,0 +1,68 @@
+"""Raw, multi-value, BYTES and BIG_DECIMAL columns built for 0.11 are read alike by 0.11 and 1.5.1 (trap 32)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from oracle.case import CREATED, arrow_array
+
+from pinot_assets.segment import Segment, SegmentSpec, build_segment
+
+ROWS = 1100
+SINGLE: dict[str, list[Any]] = {
+    "INT": [n * 7919 % 1013 for n in range(ROWS)],
+    "LONG": [n << 40 for n in range(ROWS)],
+    "FLOAT": [n / 4 for n in range(ROWS)],
+    "DOUBLE": [n / 7 for n in range(ROWS)],
+    "STRING": [f"{'é' * (n % 9)}{n}" for n in range(ROWS)],
+    "BOOLEAN": [n % 3 == 0 for n in range(ROWS)],
+    "TIMESTAMP": [n * 86_400_000 for n in range(ROWS)],
+    "BYTES": [bytes([n % 256]) * (n % 5) for n in range(ROWS)],
+    "BIG_DECIMAL": [f"{n}.{n % 10}" for n in range(ROWS)],
+}
+MULTI = {
+    kind: [values[n : n + 1 + n % 4] for n in range(ROWS - 4)] + [[values[0]]] * 4
+    for kind, values in SINGLE.items()
+    if kind != "BIG_DECIMAL"
+}
+
+
+def build(kinds: dict[str, list[Any]], *, single: bool, raw: bool, codec: str | None = None) -> Segment:
+    """A segment for 0.11 with a column of each kind."""
+    names = [kind.lower() for kind in kinds]
+    specs = [{"name": kind.lower(), "dataType": kind, "singleValueField": single} for kind in kinds]
+    config = {
+        "tableIndexConfig": {"noDictionaryColumns": names if raw else []},
+        "fieldConfigList": [{"name": name, "compressionCodec": codec} for name in names if codec],
+    }
+    spec = SegmentSpec.from_pinot({"dimensionFieldSpecs": specs}, config, min_server="0.11")
+    arrow = spec.arrow_schema()
+    table = pa.table({name: arrow_array(kinds[name.upper()], arrow.field(name).type) for name in names})
+    return build_segment(table, spec, name="t_0", table_name="t", creation_time_ms=CREATED, now_ms=CREATED)
+
+
+@pytest.mark.parametrize("codec", [None, "PASS_THROUGH", "SNAPPY", "ZSTANDARD"])
+def test_trap32_raw_columns(oracle: Any, old_server: Any, codec: str | None) -> None:
+    same_values(build(SINGLE, single=True, raw=True, codec=codec), SINGLE, oracle, old_server)
+
+
+def test_trap32_dictionaries(oracle: Any, old_server: Any) -> None:
+    same_values(build(SINGLE, single=True, raw=False), SINGLE, oracle, old_server)
+    same_values(build(MULTI, single=False, raw=False), MULTI, oracle, old_server)
+
+
+def test_trap32_raw_multi_value_columns(oracle: Any, old_server: Any) -> None:
+    """0.11 cannot read version 4; it gets version 2, which its forward index readers take."""
+    same_values(build(MULTI, single=False, raw=True), MULTI, oracle, old_server)
+
+
+def same_values(segment: Segment, kinds: dict[str, list[Any]], oracle: Any, old_server: Any) -> None:
+    columns = {kind.lower(): kind for kind in kinds}
+    folder = oracle.segment_folder(segment.files)
+    new, old = oracle.read(folder, columns), old_server.read(folder, columns)
+    assert old == new
+    assert new["int"].values == [kinds["INT"][row] for row in new["int"].rows]
+    assert new["string"].values == [kinds["STRING"][row] for row in new["string"].rows]
+    assert new["bytes"].values == [kinds["BYTES"][row] for row in new["bytes"].rows]
