@@ -48,6 +48,7 @@ def of_report(report: Report) -> Metadata:
         "files_kept": report.kept,
         "files_failed": len(report.failed),
         "rows_built": sum(r.rows for r in report.built),
+        "bad_rows": report.bad_rows,
         "bytes_built": sum(o.tar_bytes for r in report.built for o in r.outputs),
     }
     if report.session is not None:

@@ -35,6 +35,11 @@ class Publication:
     data_version: str
     metadata: Metadata
 
+    @property
+    def bad_rows(self) -> int:
+        """Rows that were put aside of the files that its session built."""
+        return sum(f.bad_rows for f in self.snapshot.files if f.session == self.snapshot.session)
+
     def partitions(self, history: TableHistory) -> Iterator[Event]:
         """Of every partition that shows something else."""
         yield from self._picture(history).publications(history)

@@ -28,7 +28,7 @@ from pinot_assets.assets.runs import job_name
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import Outcome, Session
+from pinot_assets.session.model import Outcome, PushKind, Session
 from pinot_assets.session.report import Report, Result
 from pinot_assets.spec import TableSpec
 
@@ -102,7 +102,7 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
             if seen.session is None and driver.given_up() is None:
                 # Asked by hand: `snapshot` has nothing to switch to, whatever this says.
                 return dg.AssetCheckResult(passed=True, description=f"nothing is staged to be gated: {still}")
-            _, findings = driver.audit()
+            session, findings = driver.audit()
         except Exception as error:
             # An exception would leave no evaluation behind: a gate that broke is a gate that is shut.
             if not isinstance(error, PinotAssetsError):
@@ -113,7 +113,7 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
         said = "; ".join(f.message for f in failed or findings)
         if any(f.blocks for f in findings):
             said = f"{said}. Nothing is switched: {still}"
-        elif failed:
+        elif failed and session.push is PushKind.PLAIN:
             said = f"{said}. The others are published one by one"
         only_warns = bool(failed) and not any(f.blocks for f in failed)
         return dg.AssetCheckResult(

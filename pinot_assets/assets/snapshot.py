@@ -43,7 +43,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         if is_alone(context.instance, spec, context.run.run_id):
             shown.forget_gone(history)
         yield shown.table()
-        yield _gate_again(context.instance, spec, len(driver.last_failures()))
+        yield _gate_again(context.instance, spec, len(driver.last_failures()), shown.bad_rows)
         yield dg.MaterializeResult(
             metadata=shown.metadata,
             data_version=dg.DataVersion(shown.data_version),
@@ -53,22 +53,25 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
     return snapshot
 
 
-def _gate_again(instance: dg.DagsterInstance, spec: TableSpec, failed: int) -> dg.AssetCheckEvaluation:
+def _gate_again(
+    instance: dg.DagsterInstance, spec: TableSpec, failed: int, bad_rows: int
+) -> dg.AssetCheckEvaluation:
     """The gate's answer once more, of the segments as they are shown now.
 
     It was made of hidden ones; Dagster would count the published as not checked.
 
     :param failed: files that a plain push left out.
+    :param bad_rows: rows that were put aside.
     """
     segments = keys_of(spec).segments
+    warnings = [f"{failed} files failed; the others are published"] if failed else []
+    warnings += [f"{bad_rows} bad rows were put aside; the others are published"] if bad_rows else []
     return dg.AssetCheckEvaluation(
         asset_key=segments,
         check_name=GATE,
-        passed=not failed,
-        severity=dg.AssetCheckSeverity.WARN if failed else dg.AssetCheckSeverity.ERROR,
-        description=f"{failed} files failed; the others are published"
-        if failed
-        else "passed, and switched to",
+        passed=not warnings,
+        severity=dg.AssetCheckSeverity.WARN if warnings else dg.AssetCheckSeverity.ERROR,
+        description="; ".join(warnings) or "passed, and switched to",
         target_materialization_data=checked_materialization(instance, segments),
         blocking=True,
     )

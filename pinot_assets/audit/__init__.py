@@ -6,6 +6,7 @@ from pinot_assets.audit.checks import (
     files_built,
     replicas_online,
     rows_as_built,
+    rows_kept,
     sources_unchanged,
     tars_in_place,
 )
@@ -16,6 +17,7 @@ __all__ = [
     "files_built",
     "replicas_online",
     "rows_as_built",
+    "rows_kept",
     "sources_unchanged",
     "tars_in_place",
 ]

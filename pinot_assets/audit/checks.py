@@ -5,11 +5,11 @@ Each check is one pure function of what was built and what Pinot shows now.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pinot_assets.pinot.port import Replicas
-from pinot_assets.session.receipt import Failure, Output
+from pinot_assets.session.receipt import Failure, Output, Receipt
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,19 @@ def files_built(planned: int, failures: Sequence[Failure]) -> Finding:
     """Every file of the session is built: all or none (I1)."""
     bad = [f"{f.uri.rsplit('/', 1)[-1]}: {f.code}: {f.reason}" for f in failures]
     return _finding("files_built", planned, planned - len(failures), bad, "files are built")
+
+
+def rows_kept(receipts: Iterable[Receipt]) -> Finding:
+    """No row of a file was put aside as bad; where the table spec allows that, it keeps nothing back."""
+    rows = aside = 0
+    bad = []
+    for receipt in receipts:
+        rows += receipt.rows
+        aside += receipt.bad_rows
+        if receipt.bad_rows:
+            bad.append(f"{receipt.uri.rsplit('/', 1)[-1]}: {receipt.bad_rows} in {receipt.bad_rows_uri}")
+    finding = _finding("rows_kept", rows + aside, rows, bad, "rows of the files are in the segments")
+    return replace(finding, warns=True)
 
 
 def tars_in_place(outputs: Sequence[Output], sizes: Mapping[str, int | None]) -> Finding:

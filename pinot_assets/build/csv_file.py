@@ -87,6 +87,8 @@ class _Rows:
             count = self._next + (0 if held is None else held.num_rows)
             raise _open_quote(max([count - 1, *(row for row, _, _ in self._torn)]))
         yield self._conform(held.slice(0, held.num_rows - 1))
+        if self._torn:
+            self._verdicts.bad([_torn(*row) for row in self._torn])
 
     def _tables(self, body: Iterator[bytes]) -> Iterator[pa.Table]:
         names, settings = self._names, self._settings

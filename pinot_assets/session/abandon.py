@@ -75,6 +75,7 @@ def _delete_staged(run: Run, session: Session) -> None:
     store = run.edges.staging.store
     tars = f"segments/{run.spec.name}__{session.id}_"
     receipts = [info.key for info in store.list(f"sessions/{session.id}/files")]
+    bad_rows = [info.key for info in store.list(f"sessions/{session.id}/bad-rows")]
     staged = [info.key for info in store.list("segments") if info.key.startswith(tars)]
-    for key in (*receipts, *staged):
+    for key in (*receipts, *bad_rows, *staged):
         store.delete(key)

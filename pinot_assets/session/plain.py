@@ -29,6 +29,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode
 from pinot_assets.session import plan as planning
+from pinot_assets.session import put_aside
 from pinot_assets.session.abandon import abandon
 from pinot_assets.session.model import Mode, Outcome, Session, State
 from pinot_assets.session.plan import Plan, Status
@@ -130,7 +131,7 @@ def audit(run: Run, session: Session) -> tuple[Session, tuple[Finding, ...]]:
     stats = {o.tar_uri: staging.store.stat(staging.key_of(o.tar_uri)) for o in outputs}
     sizes = {uri: stat.size if stat is not None else None for uri, stat in stats.items()}
     found = (files_built(session.counts["files"], _failures(run, session)), tars_in_place(outputs, sizes))
-    findings = tuple(replace(f, warns=True) for f in found)
+    findings = tuple(replace(f, warns=True) for f in (*found, *put_aside.finding(run, session)))
     return store_audit(run, session, findings), findings
 
 

@@ -81,9 +81,15 @@ class Report:
                 return "paused, nothing was changed: the open session was planned for another table spec"
 
     @property
+    def bad_rows(self) -> int:
+        """Rows that this trigger's builds put aside."""
+        return sum(receipt.bad_rows for receipt in self.built)
+
+    @property
     def _failed(self) -> str:
+        aside = f", {self.bad_rows} bad rows put aside" if self.bad_rows else ""
         names = ", ".join(f.uri.rsplit("/", 1)[-1] for f in self.failed[:3])
-        return f", {len(self.failed)} failed ({names})" if self.failed else ""
+        return (f", {len(self.failed)} failed ({names})" if self.failed else "") + aside
 
 
 class Progress(Protocol):

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pinot_assets.audit import (
     Finding,
     crc_as_built,
     files_built,
     replicas_online,
     rows_as_built,
+    rows_kept,
     sources_unchanged,
 )
-from pinot_assets.session.receipt import Failure, Output
+from pinot_assets.session.receipt import Failure, Output, Receipt
+from pinot_assets.source.fingerprint import Fingerprint
 
 A, B = (Output(name, crc, rows, "", 1, "", "") for name, crc, rows in (("a", 11, 3), ("b", 22, 5)))
 
@@ -86,3 +90,13 @@ def test_nothing_to_look_at_passes() -> None:
         sources_unchanged([], frozenset()),
     ):
         assert numbers(finding) == (True, 0, 0)
+
+
+def test_rows_put_aside_are_told_and_keep_nothing_back() -> None:
+    version = Fingerprint(1, 2)
+    whole = Receipt("s3://b/a.csv", 0, 0, version, "", 10, 0, (), 0.0, "")
+    assert numbers(rows_kept([whole])) == (True, 10, 10)
+    finding = rows_kept([whole, replace(whole, uri="s3://b/b.csv", bad_rows=2, bad_rows_uri="s3://s/bad")])
+    assert numbers(finding) == (False, 22, 20)
+    assert finding.message == "20 of 22 rows of the files are in the segments: b.csv: 2 in s3://s/bad"
+    assert not finding.blocks

@@ -160,6 +160,16 @@ def test_a_csv_row_may_be_wrong_in_many_ways(tmp_path: Path) -> None:
     assert json.loads(bad[3]["record"]) == {"i": "2", "s": "a\nb", "m": ["1", "x"]}
 
 
+@pytest.mark.parametrize("rows", [0, 1, 30, 60])
+def test_torn_rows_at_both_ends_of_a_csv_file(tmp_path: Path, rows: int) -> None:
+    data = b"i,s,m\nfirst\n" + b"1,good,1\n" * rows + b"1,last"
+    good, bad = read(tmp_path, data, "csv")
+    assert (len(good), [(row["row"], row["record"]) for row in bad]) == (
+        rows,
+        [(2, "first"), (rows + 3, "1,last")],
+    )
+
+
 def test_an_open_quote_is_never_one_bad_row(tmp_path: Path) -> None:
     rows = b"i,s,m\n" + b"1,a,1\n" * 20
     for tail in (b'2,"b,1\n' + b"3,c,1\n" * 5, b'2,b,"1\n3,c,1\n', b'2,"b'):

@@ -15,11 +15,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from pinot_assets.build import (
     BuildOrder,
     FileTask,
+    bad_rows_key,
     build_file,
     file_id,
     receipt_key,
@@ -344,3 +346,48 @@ def test_json_columns_take_objects(tmp_path: Path, fakes: ModuleType, order: Bui
     [wanted] = fakes.tasks_of(order)
     receipt = done(replace(order, schema=schema, table_config=config, input_format="json"), wanted)
     assert (receipt.rows, receipt.outputs[0].start_ms) == (1, None)
+
+
+def test_bad_rows_are_put_aside_beside_the_session_and_counted(
+    tmp_path: Path, fakes: ModuleType, order: BuildOrder
+) -> None:
+    text = "name,count,at\na,1,2020-01-01T00:00:00Z\nb,x,2020-01-01T00:00:00Z\nc,2\n"
+    (tmp_path / "in" / "a.csv").write_text(text)
+    [wanted] = fakes.tasks_of(order)
+    receipt = done(replace(order, max_bad_rows="2"), wanted)
+    assert (receipt.rows, receipt.bad_rows, receipt.missing) == (1, 2, ())
+    key = bad_rows_key(receipt.uri, receipt.read, 1)
+    stored = tmp_path / "staging" / "sessions" / "cp7-abc" / key
+    assert receipt.bad_rows_uri == stored.as_uri()
+    rows = pq.read_table(stored).to_pylist()
+    assert [(row["file"], row["row"], row["column"]) for row in rows] == [
+        (receipt.uri, 3, "count"),
+        (receipt.uri, 4, ""),
+    ]
+    assert Receipt.from_bytes(receipt.to_bytes()) == receipt
+    assert done(replace(order, max_bad_rows="2"), wanted) == receipt  # a task run twice
+    assert failed(replace(order, max_bad_rows="1", attempt=2), wanted).code == "TOO_MANY_BAD_ROWS"
+    assert failed(replace(order, attempt=2), wanted).code == "UNREADABLE"
+
+
+def test_a_file_of_bad_rows_alone_has_no_segment(
+    tmp_path: Path, fakes: ModuleType, order: BuildOrder
+) -> None:
+    (tmp_path / "in" / "a.csv").write_text("name,count,at\nb,x,\n")
+    receipt = done(replace(order, max_bad_rows="100%"), fakes.tasks_of(order)[0])
+    assert (receipt.rows, receipt.bad_rows, receipt.outputs) == (0, 1, ())
+
+
+def test_columns_that_a_file_lacks_are_in_its_receipt(
+    tmp_path: Path, fakes: ModuleType, order: BuildOrder
+) -> None:
+    (tmp_path / "in" / "a.csv").write_text("name,at\na,2020-01-01T00:00:00Z\n")
+    [wanted] = fakes.tasks_of(order)
+    assert done(order, wanted).missing == ("count",)
+    failure = failed(replace(order, missing_column="fail"), wanted)
+    assert (failure.code, failure.reason[:36]) == ("COLUMN_MISSING", "the file has no column count: onMiss")
+
+
+def test_the_desired_size_cuts_a_file(tmp_path: Path, order: BuildOrder, one_task: FileTask) -> None:
+    receipt = done(replace(order, desired_segment_bytes=1), one_task)
+    assert [o.rows for o in receipt.outputs] == [1] * 5

@@ -1,0 +1,50 @@
+"""What people are told of rows that were put aside, and of columns that files lack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pinot_assets.audit import Finding, rows_kept
+from pinot_assets.session.model import Session
+from pinot_assets.session.receipt import Receipt
+from pinot_assets.session.run import Run
+
+
+def notes(receipts: Sequence[Receipt]) -> tuple[str, ...]:
+    """One line for each kind, with the first file."""
+    return (
+        *_of_bad_rows([r for r in receipts if r.bad_rows]),
+        *_of_missing([r for r in receipts if r.missing]),
+    )
+
+
+def finding(run: Run, session: Session) -> tuple[Finding, ...]:
+    """Whether rows of the session's files were put aside; nothing for a table that does not let them be."""
+    if run.spec.ingestion.bad_row_limit is None:
+        return ()
+    plan = run.edges.staging.plan(session.plan)
+    return (rows_kept(run.edges.staging.accepted_receipts(plan).values()),)
+
+
+def _of_bad_rows(receipts: Sequence[Receipt]) -> tuple[str, ...]:
+    if not receipts:
+        return ()
+    rows, first = sum(r.bad_rows for r in receipts), receipts[0]
+    return (
+        f"{rows} bad rows of {len(receipts)} files were put aside: "
+        f"{first.bad_rows} of {first.uri} in {first.bad_rows_uri}{_and_more(receipts)}",
+    )
+
+
+def _of_missing(receipts: Sequence[Receipt]) -> tuple[str, ...]:
+    if not receipts:
+        return ()
+    first = receipts[0]
+    return (
+        f"{len(receipts)} files lack columns of the table, which are null in all of their rows: "
+        f"{first.uri} lacks {', '.join(first.missing)}{_and_more(receipts)}",
+    )
+
+
+def _and_more(receipts: Sequence[Receipt]) -> str:
+    return f", and {len(receipts) - 1} more" if len(receipts) > 1 else ""

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pinot_assets.session.put_aside import notes
+from pinot_assets.session.receipt import Receipt
+from pinot_assets.session.report import Report, Result
+from pinot_assets.source.fingerprint import Fingerprint
+
+WHOLE = Receipt("file:///a", 0, 0, Fingerprint(1, 2), "", 10, 0, (), 0.0, "")
+BAD = replace(WHOLE, uri="file:///b", bad_rows=2, bad_rows_uri="file:///s/bad")
+
+
+def test_what_is_whole_needs_no_note() -> None:
+    assert notes([WHOLE]) == ()
+
+
+def test_bad_rows_and_missing_columns_are_told_with_the_first_file() -> None:
+    lacking = replace(BAD, uri="file:///c", missing=("x", "y"))
+    assert notes([WHOLE, BAD, lacking]) == (
+        "4 bad rows of 2 files were put aside: 2 of file:///b in file:///s/bad, and 1 more",
+        "1 files lack columns of the table, which are null in all of their rows: file:///c lacks x, y",
+    )
+
+
+def test_the_report_says_how_many() -> None:
+    report = Report(Result.STAGED, None, listed=3, built=(WHOLE, BAD))
+    assert report.bad_rows == 2
+    assert ", 2 bad rows put aside; staged, hidden" in report.summary
+    assert "put aside" not in Report(Result.STAGED, None, listed=3, built=(WHOLE,)).summary
