@@ -14,6 +14,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from oracle.chunks import assert_same_chunks
+from oracle.generated_indexes import index_settings
 
 from pinot_assets.segment import SegmentSpec, build_segment
 
@@ -280,6 +281,17 @@ class GeneratedTable:
             return not column.options.get("notNull", False)
         return self.null_handling == "table"
 
+    def order(self) -> list[int]:
+        """The rows as `sortedColumn` sorts them."""
+        keys = [
+            column.stored()[0]
+            for name in self.indexing.get("sortedColumn", [])
+            for column in self.columns
+            if column.name == name
+        ]
+        count = len(self.columns[0].by_row([*self.columns[0].pool, None]))
+        return sorted(range(count), key=lambda row: tuple(key[row] for key in keys))
+
     def rows(self) -> list[dict[str, Any]]:
         cells = [column.by_row([*map(_cell, column.pool), None]) for column in self.columns]
         names = [column.name for column in self.columns]
@@ -401,10 +413,12 @@ def _nulls(draw: st.DrawFn, rng: np.random.Generator, rows: int) -> np.ndarray:
 def tables(draw: st.DrawFn, rows: st.SearchStrategy[int], most: int) -> GeneratedTable:
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=most, unique=True))
     count = draw(rows)
+    drawn = [draw(columns(name, count)) for name in names]
     return GeneratedTable(
-        [draw(columns(name, count)) for name in names],
+        drawn,
         draw(st.sampled_from(["off", "table", "column"])),
-        draw(st.sampled_from([{}, {}, *({switch: True} for switch in SWITCHES)])),
+        draw(st.sampled_from([{}, {}, *({switch: True} for switch in SWITCHES)]))
+        | draw(st.one_of(st.just({}), index_settings(drawn))),
     )
 
 
@@ -421,15 +435,17 @@ def check(table: GeneratedTable, oracle: Any) -> None:
     spec = SegmentSpec.from_pinot(table.schema, table.table_config)
     data = pa.table({column.name: column.arrow() for column in table.columns})
     ours = build_segment(data, spec, name="t_0", table_name="t", creation_time_ms=CREATED, now_ms=CREATED)
+    order, rows = table.order(), table.rows()
     theirs = oracle.build(
-        table.rows(), table.schema, table.table_config, name="t_0", creation_time_ms=CREATED
+        [rows[row] for row in order], table.schema, table.table_config, name="t_0", creation_time_ms=CREATED
     )
     (oracle.assert_identical if table.compresses_alike() else assert_same_chunks)(theirs, ours.files)
     read = oracle.read(oracle.segment_folder(ours.files), {c.name: c.kind for c in table.columns})
     for column in table.columns:
         found = read[column.name]
         stored, nulls = column.stored()
-        wanted = [stored[row] for row in found.rows]
+        wanted = [stored[order[row]] for row in found.rows]
+        nulls = np.flatnonzero(np.isin(order, nulls)).tolist()
         if column.kind == "JSON":
             meanings = {text: text for text in set(found.values)}
             assert [

@@ -1,0 +1,53 @@
+"""Indexes, partitions and sort orders for generated tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+WHOLE = ("INT", "LONG", "BOOLEAN", "TIMESTAMP")
+SORTABLE = (*WHOLE, "FLOAT", "DOUBLE", "BYTES", "BIG_DECIMAL")  # in the order that Python has too
+FUNCTIONS: list[tuple[str, dict[str, Any] | None]] = [
+    ("Murmur", None),
+    ("murmur2", {}),
+    ("Murmur3", {"seed": -7}),
+    ("Murmur3", {"variant": "x64_32", "seed": "9001"}),
+    ("HashCode", None),
+    ("ByteArray", None),
+]
+
+
+@st.composite
+def index_settings(draw: st.DrawFn, columns: list[Any]) -> dict[str, Any]:
+    """Settings of `tableIndexConfig` for columns that have `name`, `kind`, `lengths` and `config`."""
+    some = draw(st.lists(st.sampled_from(columns), unique_by=id))
+    partitions = {column.name: draw(partitioning(column.kind)) for column in some if column.lengths is None}
+    return {
+        "segmentPartitionConfig": {"columnPartitionMap": partitions},
+        "bloomFilterConfigs": {
+            column.name: {
+                "fpp": draw(st.sampled_from([0.05, 0.4])),
+                "maxSizeInBytes": draw(st.sampled_from([0, 50])),
+            }
+            for column in some
+            if column.kind != "BOOLEAN"
+        },
+        "invertedIndexColumns": [column.name for column in some if "encodingType" not in column.config],
+        "createInvertedIndexDuringSegmentGeneration": draw(st.booleans()),
+        "sortedColumn": [
+            column.name for column in some if column.kind in SORTABLE and column.lengths is None
+        ][: draw(st.integers(0, 2))],
+    }
+
+
+@st.composite
+def partitioning(draw: st.DrawFn, kind: str) -> dict[str, Any]:
+    """An entry of `columnPartitionMap`, sometimes with more partitions than the 12 of a small `HashSet`."""
+    functions = [*FUNCTIONS, ("Modulo", None), ("Modulo", None)] if kind in WHOLE else FUNCTIONS
+    name, config = draw(st.sampled_from(functions))
+    return {
+        "functionName": name,
+        "numPartitions": draw(st.sampled_from([1, 7, 40, 1000])),
+        **({} if config is None else {"functionConfig": config}),
+    }
