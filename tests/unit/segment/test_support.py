@@ -1,8 +1,7 @@
-"""Every line of the support table is what the writer does, and the page shows the table."""
+"""Every line of the support table is what the writer does."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +10,8 @@ from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.segment.encoding import Codec
 from pinot_assets.segment.support import Answer, Feature
-from pinot_assets.segment.support_page import support_tables
 from pinot_assets.segment.time_format import PATTERNS
 
-PAGE = Path(__file__).parents[3] / "docs" / "guides" / "formats.md"
 SINGLE = ["INT", "LONG", "FLOAT", "DOUBLE", "BIG_DECIMAL", "BOOLEAN", "TIMESTAMP", "STRING", "JSON", "BYTES"]
 MULTIPLE = [kind for kind in SINGLE if kind not in ("BIG_DECIMAL", "JSON")]
 
@@ -248,11 +245,3 @@ def test_what_is_not_written_has_a_reason_and_a_code(feature: Feature) -> None:
     assert bool(feature.code) is (feature.answer is not Answer.NATIVE)
     assert feature.reason or not feature.code
     assert "; " not in feature.reason or not feature.code  # it separates problems
-
-
-def test_the_page_shows_the_list() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    _, _, rest = page.partition("<!-- python -m pinot_assets.segment.support_page -->\n\n")
-    shown, end, _ = rest.partition("\n<!-- end -->")
-    assert end
-    assert shown == support_tables()
