@@ -1,4 +1,4 @@
-"""Raw, multi-value, BYTES and BIG_DECIMAL columns built for 0.11 are read alike by 0.11 and 1.5.1 (trap 32)."""
+"""Trap 32: what is built for 0.11, raw, multi-value, BYTES and BIG_DECIMAL, 0.11 and 1.5.1 read alike."""
 
 from __future__ import annotations
 

@@ -72,16 +72,21 @@ def test_trap14_no_dictionary_config_names_no_codec(case: Any) -> None:
     case.same(columns, indexing={"noDictionaryConfig": dict.fromkeys(columns, "SNAPPY")})
 
 
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("version", [2, 3, 4, 5])
+def _forms(versions: list[int]) -> list[tuple[int, str]]:
+    """Every version with LZ4, and all codecs where they differ: big-endian (2) and little-endian (4)."""
+    return [
+        (version, codec) for version in versions for codec in CODECS if version in (2, 4) or codec == "LZ4"
+    ]
+
+
+@pytest.mark.parametrize(("version", "codec"), _forms([2, 3, 4, 5]))
 def test_trap15_trap16_single_value_versions(case: Any, version: int, codec: str) -> None:
     columns = _columns(SINGLE)
     fields = _raw(columns, rawIndexWriterVersion=version, compressionCodec=codec)
     case.same(columns, fields=fields, compare=COMPARE.get(codec))
 
 
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("version", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize(("version", "codec"), _forms([2, 3, 4, 5, 6]))
 def test_trap18_multi_value_versions(case: Any, version: int, codec: str) -> None:
     columns = _columns(MULTI, singleValueField=False)
     fields = _raw(columns, rawIndexWriterVersion=version, compressionCodec=codec)
@@ -94,15 +99,13 @@ def test_trap18_version_6_falls_back_to_4(case: Any) -> None:
     assert segment.files == case.same(columns, fields=_raw(columns)).files
 
 
-@pytest.mark.parametrize("docs", [1, 3, 1000, 1024, 4000])
-@pytest.mark.parametrize("version", [2, 4])
+@pytest.mark.parametrize(("version", "docs"), [(2, 1), (2, 1000), (2, 4000), (4, 3), (4, 1000), (4, 1024)])
 def test_trap15_rows_of_a_chunk(case: Any, version: int, docs: int) -> None:
     columns = _columns(SINGLE)
     case.same(columns, fields=_raw(columns, rawIndexWriterVersion=version, targetDocsPerChunk=docs))
 
 
-@pytest.mark.parametrize("size", ["1", "4K", "0.5M", "3000B"])
-@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize(("version", "size"), [(2, "1"), (2, "4K"), (3, "0.5M"), (4, "3000B"), (4, "9k")])
 def test_trap17_derived_rows_of_a_chunk(case: Any, version: int, size: str) -> None:
     options = {"rawIndexWriterVersion": version, "deriveNumDocsPerChunk": True, "targetMaxChunkSize": size}
     columns = _columns(SINGLE) | {
@@ -112,8 +115,7 @@ def test_trap17_derived_rows_of_a_chunk(case: Any, version: int, size: str) -> N
     case.same(short, fields=_raw(short, **options))
 
 
-@pytest.mark.parametrize("docs", [-1, 1, 20])
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(("codec", "docs"), [*((codec, -1) for codec in CODECS), ("LZ4", 1), ("LZ4", 20)])
 def test_trap17_huge_records(case: Any, oracle: Any, codec: str, docs: int) -> None:
     lengths = [0, 5, 4087, 4088, 4089, 4090, 4092, 1, 5000, 2040, 2040, 4, 20_000, 4096]
     field = {"dataType": "BYTES"}
@@ -127,6 +129,29 @@ def test_trap17_huge_records(case: Any, oracle: Any, codec: str, docs: int) -> N
     )
     read = oracle.read(oracle.segment_folder(segment.files), {"b": "BYTES", "mv": "BYTES"})
     assert (read["b"].values, read["mv"].values) == (values, several)
+
+
+@pytest.mark.parametrize("version", [2, 3, 4, 5])
+@pytest.mark.parametrize("kind", ["INT", "DOUBLE"])
+def test_trap17_rows_beyond_a_chunk(case: Any, oracle: Any, kind: str, version: int) -> None:
+    lengths = [1, 3, 1021, 1022, 1023, 2500, 1, 510, 511, 512, 9]
+    rows = [[float(n % 50) if kind == "DOUBLE" else n % 50 for n in range(length)] for length in lengths]
+    columns = {"c": ({"dataType": kind, "singleValueField": False}, rows)}
+    options = {"rawIndexWriterVersion": version, "targetMaxChunkSize": "4K", "compressionCodec": "LZ4"}
+    segment = case.same(columns, fields=_raw(columns, **options))
+    assert oracle.read(oracle.segment_folder(segment.files), {"c": kind})["c"].values == rows
+
+
+def test_raw_time_column(case: Any) -> None:
+    field = {
+        "dataType": "LONG",
+        "format": "1:MILLISECONDS:EPOCH",
+        "granularity": "1:DAYS",
+        "section": "dateTime",
+    }
+    values = [1_600_000_000_000, None, 1_500_000_000_000]
+    segment = case.same({"ts": (field, values)}, time_column="ts", indexing={"noDictionaryColumns": ["ts"]})
+    assert segment.start_ms == 1_500_000_000_000
 
 
 def test_trap19_sorted_raw_columns(case: Any) -> None:
