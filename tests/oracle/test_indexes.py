@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from oracle.case import Case, property_of
+from py4j.protocol import Py4JJavaError
 
 STRING = {"dataType": "STRING"}
 INT = {"dataType": "INT"}
 LONG = {"dataType": "LONG"}
+BOUNDED = {"columnValues": "7|-9|x y|0.5", "columnValuesDelimiter": "|"}
 FUNCTIONS: list[tuple[str, dict[str, Any] | None]] = [
     ("Modulo", None),
     ("murmur", None),
@@ -23,7 +25,7 @@ FUNCTIONS: list[tuple[str, dict[str, Any] | None]] = [
     ("Murmur3", {"variant": "", "seed": ""}),
     ("HashCode", None),
     ("ByteArray", None),
-    ("BoundedColumnValue", {"columnValues": "7|-9|x y|0.5", "columnValuesDelimiter": "|"}),
+    ("BoundedColumnValue", BOUNDED),
 ]
 KINDS: dict[str, list[Any]] = {
     "INT": [7, -9, 0, 2**31 - 1, None, -(2**31)],
@@ -232,7 +234,7 @@ def test_rows_are_sorted_by_all_sorted_columns(case: Case) -> None:
     assert [column.is_sorted for column in segment.columns] == [False, True, False]
 
 
-@pytest.mark.parametrize("name", ["Murmur", "ByteArray", "HashCode", "Modulo"])
+@pytest.mark.parametrize("name", ["Murmur", "ByteArray", "HashCode", "Modulo", "BoundedColumnValue"])
 def test_an_old_server_reads_partitions_and_indexes(case: Case, old_server: Any, name: str) -> None:
     segment = case.same(
         {"i": (INT, [5, 3, None, 3, 9])},
@@ -240,7 +242,7 @@ def test_an_old_server_reads_partitions_and_indexes(case: Case, old_server: Any,
             "invertedIndexColumns": ["i"],
             "bloomFilterColumns": ["i"],
             **BUILD_INVERTED,
-            **partitioned({"i": how(name, None)}),
+            **partitioned({"i": how(name, BOUNDED if name == "BoundedColumnValue" else None)}),
         },
     )
     folder = old_server.segment_folder(segment.files)
@@ -272,3 +274,50 @@ def test_a_raw_column_may_leave_its_inverted_index_to_the_server(case: Case) -> 
     indexing = {"noDictionaryColumns": ["i"], "invertedIndexColumns": ["i"]}
     segment = case.same({"i": (INT, [3, 1, 2])}, indexing=indexing)
     assert b"inverted_index" not in segment.files["index_map"]
+
+
+def test_an_old_server_cannot_load_murmur3(case: Case, old_server: Any) -> None:
+    segment = case.same({"i": (INT, [1, 2])}, indexing=partitioned({"i": how("Murmur3", None)}))
+    with pytest.raises(Py4JJavaError):
+        old_server.metadata(old_server.segment_folder(segment.files))
+
+
+RAW: dict[str, tuple[dict[str, Any], list[Any]]] = {
+    "i": (INT, [5, None, 3, 5, -1]),
+    "s": (STRING, ["b", "a\U0001f600", None, "b", ""]),
+    "b": ({"dataType": "BYTES"}, [b"\xff", b"", None, b"\xff", b"a"]),
+    "d": ({"dataType": "BIG_DECIMAL"}, ["1E+5", "0.5", None, "100000", "-7"]),
+    "m": ({**INT, "singleValueField": False}, [[1, 2], None, [3], [2, 2], []]),
+}
+
+
+def test_raw_columns_have_bloom_filters_and_partitions(case: Case) -> None:
+    single = [name for name in RAW if name != "m"]
+    case.same(
+        RAW,
+        indexing={
+            "noDictionaryColumns": [*RAW],
+            "bloomFilterColumns": [*RAW],
+            **partitioned({name: how("Murmur", None, 1000) for name in single}),
+        },
+    )
+
+
+@pytest.mark.parametrize(("name", "order"), [("i", [1, 4, 2, 0, 3]), ("s", [4, 1, 0, 3, 2])])
+def test_rows_are_sorted_by_a_raw_column(case: Case, name: str, order: list[int]) -> None:
+    indexing = {"noDictionaryColumns": [*RAW], "sortedColumn": [name]}
+    segment = case.same(RAW, indexing=indexing, pinots_order=order)
+    assert property_of(segment, f"column.{name}.isSorted") == "true"
+    assert property_of(segment, f"column.{name}.hasDictionary") == "false"
+
+
+def test_null_times_are_sorted_as_what_they_become(case: Case) -> None:
+    field = {"dataType": "LONG", "format": "1:DAYS:EPOCH", "granularity": "1:DAYS", "section": "dateTime"}
+    days = [18_000, None, 17_000, 19_000, None]
+    segment = case.same(
+        {"day": ({**field, "defaultNullValue": 18_500}, days), "i": (INT, [1, 2, 3, 4, 5])},
+        time_column="day",
+        indexing={"sortedColumn": ["day"]},
+        pinots_order=[2, 0, 1, 4, 3],
+    )
+    assert [column.is_sorted for column in segment.columns] == [True, False]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +204,8 @@ def test_trap21_containers_of_the_null_vector(case: Case) -> None:
         "array4096": _chosen(rng, rows, 4096),
         "bitmap4097": _chosen(rng, rows, 4097),
         "runs": np.repeat(rng.random(rows // 500 + 1) < 0.5, 500)[:rows],
+        "one": np.arange(rows) < 1_000,
+        "three": np.arange(rows) < 3 * 65_536,  # with runs, offsets only from the fourth container on
         "some": np.arange(rows) < 200_000,
         "tie": np.isin(np.arange(rows), [0, 1, 2]),  # a run of three takes as much as three entries
         "last": np.arange(rows) == rows - 1,
@@ -296,6 +301,46 @@ def test_trap28_names_that_read_as_comments_are_refused(oracle: Any) -> None:
     with pytest.raises(UnsupportedFeature) as caught:
         SegmentSpec.from_pinot(schema, {})
     assert all(f"column {name}: unsafe name" in str(caught.value) for name in ("#c", "!x", "a,b", "😀"))
+
+
+@pytest.mark.parametrize("name", ["#c", "!x"])
+def test_trap28_pinot_loses_the_columns_that_are_refused(oracle: Any, name: str) -> None:
+    schema = {
+        "schemaName": "t",
+        "dimensionFieldSpecs": [{"name": one, "dataType": "INT"} for one in (name, "kept")],
+    }
+    config = {"tableName": "t_OFFLINE", "tableType": "OFFLINE", "segmentsConfig": {"replication": "1"}}
+    config |= {"tenants": {}, "tableIndexConfig": {}, "metadata": {}}
+    rows = [{name: 1, "kept": 2}, {name: 3, "kept": 1}]
+    folder = oracle.segment_folder(oracle.build(rows, schema, config, name="t_0", creation_time_ms=CREATED))
+    assert oracle.read(folder, {"kept": "INT"})["kept"].values == [2, 1]
+    with pytest.raises(Py4JJavaError):
+        oracle.read(folder, {name: "INT"})
+
+
+def test_trap29_pinot_reads_one_gzip_member_only(case: Case, oracle: Any, tmp_path: Path) -> None:
+    write_tar(case.same({"i": (INT, [3, 1])}), tmp_path / "t_0.tar.gz")
+    plain = gzip.decompress((tmp_path / "t_0.tar.gz").read_bytes())
+
+    def untar_split_at(place: int) -> list[str]:
+        tar = tmp_path / f"{place}.tar.gz"
+        tar.write_bytes(gzip.compress(plain[:place]) + gzip.compress(plain[place:]))
+        unpacked = oracle.untar(tar, tmp_path / str(place))
+        return [Path(path).name for path in unpacked]
+
+    assert untar_split_at(1024) == ["t_0", "v3"]  # between two entries the rest is lost without a word
+    with pytest.raises(Py4JJavaError):
+        untar_split_at(1536)
+
+
+def test_trap29_the_first_entry_counts_as_the_segments_directory(
+    case: Case, oracle: Any, tmp_path: Path
+) -> None:
+    write_tar(case.same({"i": (INT, [3, 1])}), tmp_path / "t_0.tar.gz")
+    plain = gzip.decompress((tmp_path / "t_0.tar.gz").read_bytes())
+    (tmp_path / "files.tar.gz").write_bytes(gzip.compress(plain[1024:]))  # without the two directories
+    unpacked = oracle.untar(tmp_path / "files.tar.gz", tmp_path / "out")
+    assert Path(unpacked[0]).name == "columns.psf"
 
 
 def test_trap29_pinot_unpacks_the_tar(case: Case, oracle: Any, tmp_path: Path) -> None:
