@@ -10,6 +10,7 @@ from pinot_assets.segment.encoding import uses_dictionary
 from pinot_assets.segment.fields import Column
 from pinot_assets.segment.forward import (
     bits_per_value,
+    check_size,
     entry_dictionary,
     fixed_bit,
     is_sorted,
@@ -62,6 +63,7 @@ def _forward_index(one: BuiltColumn, lengths: Lengths | None) -> bytes:
     if not one.has_dictionary:
         return raw_index(one.column.name, one.values, lengths, encoding.raw)
     bits = bits_per_value(one.values.cardinality)
+    check_size(one.column.name, len(ids), bits)
     if lengths is not None:
         return (entry_dictionary if encoding.entry_dictionary else multi_value)(ids, lengths, bits)
     return sorted_index(ids) if one.is_sorted else fixed_bit(ids, bits)

@@ -9,9 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pinot_assets.errors import BuildError
 from pinot_assets.segment.distinct import Codes
 from pinot_assets.segment.multi_value import Lengths
 
+_MAX_INT = 2**31 - 1
 _VALUES_PER_CHUNK = 2048
 _ENTRY_DICTIONARY = 0xFFABCDEF
 _ENTRY_HEADER = 24
@@ -21,6 +23,20 @@ _DIRECT = {8: ">u1", 16: ">u2", 32: ">u4"}
 def bits_per_value(cardinality: int) -> int:
     """Bits of one dictionary id (`PinotDataBitSet.getNumBitsPerValue`)."""
     return max(1, (cardinality - 1).bit_length())
+
+
+def check_size(name: str, values: int, bits: int) -> None:
+    """Whether Pinot could map a forward index of so many dictionary ids (spec section 12).
+
+    :raises BuildError: it could not.
+    """
+    size = values * (bits + 1) // 8  # a multi-value index has one more bit for each value
+    if max(size, values) >= _MAX_INT:
+        raise BuildError(
+            f"The forward index of column {name} is too large",
+            why=f"{values} values of {bits} bits each; Pinot's limit is 2 GiB",
+            hint="Put fewer rows into a segment.",
+        )
 
 
 def is_sorted(ids: Codes) -> bool:

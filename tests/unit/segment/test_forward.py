@@ -3,8 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pinot_assets.errors import BuildError
 from pinot_assets.segment.forward import (
     bits_per_value,
+    check_size,
     entry_dictionary,
     fixed_bit,
     is_sorted,
@@ -54,3 +56,10 @@ def test_an_entry_dictionary_holds_each_row_once() -> None:
     header = bytes.fromhex("ffabcdef 0001 02 01 00000002 00000003 00000019 0000001a")
     ids, offsets, values = 0b01000000, 0b00101100, 0b10010000
     assert payload == header + bytes([ids, offsets, values])
+
+
+def test_an_index_beyond_2_gib_is_refused_by_name() -> None:
+    check_size("c", 10**9, 16)
+    for values, bits in ((2**31, 1), (10**9, 17)):
+        with pytest.raises(BuildError, match="forward index of column c is too large"):
+            check_size("c", values, bits)
