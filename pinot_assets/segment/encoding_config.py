@@ -63,6 +63,8 @@ def read_encoding(
     if raw or optimize:
         raw_format, found = _raw_format(column, settings, codec_name, server)
         problems += [*found, *_fake_values(entry)]
+    if raw or (optimize and (column.is_fixed_width or optimize.cardinality_ratio is not None)):
+        problems += _unbuildable(column, indexing, entry)
     wants_entries = codec_name == "MV_ENTRY_DICT" and not column.single_value and not raw
     if wants_entries and server < _ENTRY_DICTIONARY_SINCE:
         problems.append((Feature.ENCODING_TOO_NEW, "codec MV_ENTRY_DICT, which servers read since 1.5 only"))
@@ -131,6 +133,16 @@ def _has_index(
         or kind in (str(one).upper() for one in kinds)
         or (settings is not None and not is_true(settings.get("disabled")))
     )
+
+
+def _unbuildable(column: Column, indexing: Mapping[str, Any], entry: Mapping[str, Any]) -> Problems:
+    """The indexes that no server can build of the column without dictionary."""
+    keys = ["fst", "ifst", "vector", *([] if column.is_fixed_width else ["range"])]
+    return [
+        (Feature.INDEX_NEEDS_DICTIONARY, f"{key} index without dictionary")
+        for key in keys
+        if _has_index(key, key.upper(), column, indexing, entry)
+    ]
 
 
 def _forward(entry: Mapping[str, Any]) -> tuple[Mapping[str, Any], Problems]:

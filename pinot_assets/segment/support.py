@@ -179,6 +179,12 @@ class Feature(Enum):
         "only Pinot's own builder writes it, unless enableDynamicStarTreeCreation leaves it to the server",
         "STAR_TREE_NEEDS_JVM",
     )
+    INDEX_NEEDS_DICTIONARY = _refused(
+        Section.INDEXES,
+        "FST, IFST and vector index of a column without dictionary, range index of one that is no number",
+        "the server cannot build it and does not load the segment",
+        "INDEX_NEEDS_DICTIONARY",
+    )
     TIMESTAMP_INDEX = _refused(
         Section.INDEXES,
         "timestamp index (`timestampConfig`)",

@@ -40,6 +40,8 @@ _READERS = {
     "DOUBLE": ("double", "readDoubleValues"),
     "STRING": ("java.lang.String", "readStringValues"),
 }
+_INDEXES = [f"{name}Index" for name in ("Inverted", "Range", "Text", "FST", "IFST", "Json", "H3", "Vector")]
+_INDEXES.append("BloomFilter")
 _FEW = 500  # one call of the JVM for each row
 STORED = {"BOOLEAN": "INT", "TIMESTAMP": "LONG", "JSON": "STRING"}
 
@@ -98,9 +100,7 @@ class Oracle:
         pinot = self.jvm.org.apache.pinot
         java_rows = self._mapper.readValue(self.jvm.java.io.File(str(source)), self._row_list)
         config = pinot.segment.spi.creator.SegmentGeneratorConfig(
-            pinot.spi.utils.JsonUtils.stringToObject(
-                json.dumps(table_config), self._class("org.apache.pinot.spi.config.table.TableConfig")
-            ),
+            self._table_config(table_config),
             pinot.spi.data.Schema.fromString(json.dumps(schema)),
         )
         config.setOutDir(str(folder / "out"))
@@ -129,6 +129,24 @@ class Oracle:
         )
         try:
             return {name: self._read_column(loaded, name, kind) for name, kind in columns.items()}
+        finally:
+            loaded.destroy()
+
+    def server_built(
+        self, segment: Path, schema: Mapping[str, Any], table_config: Mapping[str, Any], column: str
+    ) -> set[str]:
+        """The indexes of a column, and whether there is a star-tree, once a server has loaded the segment."""
+        pinot = self.jvm.org.apache.pinot
+        local = pinot.segment.local
+        config = local.segment.index.loader.IndexLoadingConfig(
+            None, self._table_config(table_config), pinot.spi.data.Schema.fromString(json.dumps(schema))
+        )
+        loader = local.indexsegment.immutable.ImmutableSegmentLoader
+        loaded = loader.load(self.jvm.java.io.File(str(segment)), config)
+        try:
+            source = loaded.getDataSourceNullable(column)
+            found = {name for name in _INDEXES if getattr(source, f"get{name}")() is not None}
+            return found | ({"StarTree"} if loaded.getStarTrees() else set())
         finally:
             loaded.destroy()
 
@@ -194,6 +212,10 @@ class Oracle:
     def _as_list(self, array: Any) -> list[Any]:
         """A Java array in one call."""
         return json.loads(self.jvm.org.apache.pinot.spi.utils.JsonUtils.objectToString(array))
+
+    def _table_config(self, config: Mapping[str, Any]) -> Any:
+        kind = self._class("org.apache.pinot.spi.config.table.TableConfig")
+        return self.jvm.org.apache.pinot.spi.utils.JsonUtils.stringToObject(json.dumps(config), kind)
 
     def _class(self, name: str) -> Any:
         return self.jvm.java.lang.Class.forName(name)

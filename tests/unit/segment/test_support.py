@@ -157,6 +157,12 @@ EXAMPLES: dict[Feature, list[Example]] = {
     ],
     Feature.STAR_TREE: [indexing(starTreeIndexConfigs=[{}], enableDynamicStarTreeCreation=True)],
     Feature.STAR_TREE_AT_BUILD: [indexing(starTreeIndexConfigs=[{}]), indexing(enableDefaultStarTree=True)],
+    Feature.INDEX_NEEDS_DICTIONARY: [
+        raw(indexTypes=["FST"]),
+        raw(indexes={"ifst": {}}),
+        raw(indexTypes=["RANGE"]),
+        (dimension("FLOAT", singleValueField=False), raw(indexTypes=["VECTOR"])[1]),
+    ],
     Feature.TIMESTAMP_INDEX: [field(timestampConfig={"granularities": ["DAY"]})],
     Feature.OTHER_INDEX: [field(indexTypes=["NEWER"]), field(indexes={"newer": {}})],
     Feature.DECLARED_TWICE: [
