@@ -19,10 +19,10 @@ def count_rows(path: Path) -> int:
     :raises Unreadable: a block is cut short, or does not end with the file's mark.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        position = rows = 0
         try:
             position = _behind_header(data)
             mark = data[position - _SYNC_BYTES : position]
-            rows = 0
             while position < len(data):
                 count, position = _long(data, position)
                 size, position = _long(data, position)

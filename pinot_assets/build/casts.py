@@ -75,10 +75,21 @@ def _decimal(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _from_text(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    if pt.is_integer(target) and _has_hex(column):
+        raise pa.ArrowInvalid("Arrow takes 0x10 for a number, Pinot does not")
     try:
         return column.cast(target)
     except pa.ArrowInvalid:
-        return pc.utf8_trim_whitespace(_text(column)).cast(target)  # Pinot trims, too
+        trimmed = pc.utf8_trim_whitespace(_text(column))  # Pinot trims, too, and takes a plus
+        return pc.replace_substring_regex(trimmed, r"^\+([0-9])", r"\1").cast(target)
+
+
+def _has_hex(column: pa.ChunkedArray) -> bool:
+    # A look at the bytes is nearly free; only where they hold an x the values are looked at.
+    buffers = (chunk.buffers()[2] for chunk in column.chunks)
+    if not any(data is not None and (b"x" in bytes(data) or b"X" in bytes(data)) for data in buffers):
+        return False
+    return bool(pc.any(pc.match_substring_regex(column, r"^\s*[+-]?0[xX]")).as_py())
 
 
 def _hex(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -124,7 +135,7 @@ def _moments(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     try:
         return column.cast(pa.int64()).cast(target)  # all of them, as a rule
     except pa.ArrowInvalid:
-        pass
+        column = pc.utf8_trim_whitespace(column)
     epoch = pc.match_substring_regex(column, r"^[+-]?[0-9]+$")
     millis = pc.if_else(epoch, pc.utf8_ltrim(column, "+"), None).cast(pa.int64()).cast(target)
     iso = pc.if_else(epoch, None, column)

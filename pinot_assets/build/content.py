@@ -15,8 +15,9 @@ from isal import igzip, igzip_lib
 
 from pinot_assets.build.rejected import Unreadable, one_line
 
-BLOCK_BYTES: Final = 16 << 20
-"""How much of a file is in memory at a time, unpacked; a row of text must fit into it."""
+BLOCK_BYTES: Final = 4 << 20
+"""How much of a text file is read at a time, unpacked. A row of CSV must fit into it, and Arrow reads up to
+32 of them ahead."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}

@@ -16,9 +16,9 @@ DOCUMENT_BYTES: Final = 64 << 20
 _STEP: Final = np.zeros(256, dtype=np.int8)
 _STEP[[ord("{"), ord("[")]] = 1
 _STEP[[ord("}"), ord("]")]] = -1
-_MARKS: Final = np.zeros(256, dtype=bool)
-_MARKS[[ord(mark) for mark in '{}[],"']] = True
+_MARKS: Final = bytes(byte in b'{}[]"' for byte in range(256))
 _COMMA, _QUOTE, _NEWLINE = b',"\n'
+_BLANKS: Final = b" \t\r\n"
 
 
 def document_blocks(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -59,36 +59,48 @@ def _of_array(blocks: Iterator[bytes]) -> Iterator[bytes]:
         if closed:
             _check_end(block)
             continue
-        data = np.frombuffer(rest + block, np.uint8).copy()
+        data = bytearray(rest + block)
         commas, end = _outer(data)
-        data[commas] = _NEWLINE
+        np.frombuffer(data, np.uint8)[commas] = _NEWLINE
         if end is not None:
             closed = True
-            _check_end(data[end + 1 :].tobytes())
-            yield data[:end].tobytes()
+            _check_end(bytes(data[end + 1 :]))
+            yield bytes(data[:end])
             continue
         cut = int(commas[-1]) + 1 if len(commas) else 0
-        rest = data[cut:].tobytes()
+        rest = bytes(data[cut:])
         _check_length(rest)
         if cut:
-            yield data[:cut].tobytes()
+            yield bytes(data[:cut])
     if not closed:
         raise Unreadable("the array of rows is never closed", hint="the file is cut short")
 
 
-def _outer(data: np.ndarray) -> tuple[np.ndarray, int | None]:
-    """Where commas stand between the elements of an array, and the bracket that closes it."""
-    raw = data.tobytes()
-    if b"\\" in raw:  # an escaped quote opens and closes nothing
-        data = np.frombuffer(raw.replace(b"\\\\", b"__").replace(b'\\"', b"__"), np.uint8)
-    places = np.flatnonzero(_MARKS[data])
+def _outer(text: bytearray) -> tuple[np.ndarray, int | None]:
+    """Where commas stand behind the elements of an array, and the bracket that closes it.
+
+    Elements are objects; what else may stand there is left to whoever parses it.
+    """
+    plain = text
+    if b"\\" in text:  # an escaped quote opens and closes nothing
+        plain = text.replace(b"\\\\", b"__").replace(b'\\"', b"__")
+    data = np.frombuffer(plain, np.uint8)
+    places = np.flatnonzero(np.frombuffer(plain.translate(_MARKS), np.bool_))
     marks = data[places]
-    outside = np.cumsum(marks == _QUOTE) % 2 == 0
-    depth = np.cumsum(_STEP[marks] * outside, dtype=np.int64)
+    outside = np.cumsum(marks == _QUOTE, dtype=np.int32) & 1 == 0
+    depth = np.cumsum(_STEP[marks] * outside, dtype=np.int32)
     closing = np.flatnonzero(depth < 0)
     upto = int(closing[0]) if len(closing) else len(marks)
-    between = (marks[:upto] == _COMMA) & outside[:upto] & (depth[:upto] == 0)
-    return places[:upto][between], int(places[upto]) if len(closing) else None
+    ends = (_STEP[marks[:upto]] < 0) & outside[:upto] & (depth[:upto] == 0)
+    behind = places[:upto][ends] + 1
+    if len(behind) and behind[-1] == len(data):
+        behind = behind[:-1]
+    for n in np.flatnonzero((data[behind] != _COMMA) & np.isin(data[behind], list(_BLANKS))):
+        place = int(behind[n])
+        while place < len(data) - 1 and data[place] in _BLANKS:
+            place += 1
+        behind[n] = place
+    return behind[data[behind] == _COMMA], int(places[upto]) if len(closing) else None
 
 
 def _check_length(rest: bytes) -> None:

@@ -6,6 +6,7 @@ spec/session.md section 2.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,6 +170,13 @@ def _timezone_needs_schedule(case: Case) -> Iterator[Finding]:
 def _size_is_above_nothing(case: Case) -> Iterator[Finding]:
     if case.spec.desired_segment_bytes == 0:
         yield Finding("desiredSegmentSize", "is not above 0")
+
+
+@_rule("inputFormat")
+def _avro_needs_its_extra(case: Case) -> Iterator[Finding]:
+    if case.spec.input_format == "avro" and importlib.util.find_spec("datafusion") is None:
+        text = 'needs pip install "pinot-assets[avro]" where Spark\'s executors run; here it is missing'
+        yield Finding("inputFormat", text, is_note=True)
 
 
 @_rule("onBadRow", "maxBadRows")

@@ -80,6 +80,7 @@ def test_quotes_newlines_and_blank_lines() -> None:
         ("i,s\n1,a\n517.0,b\n", TypeMismatch, "column i, row 3: '517.0' cannot become INT"),
         ("s,i\n" + "a,1\n" * 100_000 + "a,x\n", TypeMismatch, "column i, row 100002"),
         ("i\n2147483648\n", TypeMismatch, "column i, row 2"),
+        ("i,s\n1,0x1\n0x10,a\n", TypeMismatch, "column i, row 3: '0x10' cannot become INT"),
         ("i,b\n1,yes\n", TypeMismatch, "column b, row 2: 'yes' cannot become BOOLEAN"),
         ("i,t\n1,2013-01-01T00:00:00Z\n1,yesterday\n", TypeMismatch, "column t, row 3: 'yesterday'"),
         ("i,t\n1,2013-01-01 00:00:00\n", ZoneMissing, "column t, row 2: '2013-01-01 00:00:00' names no zone"),
@@ -164,3 +165,44 @@ def test_another_text_for_null() -> None:
 def test_settings_that_cannot_be_used_are_named(reader: dict[str, str], said: str) -> None:
     with pytest.raises(ReaderSettings, match=said):
         CsvSettings.from_reader(reader)
+
+
+MANY = pa.schema([("s", pa.string()), ("m", pa.list_(pa.string())), ("n", pa.list_(pa.int64()))])
+
+
+@pytest.mark.parametrize(
+    ("reader", "cell", "expected"),
+    [
+        ({}, "a;b", ["a", "b"]),
+        ({}, "a", ["a"]),
+        ({}, "", None),
+        ({}, ";a;;b;", ["a", "b"]),
+        ({}, ";;", None),
+        ({}, '"a;""b"""', ["a", '"b"']),
+        ({"multiValueDelimiter": "|"}, "a|b;c", ["a", "b;c"]),
+        ({"multiValueDelimiter": "."}, "a.b", ["a", "b"]),
+        ({"multiValueDelimiterEnabled": "false"}, "a;b", ["a;b"]),
+        ({"multiValueDelimiterEnabled": "false"}, "", None),
+    ],
+)
+def test_cells_of_multi_value_columns(reader: dict[str, str], cell: str, expected: list[str] | None) -> None:
+    table = read(f"s,m\nx;y,{cell}\n", reader, MANY)
+    assert table.to_pylist() == [{"s": "x;y", "m": expected, "n": None}]
+
+
+def test_a_value_of_many_may_be_wrong() -> None:
+    assert read("s,n\n,1;+2; 3\n", schema=MANY)["n"].to_pylist() == [[1, 2, 3]]
+    with pytest.raises(TypeMismatch, match=r"column n, row 3: \['1', 'x'\] cannot become multi-value LONG"):
+        read("s,n\n,1;2\n,1;x\n", schema=MANY)
+
+
+def test_comments_are_no_rows() -> None:
+    text = '# made by hand\ni,s\n#1,a\n2,"b\n#c"\n# "\nx,d\n'
+    with pytest.raises(TypeMismatch, match="row 3: 'x'"):
+        read(text, {"commentMarker": "#"})
+    assert column(text.replace("x,d", "3,#d"), "s", {"commentMarker": "#"}) == ["b\n#c", "#d"]
+
+
+def test_numbers_may_have_blanks_around_and_a_sign() -> None:
+    assert column("i,s\n 7 , a \n+5,b\n-5,c\n", "i") == [7, 5, -5]
+    assert column("t\n+5\n 6\n", "t") == [datetime.fromtimestamp(n / 1000, UTC) for n in (5, 6)]

@@ -147,3 +147,35 @@ def test_both_ways_to_read_agree(first: dict[str, Any], rest: list[dict[str, Any
     data = text.encode()
     fast, slow = (json_file._Reader(Wanted(schema), Verdicts()) for _ in range(2))
     assert fast._by_arrow(data).equals(slow._by_python(data, is_last=True))
+
+
+@pytest.mark.parametrize(
+    "text", ['[{"i":1},{"i":2}]', ' [ {"i" : 1 }\n,\n{"i":2}\n] \n', '{"i":1}{"i":2}', '{"i":1} {"i":2}']
+)
+def test_arrays_and_documents_side_by_side(text: str) -> None:
+    assert read(text)["i"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("[1]", "row 1: 1 is not a JSON object"), ('[{"i":1},[]]', "row 2: ")]
+)
+def test_an_array_of_something_else(text: str, said: str) -> None:
+    with pytest.raises(Unreadable, match=said):
+        read(text)
+
+
+def test_an_empty_array_has_no_rows() -> None:
+    assert read(" [ ]\n").num_rows == 0
+
+
+def test_numbers_in_json_and_decimals_stay_as_they_are_written() -> None:
+    schema = pa.schema([("n", pa.string()), ("j", pa.string()), ("m", pa.list_(pa.string()))])
+    wanted = Wanted(schema, json=frozenset("j"), decimals=frozenset("nm"))
+    text = '{"n":0.10,"j":{"a":[1.10,1e400]},"m":[1,2.50]}\n{"n":"1e5","m":7}'
+    tables = read_json(iter([text.encode()]), wanted, Verdicts())
+    assert pa.concat_tables(tables).to_pylist() == [
+        {"n": "0.10", "j": '{"a":[1.10,1e400]}', "m": ["1", "2.50"]},
+        {"n": "1e5", "j": None, "m": ["7"]},
+    ]
+    with pytest.raises(TypeMismatch, match="column n, row 1: 'a' cannot become STRING"):
+        list(read_json(iter([b'{"n":"a"}']), wanted, Verdicts()))

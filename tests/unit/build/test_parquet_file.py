@@ -53,6 +53,12 @@ def convert(folder: Path, values: pa.Array, target: pa.DataType) -> list[Any]:
         (pa.array(["7"]), pa.int32(), [7]),
         (pa.nulls(2), pa.int32(), [None, None]),
         (pa.array([1357041600000]), MOMENT, [NOON]),
+        (pa.array([None, "00fF", "", "a1"]), pa.binary(), [None, b"\0\xff", b"", b"\xa1"]),
+        (pa.array([b"a", None], pa.large_binary()), pa.binary(), [b"a", None]),
+        (pa.array([[1, None], None, []]), pa.list_(pa.int32()), [[1, None], None, []]),
+        (pa.array([["7"], ["8", "9"]], pa.large_list(pa.string())), pa.list_(pa.int64()), [[7], [8, 9]]),
+        (pa.array([1, None]), pa.list_(pa.string()), [["1"], None]),
+        (pa.array([[NOON]]), pa.list_(MOMENT), [[NOON]]),
         (pa.array([NOON], pa.timestamp("us", "America/New_York")), MOMENT, [NOON]),
         (pa.array([NOON.replace(tzinfo=None, microsecond=999)], pa.timestamp("us")), MOMENT, [NOON]),
         (pa.array(["2013-01-01T12:00:00.000999Z", "1357041600000"]), MOMENT, [NOON, NOON]),
@@ -72,6 +78,9 @@ def test_types(tmp_path: Path, values: pa.Array, target: pa.DataType, expected: 
         (pa.array([date(2013, 1, 1)]), MOMENT, TypeMismatch, "column x: date32"),
         (pa.array([[1]]), pa.int32(), TypeMismatch, "column x: list"),
         (pa.array([b"a"]), pa.string(), TypeMismatch, "column x: binary"),
+        (pa.array(["0", "00"]), pa.binary(), TypeMismatch, "column x, row 1: '0' cannot become BYTES"),
+        (pa.array([[1], [2, 2**31]]), pa.list_(pa.int32()), TypeMismatch, "column x, row 2: [2, 2147483648]"),
+        (pa.array([{"a": 1}]), pa.string(), TypeMismatch, "column x: struct"),
         (
             pa.array(["2013-01-01T12:00:00Z", "2013-01-01"]),
             MOMENT,
@@ -123,3 +132,20 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(Unreadable, match="not UTF-8"):
         convert(tmp_path, text, pa.string())
+
+
+def test_structures_become_json(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(parquet(j=pa.array([{"a": [1, None], "b": "é"}, None])))
+    wanted = Wanted(pa.schema([("j", pa.string())]), json=frozenset("j"))
+    [table] = read_parquet(tmp_path / "x", wanted, Verdicts())
+    assert table["j"].to_pylist() == ['{"a":[1,null],"b":"é"}', None]
+
+
+def test_decimals_are_text(tmp_path: Path) -> None:
+    wanted = Wanted(pa.schema([("n", pa.string())]), decimals=frozenset("n"))
+    for values, expected in (([Decimal("1.50")], ["1.50"]), ([7], ["7"]), ([" -1e5 "], ["-1e5"])):
+        (tmp_path / "x").write_bytes(parquet(n=pa.array(values)))
+        assert next(read_parquet(tmp_path / "x", wanted, Verdicts()))["n"].to_pylist() == expected
+    (tmp_path / "x").write_bytes(parquet(n=pa.array(["1", "1,5"])))
+    with pytest.raises(TypeMismatch, match="column n, row 2: '1,5'"):
+        list(read_parquet(tmp_path / "x", wanted, Verdicts()))
