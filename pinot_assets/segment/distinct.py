@@ -13,14 +13,16 @@ import pyarrow.types as pt
 
 Codes = npt.NDArray[np.int32]
 NULL = -1
+_SAMPLE = 1 << 14
 
 
 def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
     """Distinct values of a column and each row's index into them, `NULL` for a null.
 
-    The values hold no null, no duplicate and none that no row has, even if the input is dictionary-encoded
-    with such entries, in chunks or a slice (traps 33 and 34). Text comes back as large_string and bytes as
-    large_binary, so that no column is too large for its offsets.
+    The values hold no null and none that no row has, even if the input is dictionary-encoded with such
+    entries, in chunks or a slice (traps 33 and 34). Where hardly any repeats, finding those few would cost
+    more than it saves, and they stay. Text comes back as large_string and bytes as large_binary, so that no
+    column is too large for its offsets.
     """
     if len(column) == 0:  # no element in any row; there may be no chunk either
         kind = column.type.value_type if pt.is_dictionary(column.type) else column.type
@@ -31,10 +33,24 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
         column = column.cast(pa.large_string())
     elif pt.is_binary(column.type) or column.type == pa.binary_view():
         column = column.cast(pa.large_binary())
+    if _hardly_repeats(column):
+        valid = pc.is_valid(column).to_numpy()
+        codes = np.where(valid, np.cumsum(valid, dtype=np.int32) - 1, np.int32(NULL))
+        return column.filter(pa.array(valid)).combine_chunks(), codes
     encoded = column.dictionary_encode()
     # Arrow's hash kernel gives every chunk the whole column's dictionary.
     values = encoded.chunk(0).dictionary
     return values, _codes(encoded.chunks)
+
+
+def _hardly_repeats(column: pa.ChunkedArray) -> bool:
+    """Whether some rows from all over the column say so."""
+    if len(column) < 4 * _SAMPLE:
+        return False
+    sample = column.take(pa.array(np.arange(_SAMPLE) * (len(column) // _SAMPLE)))
+    # Sorting more texts costs much, sorting more numbers little.
+    variable = pt.is_large_string(column.type) or pt.is_large_binary(column.type)
+    return bool(pc.count_distinct(sample).as_py() > (0.995 if variable else 0.95) * _SAMPLE)
 
 
 def _decoded(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
