@@ -104,6 +104,7 @@ class _Reader:
         self._custom: Mapping[str, Any] = (config.get("metadata") or {}).get("customConfigs") or {}
         nested = entry.get("indexes") or {}
         self._nested = {key: value for key, value in nested.items() if value is not None}
+        self._has_timestamp_index = bool(entry.get("timestampConfig"))
         self._types = {
             str(kind).upper() for kind in (*(entry.get("indexTypes") or ()), entry.get("indexType")) if kind
         }
@@ -138,6 +139,10 @@ class _Reader:
 
     def others(self) -> None:
         """Every index that is not written here."""
+        if self._has_timestamp_index and self._column.nullable:
+            self._refuse(Feature.TIMESTAMP_INDEX_OF_NULLS, "timestamp index (timestampConfig)")
+        elif self._has_timestamp_index:
+            self.server_built.add("timestamp index")
         for key, what in _SERVER_BUILT_LISTS.items():
             if self._column.name in (self._indexing.get(key) or ()):
                 self.server_built.add(what)

@@ -170,7 +170,7 @@ class Feature(Enum):
         "INDEX_INVALID",
     )
     SERVER_BUILT = _server(
-        Section.INDEXES, "range, text, multi-column text, JSON, FST, IFST, H3 and vector index"
+        Section.INDEXES, "range, text, multi-column text, JSON, FST, IFST, H3, vector and timestamp index"
     )
     STAR_TREE = _server(Section.INDEXES, "star-tree with `enableDynamicStarTreeCreation`")
     STAR_TREE_AT_BUILD = _refused(
@@ -185,11 +185,11 @@ class Feature(Enum):
         "the server cannot build it and does not load the segment",
         "INDEX_NEEDS_DICTIONARY",
     )
-    TIMESTAMP_INDEX = _refused(
+    TIMESTAMP_INDEX_OF_NULLS = _refused(
         Section.INDEXES,
-        "timestamp index (`timestampConfig`)",
-        "it adds columns that only Pinot's own builder derives",
-        _NEEDS_BUILDER,
+        "timestamp index of a column with null handling",
+        "the server derives its columns without their nulls",
+        "TIMESTAMP_INDEX_LOSES_NULLS",
     )
     OTHER_INDEX = _refused(Section.INDEXES, "any other index", _ONLY_PINOT, _NEEDS_BUILDER)
     DECLARED_TWICE = _refused(

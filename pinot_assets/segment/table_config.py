@@ -26,11 +26,6 @@ _INGESTION = (
 def check_table_config(config: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Problems and notes of a table config."""
     problems, notes = _indexing(config.get("tableIndexConfig") or {})
-    problems += [
-        Feature.TIMESTAMP_INDEX.refusal(f"column {entry.get('name')}", "timestamp index (timestampConfig)")
-        for entry in config.get("fieldConfigList") or []
-        if entry.get("timestampConfig")
-    ]
     found, told = _ingestion(config.get("ingestionConfig") or {})
     problems += found
     notes += told

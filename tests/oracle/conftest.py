@@ -41,7 +41,7 @@ _READERS = {
     "STRING": ("java.lang.String", "readStringValues"),
 }
 _INDEXES = [f"{name}Index" for name in ("Inverted", "Range", "Text", "FST", "IFST", "Json", "H3", "Vector")]
-_INDEXES.append("BloomFilter")
+_INDEXES += ["BloomFilter", "MultiColumnTextIndex"]
 _FEW = 500  # one call of the JVM for each row
 STORED = {"BOOLEAN": "INT", "TIMESTAMP": "LONG", "JSON": "STRING"}
 

@@ -117,6 +117,51 @@ def test_a_server_fails_on_what_needs_a_dictionary(
         )
 
 
+@pytest.mark.parametrize("null_handling", [False, True])
+def test_a_server_derives_the_columns_of_a_timestamp_index(oracle: Any, null_handling: bool) -> None:
+    """But without their nulls, which Pinot's builder records: hence the refusal with null handling."""
+    schema = {"schemaName": "t", "dimensionFieldSpecs": [{"name": "c", "dataType": "TIMESTAMP"}]}
+    indexing = {"nullHandlingEnabled": null_handling}
+    field = {"indexTypes": ["TIMESTAMP"], "timestampConfig": {"granularities": ["DAY"]}}
+    config = table_config(indexing, field)
+    if null_handling:
+        with pytest.raises(UnsupportedFeature, match=r"column c: timestamp index"):
+            SegmentSpec.from_pinot(schema, config)
+    else:
+        told = "column c: the server builds the timestamp index when it loads the segment"
+        assert SegmentSpec.from_pinot(schema, config).notes == (told,)
+    times = [1_600_000_000_000, None, 1_600_000_100_000]
+    segment = build_segment(
+        pa.table({"c": pa.array(times, pa.int64()).cast(pa.timestamp("ms"))}),
+        SegmentSpec.from_pinot(schema, table_config(indexing, None)),
+        name="t_0",
+        table_name="t",
+        creation_time_ms=CREATED,
+        now_ms=CREATED,
+    )
+    theirs = oracle.build(
+        [{"c": time} for time in times], schema, config, name="t_0", creation_time_ms=CREATED
+    )
+    days = [1_599_955_200_000, 0, 1_599_955_200_000]
+    kinds = {"$c$DAY": "TIMESTAMP"}
+    folders = [oracle.segment_folder(segment.files), oracle.segment_folder(theirs)]
+    assert oracle.server_built(folders[0], schema, config, "$c$DAY") == {"RangeIndex"}
+    ours, pinots = (oracle.read(folder, kinds)["$c$DAY"] for folder in folders)
+    assert (ours.values, pinots.values) == (days, days)
+    assert (ours.nulls, pinots.nulls) == ([], [1] if null_handling else [])
+
+
+def test_a_server_builds_the_multi_column_text_index(oracle: Any) -> None:
+    schema = {"schemaName": "t", "dimensionFieldSpecs": [{"name": name, **STRING} for name in "cd"]}
+    config = table_config({"multiColumnTextIndexConfig": {"columns": ["c", "d"]}}, None)
+    spec = SegmentSpec.from_pinot(schema, config)
+    segment = build_segment(
+        pa.table({"c": TEXTS, "d": TEXTS}), spec, name="t", table_name="t", creation_time_ms=0, now_ms=0
+    )
+    folder = oracle.segment_folder(segment.files)
+    assert oracle.server_built(folder, schema, config, "c") == {"MultiColumnTextIndex"}
+
+
 def test_a_server_keeps_what_is_written(oracle: Any) -> None:
     schema = {"schemaName": "t", "dimensionFieldSpecs": [{"name": "c", **INT}]}
     config = table_config(

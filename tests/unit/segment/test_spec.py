@@ -72,10 +72,6 @@ def test_all_problems_are_named_at_once() -> None:
     ("config", "problem"),
     [
         (
-            {"fieldConfigList": [{"name": "t", "timestampConfig": {"granularities": ["DAY"]}}]},
-            "timestamp index",
-        ),
-        (
             {"fieldConfigList": [{"name": "c", "indexes": {"forward": {"disabled": True}}}]},
             "column c: indexes.forward",
         ),

@@ -56,6 +56,7 @@ def plain(schema: dict[str, Any]) -> Example:
     return schema, {}
 
 
+DAYS = {"granularities": ["DAY"]}
 OLD_SERVER = {"minServer": "0.11"}  # read by `spec_of` only
 EXAMPLES: dict[Feature, list[Example]] = {
     Feature.SINGLE_VALUE: [plain(dimension(kind)) for kind in SINGLE],
@@ -154,6 +155,7 @@ EXAMPLES: dict[Feature, list[Example]] = {
         field(indexes={"ifst": {}}),
         field(indexTypes=["H3"]),
         field(indexTypes=["VECTOR"]),
+        (dimension("TIMESTAMP"), field(indexTypes=["TIMESTAMP"], timestampConfig=DAYS)[1]),
     ],
     Feature.STAR_TREE: [indexing(starTreeIndexConfigs=[{}], enableDynamicStarTreeCreation=True)],
     Feature.STAR_TREE_AT_BUILD: [indexing(starTreeIndexConfigs=[{}]), indexing(enableDefaultStarTree=True)],
@@ -163,7 +165,9 @@ EXAMPLES: dict[Feature, list[Example]] = {
         raw(indexTypes=["RANGE"]),
         (dimension("FLOAT", singleValueField=False), raw(indexTypes=["VECTOR"])[1]),
     ],
-    Feature.TIMESTAMP_INDEX: [field(timestampConfig={"granularities": ["DAY"]})],
+    Feature.TIMESTAMP_INDEX_OF_NULLS: [
+        (dimension("TIMESTAMP"), {**indexing(nullHandlingEnabled=True)[1], **field(timestampConfig=DAYS)[1]})
+    ],
     Feature.OTHER_INDEX: [field(indexTypes=["NEWER"]), field(indexes={"newer": {}})],
     Feature.DECLARED_TWICE: [
         (dimension(), {**indexing(bloomFilterColumns=["c"])[1], **field(indexes={"bloom": {}})[1]})
