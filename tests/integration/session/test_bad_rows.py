@@ -1,0 +1,73 @@
+"""Rows put aside, from the build to the switch and to the end of a session that is given up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pinot_assets.session.report import Result
+
+Make = Callable[..., Any]
+
+
+def with_bad_row(world: Any) -> None:
+    world.write("F1", "F2")
+    with (world.source / "F2").open("a") as file:
+        file.write("too,many\n")
+
+
+def aside(world: Any) -> list[str]:
+    return sorted(str(p) for p in (world.folder / "staging").glob("**/bad-rows/*.parquet"))
+
+
+@pytest.mark.parametrize("mode", ["append", "sync", "swap"])
+def test_rows_put_aside_are_told_at_every_step_and_the_others_published(make_world: Make, mode: str) -> None:
+    world = make_world(mode, onBadRow="quarantine", maxBadRows="1")
+    with_bad_row(world)
+    report = world.trigger()
+    assert report.result is Result.STAGED
+    assert report.bad_rows == 1
+    assert "1 bad rows put aside" in report.summary
+    [path] = aside(world)
+    assert any(
+        f"1 bad rows of 1 files were put aside: 1 of {world.source.as_uri()}/F2 in" in n for n in report.notes
+    )
+    assert pq.read_table(path)["record"].to_pylist() == ["too,many"]
+    _, findings = world.audit()
+    [told] = [f for f in findings if not f.passed]
+    assert (told.name, told.blocks, told.expected, told.found) == ("rows_kept", False, 3, 2)
+    assert path in told.message
+    snapshot = world.publish()
+    assert world.visible == ["F1", "F2"]
+    assert sorted(file.bad_rows for file in snapshot.files) == [0, 1]
+
+
+def test_one_too_many_keeps_the_whole_session_back(make_world: Make) -> None:
+    world = make_world("sync", onBadRow="quarantine", maxBadRows="0")
+    with_bad_row(world)
+    report = world.trigger()
+    assert report.result is Result.FAILED
+    assert [failure.code for failure in report.failed] == ["TOO_MANY_BAD_ROWS"]
+    assert world.visible == []
+
+
+def test_what_was_put_aside_goes_with_a_session_that_is_given_up(make_world: Make) -> None:
+    world = make_world("sync", onBadRow="quarantine", maxBadRows="1")
+    with_bad_row(world)
+    world.trigger()
+    assert len(aside(world)) == 1
+    world.clear()
+    assert aside(world) == []
+
+
+def test_a_plain_push_tells_it_too(make_world: Make) -> None:
+    world = make_world("append", onBadRow="quarantine", maxBadRows="1", consistentPushEnabled=False)
+    with_bad_row(world)
+    world.trigger()
+    _, findings = world.audit()
+    assert [f.name for f in findings if not f.passed] == ["rows_kept"]
+    world.publish()
+    assert world.visible == ["F1", "F2"]
