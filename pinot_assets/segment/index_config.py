@@ -151,7 +151,7 @@ class _Reader:
                 self.server_built.add(_SERVER_BUILT[kind.lower()])
             else:
                 self._refuse(Feature.OTHER_INDEX, f"index type {kind}")
-        for key in self._nested.keys() - _OWN_INDEXES:
+        for key in sorted(self._nested.keys() - _OWN_INDEXES):
             if is_true(self._nested[key].get("disabled")):
                 continue
             if key in _SERVER_BUILT:
