@@ -13,7 +13,6 @@ from pinot_assets.segment.forward import (
     check_size,
     entry_dictionary,
     fixed_bit,
-    is_sorted,
     multi_value,
     sorted_index,
 )
@@ -25,6 +24,7 @@ from pinot_assets.segment.ranked import rank
 from pinot_assets.segment.raw import raw_index
 from pinot_assets.segment.roaring import roaring
 from pinot_assets.segment.spec import SegmentSpec
+from pinot_assets.segment.unranked import unranked
 
 
 def build_column(
@@ -34,12 +34,12 @@ def build_column(
 
     :raises BuildError: a buffer would be too large, or a value has no partition.
     """
-    values = rank(column, cleaned)
+    values = (rank if column.encoding.has_dictionary else unranked)(column, cleaned)
     how = spec.partitionings.get(column.name)
     one = BuiltColumn(
         column,
         values,
-        is_sorted=column.single_value and is_sorted(values.ids),
+        is_sorted=column.single_value and values.ascending,
         has_dictionary=uses_dictionary(column, values.cardinality, len(cleaned.is_null)),
         longest_row=0 if cleaned.lengths is None else int(cleaned.lengths.max()),
         partitions=None if how is None else BuiltPartitions(how, partitions_of(column, how, cleaned)),

@@ -50,7 +50,7 @@ def _hardly_repeats(column: pa.ChunkedArray) -> bool:
     sample = column.take(pa.array(np.arange(_SAMPLE) * (len(column) // _SAMPLE)))
     # Sorting more texts costs much, sorting more numbers little.
     variable = pt.is_large_string(column.type) or pt.is_large_binary(column.type)
-    return bool(pc.count_distinct(sample).as_py() > (0.995 if variable else 0.95) * _SAMPLE)
+    return len(sample.unique()) > (0.995 if variable else 0.95) * _SAMPLE
 
 
 def _decoded(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:

@@ -13,6 +13,7 @@ from pinot_assets.segment.clean import Cleaned, Numbers
 from pinot_assets.segment.decimals import Decimals
 from pinot_assets.segment.distinct import Codes
 from pinot_assets.segment.fields import Column
+from pinot_assets.segment.forward import is_sorted
 from pinot_assets.segment.java_text import as_utf8, binary_buffers, has_halves
 from pinot_assets.segment.text import utf16_key
 from pinot_assets.segment.types import STORAGE, Default
@@ -22,23 +23,23 @@ from pinot_assets.segment.types import STORAGE, Default
 class Ranked:
     """A column's distinct values.
 
-    :ivar entries: in Pinot's order and as they are stored: big-endian numbers, or a binary array. Two texts
-        that differ in half a surrogate pair only have equal bytes here and still count as two.
+    :ivar entries: in Pinot's order (`unranked` gives them in none) and as they are stored: big-endian
+        numbers, or a binary array. Two texts that differ in half a surrogate pair only have equal bytes here
+        and still count as two.
     :ivar lowest: first value; text may end in half a surrogate pair.
     :ivar highest: last value.
-    :ivar ids: the dictionary id, which is the rank, of each row's value, or of each element of a multi-value
-        column, row after row.
+    :ivar ids: the place in `entries`, which is the rank and the dictionary id, of each row's value, or of
+        each element of a multi-value column, row after row.
+    :ivar cardinality: number of distinct values.
+    :ivar ascending: whether no value is below the one before.
     """
 
     entries: Numbers | pa.LargeBinaryArray
     lowest: Default
     highest: Default
     ids: Codes
-
-    @property
-    def cardinality(self) -> int:
-        """Number of distinct values."""
-        return len(self.entries)
+    cardinality: int
+    ascending: bool
 
     @property
     def longest(self) -> int:
@@ -65,7 +66,11 @@ def rank(column: Column, cleaned: Cleaned) -> Ranked:
     disk = STORAGE[column.data_type].disk
     assert disk is not None
     entries = ordered.astype(disk)
-    return Ranked(entries, ordered[0].item(), ordered[-1].item(), ranks.astype(np.int32)[codes])
+    return _ranked(entries, ordered[0].item(), ordered[-1].item(), ranks.astype(np.int32)[codes])
+
+
+def _ranked(entries: Numbers | pa.LargeBinaryArray, lowest: Default, highest: Default, ids: Codes) -> Ranked:
+    return Ranked(entries, lowest, highest, ids, len(entries), is_sorted(ids))
 
 
 def _rank_decimals(name: str, values: Decimals, codes: Codes) -> Ranked:
@@ -79,19 +84,19 @@ def _rank_decimals(name: str, values: Decimals, codes: Codes) -> Ranked:
         )
     _, first, ranks = np.unique(keys, return_index=True, return_inverse=True)
     ordered = values.take(first)
-    return Ranked(ordered.serialized(), ordered[0], ordered[-1], ranks.astype(np.int32)[codes])
+    return _ranked(ordered.serialized(), ordered[0], ordered[-1], ranks.astype(np.int32)[codes])
 
 
 def _rank_bytes(values: pa.LargeBinaryArray, codes: Codes) -> Ranked:
     ordered, ranks = _ordered(values, values)
-    return Ranked(ordered, ordered[0].as_py(), ordered[-1].as_py(), ranks[codes])
+    return _ranked(ordered, ordered[0].as_py(), ordered[-1].as_py(), ranks[codes])
 
 
 def _rank_texts(texts: pa.LargeBinaryArray, codes: Codes) -> Ranked:
     halves = has_halves(texts)
-    ordered, ranks = _ordered(texts, _utf16_keys(texts, halves))
+    ordered, ranks = _ordered(texts, utf16_keys(texts, halves))
     lowest, highest = (ordered[i].as_py().decode("utf-8", "surrogatepass") for i in (0, -1))
-    return Ranked(as_utf8(ordered) if halves else ordered, lowest, highest, ranks[codes])
+    return _ranked(as_utf8(ordered) if halves else ordered, lowest, highest, ranks[codes])
 
 
 def _ordered(values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Codes]:
@@ -105,8 +110,10 @@ def _ordered(values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> tuple[pa
     return ordered if first.all() else ordered.filter(pa.array(first)), ranks
 
 
-def _utf16_keys(texts: pa.LargeBinaryArray, halves: bool) -> pa.LargeBinaryArray:
+def utf16_keys(texts: pa.LargeBinaryArray, halves: bool) -> pa.LargeBinaryArray:
     """Keys whose byte order is the texts' UTF-16 order.
+
+    :param halves: whether some text holds half a surrogate pair.
 
     UTF-8 sorts as UTF-16 but for U+E000 to U+FFFF (lead bytes EE, EF), which come after the surrogate pairs
     (lead bytes F0 and above) in UTF-16. Lifting these two bytes mends the order.

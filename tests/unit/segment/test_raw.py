@@ -13,8 +13,8 @@ from pinot_assets.segment import SegmentSpec
 from pinot_assets.segment.clean import clean
 from pinot_assets.segment.codec import compressed
 from pinot_assets.segment.encoding import Codec, RawFormat
-from pinot_assets.segment.ranked import rank
 from pinot_assets.segment.raw import raw_index
+from pinot_assets.segment.unranked import unranked
 
 PLAIN = Codec.PASS_THROUGH
 
@@ -26,7 +26,7 @@ def index(kind: str, values: list[Any], how: RawFormat) -> bytes:
     (column,) = spec.columns
     data = pa.chunked_array([pa.array(values, spec.arrow_schema().field("c").type)])
     cleaned = clean(column, data, len(values), column.default)
-    return raw_index("c", rank(column, cleaned), cleaned.lengths, how)
+    return raw_index("c", unranked(column, cleaned), cleaned.lengths, how)
 
 
 def test_trap15_fixed_width_header_and_offsets() -> None:
