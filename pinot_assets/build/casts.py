@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -18,6 +19,14 @@ from pinot_assets.build.wanted import Wanted
 Cast = Callable[[pa.ChunkedArray], pa.ChunkedArray]
 
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?$"
+_PLAUSIBLE = (
+    # Any blanks around, whatever counts as one.
+    (pt.is_integer, r"^[^0-9A-Za-z.]*[0-9]+[^0-9A-Za-z.]*$"),
+    (pt.is_floating, r"(?i)^[^0-9a-z.]*(\.?[0-9][0-9.e+-]*|nan|inf|infinity)[^0-9a-z.]*$"),
+    (pt.is_boolean, r"(?i)^[^0-9a-z]*(true|false|0|1)[^0-9a-z]*$"),
+    (pt.is_timestamp, r"^[^0-9A-Za-z]*[0-9]"),
+)
+"""What a text looks like at least to become a value of a type."""
 _HEX = r"^([0-9a-fA-F]{2})*$"
 
 
@@ -35,6 +44,16 @@ def cast_for(source: pa.DataType, field: pa.Field, wanted: Wanted) -> Cast | Non
         return None if of_items is None else lambda column: _lists(column, of_items)
     of_value = _single(source, inner, field.name in wanted.decimals)
     return None if of_value is None else lambda column: _wrapped(of_value(column))
+
+
+def hopeless(column: pa.ChunkedArray, field: pa.Field) -> npt.NDArray[np.bool_]:
+    """Which values certainly cannot be cast, as far as that can be seen all at once."""
+    pattern = next((text for is_kind, text in _PLAUSIBLE if is_kind(field.type)), None)
+    if pattern is None or not (pt.is_string(column.type) or pt.is_large_string(column.type)):
+        return np.zeros(len(column), dtype=bool)
+    plausible = pc.fill_null(pc.match_substring_regex(column, pattern), True)
+    found: npt.NDArray[np.bool_] = ~plausible.to_numpy().astype(bool)
+    return found
 
 
 def _single(source: pa.DataType, target: pa.DataType, is_decimal: bool) -> Cast | None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from pinot_assets.build.casts import Cast, cast_for, is_local_time
+from pinot_assets.build.casts import Cast, cast_for, hopeless, is_local_time
 from pinot_assets.build.rejected import BadRow, TypeMismatch, Unreadable, ZoneMissing, shown, type_name
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
@@ -28,7 +30,7 @@ def conform(table: pa.Table, wanted: Wanted, rows: Sequence[int], verdicts: Verd
     :param verdicts: is told of every bad row, once for each.
     :raises FileRejected: a whole column cannot become its type, or `verdicts` has enough.
     """
-    bad: dict[int, BadRow] = {}
+    bad: dict[int, pa.Field] = {}
     columns = []
     for field in wanted.schema:
         if field.name not in table.column_names:
@@ -46,21 +48,28 @@ def conform(table: pa.Table, wanted: Wanted, rows: Sequence[int], verdicts: Verd
         try:
             columns.append(cast(column))
         except pa.ArrowInvalid:
-            wrong = bad_values(column, cast, verdicts.room)
+            wrong = bad_values(column, cast, hopeless(column, field), verdicts.room)
             for n in wrong:
-                bad.setdefault(n, _verdict(table, field, n, rows[n]))
+                bad.setdefault(n, field)
             columns.append(_without(column, cast, wrong, field.type, verdicts.room))
-    if bad:
-        verdicts.bad([bad[n] for n in sorted(bad)])
     result = pa.table(columns, schema=wanted.schema)
-    return result.filter(_all_but(table.num_rows, list(bad))) if bad else result
+    if not bad:
+        return result
+    indices = sorted(bad)
+    records = _records(table.take(indices))
+    verdicts.bad([_verdict(record, bad[n], rows[n]) for n, record in zip(indices, records, strict=True)])
+    return result.filter(pa.array(_all_but(table.num_rows, indices)))
 
 
-def bad_values(column: pa.ChunkedArray, cast: Cast, most: int) -> list[int]:
-    """Indices of the first values that cannot be cast, ascending, by halving.
+def bad_values(column: pa.ChunkedArray, cast: Cast, known: npt.NDArray[np.bool_], most: int) -> list[int]:
+    """Indices of the first values that cannot be cast, ascending.
 
+    :param known: which values certainly cannot; the others are found by halving, which is slow for many.
     :param most: how many are looked for.
     """
+    certain: list[int] = np.flatnonzero(known)[:most].tolist()
+    if certain:
+        column = column.take(pa.array(np.arange(len(column)), mask=known))
     found: list[int] = []
     stack = [(0, len(column))]
     while stack and len(found) < most:
@@ -73,7 +82,7 @@ def bad_values(column: pa.ChunkedArray, cast: Cast, most: int) -> list[int]:
             else:
                 half = length // 2
                 stack += [(start + half, length - half), (start, half)]
-    return found
+    return sorted([*certain, *found])[:most]
 
 
 def record_text(values: object) -> str:
@@ -86,27 +95,35 @@ def _without(
 ) -> pa.ChunkedArray:
     if len(wrong) >= most:  # more may be wrong; `verdicts` ends the file anyway
         return pa.chunked_array([pa.nulls(len(column), target)])
-    good = pa.array(np.arange(len(column)), mask=~_all_but(len(column), wrong).to_numpy(zero_copy_only=False))
-    return cast(column.take(good))
+    return cast(column.take(pa.array(np.arange(len(column)), mask=~_all_but(len(column), wrong))))
 
 
-def _all_but(count: int, indices: list[int]) -> pa.Array:
+def _all_but(count: int, indices: list[int]) -> npt.NDArray[np.bool_]:
     mask = np.ones(count, dtype=bool)
     mask[indices] = False
-    return pa.array(mask)
+    return mask
 
 
-def _verdict(table: pa.Table, field: pa.Field, n: int, row: int) -> BadRow:
-    value = _value(table.column(field.name), n)
-    record = record_text({name: _value(table.column(name), n) for name in table.column_names})
+def _verdict(record: dict[str, Any], field: pa.Field, row: int) -> BadRow:
+    value = record[field.name]
+    text = record_text(record)
     if isinstance(value, bytes) and pt.is_string(field.type):
-        return BadRow(row, field.name, shown(value), "is not UTF-8", Unreadable, record)
+        return BadRow(row, field.name, shown(value), "is not UTF-8", Unreadable, text)
     item = field.type.value_type if pt.is_list(field.type) else field.type
     if pt.is_timestamp(item) and isinstance(value, str) and is_local_time(value):
         hint = "write it with Z or an offset"
-        return BadRow(row, field.name, shown(value), "names no zone", ZoneMissing, record, hint)
+        return BadRow(row, field.name, shown(value), "names no zone", ZoneMissing, text, hint)
     why = f"cannot become {type_name(field.type)}"
-    return BadRow(row, field.name, shown(value), why, TypeMismatch, record)
+    return BadRow(row, field.name, shown(value), why, TypeMismatch, text)
+
+
+def _records(table: pa.Table) -> list[dict[str, Any]]:
+    try:
+        records: list[dict[str, Any]] = table.to_pylist()
+    except (ValueError, OverflowError):  # text that is not UTF-8; a time that Python's calendar does not know
+        columns = {name: table.column(name) for name in table.column_names}
+        return [{name: _value(column, n) for name, column in columns.items()} for n in range(table.num_rows)]
+    return records
 
 
 def _value(column: pa.ChunkedArray, n: int) -> object:
@@ -115,5 +132,5 @@ def _value(column: pa.ChunkedArray, n: int) -> object:
         return scalar.as_py()
     except UnicodeDecodeError:
         return scalar.as_buffer().to_pybytes() if hasattr(scalar, "as_buffer") else b"\xff"
-    except (ValueError, OverflowError):  # a time that Python's calendar does not know
+    except (ValueError, OverflowError):
         return str(scalar.value)

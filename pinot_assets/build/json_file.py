@@ -70,7 +70,7 @@ class _Reader:
         self._row, self._line = 1, 1
         self._by_line: bool | None = None  # whether every document stands on a line of its own
         self._empty = set(wanted.schema.names)  # columns that were null so far
-        self._known = False  # whether a document has any member that is wanted
+        self._known: bool | None = None  # whether a document has a member that is wanted; None without any
         self._names = ""
 
     def read(self, block: bytes, *, is_last: bool = False) -> pa.Table:
@@ -80,10 +80,14 @@ class _Reader:
         try:
             table = self._by_arrow(block)
             self._row += table.num_rows
+            for members in _members(block.decode(errors="surrogateescape")) if not self._known else ():
+                self._note(members)
+                if self._known:
+                    break
         except (pa.ArrowException, ValueError, _NotForArrow, FileRejected):
             table = self._by_python(block, is_last)
         self._line += block.count(b"\n") - self.rest.count(b"\n")
-        self._look(table, block)
+        self._look(table)
         return table
 
     def finish(self) -> None:
@@ -93,21 +97,19 @@ class _Reader:
         """
         if self._row == 1:
             return
-        if not self._known:
+        if self._known is False:
             raise Unreadable(
                 "the file has none of the table's columns", why=f"its first row has {self._names or 'none'}"
             )
         self._verdicts.lacks(tuple(name for name in self._wanted.schema.names if name in self._empty))
 
-    def _look(self, table: pa.Table, block: bytes) -> None:
+    def _look(self, table: pa.Table) -> None:
         rows = table.num_rows
         self._empty -= {name for name in self._empty if table.column(name).null_count < rows}
-        if len(self._empty) < len(self._wanted.schema.names):
-            self._known = True
-        elif rows and not self._known:
-            found = list(_members(block.decode(errors="surrogateescape")))
-            self._names = self._names or ", ".join(found[0])[:200]
-            self._known = any(set(self._wanted.schema.names) & members.keys() for members in found)
+
+    def _note(self, members: dict[str, Any]) -> None:
+        self._names = self._names or ", ".join(members)[:200]
+        self._known = bool(self._known) or not members.keys().isdisjoint(self._wanted.schema.names)
 
     # --- by Arrow ------------------------------------------------------------------------------------
 
@@ -153,6 +155,8 @@ class _Reader:
         end = self._row
         for document in self._documents(block, is_last, bad):
             end = document.row + 1
+            if not self._known:
+                self._note(document.members)
             row = self._cells(document, bad)
             if row is not None:
                 rows.append(document.row)

@@ -126,6 +126,14 @@ def test_bad_values_are_put_aside_with_their_row_and_all_others_kept(tmp_path: P
 
 
 @pytest.mark.parametrize("written", WRITERS)
+def test_a_file_of_bad_rows_alone(tmp_path: Path, written: str) -> None:
+    data = WRITERS[written][0]([(value, "s") for value in ("x", "1.5", "2147483648", "+-1", "")] * 9)
+    good, bad = read(tmp_path, data, written.split()[0])
+    empty = written == "csv"  # where an empty cell is null
+    assert (len(good), len(bad)) == ((9, 36) if empty else (0, 45))
+
+
+@pytest.mark.parametrize("written", WRITERS)
 def test_too_many_bad_rows_fail_the_file(tmp_path: Path, written: str) -> None:
     rows = [("x" if n % 10 == 3 else n, "s") for n in range(60)]
     input_format, data = written.split()[0], WRITERS[written][0](rows)
@@ -205,6 +213,13 @@ def test_a_json_line_may_be_wrong_in_many_ways(tmp_path: Path) -> None:
     ]
     assert bad[0]["record"] == '{"i":2,"s":"torn'
     assert bad[0]["reason"].startswith("line 31: ")
+
+
+def test_garbage_is_no_json_whatever_is_put_aside(tmp_path: Path) -> None:
+    good, bad = read(tmp_path, b"garbage\n" * 9, "json")
+    assert (good, len(bad)) == ([], 9)
+    with pytest.raises(Unreadable, match="none of the table's columns: its first row has x"):
+        read(tmp_path, b'garbage\n{"x":1}\n', "json")
 
 
 def test_objects_of_several_lines_cannot_be_found_again_behind_a_broken_one(tmp_path: Path) -> None:
