@@ -114,6 +114,8 @@ DEFAULTS: dict[str, st.SearchStrategy[Any]] = {
     "STRING": TEXT.filter(lambda text: "\0" not in text),
 }
 
+NULL = object()  # None is what the JSON text null means
+
 
 @dataclass
 class GeneratedColumn:
@@ -175,13 +177,14 @@ class GeneratedColumn:
 
     def stored(self) -> tuple[list[Any], list[int]]:
         """What Pinot stores of each row, and the rows that are null."""
-        values = [None if value is None or value != value else self.expected(value) for value in self.pool]
-        rows = self.by_row([*values, None])
+        values = [NULL if value is None or value != value else self.expected(value) for value in self.pool]
+        rows = self.by_row([*values, NULL])
+        fill = self.expected(None)
         if self.lengths is not None:
-            rows = [[value for value in row or [] if value is not None] or None for row in rows]
-        fill = self.expected(None) if self.lengths is None else [self.expected(None)]
-        return [fill if row is None else row for row in rows], [
-            n for n, row in enumerate(rows) if row is None
+            rows = [[value for value in row or [] if value is not NULL] or NULL for row in rows]
+            fill = [fill]
+        return [fill if row is NULL else row for row in rows], [
+            n for n, row in enumerate(rows) if row is NULL
         ]
 
     def default(self) -> Any:
