@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pinot_assets.segment.hashing import murmur3_x64_128
+from pinot_assets.segment.java_text import as_utf8
 
 DEFAULT_FPP = 0.05
 _TYPE, _VERSION = 1, 1
@@ -40,7 +41,7 @@ def bloom_filter(texts: pa.LargeBinaryArray, cardinality: int, how: BloomFilter)
     longs = -(-int(-cardinality * math.log(fpp) / (math.log(2) * math.log(2))) // 64)
     hashes = max(1, math.floor(-math.log(fpp) / math.log(2) + 0.5))
     bits = np.zeros(64 * longs, dtype=np.uint8)
-    place, step = murmur3_x64_128(texts)
+    place, step = murmur3_x64_128(as_utf8(texts))
     for _ in range(hashes):
         bits[(place & np.uint64(2**63 - 1)) % np.uint64(len(bits))] = 1
         place = place + step

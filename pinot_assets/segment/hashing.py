@@ -1,7 +1,8 @@
-"""The hash functions of Pinot's partition functions and bloom filters, over many texts at once.
+"""The hash functions of Pinot's partition functions and bloom filters, over many values at once.
 
 Source: `MurmurHashFunctions`, `String.hashCode`, `Arrays.hashCode` and Guava's `murmur3_128`; spec sections 9
-and 10. Texts are hashed block by block: one step takes the next block of every text that is long enough.
+and 10. All but `string_hash` take any bytes; for a text those of `as_utf8`. They are hashed block by block:
+one step takes the next block of every value that is long enough.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pinot_assets.segment.java_text import as_utf8, binary_buffers
+from pinot_assets.segment.java_text import binary_buffers
 
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
@@ -69,10 +70,10 @@ def _rotl(value: Words, by: int) -> Words:
     return (value << kind(by)) | (value >> kind(bits - by))
 
 
-def murmur2(texts: pa.LargeBinaryArray) -> U32:
-    """Kafka's 32-bit murmur2 of the UTF-8."""
-    m, out = np.uint32(0x5BD1E995), np.empty(len(texts), dtype=np.uint32)
-    for chunk in _chunks(as_utf8(texts)):
+def murmur2(values: pa.LargeBinaryArray) -> U32:
+    """Kafka's 32-bit murmur2."""
+    m, out = np.uint32(0x5BD1E995), np.empty(len(values), dtype=np.uint32)
+    for chunk in _chunks(values):
         h = np.uint32(0x9747B28C) ^ chunk.lengths.astype(np.uint32)
         for count, block in chunk.blocks(4):
             k = block.view("<u4")[:, 0] * m
@@ -86,14 +87,14 @@ def murmur2(texts: pa.LargeBinaryArray) -> U32:
     return out
 
 
-def murmur3_x86_32(texts: pa.LargeBinaryArray, seed: int) -> U32:
-    """Standard 32-bit murmur3 of the UTF-8."""
-    out = np.empty(len(texts), dtype=np.uint32)
+def murmur3_x86_32(values: pa.LargeBinaryArray, seed: int) -> U32:
+    """Standard 32-bit murmur3."""
+    out = np.empty(len(values), dtype=np.uint32)
 
     def mixed(k: U32) -> U32:
         return _rotl(k * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
 
-    for chunk in _chunks(as_utf8(texts)):
+    for chunk in _chunks(values):
         h = np.full(len(chunk.rows), seed & 0xFFFFFFFF, dtype=np.uint32)
         for count, block in chunk.blocks(4):
             h[:count] = _rotl(h[:count] ^ mixed(block.view("<u4")[:, 0]), 13) * np.uint32(5) + np.uint32(
@@ -109,9 +110,9 @@ def murmur3_x86_32(texts: pa.LargeBinaryArray, seed: int) -> U32:
     return out
 
 
-def murmur3_x64_128(texts: pa.LargeBinaryArray) -> tuple[U64, U64]:
-    """Standard 128-bit murmur3 of the UTF-8, seed 0: both halves."""
-    high, low = np.empty(len(texts), dtype=np.uint64), np.empty(len(texts), dtype=np.uint64)
+def murmur3_x64_128(values: pa.LargeBinaryArray) -> tuple[U64, U64]:
+    """Standard 128-bit murmur3, seed 0: both halves."""
+    high, low = np.empty(len(values), dtype=np.uint64), np.empty(len(values), dtype=np.uint64)
 
     def first(k: U64) -> U64:
         return _rotl(k * np.uint64(_C1), 31) * np.uint64(_C2)
@@ -119,7 +120,7 @@ def murmur3_x64_128(texts: pa.LargeBinaryArray) -> tuple[U64, U64]:
     def second(k: U64) -> U64:
         return _rotl(k * np.uint64(_C2), 33) * np.uint64(_C1)
 
-    for chunk in _chunks(as_utf8(texts)):
+    for chunk in _chunks(values):
         h1, h2 = np.zeros((2, len(chunk.rows)), dtype=np.uint64)
         for count, block in chunk.blocks(16):
             k = block.view("<u8")
@@ -135,15 +136,15 @@ def murmur3_x64_128(texts: pa.LargeBinaryArray) -> tuple[U64, U64]:
     return high, low
 
 
-def murmur3_x64_32(texts: pa.LargeBinaryArray, seed: int) -> U32:
+def murmur3_x64_32(values: pa.LargeBinaryArray, seed: int) -> U32:
     """The old 128-bit murmur3 of `variant=x64_32`: its first 32 bits.
 
     Unlike the standard it changes its constants with every block, takes the bytes of the tail for signed
     ones, and adds the length to one half only.
     """
-    out = np.empty(len(texts), dtype=np.uint32)
+    out = np.empty(len(values), dtype=np.uint32)
     signed_seed = np.uint64(np.int64(np.uint32(seed & 0xFFFFFFFF).astype(np.int32)).astype(np.uint64))
-    for chunk in _chunks(as_utf8(texts)):
+    for chunk in _chunks(values):
         h1 = np.full(len(chunk.rows), np.uint64(0x9368E53C2F6AF274) ^ signed_seed, dtype=np.uint64)
         h2 = np.full(len(chunk.rows), np.uint64(0x586DCD208F7CD3FD) ^ signed_seed, dtype=np.uint64)
         constants = _old_constants(int(chunk.lengths[0]) // 16 + 1)
@@ -194,7 +195,7 @@ def _avalanche(k: U64) -> U64:
 
 
 def string_hash(texts: pa.LargeBinaryArray) -> U32:
-    """`String.hashCode`: a polynomial in 31 over UTF-16 units."""
+    """`String.hashCode`: a polynomial in 31 over UTF-16 units, a surrogate that stands alone among them."""
     ends, data = binary_buffers(texts)
     data = data[ends[0] : ends[-1]]
     if not (data >= 0x80).any():
@@ -206,9 +207,9 @@ def string_hash(texts: pa.LargeBinaryArray) -> U32:
     return _polynomial(before[ends - ends[0]], np.frombuffer(utf16, dtype="<u2"))
 
 
-def byte_array_hash(texts: pa.LargeBinaryArray) -> U32:
-    """`Arrays.hashCode` of the UTF-8, whose bytes are signed."""
-    ends, data = binary_buffers(as_utf8(texts))
+def byte_array_hash(values: pa.LargeBinaryArray) -> U32:
+    """`Arrays.hashCode` of bytes, which are signed."""
+    ends, data = binary_buffers(values)
     lengths = np.diff(ends)
     start = _powers(int(lengths.max(initial=0)))[lengths]
     return start + _polynomial(ends - ends[0], data[ends[0] : ends[-1]].view(np.int8))

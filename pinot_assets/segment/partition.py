@@ -87,6 +87,9 @@ def partitions(name: str, how: Partitioning, texts: pa.LargeBinaryArray) -> Part
 
     :raises BuildError: `Modulo` of a text that is no whole number.
     """
+    if how.function is Function.HASH_CODE:
+        return _absolute(string_hash(texts), how.count)
+    texts = as_utf8(texts)
     match how.function:
         case Function.MODULO:
             return _longs(name, texts) % how.count
@@ -98,8 +101,6 @@ def partitions(name: str, how: Partitioning, texts: pa.LargeBinaryArray) -> Part
             return _masked(hashed(texts, seed), how.count)
         case Function.BYTE_ARRAY:
             return _absolute(byte_array_hash(texts), how.count)
-        case Function.HASH_CODE:
-            return _absolute(string_hash(texts), how.count)
         case Function.BOUNDED_COLUMN_VALUE:
             return _bounded(how.bounded_values, texts)
 
@@ -116,7 +117,7 @@ def _absolute(hashes: U32, count: int) -> Partitions:
 
 def _longs(name: str, texts: pa.LargeBinaryArray) -> Partitions:
     """The texts as `Long.parseLong` reads them."""
-    strings = as_utf8(texts).cast(pa.large_string())
+    strings = texts.cast(pa.large_string())
     try:
         if not pc.all(pc.match_substring_regex(strings, _ASCII_LONG), min_count=0).as_py():
             raise pa.ArrowInvalid
@@ -136,7 +137,7 @@ def _bounded(values: list[str], texts: pa.LargeBinaryArray) -> Partitions:
     for place, value in enumerate(_folded(pa.array(values, pa.large_string())).to_pylist(), start=1):
         places.setdefault(value, place)
     known = pa.array(list(places), pa.large_string())
-    found = pc.fill_null(pc.index_in(_folded(as_utf8(texts).cast(pa.large_string())), known), -1)
+    found = pc.fill_null(pc.index_in(_folded(texts.cast(pa.large_string())), known), -1)
     partition = np.array([*places.values(), 0], dtype=np.int64)
     return np.asarray(partition[found.to_numpy()])
 

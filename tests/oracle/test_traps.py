@@ -176,8 +176,7 @@ def test_trap19_sorted_columns(case: Case) -> None:
             "nulls": (INT, [None] * 4),
             "m": ({**INT, "section": "metric"}, [None, None, 0, 0]),
             "down": (INT, [4, 3, 2, 1]),
-        },
-        indexing={"sortedColumn": ["down"]},
+        }
     )
     assert {c.name: c.is_sorted for c in segment.columns} == {
         "i": True,

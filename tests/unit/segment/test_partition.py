@@ -75,3 +75,12 @@ def test_the_smallest_hash_code_counts_as_zero() -> None:
     # "polygenelubricants" has the hash code -2^31, which has no opposite.
     found = partitions("c", Partitioning(Function.HASH_CODE, 1000), texts(["polygenelubricants"]))
     assert found.tolist() == [0]
+
+
+@pytest.mark.parametrize("function", [Function.MURMUR, Function.MURMUR3, Function.BYTE_ARRAY])
+def test_half_a_surrogate_pair_is_hashed_as_a_question_mark(function: Function) -> None:
+    half = pa.array(["ab\ud83d".encode("utf-8", "surrogatepass")], pa.large_binary())
+    how = Partitioning(function, 1_000_003)
+    assert partitions("c", how, half).tolist() == partitions("c", how, texts(["ab?"])).tolist()
+    how = Partitioning(Function.HASH_CODE, 1_000_003)
+    assert partitions("c", how, half).tolist() != partitions("c", how, texts(["ab?"])).tolist()
