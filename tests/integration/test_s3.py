@@ -460,7 +460,7 @@ def test_a_staging_area_that_goes_away_fails_the_files_and_not_the_machine(
 
 
 @pytest.mark.spark
-def test_executors_without_the_keys_fail_each_file_and_say_so(
+def test_r28_executors_without_the_keys_are_told_before_the_first_session_and_fail_each_file_later(
     make_lake: Callable[..., Lake], s3proxy: S3Server
 ) -> None:
     """Spark's workers have the environment of its JVM, which starts here before the keys are exported."""
@@ -468,6 +468,15 @@ def test_executors_without_the_keys_fail_each_file_and_say_so(
     try:
         lake = make_lake(s3proxy, builder=SparkBuilder(lambda: session))
         lake.put("a.csv", "a")
+        before = lake.state()
+        with pytest.raises(SourceError, match=r"(?s)where files are built.*LAKE_ACCESS_KEY is not set"):
+            lake.run()
+        assert lake.state() == before
+
+        lake.builder = HereBuilder()
+        lake.run()
+        lake.builder = SparkBuilder(lambda: session)
+        lake.put("b.csv", "b")
         report = lake.run()
         assert [failure.code for failure in report.failed] == ["STORE"]
         assert "LAKE_ACCESS_KEY is not set" in report.failed[0].reason
