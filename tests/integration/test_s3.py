@@ -20,7 +20,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import boto3
@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from fakes import spoiler as spoiling
+from fakes.builder import BuildsHere
 
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.build import BuildOrder, FileTask, build_file
@@ -47,8 +48,6 @@ from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import s3_settings
 from pinot_assets.spec import TableSpec, load_tables
-
-T = TypeVar("T")
 
 pytestmark = pytest.mark.integration
 
@@ -96,13 +95,10 @@ class S3Server:
 
 
 @dataclass
-class HereBuilder:
+class HereBuilder(BuildsHere):
     """Builds in this process what executors build on Spark."""
 
     built: list[str] = field(default_factory=list)
-
-    def everywhere(self, look: Callable[[], T]) -> list[T]:
-        return [look()]
 
     def build(
         self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
