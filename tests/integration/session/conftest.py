@@ -220,7 +220,12 @@ class World:
                 sleep=self._sleep,
             )
             driver = Driver(self.spec, edges, f"run-{next(self._runs)}")
-            yield driver
+            try:
+                yield driver
+            except BaseException:
+                if (watchdog := vars(driver).get("_watchdog")) is not None:
+                    watchdog.stop()  # its process would have ended
+                raise
             driver.release()
 
     @property
