@@ -30,7 +30,7 @@ from pinot_assets.local import default_cache, default_home, jars, maven, ports
 from pinot_assets.local.java import find_java
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
 from pinot_assets.local.state import Record, load_record
-from pinot_assets.version_sheet import show_version_sheet
+from pinot_assets.pinot_doctor import show_pinot
 
 Outcome = Literal["ok", "warn", "fail"]
 
@@ -85,7 +85,8 @@ def run_checks(home: Path | None = None, cache: Path | None = None) -> list[Chec
 def doctor() -> None:
     """Check this machine, the installation and the local stack; exit 1 when something would fail.
 
-    Where a Pinot answers, also says what its version lacks, and what is done instead.
+    Where a Pinot answers, also says what its version lacks and what is done instead, and which segment
+    replacements stand open: since when, whose, and what ends them.
     """
     checks = run_checks()
     table = Table("", "check", "found", box=None, header_style="bold")
@@ -94,7 +95,7 @@ def doctor() -> None:
         table.add_row(f"[{_COLOURS[check.outcome]}]{check.outcome}[/]", check.name, says)
     console = Console()
     console.print(table)
-    show_version_sheet(console)
+    show_pinot(console)
     if any(check.outcome == "fail" for check in checks):
         raise typer.Exit(1)
 

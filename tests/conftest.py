@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import fakes.builder as fake_builder
+import kazoo.protocol.connection
+import kazoo.retry
 import pytest
 
 from pinot_assets.local import Stack, StackState, load_state
 
 
 def pytest_configure() -> None:
-    """A run that is told to end stops its servers, as it does after Ctrl-C: they would outlive it."""
+    # A run that is told to end stops its servers, as it does after Ctrl-C: they would outlive it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Kazoo's threads draw their delays from the global generator; hypothesis, which sees it change while
+    # a test's data are drawn, would take that for the test's own doing. So kazoo has one of its own.
+    for module in (kazoo.protocol.connection, kazoo.retry):
+        module.random = random.Random()
 
 
 @pytest.fixture(scope="session")

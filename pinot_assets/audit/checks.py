@@ -77,6 +77,7 @@ def replicas_online(outputs: Sequence[Output], replicas: Replicas) -> Finding:
         for o in outputs
         for server, state in (replicas.get(o.segment) or {"no server": "MISSING"}).items()
     ]
+    states.sort(key=lambda found: found[2] != "ERROR")  # what is named first is what is at fault
     bad = [f"{segment} is {state} on {server}" for segment, server, state in states if state != "ONLINE"]
     broken = [segment for segment, _, state in states if state == "ERROR"]
     return _finding(

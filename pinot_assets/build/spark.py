@@ -63,6 +63,7 @@ class SparkBuilder:
         """
         context = self._session_factory().sparkContext
         places = range(context.defaultParallelism)
+        context.setJobDescription("what executors reach")
         try:
             return list(context.parallelize(places, len(places)).map(lambda _: look()).collect())
         except Exception as error:
@@ -71,6 +72,8 @@ class SparkBuilder:
                 why=_cause(error),
                 hint="see Spark's UI or log; pinot-assets must be installed where the executors run",
             ) from error
+        finally:
+            context.setJobDescription(None)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from pinot_assets.health import (
 from pinot_assets.health.finding import Health, Severity, unknown
 from pinot_assets.health.look import Look, open_look
 from pinot_assets.health.room import Room
-from pinot_assets.session.room import quota_bytes
+from pinot_assets.session.room import quota_bytes, replication_of
 from pinot_assets.settings import Settings
 from pinot_assets.spec import TableSpec
 
@@ -144,7 +144,7 @@ def _quota(look: Look) -> Iterator[Room]:
     quota = quota_bytes(look.table_config)
     if quota is None:
         return
-    replication = int((look.table_config.get("segmentsConfig") or {}).get("replication") or 1)
+    replication = replication_of(look.table_config)
     used = look.table_bytes
     # A swap brings the whole table once more; what of it is hidden now goes before.
     share = len(look.served) / len(look.segments) if look.segments else 0.0

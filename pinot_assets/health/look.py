@@ -36,6 +36,7 @@ from pinot_assets.source import Inventory
 from pinot_assets.source.readiness import Readiness
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec
+from pinot_assets.spec.apply import held_table_config
 
 MOST_OBJECTS = 200_000
 """Staged objects that a look lists at most: about 40 s on an object store."""
@@ -273,8 +274,8 @@ class Look:
 
     @Reading
     def table_config(self) -> Mapping[str, Any]:
-        """As Pinot holds it, which may be more than the spec says; the spec's where Pinot has none."""
-        return self._answering().get_table_config(self.spec.name) or self.spec.table_json
+        """See `held_table_config`."""
+        return held_table_config(self.spec, self._answering())
 
     @Reading
     def replicas(self) -> Replicas:

@@ -113,6 +113,11 @@ class Tables:
             return None
         return value
 
+    def offline_tables(self) -> tuple[str, ...]:
+        """Raw names of all OFFLINE tables, sorted."""
+        names = self._get("/tables", type="offline")["tables"]
+        return tuple(sorted(str(name).removesuffix("_OFFLINE") for name in names))
+
     def create_table(self, config: Mapping[str, Any]) -> None:
         """See `Pinot.create_table`."""
         self._write("POST", "/tables", body=dict(config))

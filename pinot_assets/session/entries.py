@@ -155,9 +155,10 @@ class Entries:
                 hint="the next trigger renews it",
             )
 
-    def require_open(self, entry_id: str) -> None:
+    def require_open(self, entry_id: str) -> LineageEntry:
         """Nothing can be pushed under or switched by an entry that is not open.
 
+        :returns: the entry.
         :raises SwitchConflict: it is not IN_PROGRESS any more.
         """
         entry = self.lineage.get(entry_id)
@@ -168,6 +169,7 @@ class Entries:
                 why="it was reverted, or Pinot gave it up after its time",
                 hint="the next trigger renames what is built and starts the switch again; nothing is rebuilt",
             )
+        return entry
 
     # --- end and revert ------------------------------------------------------------------------------
 

@@ -6,24 +6,41 @@ would never be filled: the ledger says that everything is published.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from pinot_assets.session.model import Mode, Outcome, close, is_ours
 from pinot_assets.session.run import Run
+from pinot_assets.snapshot.manifest import Snapshot
+
+
+def is_made_anew(table: str, published: Snapshot, made_ms: int | None, names: Iterable[str]) -> bool:
+    """Whether the table was made after this was published to it, and holds no segment of ours.
+
+    Either alone proves nothing: clocks differ, and somebody may have deleted every segment.
+
+    :param made_ms: when Pinot made it, None where that is not known.
+    :param names: all its segments; looked at only where it was made later.
+    """
+    if made_ms is None or not published.segments or made_ms <= published.published_ms:
+        return False
+    return not any(is_ours(table, name) for name in names)
 
 
 def forget_former_table(run: Run) -> None:
-    """Drop ledger and hold if the table was made after the snapshot and holds no segment of ours.
+    """Drop ledger and hold of a table that was made anew.
 
-    Either alone proves nothing: clocks differ, and somebody may have deleted every segment. The numbers of
-    sessions go on, so nothing of the former table is met again (rule R17).
+    The numbers of sessions go on, so nothing of the former table is met again (rule R17).
     """
     pointer, table = run.lease.pointer, run.spec.name
     made_ms = run.edges.store.table_made_ms() if pointer.current_snapshot is not None else None
-    if made_ms is None or any(is_ours(table, name) for name in run.edges.pinot.all_segments(table)):
+    if made_ms is None:
         return
+    names = run.edges.pinot.all_segments(table)
+    if any(is_ours(table, name) for name in names):
+        return  # before the ledger is read: one that cannot be is told later, when it is needed
     published = run.current_snapshot()
-    if published is None or not published.segments or made_ms <= published.published_ms:
+    if published is None or not is_made_anew(table, published, made_ms, names):
         return
     session = run.active_session()
     if session is not None and session.mode is Mode.ROLLBACK:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pinot_assets.session.former_table import is_made_anew
 from pinot_assets.session.model import Owner, Pointer, Session
 from pinot_assets.session.plan import NO_HOLD, Hold, Plan, Status
 from pinot_assets.session.receipt import Failure
@@ -33,6 +34,7 @@ class Observation:
     :ivar failures: files that failed in its last attempt.
     :ivar failed_versions: the version tokens of those files that the attempt was planned for, by URI.
     :ivar holder: who holds the lease.
+    :ivar snapshot: the ledger; None where there is none, or where the table was made anew since.
     :ivar plan: the open session's.
     """
 
@@ -91,10 +93,24 @@ def observe(store: SessionStore, staging: Staging) -> Observation:
         failures=failures,
         failed_versions=_planned(plan, failures),
         holder=store.holder(),
-        snapshot=staging.snapshot(pointer.current_snapshot) if pointer.current_snapshot else None,
+        snapshot=_ledger(store, staging, pointer),
         hold=staging.hold(pointer.hold) if pointer.hold else NO_HOLD,
         plan=plan,
     )
+
+
+def _ledger(store: SessionStore, staging: Staging, pointer: Pointer) -> Snapshot | None:
+    if pointer.current_snapshot is None:
+        return None
+    snapshot = staging.snapshot(pointer.current_snapshot)
+    table = store.table.removesuffix("_OFFLINE")
+    made_anew = is_made_anew(table, snapshot, store.table_made_ms(), _names_in(store))
+    return None if made_anew else snapshot
+
+
+def _names_in(store: SessionStore) -> Iterator[str]:
+    """Read only when somebody looks: it may be long."""
+    yield from store.segment_names()
 
 
 def _planned(plan: Plan | None, failures: tuple[Failure, ...]) -> dict[str, str]:

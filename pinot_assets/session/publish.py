@@ -167,10 +167,8 @@ def _require_its_entry(run: Run, session: Session, switch: Switch) -> None:
 
     :raises SwitchConflict: it is not.
     """
-    run.switcher.require_open(session.lineage_entry_id)
-    entry = run.switcher.lineage.get(session.lineage_entry_id)
-    opened = entry is not None and entry.has_names(switch.segments_from, switch.names_to)
-    if session.reverting or not opened:
+    entry = run.switcher.require_open(session.lineage_entry_id)
+    if session.reverting or not entry.has_names(switch.segments_from, switch.names_to):
         raise SwitchConflict(
             f"lineage entry {session.lineage_entry_id} of {run.spec.name} is not the one to end",
             why="a revert of it was sent, and may still arrive"

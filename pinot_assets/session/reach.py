@@ -6,7 +6,6 @@ A folder of a disk that every machine has for itself looks right to each of them
 from __future__ import annotations
 
 import socket
-import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pinot_assets.build.order import Builder
 from pinot_assets.errors import PinotAssetsError, SourceError
 from pinot_assets.session.staging import Staging
 from pinot_assets.source import open_store
+from pinot_assets.source.objects import probe_key
 
 _HINT = "name a place that the driver and every executor reach under this URI, with the settings given here"
 
@@ -48,7 +48,7 @@ class Probe:
 
     def __call__(self) -> Found:
         """Try it; what goes wrong is told, not raised."""
-        host, own = socket.gethostname(), f"{self.key}-{uuid.uuid4().hex}"
+        host, own = socket.gethostname(), probe_key()
         try:
             store = open_store(self.uri, self.props)
             store.read(self.key)
@@ -67,7 +67,7 @@ def require_reach(staging: Staging, props: Mapping[str, str], builder: Builder) 
     """
     store = staging.store
     store.probe()
-    key = f".pinot-assets-probe-{uuid.uuid4().hex}"
+    key = probe_key()
     with ExitStack() as written:
         store.put_if_absent(key, b"from the driver")
         written.callback(store.delete, key)

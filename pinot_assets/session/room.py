@@ -30,6 +30,11 @@ def quota_bytes(table_json: Mapping[str, Any]) -> int | None:
     return int(float(match[1]) * _UNITS[match[2].upper()]) if match else None
 
 
+def replication_of(table_json: Mapping[str, Any]) -> int:
+    """Replicas of each segment that a table config asks for."""
+    return int((table_json.get("segmentsConfig") or {}).get("replication") or 1)
+
+
 def require_room(run: Run, switch: Switch) -> None:
     """Refuse a switch that Pinot would refuse half way through its push.
 
@@ -40,7 +45,7 @@ def require_room(run: Run, switch: Switch) -> None:
     quota = quota_bytes(run.table_config)
     if quota is None or not switch.segments_to:
         return
-    replication = int((run.table_config.get("segmentsConfig") or {}).get("replication") or 1)
+    replication = replication_of(run.table_config)
     present = run.edges.pinot.table_bytes(run.spec.name)
     pushed = run.edges.pinot.all_segments(run.spec.name)
     needed = sum(o.tar_bytes for o in switch.segments_to if o.segment not in pushed) * replication

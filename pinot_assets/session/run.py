@@ -18,6 +18,7 @@ from pinot_assets.session.store import Lease
 from pinot_assets.session.switch import Switcher
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.spec import TableSpec
+from pinot_assets.spec.apply import held_table_config
 
 WRITER_VERSION = "1"
 """Part of the config fingerprint: a writer that makes other bytes starts a new session (rule R28)."""
@@ -66,7 +67,7 @@ class Run:
     @cached_property
     def table_config(self) -> Mapping[str, Any]:
         """The table config as Pinot holds it, asked once: it may say more than the spec."""
-        return self.edges.pinot.get_table_config(self.spec.name) or self.spec.table_json
+        return held_table_config(self.spec, self.edges.pinot)
 
     @cached_property
     def switcher(self) -> Switcher:

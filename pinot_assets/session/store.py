@@ -136,6 +136,16 @@ class SessionStore:
         return int(stat.ctime) if stat is not None else None
 
     @_answered()
+    def segment_names(self) -> list[str]:
+        """All segments that Pinot has metadata of in this table."""
+        path = f"/{self._cluster}/PROPERTYSTORE/SEGMENTS/{self.table}"
+        try:
+            names: list[str] = self._zk.retry(self._zk.get_children, path)
+        except NoNodeError:
+            return []
+        return names
+
+    @_answered()
     def take_lease(self, owner: Owner) -> Lease:
         """Become the table's one writer: create the ephemeral lease and grow the epoch, in one transaction.
 

@@ -18,7 +18,7 @@ from pinot_assets.audit import (
 )
 from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.pinot.port import PushMode
+from pinot_assets.pinot.port import PushMode, Replicas
 from pinot_assets.session.entries import Entries
 from pinot_assets.session.staging import Switch
 
@@ -93,8 +93,7 @@ class Switcher(Entries):
         while True:
             replicas = self.edges.pinot.online_replicas(self.table, switch.names_to)
             finding = replicas_online(switch.segments_to, replicas)
-            failed = any(state == "ERROR" for states in replicas.values() for state in states.values())
-            if finding.passed or failed or left <= 0:
+            if finding.passed or left <= 0 or _none_loads(switch, replicas):
                 return finding
             self.edges.sleep(0.5)
             left -= 0.5
@@ -150,3 +149,9 @@ class Switcher(Entries):
                 why=f"{len(missing)} of {len(names_to)} new segments missing, {len(stale)} old ones in sight",
                 hint="the next trigger looks again and finishes",
             )
+
+
+def _none_loads(switch: Switch, replicas: Replicas) -> bool:
+    """Every replica has come to an end, good or bad: all bad files of a switch are found at once."""
+    states = [state for name in switch.names_to for state in (replicas.get(name) or {"": "MISSING"}).values()]
+    return {"ONLINE", "ERROR"}.issuperset(states)

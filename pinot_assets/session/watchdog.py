@@ -59,6 +59,7 @@ class Watchdog:
         self._since = self._fed = time.monotonic()
         self._changed = threading.Condition()
         self._guarded: int | None = None
+        self._told = False
         self._stopped = False
         self._why = ""
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
@@ -100,10 +101,11 @@ class Watchdog:
 
     def _leave(self) -> None:
         with self._changed:
-            if self._guarded is not None and self._why:
-                _raise_in(self._guarded, None)  # told, and not there yet: it must not come later
+            told, self._told = self._told, False
             self._guarded = None
             self._changed.notify_all()
+        if told:
+            _receive()  # it may not be there yet, and must not come later
 
     def _lost(self) -> LeaseLost:
         return LeaseLost(self._why, hint="the next trigger goes on from what is stored")
@@ -122,6 +124,7 @@ class Watchdog:
             _LOG.exception("the ZooKeeper session could not be ended; it ends with the process")
         with self._changed:
             if self._guarded is not None:
+                self._told = True
                 _raise_in(self._guarded, Starved)
             ended = self._changed.wait_for(lambda: self._guarded is None or self._stopped, self._grace)
         if not ended:
@@ -144,10 +147,24 @@ class Watchdog:
         )
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Have a thread raise this at its next instruction; None takes that back."""
-    what = ctypes.py_object(error) if error is not None else None
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
+def _raise_in(thread: int, error: type[BaseException]) -> None:
+    """Have a thread raise this at its next instruction."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
+
+
+def _receive() -> None:
+    """Use up what was sent to this thread, whether or not it has come.
+
+    It cannot be taken back: that leaves CPython looking for an exception for ever, at every call, and up to
+    3.11 a traced function (a debugger's, a coverage tool's) never begins then. So one more is sent, in the
+    place of any that is still on its way, and waited for.
+    """
+    try:
+        _raise_in(threading.get_ident(), Starved)
+        while True:
+            time.sleep(0)
+    except Starved:
+        pass
 
 
 class Feeds(Protocol):

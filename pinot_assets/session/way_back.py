@@ -23,6 +23,7 @@ from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.spec import TableSpec
+from pinot_assets.spec.apply import held_table_config
 
 _HEADER = re.compile(r"snapshots/(?P<seq>[0-9]+)-(?P<sha256>[0-9a-f]{64})\.json")
 
@@ -188,7 +189,7 @@ def _facts(spec: TableSpec, pinot: Pinot, tars: Mapping[str, int], now_ms: int) 
         segments=pinot.all_segments(spec.name),
         visible=pinot.visible_segments(spec.name),
         tars=tars,
-        window_ms=versions.way_back_ms(version, pinot.get_table_config(spec.name) or spec.table_json),
+        window_ms=versions.way_back_ms(version, held_table_config(spec, pinot)),
         takes_empty_outputs=versions.takes_empty_outputs(version),
         now_ms=now_ms,
     )

@@ -139,13 +139,18 @@ def open_store(uri: str, props: Mapping[str, str]) -> ObjectStore:
     return S3ObjectStore.open(root, props)
 
 
+def probe_key() -> str:
+    """A name that no other probe has. No folder of its own, which several executors that probe at once would
+    make and remove."""
+    return f".pinot-assets-probe-{uuid.uuid4().hex}"
+
+
 def probe_put_if_absent(store: ObjectStore) -> None:
     """The body of every store's `probe`.
 
     :raises SourceError: as `ObjectStore.probe`.
     """
-    # No folder of its own, that several executors that probe at once would make and remove.
-    key = f".pinot-assets-probe-{uuid.uuid4().hex}"
+    key = probe_key()
     store.put_if_absent(key, b"first")  # outside: a delete that fails too would hide why
     try:
         try:

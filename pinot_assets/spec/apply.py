@@ -111,6 +111,11 @@ def drift(spec: TableSpec, store: SchemaAndTableStore) -> list[Difference]:
     ]
 
 
+def held_table_config(spec: TableSpec, store: SchemaAndTableStore) -> Mapping[str, Any]:
+    """As Pinot holds it, which may say more than the spec; the spec's where Pinot has none."""
+    return store.get_table_config(spec.name) or spec.table_json
+
+
 def refuse_drift(spec: TableSpec, store: SchemaAndTableStore) -> None:
     """What a run does first.
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TypeVar
+
+from fakes.builder import BuildsHere
 
 from pinot_assets.build import BuildOrder, FileTask, build_file
 from pinot_assets.connect import open_edges
@@ -22,8 +23,6 @@ from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.report import Result
 from pinot_assets.settings import Settings
 from pinot_assets.spec import load_tables
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -62,15 +61,12 @@ class Answer:
         return self.said in (Result.NOTHING, Result.HELD)
 
 
-class Builder:
+class Builder(BuildsHere):
     """Builds what it is told to, one file after the other, so that effects come in one order."""
 
     def __init__(self, failing: frozenset[str]) -> None:
         self._failing = failing
         self.built: list[str] = []
-
-    def everywhere(self, look: Callable[[], T]) -> list[T]:
-        return [look()]
 
     def build(
         self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]

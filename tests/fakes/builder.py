@@ -24,7 +24,21 @@ NAMES_SCHEMA = {
 }
 
 
-class InProcessBuilder:
+class BuildsHere:
+    """Part of a builder: files are built in this process."""
+
+    def everywhere(self, look: Callable[[], T]) -> list[T]:
+        return [look()]
+
+
+class BuildsInMemory:
+    """Part of a builder whose staging area is the memory of this process: nobody else reaches it."""
+
+    def everywhere(self, look: Callable[[], T]) -> list[T]:
+        return []
+
+
+class InProcessBuilder(BuildsHere):
     """Runs the same task as Spark's executors do, in threads of this process.
 
     :param threads: files at a time.
@@ -32,9 +46,6 @@ class InProcessBuilder:
 
     def __init__(self, threads: int = 2) -> None:
         self._threads = threads
-
-    def everywhere(self, look: Callable[[], T]) -> list[T]:
-        return [look()]
 
     def build(
         self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]

@@ -20,7 +20,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import boto3
@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from fakes import spoiler as spoiling
+from fakes.builder import BuildsHere
 
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.build import BuildOrder, FileTask, build_file
@@ -47,8 +48,6 @@ from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import s3_settings
 from pinot_assets.spec import TableSpec, load_tables
-
-T = TypeVar("T")
 
 pytestmark = pytest.mark.integration
 
@@ -96,13 +95,10 @@ class S3Server:
 
 
 @dataclass
-class HereBuilder:
+class HereBuilder(BuildsHere):
     """Builds in this process what executors build on Spark."""
 
     built: list[str] = field(default_factory=list)
-
-    def everywhere(self, look: Callable[[], T]) -> list[T]:
-        return [look()]
 
     def build(
         self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
@@ -460,7 +456,7 @@ def test_a_staging_area_that_goes_away_fails_the_files_and_not_the_machine(
 
 
 @pytest.mark.spark
-def test_executors_without_the_keys_fail_each_file_and_say_so(
+def test_r28_executors_without_the_keys_are_told_before_the_first_session_and_fail_each_file_later(
     make_lake: Callable[..., Lake], s3proxy: S3Server
 ) -> None:
     """Spark's workers have the environment of its JVM, which starts here before the keys are exported."""
@@ -468,6 +464,15 @@ def test_executors_without_the_keys_fail_each_file_and_say_so(
     try:
         lake = make_lake(s3proxy, builder=SparkBuilder(lambda: session))
         lake.put("a.csv", "a")
+        before = lake.state()
+        with pytest.raises(SourceError, match=r"(?s)where files are built.*LAKE_ACCESS_KEY is not set"):
+            lake.run()
+        assert lake.state() == before
+
+        lake.builder = HereBuilder()
+        lake.run()
+        lake.builder = SparkBuilder(lambda: session)
+        lake.put("b.csv", "b")
         report = lake.run()
         assert [failure.code for failure in report.failed] == ["STORE"]
         assert "LAKE_ACCESS_KEY is not set" in report.failed[0].reason

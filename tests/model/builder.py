@@ -6,9 +6,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 import pyarrow as pa
+from fakes.builder import BuildsInMemory
 from fakes.objects import open_memory
 from model.process import Died, Process
 
@@ -19,15 +19,13 @@ from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write
 from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.source import ObjectStore
 
-T = TypeVar("T")
-
 ROWS = "test.rows"
 """Key of a segment's custom map that holds its rows: they go wherever the segment goes."""
 
 Built = Callable[[BuildOrder, FileTask, bytes], None]
 
 
-class ModelBuilder:
+class ModelBuilder(BuildsInMemory):
     """Reads files of the form `one two`: two rows, each a segment. `!…` cannot be read.
 
     :param built: told of each receipt that was written, and what was read.
@@ -47,9 +45,6 @@ class ModelBuilder:
         self._built = built
         self._orphaned = orphaned
         self._ordered = ordered
-
-    def everywhere(self, look: Callable[[], T]) -> list[T]:
-        return []  # the staging area is in the memory of this process
 
     def build(
         self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
+from fakes.builder import BuildsInMemory
 from fakes.objects import MemoryObjectStore, new_memory, open_memory
 from fakes.pinot import FakePinot
 from fakes.tables import SYNC, write_table
@@ -21,12 +21,10 @@ from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.spec import TableSpec
 
-T = TypeVar("T")
-
 SIZES = (100, 10_000, 100_000)
 
 
-class EmptyFiles:
+class EmptyFiles(BuildsInMemory):
     """A builder of files without rows, of which each `nth` fails the first time.
 
     What it builds is worth a receipt and no segment: the state of a session is the point, not segments.
@@ -34,9 +32,6 @@ class EmptyFiles:
 
     def __init__(self, nth: int) -> None:
         self._nth = nth
-
-    def everywhere(self, look: Callable[[], T]) -> list[T]:
-        return []  # the staging area is in the memory of this process
 
     def build(
         self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]

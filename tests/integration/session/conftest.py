@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import fakes.pinot as fake_pinot
 import pytest
 import yaml
+from fakes.builder import BuildsHere
 from fakes.queries import Queries
 from fakes.waiting import until
 from fakes.zookeeper_server import zookeeper_server
@@ -38,8 +39,6 @@ from pinot_assets.session.zookeeper import close, connect
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.spec import TableSpec, load_tables
-
-T = TypeVar("T")
 
 CLUSTER = "pinot"
 HOUR_MS = 3_600_000
@@ -94,7 +93,7 @@ class Watching(Staging):
         return super().put_renamed(output, name)
 
 
-class ScriptedBuilder:
+class ScriptedBuilder(BuildsHere):
     """Builds in this process, one file after the other, and fails where it is told to.
 
     :ivar failing: base names of files that cannot be built.
@@ -107,9 +106,6 @@ class ScriptedBuilder:
         self.orders: list[list[str]] = []
         self.rows: dict[str, tuple[str, ...]] = {}
         self.die_after: int | None = None
-
-    def everywhere(self, look: Callable[[], T]) -> list[T]:
-        return [look()]
 
     def build(
         self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
@@ -224,7 +220,12 @@ class World:
                 sleep=self._sleep,
             )
             driver = Driver(self.spec, edges, f"run-{next(self._runs)}")
-            yield driver
+            try:
+                yield driver
+            except BaseException:
+                if (watchdog := vars(driver).get("_watchdog")) is not None:
+                    watchdog.stop()  # its process would have ended
+                raise
             driver.release()
 
     @property

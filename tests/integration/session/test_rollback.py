@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.errors import RollbackRefused, SessionError, SwitchStateUnknown
+from pinot_assets.errors import RollbackRefused, SessionError, SwitchConflict
 from pinot_assets.session.model import Mode, Outcome
 from pinot_assets.session.report import Result
 
@@ -187,8 +187,11 @@ def test_a_lost_revert_is_sent_again_by_the_next_trigger(world: Any) -> None:
 
 
 def test_a_rollback_that_pinot_refuses_can_be_cleared(synced: Any) -> None:
-    synced.pinot.lose_call("revert_replace_segments")
-    with pytest.raises((SessionError, SwitchStateUnknown)):
+    def refuse() -> None:
+        raise SwitchConflict("not now")
+
+    synced.pinot.before("revert_replace_segments", refuse)
+    with pytest.raises(SessionError, match="not now"):
         synced.rollback()
     assert synced.clear().mode is Mode.ROLLBACK
     assert synced.pointer.hold is None

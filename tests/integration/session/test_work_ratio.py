@@ -36,10 +36,11 @@ class SparkRecord:
 
     @property
     def tasks(self) -> list[tuple[int, int]]:
-        """For each job, oldest first: its tasks, and those that ran through."""
+        """For each job that built files, oldest first: its tasks, and those that ran through."""
         jobs = self._jobs()  # newest first
         new = [jobs.apply(i) for i in range(jobs.size() - self._known)]
-        return [(job.numTasks(), job.numCompletedTasks()) for job in reversed(new)]
+        builds = [job for job in new if "files of session" in str(job.description().get())]
+        return [(job.numTasks(), job.numCompletedTasks()) for job in reversed(builds)]
 
     def _jobs(self) -> Any:
         spark = self.session.sparkContext._jsc.sc()

@@ -194,10 +194,8 @@ def test_a_file_that_returns_gets_a_new_ordinal(plan: Plan) -> None:
 
 def test_a_receipt_that_is_not_valid_any_more_is_built_again(plan: Plan) -> None:
     after = reconcile(plan, changes({"a": 1, "b": 1}, new="ab"), {})
-    assert (after.rows[0].status, after.rows[0].receipt) == (
-        BUILD,
-        "files/a-0",
-    )  # which one is not to be taken up again
+    # The receipt that is not to be taken up again stays named (R14).
+    assert (after.rows[0].status, after.rows[0].receipt) == (BUILD, "files/a-0")
 
 
 def test_r12_what_was_read_counts_not_what_was_planned(plan: Plan) -> None:

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -150,3 +151,33 @@ with dog.guard():
     assert ended.returncode == 1
     assert ended.stdout == "let go\n"
     assert "error: this run made no progress" in ended.stderr
+
+
+def test_after_its_end_functions_can_be_traced() -> None:
+    """An exception that CPython still looks for keeps a traced function from beginning."""
+    program = """
+import sys, time
+from pinot_assets.errors import LeaseLost
+from pinot_assets.session.waits import Waits
+from pinot_assets.session.watchdog import Watchdog
+try:
+    with Watchdog(Waits(stall=0.2), lambda: None).guard():
+        while True:
+            time.sleep(0.01)
+except LeaseLost:
+    pass
+sys.settrace(lambda *_: None)
+(lambda: print("went on", flush=True))()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert (ended.returncode, ended.stdout) == (0, "went on\n")
+
+
+def test_a_step_that_ends_as_it_is_told_is_not_hit_later() -> None:
+    for _ in range(50):
+        dog = Watchdog(Waits(stall=0.002), lambda: None, refuse)
+        with suppress(LeaseLost), dog.guard():
+            time.sleep(0.002)
+        dog.stop()
+        for _ in range(200):
+            pass

@@ -173,6 +173,8 @@ def test_e12_on_a_real_pinot_a_table_that_is_made_again_is_filled_again(real_wor
     until(lambda: world.pinot.get_table_config(world.table) is None)
     world.pinot.create_table(world.spec.table_json)
     until(lambda: len(world.brokers) == 2)
+    with world.driver() as onlooker:  # the files sensor sees it too
+        until(lambda: onlooker.observe().snapshot is None)
     assert world.run().result is Result.STAGED
     assert world.snapshot.seq > old.seq
     assert world.snapshot.segments.keys().isdisjoint(old.segments)

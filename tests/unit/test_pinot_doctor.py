@@ -1,25 +1,29 @@
-"""The sheet that the doctor prints: only where a controller answers, and what that one needs."""
+"""What the doctor prints of a Pinot: only where a controller answers, and what that one needs."""
 
 from __future__ import annotations
 
 import io
+import time
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from pinot_assets import version_sheet
+from pinot_assets import pinot_doctor
 from pinot_assets.errors import PinotAssetsError, PinotUnreachable
 from pinot_assets.pinot import PinotConnection
+from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.pinot.versions import traits_of
 from pinot_assets.settings import Settings
+
+_EMPTY = Lineage(())
 
 
 @pytest.fixture
 def show(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`show(version, setting)`: what is printed for such a controller."""
+    """`show(version, setting, lineage)`: what is printed for such a controller with one table, `t`."""
 
-    def show(version: str | Exception, setting: str | None = None) -> str:
+    def show(version: str | Exception, setting: str | None = None, lineage: Lineage = _EMPTY) -> str:
         class Cluster:
             def __init__(self, connection: PinotConnection) -> None:
                 assert connection.timeouts.call <= 3
@@ -38,11 +42,17 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Any:
             def controller_setting(self, name: str) -> str | None:
                 return setting
 
+            def offline_tables(self) -> tuple[str, ...]:
+                return ("t",)
+
+            def lineage(self, table: str) -> Lineage:
+                return lineage
+
         settings = Settings(PinotConnection("http://127.0.0.1:9000"), "127.0.0.1:2181", "pinot")
-        monkeypatch.setattr(version_sheet, "load_settings", lambda: settings)
-        monkeypatch.setattr(version_sheet, "PinotCluster", Cluster)
+        monkeypatch.setattr(pinot_doctor, "load_settings", lambda: settings)
+        monkeypatch.setattr(pinot_doctor, "PinotCluster", Cluster)
         out = io.StringIO()
-        version_sheet.show_version_sheet(Console(file=out, width=400))
+        pinot_doctor.show_pinot(Console(file=out, width=400))
         return out.getvalue()
 
     return show
@@ -80,7 +90,32 @@ def test_nothing_where_none_is_configured(monkeypatch: pytest.MonkeyPatch) -> No
     def refuse() -> Settings:
         raise PinotAssetsError("no Pinot to talk to")
 
-    monkeypatch.setattr(version_sheet, "load_settings", refuse)
+    monkeypatch.setattr(pinot_doctor, "load_settings", refuse)
     out = io.StringIO()
-    version_sheet.show_version_sheet(Console(file=out))
+    pinot_doctor.show_pinot(Console(file=out))
     assert out.getvalue() == ""
+
+
+def entry(names_to: set[str], state: LineageState = LineageState.IN_PROGRESS, hours: float = 2) -> Lineage:
+    opened_ms = int((time.time() - hours * 3600) * 1000)
+    return Lineage(
+        (LineageEntry("e1", frozenset({"t__cp3-5be001_1_0_0"}), frozenset(names_to), state, opened_ms),)
+    )
+
+
+def test_an_open_replacement_of_ours_is_told_with_its_session_and_age(show: Any) -> None:
+    text = show("1.5.1", lineage=entry({"t__cp17-3fa2c1_1_0_0", "t__cp17-3fa2c1_2_1_0"}))
+    (line,) = [part for part in text.splitlines() if part.startswith("t ")]
+    assert line.split()[:5] == ["t", "e1", "2.0", "h", "cp17"]
+    assert "pinot-assets session show t" in line
+
+
+def test_one_of_somebody_else_is_told_and_left_alone(show: Any) -> None:
+    text = show("1.5.1", lineage=entry({"t__cp17-3fa2c1_1_0_0", "their_segment"}))
+    assert "somebody else" in text
+    assert "session show" not in text
+
+
+@pytest.mark.parametrize("state", [LineageState.COMPLETED, LineageState.REVERTED])
+def test_replacements_that_came_to_an_end_are_not_told(show: Any, state: LineageState) -> None:
+    assert "stand open" not in show("1.5.1", lineage=entry({"t__cp17-3fa2c1_1_0_0"}, state))

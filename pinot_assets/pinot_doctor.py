@@ -1,0 +1,98 @@
+"""What `pinot-assets doctor` says of the Pinot that is there.
+
+What its version lacks and what we do instead; and the segment replacements that stand open: a push that died
+half way leaves its lineage entry behind, and Pinot refuses the next one that touches the same segments.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rich.console import Console
+from rich.table import Table
+
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.pinot import PinotCluster, Timeouts
+from pinot_assets.pinot.lineage import LineageEntry, LineageState
+from pinot_assets.pinot.versions import EXCLUSIVE_DELETE, REFERENCE, honours_lineage_settings, traits_of
+from pinot_assets.session.model import is_ours, seq_of
+from pinot_assets.settings import load_settings
+
+_TIMEOUTS = Timeouts(connect=1.0, call=3.0)
+_HOUR_MS = 3_600_000
+
+
+def show_pinot(console: Console) -> None:
+    """Print what a controller answers; nothing where none is configured or none does."""
+    try:
+        connection = replace(load_settings().pinot, timeouts=_TIMEOUTS)
+        with PinotCluster(connection) as pinot:
+            version = pinot.version()
+            guarded = _guards_open_replacements(pinot, version)
+            entries = list(_open_entries(pinot))
+    except PinotAssetsError:
+        return
+    named = f"Pinot {version}" if version else f"This Pinot names no version and is taken for {REFERENCE}"
+    console.print(f"\n[bold]{named}[/], at {connection.controller_url}")
+    console.print(sheet(version))
+    if not guarded:
+        console.print(
+            f"[yellow]warn[/] {EXCLUSIVE_DELETE} is off on this controller: segments of an open replacement "
+            "can be deleted by anybody.\n→ remove the setting from the controller's configuration"
+        )
+    if entries:
+        console.print("\n[bold]Segment replacements that stand open[/]")
+        console.print(open_replacements(entries, int(time.time() * 1000)))
+
+
+def sheet(version: str) -> Table:
+    """The rows of `pinot_assets.pinot.versions` that hold for that release."""
+    table = Table("what", "this Pinot", "so here", box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for trait in traits_of(version):
+        table.add_row(trait.topic, trait.pinot, trait.here)
+    return table
+
+
+def open_replacements(entries: list[tuple[str, LineageEntry]], now_ms: int) -> Table:
+    """Whose they are and what ends them; nothing is forced away here.
+
+    :param entries: each with the (raw) name of its table.
+    """
+    rows = Table(
+        "table",
+        "lineage entry",
+        "open for",
+        "owner",
+        "way on",
+        box=None,
+        header_style="bold",
+        padding=(0, 2, 0, 0),
+    )
+    for table, entry in entries:
+        age = f"{(now_ms - entry.timestamp_ms) / _HOUR_MS:.1f} h"
+        rows.add_row(table, entry.id, age, *_owner(table, entry))
+    return rows
+
+
+def _owner(table: str, entry: LineageEntry) -> tuple[str, str]:
+    names = entry.segments_to or entry.segments_from
+    if not all(is_ours(table, name) for name in names):
+        return "somebody else", "its owner ends or reverts it; it is never forced away from here"
+    sessions = sorted({seq for name in names if (seq := seq_of(name)) is not None})
+    return (
+        ", ".join(f"cp{seq}" for seq in sessions),
+        f"the next run of {table} ends it or takes it back; see: pinot-assets session show {table}",
+    )
+
+
+def _open_entries(pinot: PinotCluster) -> Iterator[tuple[str, LineageEntry]]:
+    for table in pinot.offline_tables():
+        for entry in pinot.lineage(table).in_state(LineageState.IN_PROGRESS):
+            yield table, entry
+
+
+def _guards_open_replacements(pinot: PinotCluster, version: str) -> bool:
+    """Whether segments of an open replacement are safe, as far as this release lets anybody switch it off."""
+    return not honours_lineage_settings(version) or pinot.controller_setting(EXCLUSIVE_DELETE) != "false"
