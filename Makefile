@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test ui-test postgres-test crash-matrix bench-dagster check dev down lock clean
+.PHONY: help install demo test oracle ui-test postgres-test crash-matrix bench-dagster check dev down lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ demo: $(DONE) ## Run the main job on real data, on a local Pinot of its own, and
 
 test: check ## Run all tests, integration included, after the static checks
 	@$(BIN)/pytest --maxfail=20
+
+oracle: $(DONE) ## Compare 500 generated tables with Pinot's own builder, byte for byte (ten minutes)
+	@ORACLE_EXAMPLES=500 $(BIN)/pytest tests/oracle
 
 postgres-test: $(DONE) ## Run one table with Dagster on Postgres (needs Debian's package postgresql)
 	@$(BIN)/pytest tests/postgres/whole_run.py

@@ -36,7 +36,8 @@ _SERVER_BUILT = {
 }
 _OWN_INDEXES = {"inverted", "bloom", "dictionary", "forward"}
 _NO_INDEXES = {"SORTED", "TIMESTAMP"}  # index types that say nothing about a segment's buffers
-_BUILD_INVERTED = "generate.inverted.index.before.push"  # deprecated, still obeyed
+BUILD_INVERTED = "generate.inverted.index.before.push"
+"""Key of the table config's `metadata.customConfigs`: deprecated, and still obeyed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class _Reader:
         if not self._is_wanted("inverted", listed or "INVERTED" in self._types):
             return False
         at_build = is_true(self._indexing.get("createInvertedIndexDuringSegmentGeneration")) or is_true(
-            self._custom.get(_BUILD_INVERTED)
+            self._custom.get(BUILD_INVERTED)
         )
         if listed and not at_build:
             self.server_built.add("inverted index")

@@ -20,7 +20,7 @@ from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.apply import held_table_config
 
-WRITER_VERSION = "1"
+WRITER_VERSION = "2"
 """Part of the config fingerprint: a writer that makes other bytes starts a new session (rule R28)."""
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pinot_assets.errors import SourceError, SpecError
+from pinot_assets.segment.index_config import BUILD_INVERTED
 from pinot_assets.source import resolve_env
 from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.document import canonical_json
@@ -98,6 +99,7 @@ class TableSpec:
         index = self.table_json.get("tableIndexConfig") or {}
         ingestion = self.table_json.get("ingestionConfig") or {}
         segments = self.table_json.get("segmentsConfig") or {}
+        custom = (self.table_json.get("metadata") or {}).get("customConfigs") or {}
         shaping = {
             "mode": self.mode,
             "push": self.ingestion.push_kind,
@@ -116,6 +118,7 @@ class TableSpec:
             "table": {key: self.table_json.get(key) for key in _SHAPING_CONFIG}
             | {"tableIndexConfig": {k: v for k, v in index.items() if k not in _NOT_SHAPING_INDEX}},
             "ingestion": {key: ingestion.get(key) for key in _SHAPING_INGESTION},
+            "invertedAtBuild": custom.get(BUILD_INVERTED),
             "writer": writer_version,
         }
         return hashlib.sha256(canonical_json(shaping).encode()).hexdigest()

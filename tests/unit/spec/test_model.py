@@ -33,6 +33,12 @@ def _schema_type(whole: dict[str, Any]) -> None:
         (None, lambda w: w["table"]["tableIndexConfig"].update(sortedColumn=["carrier"])),
         (None, lambda w: w["table"]["segmentsConfig"].pop("timeColumnName")),
         (None, lambda w: w["table"]["ingestionConfig"].update(segmentTimeValueCheck=False)),
+        (
+            None,
+            lambda w: w["table"].update(
+                metadata={"customConfigs": {"generate.inverted.index.before.push": "true"}}
+            ),
+        ),
     ],
 )
 def test_r28_what_shapes_segments_changes_the_fingerprint(folder, block, change):
