@@ -7,6 +7,7 @@ import struct
 import pytest
 from crash import names
 from crash.gate import Fate, Gate, Point, fates_of, point_from
+from crash.reads import Reads
 from crash.watch import Phase
 from crash.zookeeper_proxy import name_of
 from kazoo.protocol.serialization import (
@@ -22,6 +23,8 @@ from kazoo.protocol.serialization import (
     Transaction,
 )
 from kazoo.security import OPEN_ACL_UNSAFE
+
+from pinot_assets.build.task import file_id
 
 TOP = "/pinot/PROPERTYSTORE/MINION_TASK_METADATA/t_OFFLINE/FileIngestionTask/consistentPush"
 
@@ -137,3 +140,29 @@ def test_the_watch_sees_a_half_and_a_step_back() -> None:
         for rows in went:
             phase.see("broker", rows)
         assert bool(phase.mixed) == bool(mixed), went
+
+
+LOOK = ("GET", "/lake?list-type=2&prefix=staging%2Fsessions%2Fcp3-aa%2Ffiles%2F")
+READ = ("GET", "/lake/in/F1.csv")
+RECEIPT = ("PUT", f"/lake/staging/sessions/cp3-aa/files/{file_id('s3://lake/in/F1.csv')}-v1-1.json")
+
+
+@pytest.mark.parametrize(
+    ("requests", "again"),
+    [
+        ([READ, RECEIPT], 0),
+        ([READ, RECEIPT, READ], 1),
+        ([READ, RECEIPT, LOOK, READ], 1),
+        ([READ, LOOK, READ, RECEIPT], 0),  # its first run died
+        ([READ, LOOK, RECEIPT, READ, RECEIPT], 0),  # the receipt of that run arrived after the look
+        ([READ, LOOK, RECEIPT, READ, LOOK, READ], 1),
+    ],
+)
+def test_a_file_that_is_read_again_although_a_driver_knew_it_done(
+    requests: list[tuple[str, str]], again: int
+) -> None:
+    reads = Reads("lake")
+    for method, path in [("PUT", "/lake/staging/sessions/cp3-aa/plan-1-abc.parquet"), *requests]:
+        reads.see(method, path, 200)
+    assert len(reads.again) == again
+    assert reads.count == requests.count(READ)
