@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 from crash import names
 from crash.gate import Fate, Gate, Point, fates_of, point_from
+from crash.points import Course, Verdict
 from crash.reads import Reads
 from crash.watch import Phase
 from crash.zookeeper_proxy import name_of
@@ -166,3 +168,23 @@ def test_a_file_that_is_read_again_although_a_driver_knew_it_done(
         reads.see(method, path, 200)
     assert len(reads.again) == again
     assert reads.count == requests.count(READ)
+
+
+@pytest.mark.parametrize(
+    ("found", "tries"),
+    [
+        ([()], 1),
+        ([("other effects than recorded: …",), ()], 2),
+        ([("other effects than recorded: …",)] * 3, 3),
+        ([("other effects than recorded: …", "orphan segments ['s']")], 1),
+    ],
+)
+def test_only_a_point_that_lay_elsewhere_is_tried_again(
+    found: list[tuple[str, ...]], tries: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    verdicts = [Verdict("sync/change/a #1 before", problems, 1, 0, 1, 0.0) for problems in found]
+    left = iter(verdicts)
+    monkeypatch.setattr(Course, "_try", lambda course, point: next(left))
+    course = Course(None, "sync", "change", tmp_path)  # type: ignore[arg-type]
+    assert course.try_point(Point("a", 1, Fate.BEFORE)) is verdicts[tries - 1]
+    assert len(list(left)) == len(found) - tries
