@@ -10,10 +10,14 @@ from pinot_assets.build.task import file_id
 
 _PLAN = re.compile(r"/sessions/([^/]+)/plan-")
 _RECEIPT = re.compile(r"/sessions/([^/]+)/files/([0-9a-f]{16})-")
+_LOOK = re.compile(r"/sessions/[^/]+/files")
 
 
 class Reads:
     """Sees all requests to the object store.
+
+    A driver lists the receipts, and then builds what has none. A dead run's receipt that arrives after that
+    look is news to nobody before the next one: what it stands for was read before the look, not since.
 
     :param bucket: where the files lie.
     :ivar again: reads that should not have been.
@@ -23,21 +27,39 @@ class Reads:
         self._bucket = bucket
         self._lock = threading.Lock()
         self._session = ""
+        self._written: set[tuple[str, str]] = set()
         self._done: set[tuple[str, str]] = set()
+        self._read_since_look: set[str] = set()
         self.count = 0
         self.again: list[str] = []
 
     def see(self, method: str, path: str, status: int) -> None:
         """Take in one request that was carried out."""
-        key = unquote(urlsplit(path).path)
+        if status >= 300:
+            return
+        parts = urlsplit(path)
+        key = unquote(parts.path)
         with self._lock:
-            if method == "PUT" and status < 300:
-                if plan := _PLAN.search(key):
-                    self._session = plan[1]
-                elif receipt := _RECEIPT.search(key):
-                    self._done.add((receipt[1], receipt[2]))
-            elif method == "GET" and key.startswith(f"/{self._bucket}/in/") and status < 300:
-                self.count += 1
-                uri = "s3:/" + key
-                if (self._session, file_id(uri)) in self._done:
-                    self.again.append(f"{uri} in {self._session}")
+            if method == "PUT":
+                self._see_put(key)
+            elif method == "GET" and _LOOK.search(unquote(parts.query)):
+                self._done |= self._written
+                self._read_since_look.clear()
+            elif method == "GET" and key.startswith(f"/{self._bucket}/in/"):
+                self._see_read("s3:/" + key)
+
+    def _see_put(self, key: str) -> None:
+        if plan := _PLAN.search(key):
+            self._session = plan[1]
+        elif receipt := _RECEIPT.search(key):
+            session, file = receipt.groups()
+            self._written.add((session, file))
+            if file in self._read_since_look:
+                self._done.add((session, file))
+
+    def _see_read(self, uri: str) -> None:
+        self.count += 1
+        file = file_id(uri)
+        self._read_since_look.add(file)
+        if (self._session, file) in self._done:
+            self.again.append(f"{uri} in {self._session}")

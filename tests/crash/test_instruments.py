@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 from crash import names
 from crash.gate import Fate, Gate, Point, fates_of, point_from
+from crash.points import Course, Verdict
+from crash.reads import Reads
 from crash.watch import Phase
 from crash.zookeeper_proxy import name_of
 from kazoo.protocol.serialization import (
@@ -22,6 +25,8 @@ from kazoo.protocol.serialization import (
     Transaction,
 )
 from kazoo.security import OPEN_ACL_UNSAFE
+
+from pinot_assets.build.task import file_id
 
 TOP = "/pinot/PROPERTYSTORE/MINION_TASK_METADATA/t_OFFLINE/FileIngestionTask/consistentPush"
 
@@ -137,3 +142,49 @@ def test_the_watch_sees_a_half_and_a_step_back() -> None:
         for rows in went:
             phase.see("broker", rows)
         assert bool(phase.mixed) == bool(mixed), went
+
+
+LOOK = ("GET", "/lake?list-type=2&prefix=staging%2Fsessions%2Fcp3-aa%2Ffiles%2F")
+READ = ("GET", "/lake/in/F1.csv")
+RECEIPT = ("PUT", f"/lake/staging/sessions/cp3-aa/files/{file_id('s3://lake/in/F1.csv')}-v1-1.json")
+
+
+@pytest.mark.parametrize(
+    ("requests", "again"),
+    [
+        ([READ, RECEIPT], 0),
+        ([READ, RECEIPT, READ], 1),
+        ([READ, RECEIPT, LOOK, READ], 1),
+        ([READ, LOOK, READ, RECEIPT], 0),  # its first run died
+        ([READ, LOOK, RECEIPT, READ, RECEIPT], 0),  # the receipt of that run arrived after the look
+        ([READ, LOOK, RECEIPT, READ, LOOK, READ], 1),
+    ],
+)
+def test_a_file_that_is_read_again_although_a_driver_knew_it_done(
+    requests: list[tuple[str, str]], again: int
+) -> None:
+    reads = Reads("lake")
+    for method, path in [("PUT", "/lake/staging/sessions/cp3-aa/plan-1-abc.parquet"), *requests]:
+        reads.see(method, path, 200)
+    assert len(reads.again) == again
+    assert reads.count == requests.count(READ)
+
+
+@pytest.mark.parametrize(
+    ("found", "tries"),
+    [
+        ([()], 1),
+        ([("other effects than recorded: …",), ()], 2),
+        ([("other effects than recorded: …",)] * 3, 3),
+        ([("other effects than recorded: …", "orphan segments ['s']")], 1),
+    ],
+)
+def test_only_a_point_that_lay_elsewhere_is_tried_again(
+    found: list[tuple[str, ...]], tries: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    verdicts = [Verdict("sync/change/a #1 before", problems, 1, 0, 1, 0.0) for problems in found]
+    left = iter(verdicts)
+    monkeypatch.setattr(Course, "_try", lambda course, point: next(left))
+    course = Course(None, "sync", "change", tmp_path)  # type: ignore[arg-type]
+    assert course.try_point(Point("a", 1, Fate.BEFORE)) is verdicts[tries - 1]
+    assert len(list(left)) == len(found) - tries
