@@ -90,40 +90,6 @@ class Controller(Tables):
             raise ValueError("an empty list of segments to delete: Pinot would delete every segment")
         self._write("POST", f"/segments/{quoted(table)}_OFFLINE/delete", body=sorted(names))
 
-    def upload_metadata(self, table: str, segment: str, metadata_tar: bytes, download_uri: str) -> None:
-        """METADATA push: the controller copies `download_uri` into its deep store (rule R9).
-
-        :param metadata_tar: tar.gz of a directory with `creation.meta` and `metadata.properties`.
-        :raises PushRefused: refused; `UploadFailed` when the controller tried and failed.
-        """
-        self._upload(
-            table,
-            segment,
-            metadata_tar,
-            {"UPLOAD_TYPE": "METADATA", "DOWNLOAD_URI": download_uri, "COPY_SEGMENT_TO_DEEP_STORE": "true"},
-        )
-
-    def upload_tar(self, table: str, segment: str, tar: bytes) -> None:
-        """Tar push: the whole tar.gz in the body.
-
-        :raises PushRefused: refused; `UploadFailed` when the controller tried and failed.
-        """
-        self._upload(table, segment, tar, {"UPLOAD_TYPE": "SEGMENT"})
-
-    def _upload(self, table: str, segment: str, body: bytes, headers: Mapping[str, str]) -> None:
-        self._door.send(
-            Call(
-                "POST",
-                "/v2/segments",
-                Kind.UPLOAD,
-                self.connection.timeouts.upload,
-                # Names are never reused, so an existing one is never to be refreshed in place.
-                params={"tableName": table, "tableType": "OFFLINE", "allowRefresh": "false"},
-                headers=headers,
-                files={segment: (f"{segment}.tar.gz", body, "application/octet-stream")},
-            )
-        )
-
     # --- lineage ---------------------------------------------------------------------------------
 
     def lineage(self, table: str) -> Lineage:

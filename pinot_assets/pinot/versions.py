@@ -29,6 +29,7 @@ RENEWAL_MS: Final = 20 * HOUR_MS
 """Age at which an entry is renewed where Pinot keeps it for its fixed day (rules R2, R3)."""
 
 _V1: Final = Version("1.0")
+_BATCHES: Final = Version("1.3")
 _LATER: Final = Version("1.5.2.dev0")  # whatever comes after 1.5.1
 
 
@@ -69,6 +70,11 @@ def release(version: str) -> Version:
 def takes_empty_outputs(version: str) -> bool:
     """Whether a replacement may have no outputs, as an atomic delete."""
     return release(version) >= _V1
+
+
+def takes_batches(version: str) -> bool:
+    """Whether one upload may announce many segments (`segments/batchUpload`)."""
+    return release(version) >= _BATCHES
 
 
 def honours_lineage_settings(version: str) -> bool:
@@ -138,7 +144,14 @@ TRAITS: Final = (
         "batch upload",
         "takes one segment per call",
         "segments go up one by one, several at a time, and are confirmed by reading",
-        before=_V1,
+        before=_BATCHES,
+    ),
+    Trait(
+        "batch upload",
+        "takes many segments per call; when one cannot be copied, it leaves the metadata of those before it",
+        "a batch is what goes out in a quarter of an upload's deadline; what is not in the ideal state is "
+        "pushed again; a refused batch goes up one by one",
+        since=_BATCHES,
     ),
     Trait(
         "size of a table",

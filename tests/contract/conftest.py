@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import fakes.pinot as fake_pinot
 import httpx
@@ -22,6 +21,7 @@ import pytest
 from fakes.controller import ControllerCluster
 from fakes.dialects import PINOT_0_11, PINOT_1_5, Dialect, dialect_of
 from fakes.inside import Inside
+from fakes.staged import STAGED
 
 from pinot_assets.errors import PinotError
 from pinot_assets.local import Stack
@@ -165,7 +165,7 @@ class Lab:
 
     def push(self, *names: str) -> None:
         """Stage and push segments of these names and wait until they are ONLINE."""
-        self.pinot.push(self.table, [self.stage(name) for name in names], read=read)
+        self.pinot.push(self.table, [self.stage(name) for name in names], staged=STAGED)
         self.wait_online(*names)
 
     def start(self, segments_from: set[str], segments_to: set[str]) -> str:
@@ -250,10 +250,6 @@ class Lab:
             self.pinot.broker_visible_segments(broker, self.table) == names
             for broker in self.pinot.brokers(self.table)
         )
-
-
-def read(uri: str) -> bytes:
-    return Path(unquote(urlsplit(uri).path)).read_bytes()
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 20.0) -> None:
