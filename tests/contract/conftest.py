@@ -41,18 +41,25 @@ WIRE = {
 
 
 class LossyTransport(httpx.BaseTransport):
-    """Real HTTP that can lose one call or one reply."""
+    """Real HTTP that can lose one call or one reply.
+
+    :ivar upload: end of the path of an upload.
+    """
 
     def __init__(self) -> None:
+        self.upload = ""
         self._inner = httpx.HTTPTransport()
         self._lost_calls: list[str] = []
         self._lost_replies: list[str] = []
 
     def lose_call(self, method: str) -> None:
-        self._lost_calls.append(WIRE[method])
+        self._lost_calls.append(self._path(method))
 
     def lose_reply(self, method: str) -> None:
-        self._lost_replies.append(WIRE[method])
+        self._lost_replies.append(self._path(method))
+
+    def _path(self, method: str) -> str:
+        return {**WIRE, "push": self.upload}[method]
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         for path in self._lost_calls:
@@ -298,6 +305,7 @@ def real_lab_of(cluster: Any, folder: Path) -> Iterator[Lab]:
         inside = Inside(cluster.zookeeper, cluster.cluster, cluster.controller_url, door)
         opened.enter_context(inside)
         lab = Lab(pinot, transport, inside, hurried, dialect_of(pinot.version()), folder)
+        transport.upload = lab.dialect.upload
         lab.table += f"_{time.time_ns()}"
         lab.create()
         yield lab
@@ -408,6 +416,13 @@ def narrowing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[La
 @pytest.fixture(params=[p for p in those_that_show("queries") if p.values[0].fixture])
 def real_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     """The clusters that are real through and through."""
+    with request.param.open(request, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=[p for p in those_that_show() if p.values[0].fixture])
+def wired_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+    """The subjects behind HTTP."""
     with request.param.open(request, tmp_path) as opened:
         yield opened
 

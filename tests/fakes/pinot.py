@@ -248,7 +248,7 @@ class FakePinot:
                 skipped=tuple(o.segment for o in outputs if o not in new),
                 mode=mode or PushMode.METADATA,
                 fallback=None,
-                calls=1 if new else 0,
+                calls=self._dialect.uploads(len(new)),
                 seconds=0.0,
             )
 

@@ -440,16 +440,15 @@ def test_a_controller_that_stays_away_is_told_after_some_tries() -> None:
     assert len(pinot.calls) == sending.ATTEMPTS
 
 
-def test_r02_lease_and_entry_are_looked_at_before_every_upload() -> None:
-    """Whoever lost the lease sends nothing more, whatever was under way."""
-    for batches, looks in ((True, [0, 1]), (False, [0, 1, 5, 9])):
-        pinot = Controller(batches=batches)
-        sent: list[int] = []
-        push_segments(
-            pinot, "t", names(10), staged=STAGED, before_upload=lambda: sent.append(len(pinot.calls))
-        )
-        assert sent == looks
+@pytest.mark.parametrize(("batches", "looks"), [(True, [0, 1]), (False, [0, 1, 5, 9])])
+def test_r02_lease_and_entry_are_looked_at_before_every_upload(batches: bool, looks: list[int]) -> None:
+    pinot = Controller(batches=batches)
+    sent: list[int] = []
+    push_segments(pinot, "t", names(10), staged=STAGED, before_upload=lambda: sent.append(len(pinot.calls)))
+    assert sent == looks
 
+
+def test_r02_whoever_lost_the_lease_sends_nothing_again() -> None:
     def lost() -> None:
         if pinot.calls:
             raise LeaseLost("gone")

@@ -12,6 +12,7 @@ from pinot_assets.pinot.versions import (
     entry_renewed_ms,
     release,
     replaced_segments_kept_ms,
+    takes_batches,
     takes_empty_outputs,
     traits_of,
     way_back_ms,
@@ -87,9 +88,16 @@ def test_a_release_has_each_topic_once(version: str) -> None:
     assert len(topics) == len(set(topics))
 
 
+def test_batches_came_with_1_3() -> None:
+    assert [takes_batches(v) for v in (*RELEASES, "1.2.0", "1.3.0")] == [False] * 3 + [True] * 3 + [
+        False,
+        True,
+    ]
+
+
 def test_the_sheet_changes_where_pinot_did() -> None:
     sheets = [frozenset(traits_of(v)) for v in RELEASES]
-    assert sheets[0] == sheets[1] != sheets[2] == sheets[3] != sheets[4] == sheets[5]
+    assert sheets[0] == sheets[1] != sheets[2] != sheets[3] != sheets[4] == sheets[5]
     assert set(TRAITS) == frozenset().union(*sheets)
 
 
