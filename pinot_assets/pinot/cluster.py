@@ -33,19 +33,27 @@ class PinotCluster(Controller):
         return Leads(self._doors)
 
     @cached_property
+    def _release(self) -> str:
+        return self.version()
+
+    @cached_property
     def _batches(self) -> bool:
-        return versions.takes_batches(self.version())
+        return versions.takes_batches(self._release)
+
+    def takes_over_half_uploads(self) -> bool:
+        """See `pinot_assets.pinot.sending.Uploads`."""
+        return versions.takes_over_half_uploads(self._release)
 
     def takes_batches(self) -> bool:
-        """See `pinot_assets.pinot.push.Uploads`."""
+        """See `pinot_assets.pinot.sending.Uploads`."""
         return self._batches
 
     def give_up_batches(self) -> None:
-        """See `pinot_assets.pinot.push.Uploads`."""
+        """See `pinot_assets.pinot.sending.Uploads`."""
         self._batches = False
 
     def uploader(self, table: str) -> Uploader:
-        """See `pinot_assets.pinot.push.Uploads`."""
+        """See `pinot_assets.pinot.sending.Uploads`."""
         return Uploader(self._doors.at(self._leads.of(table)), table, self.connection.timeouts.upload)
 
     def push(
