@@ -393,3 +393,21 @@ def test_brokers_behind_a_gateway() -> None:
     pinot = Pinot({}, PinotConnection(URL, broker_urls=("https://gateway/",)))
     assert pinot.cluster.brokers("t") == ("https://gateway/",)
     assert pinot.asked == []
+
+
+def test_what_is_registered_is_read_from_zookeeper() -> None:
+    answers: dict[str, Answer] = {
+        "GET /cluster/info": ok({"clusterName": "pinot"}),
+        "GET /zk/ls": ok(["a", "half"]),
+        "GET /segments/t": ok([{"OFFLINE": ["a"]}]),
+    }
+    pinot = Pinot(answers)
+    assert pinot.cluster.registered_segments("t") == {"a", "half"}
+    assert pinot.asked[-1].url.params["path"] == "/pinot/PROPERTYSTORE/SEGMENTS/t_OFFLINE"
+    answers["GET /zk/ls"] = httpx.Response(403, text="no")
+    assert pinot.cluster.registered_segments("t") == {"a"}
+
+
+def test_a_segment_whose_metadata_has_gone_has_no_crc() -> None:
+    pinot = Pinot({"GET /segments/t/crc": ok({"a": "7", "b": "null", "c": None})})
+    assert pinot.cluster.segment_crcs("t") == {"a": 7}
