@@ -234,6 +234,7 @@ def _stage(
         metadata_uri=segments.uri_of(metadata_key),
         start_ms=segment.start_ms,
         end_ms=segment.end_ms,
+        unpacked_bytes=sum(len(content) for content in segment.files.values()),
     )
 
 

@@ -5,8 +5,10 @@ It shows that the query load would have seen mixed answers, had there been any.
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,14 +36,27 @@ def _push_one(pinot: PinotCluster, table: str, staging: Staging, output: Output,
         source, target = Path(folder) / "source", Path(folder) / "target"
         staging.store.download(staging.key_of(output.tar_uri), source)
         renamed = rename_tar(source, target, name=name)
-        objects = {"tar": target.read_bytes(), "metadata": renamed.metadata_tar}
         plain = replace(
             output,
             segment=name,
             crc=renamed.crc,
-            tar_uri="tar",
-            tar_bytes=len(objects["tar"]),
-            metadata_uri="metadata",
+            tar_bytes=renamed.tar.bytes,
+            tar_sha256=renamed.tar.sha256,
         )
-        pinot.push(table, [plain], read=objects.__getitem__, mode=PushMode.TAR)
+        pinot.push(table, [plain], staged=_Files({plain.tar_uri: target}), mode=PushMode.TAR)
     wait_online(pinot, table, [name], seconds=60)
+
+
+class _Files:
+    """Objects that do not lie in the staging area: files by URI."""
+
+    def __init__(self, paths: Mapping[str, Path]) -> None:
+        self._paths = paths
+
+    def read(self, uri: str) -> bytes:
+        return self._paths[uri].read_bytes()
+
+    def download(self, uri: str, path: Path) -> str:
+        shutil.copyfile(self._paths[uri], path)
+        with path.open("rb") as copy:
+            return hashlib.file_digest(copy, "sha256").hexdigest()

@@ -22,8 +22,8 @@ from pinot_assets.health.reading import Reading
 from pinot_assets.health.replicas import Loaded
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import Lineage
-from pinot_assets.pinot.port import Replicas
-from pinot_assets.pinot.servers import PinotServers, ServerDisk
+from pinot_assets.pinot.port import Replicas, ServerDisk
+from pinot_assets.pinot.servers import PinotServers
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer, PushKind, Session
 from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import NO_HOLD, Hold

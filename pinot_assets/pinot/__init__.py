@@ -11,15 +11,16 @@ from pinot_assets.pinot.connection import (
     TokenAuth,
 )
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
+from pinot_assets.pinot.online import wait_online
 from pinot_assets.pinot.port import (
     Pinot,
     PushMode,
     PushReport,
-    ReadObject,
     Replicas,
     SegmentMetadata,
+    ServerDisk,
+    StagedObjects,
 )
-from pinot_assets.pinot.push import wait_online
 
 __all__ = [
     "Auth",
@@ -35,9 +36,10 @@ __all__ = [
     "PushMode",
     "PushReport",
     "QueryResult",
-    "ReadObject",
     "Replicas",
     "SegmentMetadata",
+    "ServerDisk",
+    "StagedObjects",
     "Timeouts",
     "Tls",
     "TokenAuth",

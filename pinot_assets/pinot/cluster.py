@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import TypeVar
 from urllib.parse import urlsplit
 
-from pinot_assets.errors import PinotNotFound
+from pinot_assets.errors import PinotError, PinotNotFound
+from pinot_assets.pinot import versions
 from pinot_assets.pinot.broker import Broker
 from pinot_assets.pinot.controller import Controller
 from pinot_assets.pinot.http import Call, Kind
-from pinot_assets.pinot.port import PushMode, PushReport, ReadObject
+from pinot_assets.pinot.lead import Leads
+from pinot_assets.pinot.port import PushMode, PushReport, ServerDisk, StagedObjects
 from pinot_assets.pinot.push import push_segments
 from pinot_assets.pinot.tables import quoted
+from pinot_assets.pinot.upload import Uploader
 from pinot_assets.session.receipt import Output
+
+T = TypeVar("T")
 
 THREADS = 8
 
@@ -21,11 +28,45 @@ THREADS = 8
 class PinotCluster(Controller):
     """The real implementation of `pinot_assets.pinot.port.Pinot`."""
 
+    @cached_property
+    def _leads(self) -> Leads:
+        return Leads(self._doors)
+
+    @cached_property
+    def _release(self) -> str:
+        return self.version()
+
+    @cached_property
+    def _batches(self) -> bool:
+        return versions.takes_batches(self._release)
+
+    def takes_over_half_uploads(self) -> bool:
+        """See `pinot_assets.pinot.sending.Uploads`."""
+        return versions.takes_over_half_uploads(self._release)
+
+    def takes_batches(self) -> bool:
+        """See `pinot_assets.pinot.sending.Uploads`."""
+        return self._batches
+
+    def give_up_batches(self) -> None:
+        """See `pinot_assets.pinot.sending.Uploads`."""
+        self._batches = False
+
+    def uploader(self, table: str) -> Uploader:
+        """See `pinot_assets.pinot.sending.Uploads`."""
+        return Uploader(self._doors.at(self._leads.of(table)), table, self.connection.timeouts.upload)
+
     def push(
-        self, table: str, outputs: Sequence[Output], *, read: ReadObject, mode: PushMode | None = None
+        self,
+        table: str,
+        outputs: Sequence[Output],
+        *,
+        staged: StagedObjects,
+        mode: PushMode | None = None,
+        before_upload: Callable[[], None] = lambda: None,
     ) -> PushReport:
         """See `Pinot.push`."""
-        return push_segments(self, table, outputs, read=read, mode=mode)
+        return push_segments(self, table, outputs, staged=staged, mode=mode, before_upload=before_upload)
 
     def rows_on_servers(self, table: str, names: Collection[str]) -> dict[str, dict[str, int]]:
         """See `Pinot.rows_on_servers`."""
@@ -52,6 +93,33 @@ class PinotCluster(Controller):
             return int(self._doors.at(server_url).send_json(call)["totalDocs"])
         except PinotNotFound:
             return None
+
+    def table_servers(self, table: str) -> tuple[str, ...]:
+        """See `Pinot.table_servers`."""
+        with self._absence_told(table):
+            parts = self._get(f"/tables/{quoted(table)}/instances", type="server")["server"]
+        return tuple(sorted({name for part in parts for name in part["instances"]}))
+
+    def server_disks(self, servers: Collection[str]) -> dict[str, ServerDisk | PinotError]:
+        """See `Pinot.server_disks`."""
+
+        def ask(server: str) -> ServerDisk:
+            told = self.ask_server(server, "/instance/diskUtilization")
+            return ServerDisk(total=int(told["totalSpaceBytes"]), used=int(told["usedSpaceBytes"]))
+
+        found = each_server(servers, ask)
+        return {server: disk for server, disk in found.items() if not isinstance(disk, PinotNotFound)}
+
+    def ask_server(self, server: str, path: str) -> dict[str, str]:
+        """What a server answers to a GET: two calls, the first one for its address."""
+        try:
+            address = self._admin_url(server)
+        except PinotNotFound as error:
+            # Not what a server says of a table that it does not hold.
+            raise PinotError(f"Pinot knows no server {server}", why=error.why) from None
+        call = Call("GET", path, Kind.READ, self.connection.timeouts.call)
+        value: dict[str, str] = self._doors.at(address).send_json(call)
+        return value
 
     def brokers(self, table: str) -> tuple[str, ...]:
         """See `Pinot.brokers`. Brokers are taken to speak the controller's scheme, unless
@@ -80,3 +148,16 @@ class PinotCluster(Controller):
     @property
     def _scheme(self) -> str:
         return urlsplit(self.connection.controller_url).scheme
+
+
+def each_server(servers: Collection[str], ask: Callable[[str], T]) -> dict[str, T | PinotError]:
+    """What each of them says, several asked at a time; one that does not answer spoils nothing."""
+
+    def asked(server: str) -> T | PinotError:
+        try:
+            return ask(server)
+        except PinotError as error:
+            return error
+
+    with ThreadPoolExecutor(THREADS, "servers") as pool:
+        return dict(zip(servers, pool.map(asked, servers), strict=True))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict
@@ -54,7 +55,11 @@ class Controller(Tables):
         return frozenset(self.lineage(table).visible(segments))
 
     def registered_segments(self, table: str) -> frozenset[str]:
-        """Names that Pinot's own listing shows: up to 0.11 left-overs in the property store included."""
+        """Names with metadata in ZooKeeper: those in the table, and those of uploads that failed or are under
+        way. Where ZooKeeper may not be listed, what Pinot's own listing shows (the left-overs up to 0.11)."""
+        with suppress(PinotError):
+            cluster = self._get("/cluster/info")["clusterName"]
+            return frozenset(self._get("/zk/ls", path=f"/{cluster}/PROPERTYSTORE/SEGMENTS/{table}_OFFLINE"))
         listed = self._get(f"/segments/{quoted(table)}", type="OFFLINE")
         return frozenset(name for part in listed for name in part.get("OFFLINE", ()))
 
@@ -68,7 +73,9 @@ class Controller(Tables):
 
     def segment_crcs(self, table: str) -> dict[str, int]:
         """See `Pinot.segment_crcs`."""
-        return {name: int(crc) for name, crc in self._get(f"/segments/{quoted(table)}/crc").items()}
+        crcs = self._get(f"/segments/{quoted(table)}/crc")
+        # Of a segment in the ideal state whose metadata has gone there is none.
+        return {name: int(crc) for name, crc in crcs.items() if crc not in (None, "null")}
 
     def segment_metadata(self, table: str, name: str) -> SegmentMetadata:
         """See `Pinot.segment_metadata`."""
@@ -89,40 +96,6 @@ class Controller(Tables):
         if not names:
             raise ValueError("an empty list of segments to delete: Pinot would delete every segment")
         self._write("POST", f"/segments/{quoted(table)}_OFFLINE/delete", body=sorted(names))
-
-    def upload_metadata(self, table: str, segment: str, metadata_tar: bytes, download_uri: str) -> None:
-        """METADATA push: the controller copies `download_uri` into its deep store (rule R9).
-
-        :param metadata_tar: tar.gz of a directory with `creation.meta` and `metadata.properties`.
-        :raises PushRefused: refused; `UploadFailed` when the controller tried and failed.
-        """
-        self._upload(
-            table,
-            segment,
-            metadata_tar,
-            {"UPLOAD_TYPE": "METADATA", "DOWNLOAD_URI": download_uri, "COPY_SEGMENT_TO_DEEP_STORE": "true"},
-        )
-
-    def upload_tar(self, table: str, segment: str, tar: bytes) -> None:
-        """Tar push: the whole tar.gz in the body.
-
-        :raises PushRefused: refused; `UploadFailed` when the controller tried and failed.
-        """
-        self._upload(table, segment, tar, {"UPLOAD_TYPE": "SEGMENT"})
-
-    def _upload(self, table: str, segment: str, body: bytes, headers: Mapping[str, str]) -> None:
-        self._door.send(
-            Call(
-                "POST",
-                "/v2/segments",
-                Kind.UPLOAD,
-                self.connection.timeouts.upload,
-                # Names are never reused, so an existing one is never to be refreshed in place.
-                params={"tableName": table, "tableType": "OFFLINE", "allowRefresh": "false"},
-                headers=headers,
-                files={segment: (f"{segment}.tar.gz", body, "application/octet-stream")},
-            )
-        )
 
     # --- lineage ---------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from threading import Lock
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import httpx
 from tenacity import (
@@ -46,6 +46,11 @@ _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 class UploadFailed(PushRefused):
     """Pinot tried to store the segment and failed (deep store, staging area, malformed tar): status 500."""
+
+
+class CutOff(SwitchStateUnknown):
+    """The connection broke while the call was under way: unlike one whose answer is only late, it may never
+    have been heard."""
 
 
 class Kind(Enum):
@@ -79,7 +84,7 @@ class Call:
     params: Mapping[str, str] | None = None
     headers: Mapping[str, str] | None = None
     json: Any = None
-    files: Mapping[str, tuple[str, bytes, str]] | None = None
+    files: Mapping[str, tuple[str, bytes | IO[bytes], str]] | None = None
 
 
 class Door:
@@ -196,7 +201,8 @@ class Door:
             return PinotUnreachable(
                 f"no answer to {self._name(call)}", why=reason, hint="a read changes nothing: try again"
             )
-        return _unknown(self._name(call), reason)
+        late = isinstance(error, httpx.TimeoutException)
+        return _unknown(SwitchStateUnknown if late else CutOff, self._name(call), reason)
 
     def _refusal(self, call: Call, status: int, text: str) -> PinotError:
         name, reason = self._name(call), self._shorten(pinots_own_words(text)) or f"status {status}"
@@ -212,7 +218,8 @@ class Door:
         if status in GATEWAY:
             if call.kind is Kind.READ:
                 return PinotUnreachable(what, why=reason, hint="a read changes nothing: try again")
-            return _unknown(name, f"status {status}: {reason}")
+            kind = SwitchStateUnknown if status == 504 else CutOff
+            return _unknown(kind, name, f"status {status}: {reason}")
         if call.kind is Kind.UPLOAD:
             return (UploadFailed if status >= 500 else PushRefused)(what, why=reason)
         if call.kind is Kind.LINEAGE and status == 500:
@@ -234,8 +241,8 @@ def pinots_own_words(text: str) -> str:
     return text
 
 
-def _unknown(name: str, reason: str) -> SwitchStateUnknown:
-    return SwitchStateUnknown(
+def _unknown(kind: type[SwitchStateUnknown], name: str, reason: str) -> SwitchStateUnknown:
+    return kind(
         f"{name} was sent and no answer came",
         why=reason,
         hint="it may have happened, or still may: read the lineage and the segments before anything else",

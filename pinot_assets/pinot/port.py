@@ -10,23 +10,43 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any, Protocol
 
+from pinot_assets.errors import PinotError
 from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.session.receipt import Output
 
 Replicas = Mapping[str, Mapping[str, str]]
 """Segment → server instance → Helix state (`ONLINE`, `OFFLINE`, `ERROR`, …)."""
 
-ReadObject = Callable[[str], bytes]
-"""Reads a staged object by its URI."""
+
+class StagedObjects(Protocol):
+    """What a push reads of the staging area, by URI."""
+
+    def read(self, uri: str) -> bytes:
+        """A small object."""
+        ...
+
+    def download(self, uri: str, path: Path) -> str:
+        """Copy an object into a file; returns its hex SHA-256."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerDisk:
+    """The disk of a server's data directory, in bytes, as the server last measured it."""
+
+    total: int
+    used: int
 
 
 class PushMode(Enum):
     """How a segment's tar gets into Pinot's deep store."""
 
     METADATA = "metadata"
-    """The controller copies it from where it was staged; only the small metadata tar is sent."""
+    """Pinot copies it from where it was staged; the controller is sent metadata only, of many segments at
+    once where it takes that."""
 
     TAR = "tar"
     """The whole tar is sent: for a staging area that the controller cannot reach."""
@@ -40,6 +60,7 @@ class PushReport:
     :ivar skipped: names that were there already with the same CRC.
     :ivar mode: the mode that worked; pass it on to the next batch to save the trial.
     :ivar fallback: why METADATA was given up for TAR, None if it was not.
+    :ivar calls: uploads that were sent, those that failed included.
     :ivar seconds: wall time of the whole call.
     """
 
@@ -47,6 +68,7 @@ class PushReport:
     skipped: tuple[str, ...]
     mode: PushMode
     fallback: str | None
+    calls: int
     seconds: float
 
 
@@ -140,10 +162,28 @@ class Pinot(Protocol):
         """
         ...
 
+    def table_servers(self, table: str) -> Sequence[str]:
+        """Instances that new segments of the table may be assigned to.
+
+        :raises PinotNotFound: no such table.
+        """
+        ...
+
+    def server_disks(self, servers: Collection[str]) -> Mapping[str, ServerDisk | PinotError]:
+        """Disk of each server that tells it, or why it did not answer; Pinot's servers do not before 1.3, and
+        are then left out."""
+        ...
+
     # --- push and delete -------------------------------------------------------------------------
 
     def push(
-        self, table: str, outputs: Sequence[Output], *, read: ReadObject, mode: PushMode | None = None
+        self,
+        table: str,
+        outputs: Sequence[Output],
+        *,
+        staged: StagedObjects,
+        mode: PushMode | None = None,
+        before_upload: Callable[[], None] = lambda: None,
     ) -> PushReport:
         """Upload staged segments and confirm by reading that ideal state and CRC are as built (rule R8).
 
@@ -151,9 +191,15 @@ class Pinot(Protocol):
         deep store (rule R9). Everything is checked before the first upload; a call that raises may have
         uploaded some of the segments: call again.
 
-        :param read: reads `metadata_uri`, and `tar_uri` in TAR mode.
+        Where Pinot takes batches, all outputs go in one upload, which has to be over within one deadline:
+        the caller says how many go together. A connection that fails is tried again, an upload whose answer
+        was lost only when Pinot shows no trace of it.
+
+        :param staged: where metadata is read, and whole tars in TAR mode.
         :param mode: None tries METADATA with the first segment and falls back to TAR if the controller
             cannot reach the staging area.
+        :param before_upload: called before every upload (a few at a time count as one); what it raises ends
+            the push (rule R2).
         :raises PushRefused: Pinot refused one (quota, time range, …), or a name is there with another CRC.
         :raises SwitchStateUnknown: an upload was sent, no answer came, and it did not show up either.
         """

@@ -38,7 +38,7 @@ class Tables:
     ) -> None:
         self.close()
 
-    def _get(self, path: str, **params: str) -> Any:
+    def _get(self, path: str, /, **params: str) -> Any:
         return self._door.send_json(
             Call("GET", path, Kind.READ, self.connection.timeouts.call, params=params or None)
         )

@@ -29,6 +29,8 @@ RENEWAL_MS: Final = 20 * HOUR_MS
 """Age at which an entry is renewed where Pinot keeps it for its fixed day (rules R2, R3)."""
 
 _V1: Final = Version("1.0")
+_BATCHES: Final = Version("1.3")
+_HALF_UPLOADS: Final = Version("0.12")
 _LATER: Final = Version("1.5.2.dev0")  # whatever comes after 1.5.1
 
 
@@ -69,6 +71,17 @@ def release(version: str) -> Version:
 def takes_empty_outputs(version: str) -> bool:
     """Whether a replacement may have no outputs, as an atomic delete."""
     return release(version) >= _V1
+
+
+def takes_batches(version: str) -> bool:
+    """Whether one upload may announce many segments (`segments/batchUpload`)."""
+    return release(version) >= _BATCHES
+
+
+def takes_over_half_uploads(version: str) -> bool:
+    """Whether an upload that meets the metadata of a failed one starts afresh; else it is a refresh of what
+    is not there."""
+    return release(version) >= _HALF_UPLOADS
 
 
 def honours_lineage_settings(version: str) -> bool:
@@ -135,10 +148,30 @@ TRAITS: Final = (
         before=_V1,
     ),
     Trait(
+        "upload after one that failed",
+        "is taken for a refresh of what the failed one left: refused, or never assigned to a server",
+        "what was left is waited for until Pinot has removed it",
+        before=_HALF_UPLOADS,
+    ),
+    Trait(
+        "upload after one that failed",
+        "starts afresh, but the clean-up of the failed one, 2 s later, may take the new metadata with it",
+        "what was left is waited for, up to 10 s",
+        since=_HALF_UPLOADS,
+    ),
+    Trait(
         "batch upload",
         "takes one segment per call",
         "segments go up one by one, several at a time, and are confirmed by reading",
-        before=_V1,
+        before=_BATCHES,
+    ),
+    Trait(
+        "batch upload",
+        "takes many segments per call; leaves the metadata of those before one that it cannot copy, and of "
+        "every batch two entries in the controller's temporary folder (allSegmentsMetadata…)",
+        "a batch is what goes out in a quarter of an upload's deadline; what is not in the ideal state is "
+        "pushed again; a refused batch goes up one by one",
+        since=_BATCHES,
     ),
     Trait(
         "size of a table",

@@ -242,13 +242,12 @@ class _Publisher:
                 raise PushRefused(_NOT_SERVED, why=min(unserved))
             self._switcher.end(entry_id)
         else:
-            self._run.before_pinot_write()
-            staging, pinot = self._run.edges.staging, self._run.edges.pinot
-            report = pinot.push(
+            report = self._run.edges.pinot.push(
                 self._run.spec.name,
                 part.segments_to,
-                read=lambda uri: staging.store.read(staging.key_of(uri)),
+                staged=self._run.edges.staging,
                 mode=self._switcher.push_mode,
+                before_upload=self._run.before_pinot_write,
             )
             self._keep(report.mode)
 

@@ -4,7 +4,7 @@ when, its receipt exists (spec/session.md section 1)."""
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pinot_assets.source.fingerprint import Fingerprint
@@ -24,6 +24,8 @@ class Output:
         `metadata.properties` in a directory).
     :ivar start_ms: smallest time value in epoch milliseconds, None without a time column.
     :ivar end_ms: largest time value.
+    :ivar unpacked_bytes: size of the segment's files, which is what a server's disk and Pinot's quota hold of
+        it (indexes that the server adds come on top); 0 where a writer before this field built it.
     """
 
     segment: str
@@ -35,6 +37,12 @@ class Output:
     metadata_uri: str
     start_ms: int | None = None
     end_ms: int | None = None
+    unpacked_bytes: int = field(default=0, compare=False)
+
+    @property
+    def loaded_bytes(self) -> int:
+        """What a server needs for it at the least: unpacked, or the tar where that is not known."""
+        return self.unpacked_bytes or self.tar_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""Whether a switch fits into the table's storage quota, told before anything is pushed (W1).
+"""Whether a switch fits into the table's storage quota and on its servers' disks, told before the first byte
+goes (W1).
 
 Pinot counts hidden segments too (spec/lineage.md section 10). A swap needs room for two generations; for
 three while the one before the present is kept until the switch (`rollbackWindow: keepUntilSwitch`).
@@ -12,6 +13,7 @@ from typing import Any
 
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.pinot.port import ServerDisk
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
@@ -36,28 +38,60 @@ def replication_of(table_json: Mapping[str, Any]) -> int:
 
 
 def require_room(run: Run, switch: Switch) -> None:
-    """Refuse a switch that Pinot would refuse half way through its push.
+    """Refuse a switch that would come to nothing half way through its push: in Pinot's quota, or on the
+    disks of its servers.
 
-    The sizes are those of the tars, which Pinot never counts for less: what is refused here would not fit.
+    Sizes are those of unpacked segments, without the indexes that a server adds (of the tars, where a segment
+    was built before that was written down): what is refused here would not fit.
 
-    :raises PushRefused: not enough of the quota is left; nothing was pushed.
+    :raises PushRefused: not enough room is left; nothing was pushed.
     """
-    quota = quota_bytes(run.table_config)
-    if quota is None or not switch.segments_to:
+    if not switch.segments_to:
         return
     replication = replication_of(run.table_config)
-    present = run.edges.pinot.table_bytes(run.spec.name)
     pushed = run.edges.pinot.all_segments(run.spec.name)
-    needed = sum(o.tar_bytes for o in switch.segments_to if o.segment not in pushed) * replication
+    needed = sum(o.loaded_bytes for o in switch.segments_to if o.segment not in pushed) * replication
     older = _bytes_before(run, switch) * replication
     freed = older if run.switcher.starts_forced else 0
+    way_out = "; rollbackWindow: pinotDefault keeps one generation less" if older > freed else ""
+    _require_quota(run, needed, freed, replication, way_out)
+    _require_disks(run, needed - freed, way_out)
+
+
+def _require_quota(run: Run, needed: int, freed: int, replication: int, way_out: str) -> None:
+    quota = quota_bytes(run.table_config)
+    if quota is None:
+        return
+    present = run.edges.pinot.table_bytes(run.spec.name)
     if present - freed + needed > quota * replication:
-        way_out = "; rollbackWindow: pinotDefault keeps one generation less" if older > freed else ""
         raise PushRefused(
             f"the switch of {run.spec.name} does not fit into its storage quota",
             why=f"{_mb(present)} present, {_mb(needed)} to come, {_mb(quota * replication)} allowed, "
             f"over {replication} replicas",
             hint=f"raise quota.storage: a switch needs room for old and new segments at once{way_out}",
+        )
+
+
+def _require_disks(run: Run, needed: int, way_out: str) -> None:
+    """Every server takes its part of what comes. One that does not tell its disk is not judged."""
+    if needed <= 0:
+        return
+    servers = run.edges.pinot.table_servers(run.spec.name)
+    disks = run.edges.pinot.server_disks(servers)
+    part = needed // max(len(servers), 1)
+    short = {
+        server: disk
+        for server, disk in disks.items()
+        if isinstance(disk, ServerDisk) and part > disk.total - disk.used
+    }
+    if short:
+        server, fullest = min(short.items(), key=lambda item: item[1].total - item[1].used)
+        raise PushRefused(
+            f"the switch of {run.spec.name} does not fit on the disks of its servers",
+            why=f"{_mb(needed)} to come over {len(servers)} servers, {_mb(part)} each; {server} has "
+            f"{_mb(fullest.total - fullest.used)} free of {_mb(fullest.total)}",
+            hint="give the servers larger disks, or add servers and rebalance: a switch needs room for old "
+            f"and new segments at once{way_out}",
         )
 
 
@@ -76,13 +110,13 @@ def generation_before(run: Run, switch: Switch) -> frozenset[str]:
 
 
 def _bytes_before(run: Run, switch: Switch) -> int:
-    """Tar bytes of the generation before, as far as its snapshot knows them."""
+    """Bytes of the generation before, as far as its snapshot knows them."""
     current = run.current_snapshot()
     names = generation_before(run, switch)
     if not names or current is None or current.parent is None:
         return 0
     known = run.edges.staging.snapshot(current.parent).segments
-    return sum(known[name].tar_bytes for name in names if name in known)
+    return sum(known[name].loaded_bytes for name in names if name in known)
 
 
 def _mb(size: int) -> str:

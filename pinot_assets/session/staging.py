@@ -174,6 +174,14 @@ class Staging:
         """
         return self.store.key_of(uri)
 
+    def read(self, uri: str) -> bytes:
+        """A staged object."""
+        return self.store.read(self.key_of(uri))
+
+    def download(self, uri: str, path: Path) -> str:
+        """Copy a staged object into a file; returns its hex SHA-256."""
+        return self.store.download(self.key_of(uri), path)
+
     def put_renamed(self, output: Output, name: str) -> Output:
         """Copy a staged segment under another name, without building it again (rule R16).
 

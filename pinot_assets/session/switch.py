@@ -20,11 +20,11 @@ from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode, Replicas
 from pinot_assets.session.entries import Entries
+from pinot_assets.session.pace import MOST, Pace
 from pinot_assets.session.staging import Switch
 
-BATCH = 4
-"""Segments between two looks at lease and entry: no more than go out within the time that a new owner waits
-before its first write (rule R2)."""
+BATCH = MOST
+"""Segments in one upload at the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,13 @@ class Pushed:
     :ivar segments: how many were uploaded; the others were there already.
     :ivar mode: how, or how it would have been done; None when the switch only removes.
     :ivar fallback: why METADATA push was given up for whole tars, None if it was not.
+    :ivar calls: uploads that it took.
     """
 
     segments: int
     mode: PushMode | None
     fallback: str | None
+    calls: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +63,27 @@ class Switcher(Entries):
 
     def push(self, switch: Switch, entry_id: str) -> Pushed:
         """Push what Pinot does not have yet, hidden by the entry."""
-        staging, pushed, mode, fallback = self.edges.staging, 0, self.push_mode, None
-        for start in range(0, len(switch.segments_to), BATCH):
-            self.before_write()
-            self.require_usable(entry_id)
+        left, pace, mode, fallback = switch.segments_to, Pace(), self.push_mode, None
+        pushed = calls = 0
+        while left:
+            batch = pace.next_of(left, BATCH)
             report = self.edges.pinot.push(
                 self.table,
-                switch.segments_to[start : start + BATCH],
-                read=lambda uri: staging.store.read(staging.key_of(uri)),
+                batch,
+                staged=self.edges.staging,
                 mode=mode,
+                before_upload=lambda: self._before_upload(entry_id),
             )
+            pushed, calls, left = pushed + len(report.pushed), calls + report.calls, left[len(batch) :]
             # The first batch finds the mode that works; the others are told.
-            mode, pushed, fallback = report.mode, pushed + len(report.pushed), fallback or report.fallback
-        return Pushed(pushed, mode, fallback)
+            mode, fallback = report.mode, fallback or report.fallback
+            if report.pushed:
+                pace = Pace.after(batch, report.seconds, self.edges.waits.pinot_write)
+        return Pushed(pushed, mode, fallback, calls)
+
+    def _before_upload(self, entry_id: str) -> None:
+        self.before_write()
+        self.require_usable(entry_id)
 
     # --- W4 ------------------------------------------------------------------------------------------
 

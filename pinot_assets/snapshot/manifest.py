@@ -119,6 +119,7 @@ _OUTPUT = pa.struct(
         pa.field("metadata_uri", pa.string(), nullable=False),
         pa.field("start_ms", pa.int64()),
         pa.field("end_ms", pa.int64()),
+        pa.field("unpacked_bytes", pa.int64(), nullable=False),
     ]
 )
 _FILES = pa.schema(

@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import fakes.pinot as fake_pinot
 import httpx
@@ -22,6 +21,7 @@ import pytest
 from fakes.controller import ControllerCluster
 from fakes.dialects import PINOT_0_11, PINOT_1_5, Dialect, dialect_of
 from fakes.inside import Inside
+from fakes.staged import STAGED
 
 from pinot_assets.errors import PinotError
 from pinot_assets.local import Stack
@@ -41,18 +41,25 @@ WIRE = {
 
 
 class LossyTransport(httpx.BaseTransport):
-    """Real HTTP that can lose one call or one reply."""
+    """Real HTTP that can lose one call or one reply.
+
+    :ivar upload: end of the path of an upload.
+    """
 
     def __init__(self) -> None:
+        self.upload = ""
         self._inner = httpx.HTTPTransport()
         self._lost_calls: list[str] = []
         self._lost_replies: list[str] = []
 
     def lose_call(self, method: str) -> None:
-        self._lost_calls.append(WIRE[method])
+        self._lost_calls.append(self._path(method))
 
     def lose_reply(self, method: str) -> None:
-        self._lost_replies.append(WIRE[method])
+        self._lost_replies.append(self._path(method))
+
+    def _path(self, method: str) -> str:
+        return {**WIRE, "push": self.upload}[method]
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         for path in self._lost_calls:
@@ -165,7 +172,7 @@ class Lab:
 
     def push(self, *names: str) -> None:
         """Stage and push segments of these names and wait until they are ONLINE."""
-        self.pinot.push(self.table, [self.stage(name) for name in names], read=read)
+        self.pinot.push(self.table, [self.stage(name) for name in names], staged=STAGED)
         self.wait_online(*names)
 
     def start(self, segments_from: set[str], segments_to: set[str]) -> str:
@@ -252,10 +259,6 @@ class Lab:
         )
 
 
-def read(uri: str) -> bytes:
-    return Path(unquote(urlsplit(uri).path)).read_bytes()
-
-
 def eventually(holds: Callable[[], bool], seconds: float = 20.0) -> None:
     """Wait until it holds; a real cluster needs a moment."""
     until = time.monotonic() + seconds
@@ -302,6 +305,7 @@ def real_lab_of(cluster: Any, folder: Path) -> Iterator[Lab]:
         inside = Inside(cluster.zookeeper, cluster.cluster, cluster.controller_url, door)
         opened.enter_context(inside)
         lab = Lab(pinot, transport, inside, hurried, dialect_of(pinot.version()), folder)
+        transport.upload = lab.dialect.upload
         lab.table += f"_{time.time_ns()}"
         lab.create()
         yield lab
@@ -412,6 +416,13 @@ def narrowing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[La
 @pytest.fixture(params=[p for p in those_that_show("queries") if p.values[0].fixture])
 def real_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     """The clusters that are real through and through."""
+    with request.param.open(request, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=[p for p in those_that_show() if p.values[0].fixture])
+def wired_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+    """The subjects behind HTTP."""
     with request.param.open(request, tmp_path) as opened:
         yield opened
 

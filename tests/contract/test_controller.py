@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pytest
+from fakes.staged import STAGED
 
 from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.pinot import LineageState
@@ -15,10 +14,6 @@ from pinot_assets.pinot import LineageState
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
 
 pytestmark = pytest.mark.integration
-
-
-def read(uri: str) -> bytes:
-    return Path(unquote(urlsplit(uri).path)).read_bytes()
 
 
 def rebuilds(controller: Any, table: str) -> list[int]:
@@ -51,7 +46,7 @@ def test_e30_an_end_waits_for_one_replica_and_goes_on_when_its_caller_has_gone(
     first, second = controller.servers
     with second.hold("new"), ExitStack() as held:
         held.enter_context(first.hold("new"))
-        lab.pinot.push(lab.table, [lab.stage("new")], read=read)
+        lab.pinot.push(lab.table, [lab.stage("new")], staged=STAGED)
         with lab.hurried() as hurried, pytest.raises(SwitchStateUnknown):
             hurried.end_replace_segments(lab.table, entry)
         assert lab.entry(entry).state is LineageState.IN_PROGRESS
@@ -69,7 +64,7 @@ def test_a_server_that_is_about_to_load_when_the_table_is_deleted_goes_on(
     lab = controller_lab
     first, second = controller.servers
     with first.hold("gone"):
-        lab.pinot.push(lab.table, [lab.stage("gone")], read=read)
+        lab.pinot.push(lab.table, [lab.stage("gone")], staged=STAGED)
         lab.eventually(lambda: "gone" in second.segments.get(f"{lab.table}_OFFLINE", {}))
         lab.pinot.delete_table(lab.table)
     lab.create_again()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.staged import EMPTY
 
 from pinot_assets.errors import PinotError, PinotUnreachable, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import LineageState, wait_online
@@ -58,7 +59,7 @@ def test_an_end_waits_in_the_controller_for_a_slow_load(fake_lab: Lab) -> None:
     fake_lab.push("old")
     entry = fake_lab.start({"old"}, {"new"})
     fake_lab.pinot.load_slowly("new", looks=2)
-    fake_lab.pinot.push(fake_lab.table, [fake_lab.stage("new")], read=lambda uri: b"")
+    fake_lab.pinot.push(fake_lab.table, [fake_lab.stage("new")], staged=EMPTY)
     with pytest.raises(SwitchStateUnknown):
         fake_lab.pinot.end_replace_segments(fake_lab.table, entry)
     assert fake_lab.visible == {"old"}

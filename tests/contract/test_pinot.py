@@ -7,20 +7,15 @@ The rest of the contract: `test_replacement.py`, `test_force.py`, `test_retentio
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pytest
+from fakes.staged import STAGED
 
 from pinot_assets.errors import PinotError, PinotNotFound, PushRefused
 from pinot_assets.pinot import Pinot
 
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
-
-
-def read(uri: str) -> bytes:
-    return Path(unquote(urlsplit(uri).path)).read_bytes()
 
 
 # --- push and what can be read back ------------------------------------------------------------------
@@ -38,7 +33,7 @@ def test_a_segment_pushed_without_an_entry_is_visible_at_once(lab: Lab) -> None:
 
 def test_everything_the_audit_needs_reads_back_as_built(lab: Lab) -> None:
     small, large = lab.stage("small", rows=3), lab.stage("large", rows=500)
-    report = lab.pinot.push(lab.table, [small, large], read=read)
+    report = lab.pinot.push(lab.table, [small, large], staged=STAGED)
     assert set(report.pushed) == {"small", "large"}
     assert report.fallback is None
     lab.push("other")
@@ -66,14 +61,14 @@ def test_everything_the_audit_needs_reads_back_as_built(lab: Lab) -> None:
 
 def test_r09_live_segments_do_not_need_the_staging_area(lab: Lab) -> None:
     staged = lab.stage("a")
-    lab.pinot.push(lab.table, [staged], read=read)
+    lab.pinot.push(lab.table, [staged], staged=STAGED)
     assert lab.pinot.segment_metadata(lab.table, "a").download_url != staged.tar_uri
 
 
 def test_pushing_again_skips_what_is_there(lab: Lab) -> None:
     first, second = lab.stage("a"), lab.stage("b")
-    lab.pinot.push(lab.table, [first], read=read)
-    report = lab.pinot.push(lab.table, [first, second], read=read)
+    lab.pinot.push(lab.table, [first], staged=STAGED)
+    report = lab.pinot.push(lab.table, [first, second], staged=STAGED)
     assert (report.pushed, report.skipped) == (("b",), ("a",))
 
 
@@ -81,7 +76,7 @@ def test_a_name_with_another_content_is_refused_and_nothing_is_pushed(lab: Lab) 
     lab.push("a")
     other = lab.stage("a", rows=9)
     with pytest.raises(PushRefused):
-        lab.pinot.push(lab.table, [lab.stage("b"), other], read=read)
+        lab.pinot.push(lab.table, [lab.stage("b"), other], staged=STAGED)
     assert lab.all == {"a"}
     assert lab.pinot.segment_metadata(lab.table, "a").total_docs == 3
 
@@ -150,7 +145,7 @@ def test_what_was_never_there_is_none(lab: Lab) -> None:
         pytest.param(lambda pinot: pinot.segment_metadata("nosuch", "a"), id="segment_metadata"),
         pytest.param(lambda pinot: pinot.rows_on_servers("nosuch", ["a"]), id="rows_on_servers"),
         pytest.param(lambda pinot: pinot.table_bytes("nosuch"), id="table_bytes"),
-        pytest.param(lambda pinot: pinot.push("nosuch", [], read=read), id="push"),
+        pytest.param(lambda pinot: pinot.push("nosuch", [], staged=STAGED), id="push"),
         pytest.param(lambda pinot: pinot.delete_segments("nosuch", ["a"]), id="delete_segments"),
         pytest.param(lambda pinot: pinot.start_replace_segments("nosuch", [], ["a"]), id="start"),
         pytest.param(lambda pinot: pinot.end_replace_segments("nosuch", "a"), id="end"),

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from fakes.staged import STAGED, Staged
 
 from pinot_assets.errors import PinotError, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import LineageState, PinotCluster, PinotConnection, PushMode, Timeouts, wait_online
+from pinot_assets.session.receipt import Output
 
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
 
 pytestmark = pytest.mark.integration
 
 
-def read(uri: str) -> bytes:
-    return Path(unquote(urlsplit(uri).path)).read_bytes()
-
-
-def reading_far(folder: Path) -> Callable[[str], bytes]:
-    """Reads a staging area that the controller cannot reach."""
-    return lambda uri: (folder / uri.rpartition("/")[2]).read_bytes()
+def far(folder: Path) -> Staged:
+    """A staging area that the controller cannot reach."""
+    return Staged(lambda uri: (folder / uri.rpartition("/")[2]).read_bytes())
 
 
 def test_the_tar_is_sent_where_the_controller_cannot_fetch_it(real_lab: Lab) -> None:
     staged = [real_lab.stage("a"), real_lab.stage("b")]
-    far = [replace(output, tar_uri=f"nfs://far/{output.segment}.tar.gz") for output in staged]
-    report = real_lab.pinot.push(real_lab.table, far, read=reading_far(real_lab.folder))
+    moved = [replace(output, tar_uri=f"nfs://far/{output.segment}.tar.gz") for output in staged]
+    report = real_lab.pinot.push(real_lab.table, moved, staged=far(real_lab.folder))
     assert report.mode is PushMode.TAR
     assert report.fallback
     real_lab.wait_online("a", "b")
@@ -38,10 +36,18 @@ def test_the_tar_is_sent_where_the_controller_cannot_fetch_it(real_lab: Lab) -> 
     real_lab.eventually(lambda: real_lab.brokers_show({"a", "b"}))
 
 
+NO_TARS = Staged(lambda uri: b"no tar")
+
+
+def torn(output: Output) -> Output:
+    """The segment with the hash of what `NO_TARS` reads."""
+    return replace(output, tar_sha256=hashlib.sha256(b"no tar").hexdigest())
+
+
 @pytest.mark.parametrize("mode", [None, *PushMode])
 def test_what_is_not_a_segment_is_refused_and_leaves_nothing(real_lab: Lab, mode: PushMode | None) -> None:
     with pytest.raises(PushRefused):
-        real_lab.pinot.push(real_lab.table, [real_lab.stage("a")], read=lambda uri: b"no tar", mode=mode)
+        real_lab.pinot.push(real_lab.table, [torn(real_lab.stage("a"))], staged=NO_TARS, mode=mode)
     assert real_lab.all == set()
     # And the name can still be used.
     real_lab.push("a")
@@ -51,10 +57,10 @@ def test_what_is_not_a_segment_is_refused_and_leaves_nothing(real_lab: Lab, mode
 def test_a_segment_that_servers_cannot_load_keeps_the_switch_shut(real_lab: Lab) -> None:
     real_lab.push("old")
     entry = real_lab.start({"old"}, {"torn"})
-    torn = real_lab.stage("torn")
-    tar = Path(unquote(urlsplit(torn.tar_uri).path))
+    cut = real_lab.stage("torn")
+    tar = Path(unquote(urlsplit(cut.tar_uri).path))
     tar.write_bytes(tar.read_bytes()[:-200])
-    real_lab.pinot.push(real_lab.table, [torn], read=read, mode=PushMode.METADATA)
+    real_lab.pinot.push(real_lab.table, [cut], staged=STAGED, mode=PushMode.METADATA)
 
     with pytest.raises(PinotError, match=r"torn on Server_.*: ERROR"):
         wait_online(real_lab.pinot, real_lab.table, ["torn"], seconds=30)
@@ -73,7 +79,7 @@ def test_a_segment_that_servers_cannot_load_keeps_the_switch_shut(real_lab: Lab)
 def test_every_broker_answers_with_the_rows_that_show(real_lab: Lab) -> None:
     real_lab.push("old")
     entry = real_lab.start({"old"}, {"new"})
-    real_lab.pinot.push(real_lab.table, [real_lab.stage("new", rows=10)], read=read)
+    real_lab.pinot.push(real_lab.table, [real_lab.stage("new", rows=10)], staged=STAGED)
     real_lab.wait_online("new")
     brokers = [real_lab.pinot.broker(url) for url in real_lab.pinot.brokers(real_lab.table)]
     sql = f"SELECT COUNT(*), MAX(delay) FROM {real_lab.table}"
@@ -88,7 +94,7 @@ def test_every_broker_answers_with_the_rows_that_show(real_lab: Lab) -> None:
 
 def test_a_hundred_segments_in_one_push(real_lab: Lab) -> None:
     names = [f"s{number:03}" for number in range(100)]
-    report = real_lab.pinot.push(real_lab.table, [real_lab.stage(name) for name in names], read=read)
+    report = real_lab.pinot.push(real_lab.table, [real_lab.stage(name) for name in names], staged=STAGED)
     assert set(report.pushed) == set(names)
     real_lab.wait_online(*names)
     rows = real_lab.pinot.rows_on_servers(real_lab.table, names)

@@ -16,6 +16,7 @@ _OBJECTS = (
     (r"/segments/[^/]+\.metadata\.tar\.gz$", "metadata tar"),
     (r"/segments/[^/]+\.tar\.gz$", "tar"),
 )
+_UPLOADS = ("/v2/segments", "/segments/batchUpload")
 
 
 def of_store(method: str, path: str) -> str | None:
@@ -36,7 +37,7 @@ def of_controller(method: str, path: str) -> str | None:
     parts = urlsplit(path)
     force = "forced " if {"forceCleanup", "forceRevert"} & parse_qs(parts.query).keys() else ""
     last = parts.path.rpartition("/")[2]
-    return f"pinot {force}{'upload' if parts.path == '/v2/segments' else last}"
+    return f"pinot {force}{'upload' if parts.path in _UPLOADS else last}"
 
 
 def of_broker(method: str, path: str) -> str | None:

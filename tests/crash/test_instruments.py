@@ -85,6 +85,7 @@ def test_requests_to_the_store(method: str, path: str, name: str | None) -> None
     [
         ("GET", "/segments/t/lineage?type=OFFLINE", None),
         ("POST", "/v2/segments?tableName=t", "pinot upload"),
+        ("POST", "/segments/batchUpload?tableName=t", "pinot upload"),
         ("POST", "/segments/t/startReplaceSegments?type=OFFLINE", "pinot startReplaceSegments"),
         (
             "POST",

@@ -108,7 +108,8 @@ class ControllerCluster:
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         command = [
             str(find_java().executable), "-Xmx384m", *SMALL_JVM, f"-Dlog4j2.configurationFile={_LOG4J}",
-            *options, "-cp", self._class_path, main, str(config),
+            # 1.5.1 leaves something there of every batch.
+            f"-Djava.io.tmpdir={self._home}", *options, "-cp", self._class_path, main, str(config),
         ]  # fmt: skip
         started = processes.spawn(command, self._home / f"{name}.log")
         opened.callback(processes.stop, [psutil.Process(started.pid)], grace=10.0)

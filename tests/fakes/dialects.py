@@ -15,15 +15,32 @@ class Dialect:
     :ivar empty_outputs_refused: what it says to a replacement by nothing, None where it does it.
     :ivar forced_start_waits: whether a forced start answers only when its servers have dropped what it
         deletes; its caller's deadline may be over by then.
+    :ivar upload: end of the path of an upload of several segments.
+    :ivar takes_batches: whether that one upload is all.
     """
 
     version: str
     empty_outputs_refused: str | None
     forced_start_waits: bool
+    upload: str
+    takes_batches: bool
+
+    def uploads(self, segments: int) -> int:
+        """Uploads that a push of so many new segments takes: one shows that Pinot can copy from the staging
+        area, the others go together where they can."""
+        return min(segments, 2) if self.takes_batches else segments
 
 
-PINOT_0_11 = Dialect("0.11.0", "'segmentsTo' should not be null or empty", forced_start_waits=True)
-PINOT_1_5 = Dialect("1.5.1", None, forced_start_waits=False)
+PINOT_0_11 = Dialect(
+    "0.11.0",
+    "'segmentsTo' should not be null or empty",
+    forced_start_waits=True,
+    upload="/v2/segments",
+    takes_batches=False,
+)
+PINOT_1_5 = Dialect(
+    "1.5.1", None, forced_start_waits=False, upload="/segments/batchUpload", takes_batches=True
+)
 
 
 def dialect_of(version: str) -> Dialect:

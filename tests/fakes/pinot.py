@@ -47,9 +47,10 @@ from pinot_assets.pinot import (
     LineageState,
     PushMode,
     PushReport,
-    ReadObject,
     Replicas,
     SegmentMetadata,
+    ServerDisk,
+    StagedObjects,
 )
 from pinot_assets.pinot.lineage import why_not_end, why_not_revert
 from pinot_assets.session.receipt import Output
@@ -207,8 +208,23 @@ class FakePinot:
 
     # --- push and delete -------------------------------------------------------------------------
 
+    def table_servers(self, table: str) -> Sequence[str]:
+        with self._call("table_servers"):
+            self._table(table)
+            return SERVERS
+
+    def server_disks(self, servers: Collection[str]) -> Mapping[str, ServerDisk | PinotError]:
+        with self._call("server_disks"):
+            return {}
+
     def push(
-        self, table: str, outputs: Sequence[Output], *, read: ReadObject, mode: PushMode | None = None
+        self,
+        table: str,
+        outputs: Sequence[Output],
+        *,
+        staged: StagedObjects,
+        mode: PushMode | None = None,
+        before_upload: Callable[[], None] = lambda: None,
     ) -> PushReport:
         with self._call("push"):
             found = self._table(table)
@@ -217,10 +233,12 @@ class FakePinot:
                 if there is not None and there.crc != output.crc:
                     raise PushRefused(f"{output.segment} is there already with another content")
             new = [output for output in outputs if output.segment not in found.segments]
+            if new:
+                before_upload()
             for output in new:
                 if output.segment in self._refused:
                     raise PushRefused(f"{output.segment} was refused", why=self._refused[output.segment])
-                metadata = _metadata(output, read(output.metadata_uri), next(self._clock))
+                metadata = _metadata(output, staged.read(output.metadata_uri), next(self._clock))
                 found.metadata[output.segment] = metadata
                 found.segments[output.segment] = output
                 found.loading[output.segment] = self._slow.pop(output.segment, 0)
@@ -230,6 +248,7 @@ class FakePinot:
                 skipped=tuple(o.segment for o in outputs if o not in new),
                 mode=mode or PushMode.METADATA,
                 fallback=None,
+                calls=self._dialect.uploads(len(new)),
                 seconds=0.0,
             )
 

@@ -8,7 +8,7 @@ from typing import Any
 from fakes.pinot import FakePinot
 
 from pinot_assets.errors import PinotError, PinotUnreachable
-from pinot_assets.pinot.servers import ServerDisk
+from pinot_assets.pinot import ServerDisk
 
 
 class WithServers:

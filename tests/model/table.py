@@ -10,6 +10,7 @@ from typing import Any
 
 from fakes.objects import new_memory, open_memory
 from fakes.pinot import BROKERS, FakePinot
+from fakes.staged import EMPTY
 from fakes.zookeeper import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
 from model.builder import ModelBuilder, build
@@ -219,7 +220,7 @@ class Table:
         """Somebody pushes a segment beside us."""
         name = f"foreign{next(self._foreign)}"
         output = Output(name, 1, 1, "", 1, "", "")
-        self.pinot.push(TABLE, [output], read=lambda uri: b"")
+        self.pinot.push(TABLE, [output], staged=EMPTY)
         self.story.append(f"{name} is pushed")
         self.truth.look()
 

@@ -14,8 +14,8 @@ from pinot_assets.errors import PinotAssetsError, PinotError, PushRefused, Sourc
 from pinot_assets.health import CHECKS, Health, Severity, examine, examine_table, summary
 from pinot_assets.health.look import Look
 from pinot_assets.health.ports import Ports
-from pinot_assets.pinot import PinotConnection, Timeouts
-from pinot_assets.pinot.servers import ServerDisk, ServersOfCluster
+from pinot_assets.pinot import PinotConnection, ServerDisk, Timeouts
+from pinot_assets.pinot.servers import ServersOfCluster
 from pinot_assets.settings import Settings
 from pinot_assets.source import open_store
 
@@ -76,9 +76,7 @@ def pushed_under(world: Any, name: str) -> None:
     """Somebody pushes a published segment once more under another name."""
     output = next(iter(world.snapshot.segments.values()))
     again = world.staging.put_renamed(output, name)
-    world.pinot.push(
-        world.table, [again], read=lambda uri: world.staging.store.read(world.staging.key_of(uri))
-    )
+    world.pinot.push(world.table, [again], staged=world.staging)
 
 
 # --- health --------------------------------------------------------------------------------------

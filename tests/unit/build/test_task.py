@@ -80,6 +80,8 @@ def test_a_file_becomes_a_segment_and_a_receipt(
     tar = tmp_path / "staging" / "segments" / "names__cp7-abc_1_0_0.tar.gz"
     assert output.tar_uri == tar.as_uri()
     assert output.tar_bytes == tar.stat().st_size
+    with tarfile.open(tar) as packed:
+        assert output.unpacked_bytes == sum(entry.size for entry in packed)
     assert output.tar_sha256 == hashlib.sha256(tar.read_bytes()).hexdigest()
     info = read_segment_info(tar)
     assert (info.name, info.crc, info.rows) == (output.segment, output.crc, 5)

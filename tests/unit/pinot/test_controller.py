@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,6 +20,22 @@ Answer = httpx.Response | Callable[[httpx.Request], httpx.Response]
 
 def ok(value: Any = None) -> httpx.Response:
     return httpx.Response(200, text="" if value is None else json.dumps(value))
+
+
+class Streaming(httpx.BaseTransport):
+    """Answers by method and path; takes bodies piece by piece."""
+
+    def __init__(self, answers: dict[str, Answer]) -> None:
+        self.answers = answers
+        self.asked: list[httpx.Request] = []
+        self.chunks: list[bytes] = []
+        self.cluster = PinotCluster(PinotConnection(URL), self)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = self.answers.get(f"{request.method} {request.url.path}", httpx.Response(404))
+        self.chunks = list(request.stream)  # type: ignore[arg-type]
+        self.asked.append(request)
+        return answer(request) if callable(answer) else answer
 
 
 class Pinot:
@@ -221,11 +239,14 @@ def test_deleting_names_what_to_delete() -> None:
     assert json.loads(pinot.asked[0].content) == ["a", "b"]
 
 
+UPLOAD = {"tableName": "t", "tableType": "OFFLINE", "allowRefresh": "false"}
+
+
 def test_metadata_upload() -> None:
     pinot = Pinot({"POST /v2/segments": ok({"status": "ok"})})
-    pinot.cluster.upload_metadata("t", "a", b"meta", "s3://bucket/a.tar.gz")
-    (request,) = pinot.asked
-    assert dict(request.url.params) == {"tableName": "t", "tableType": "OFFLINE", "allowRefresh": "false"}
+    pinot.cluster.uploader("t").metadata("a", b"meta", "s3://bucket/a.tar.gz")
+    request = pinot.asked[-1]
+    assert dict(request.url.params) == UPLOAD
     assert request.headers["UPLOAD_TYPE"] == "METADATA"
     assert request.headers["DOWNLOAD_URI"] == "s3://bucket/a.tar.gz"
     assert request.headers["COPY_SEGMENT_TO_DEEP_STORE"] == "true"  # R9
@@ -234,12 +255,54 @@ def test_metadata_upload() -> None:
     assert b"\r\n\r\nmeta\r\n" in request.content
 
 
-def test_tar_upload() -> None:
-    pinot = Pinot({"POST /v2/segments": ok({"status": "ok"})})
-    pinot.cluster.upload_tar("t", "a", b"\x1f\x8btar")
-    (request,) = pinot.asked
-    assert request.headers["UPLOAD_TYPE"] == "SEGMENT"
-    assert b"\r\n\r\n\x1f\x8btar\r\n" in request.content
+def test_batch_upload() -> None:
+    pinot = Pinot({"POST /segments/batchUpload": ok({"status": "ok"})})
+    pinot.cluster.uploader("t").batch("t-2-segments", b"both")
+    request = pinot.asked[-1]
+    assert dict(request.url.params) == UPLOAD  # Pinot demands table and type here
+    assert request.headers["UPLOAD_TYPE"] == "METADATA"
+    assert request.headers["COPY_SEGMENT_TO_DEEP_STORE"] == "true"  # R9
+    assert "DOWNLOAD_URI" not in request.headers
+    assert request.content.count(b"Content-Disposition") == 1
+    assert b"\r\n\r\nboth\r\n" in request.content
+
+
+def test_tar_upload_is_streamed(tmp_path: Path) -> None:
+    """A tar is never in memory as a whole, and is whole again when the connection has to be made anew."""
+    size = 8 * 1024**2
+    tar = tmp_path / "a.tar.gz"
+    tar.write_bytes(os.urandom(size))
+    refused = [httpx.ConnectError("refused")]
+
+    def take(request: httpx.Request) -> httpx.Response:
+        if refused:
+            raise refused.pop()
+        return ok({"status": "ok"})
+
+    pinot = Streaming({"POST /v2/segments": take})
+    pinot.cluster.uploader("t").tar("a", tar)
+    assert pinot.asked[-1].headers["UPLOAD_TYPE"] == "SEGMENT"
+    whole = b"".join(pinot.chunks)
+    assert tar.read_bytes() in whole
+    assert int(pinot.asked[-1].headers["Content-Length"]) == len(whole)
+    assert max(map(len, pinot.chunks)) <= size // 16
+
+
+@pytest.mark.parametrize(
+    ("version", "takes"), [("0.11.0", False), ("1.2.0", False), ("1.3.0", True), ("1.5.1", True)]
+)
+def test_batches_from_1_3_on_and_never_after_one_was_refused(version: str, takes: bool) -> None:
+    pinot = Pinot({"GET /version": ok({"pinot-controller": version})})
+    assert [pinot.cluster.takes_batches(), pinot.cluster.takes_batches()] == [takes, takes]
+    assert len(pinot.asked) == 1
+    pinot.cluster.give_up_batches()
+    assert not pinot.cluster.takes_batches()
+
+
+def test_servers_of_a_table() -> None:
+    told = {"server": [{"tableType": "offline", "instances": ["Server_b_1", "Server_a_1"]}], "brokers": []}
+    pinot = Pinot({"GET /tables/t/instances": ok(told)})
+    assert pinot.cluster.table_servers("t") == ("Server_a_1", "Server_b_1")
 
 
 # --- the rest of the cluster -------------------------------------------------------------------------
@@ -330,3 +393,21 @@ def test_brokers_behind_a_gateway() -> None:
     pinot = Pinot({}, PinotConnection(URL, broker_urls=("https://gateway/",)))
     assert pinot.cluster.brokers("t") == ("https://gateway/",)
     assert pinot.asked == []
+
+
+def test_what_is_registered_is_read_from_zookeeper() -> None:
+    answers: dict[str, Answer] = {
+        "GET /cluster/info": ok({"clusterName": "pinot"}),
+        "GET /zk/ls": ok(["a", "half"]),
+        "GET /segments/t": ok([{"OFFLINE": ["a"]}]),
+    }
+    pinot = Pinot(answers)
+    assert pinot.cluster.registered_segments("t") == {"a", "half"}
+    assert pinot.asked[-1].url.params["path"] == "/pinot/PROPERTYSTORE/SEGMENTS/t_OFFLINE"
+    answers["GET /zk/ls"] = httpx.Response(403, text="no")
+    assert pinot.cluster.registered_segments("t") == {"a"}
+
+
+def test_a_segment_whose_metadata_has_gone_has_no_crc() -> None:
+    pinot = Pinot({"GET /segments/t/crc": ok({"a": "7", "b": "null", "c": None})})
+    assert pinot.cluster.segment_crcs("t") == {"a": 7}

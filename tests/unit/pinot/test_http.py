@@ -20,7 +20,7 @@ from pinot_assets.errors import (
     SwitchStateUnknown,
 )
 from pinot_assets.pinot import BasicAuth, PinotConnection, Timeouts, Tls, TokenAuth
-from pinot_assets.pinot.http import ATTEMPTS, Call, Door, Kind, UploadFailed, pinots_own_words
+from pinot_assets.pinot.http import ATTEMPTS, Call, CutOff, Door, Kind, UploadFailed, pinots_own_words
 
 URL = "http://127.0.0.1:9000"
 WRITES = (Kind.WRITE, Kind.UPLOAD, Kind.LINEAGE)
@@ -71,8 +71,8 @@ class Failing:
         (500, Kind.WRITE, PinotError),
         (500, Kind.UPLOAD, UploadFailed),
         (500, Kind.LINEAGE, SwitchConflict),
-        (502, Kind.LINEAGE, SwitchStateUnknown),
-        (503, Kind.WRITE, SwitchStateUnknown),
+        (502, Kind.LINEAGE, CutOff),
+        (503, Kind.WRITE, CutOff),
         (504, Kind.UPLOAD, SwitchStateUnknown),
         (503, Kind.READ, PinotUnreachable),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from pinot_assets.pinot.versions import (
     entry_renewed_ms,
     release,
     replaced_segments_kept_ms,
+    takes_batches,
     takes_empty_outputs,
+    takes_over_half_uploads,
     traits_of,
     way_back_ms,
 )
@@ -87,9 +90,18 @@ def test_a_release_has_each_topic_once(version: str) -> None:
     assert len(topics) == len(set(topics))
 
 
+def test_batches_came_with_1_3() -> None:
+    assert [takes_batches(v) for v in RELEASES] == [False, False, False, True, True, True]
+    assert [takes_batches(v) for v in ("1.2.0", "1.3.0")] == [False, True]
+
+
+def test_half_uploads_are_taken_over_from_0_12_on() -> None:
+    assert [takes_over_half_uploads(v) for v in RELEASES] == [False, True, True, True, True, True]
+
+
 def test_the_sheet_changes_where_pinot_did() -> None:
     sheets = [frozenset(traits_of(v)) for v in RELEASES]
-    assert sheets[0] == sheets[1] != sheets[2] == sheets[3] != sheets[4] == sheets[5]
+    assert [one == other for one, other in itertools.pairwise(sheets)] == [False] * 4 + [True]
     assert set(TRAITS) == frozenset().union(*sheets)
 
 

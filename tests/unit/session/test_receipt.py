@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,6 +45,19 @@ RECEIPTS = st.builds(
 @given(RECEIPTS)
 def test_a_receipt_survives_json(receipt: Receipt) -> None:
     assert Receipt.from_bytes(receipt.to_bytes()) == receipt
+
+
+def test_a_receipt_of_a_writer_that_told_no_unpacked_size_is_read() -> None:
+    output = Output("s", 1, 2, "u", 30, "h", "m", unpacked_bytes=99)
+    receipt = Receipt("f", 0, 0, Fingerprint(1, 1), "", 2, 0, (output,), 0.0, "w")
+    new = receipt.to_bytes()
+    (known,) = Receipt.from_bytes(new).outputs
+    assert (known.unpacked_bytes, known.loaded_bytes) == (99, 99)
+    old = json.loads(new)
+    del old["outputs"][0]["unpacked_bytes"]
+    (unknown,) = Receipt.from_bytes(json.dumps(old).encode()).outputs
+    assert (unknown.unpacked_bytes, unknown.loaded_bytes) == (0, 30)
+    assert unknown == known  # it is the same segment: what an older writer wrote first is obeyed
 
 
 @settings(deadline=None)

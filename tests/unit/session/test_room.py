@@ -1,14 +1,15 @@
-"""The quota is checked before anything is pushed."""
+"""Quota and disks are looked at before anything is pushed."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pinot_assets.errors import PushRefused
-from pinot_assets.pinot import Lineage
+from pinot_assets.errors import PinotError, PushRefused
+from pinot_assets.pinot import Lineage, ServerDisk
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.room import quota_bytes, require_room
 from pinot_assets.session.staging import Switch
@@ -20,11 +21,23 @@ def output(name: str, size: int) -> Output:
     return Output(name, 1, 1, "", size, "", "")
 
 
-def run(quota: str | None, *, present: int, pushed: frozenset[str] = frozenset()) -> Any:
+def run(
+    quota: str | None,
+    *,
+    present: int,
+    pushed: frozenset[str] = frozenset(),
+    disks: dict[str, ServerDisk | PinotError] | None = None,
+    servers: tuple[str, ...] = ("s1", "s2"),
+) -> Any:
     table: dict[str, Any] = {"segmentsConfig": {"replication": "2"}}
     if quota is not None:
         table["quota"] = {"storage": quota}
-    pinot = SimpleNamespace(table_bytes=lambda _: present, all_segments=lambda _: pushed)
+    pinot = SimpleNamespace(
+        table_bytes=lambda _: present,
+        all_segments=lambda _: pushed,
+        table_servers=lambda _: servers,
+        server_disks=lambda asked: {s: d for s, d in (disks or {}).items() if s in asked},
+    )
     return SimpleNamespace(
         spec=SimpleNamespace(name="t", table_json={}),  # somebody may have set it in Pinot alone
         edges=SimpleNamespace(pinot=pinot),
@@ -61,3 +74,41 @@ def test_what_an_earlier_driver_pushed_counts_once() -> None:
 
 def test_taking_away_needs_no_room() -> None:
     require_room(run("1M", present=9 * MB), Switch(1, ("a",), ()))
+
+
+def test_unpacked_segments_count_where_that_is_known() -> None:
+    """Pinot counts what its servers hold, some three times the tar."""
+    packed, unpacked = output("a", 3 * MB), replace(output("b", 3 * MB), unpacked_bytes=10 * MB)
+    require_room(run("13M", present=0), Switch(1, (), (packed, unpacked)))
+    with pytest.raises(PushRefused, match=r"26\.0 MB to come, 24\.0 MB allowed, over 2 replicas"):
+        require_room(run("12M", present=0), Switch(1, (), (packed, unpacked)))
+
+
+def test_each_server_takes_its_part() -> None:
+    disks = {"s1": ServerDisk(100 * MB, 40 * MB), "s2": ServerDisk(100 * MB, 95 * MB)}
+    five, six = (Switch(1, (), (output("a", size * MB),)) for size in (5, 6))
+    require_room(run(None, present=0, disks=disks), five)
+    with pytest.raises(
+        PushRefused, match=r"12\.0 MB to come over 2 servers, 6\.0 MB each; s2 has 5\.0 MB free of 100"
+    ):
+        require_room(run(None, present=0, disks=disks), six)
+    require_room(run(None, present=0, disks=disks, servers=("s1", "s2", "s3")), six)  # 4 MB each
+
+
+def test_the_fullest_disk_is_named() -> None:
+    disks = {"s1": ServerDisk(10 * MB, 9 * MB), "s2": ServerDisk(10 * MB, 10 * MB)}
+    with pytest.raises(PushRefused, match=r"s2 has 0\.0 MB free"):
+        require_room(run(None, present=0, disks=disks), Switch(1, (), (output("a", 2 * MB),)))
+
+
+def test_a_server_that_does_not_tell_is_not_judged() -> None:
+    switch = Switch(1, (), (output("a", 10**15),))
+    require_room(run(None, present=0, disks={"s1": PinotError("away")}), switch)
+    require_room(run(None, present=0, disks={}, servers=()), switch)
+
+
+def test_what_is_pushed_already_is_on_the_disks_already() -> None:
+    disks = {"s1": ServerDisk(10 * MB, 9 * MB), "s2": ServerDisk(10 * MB, 9 * MB)}
+    require_room(
+        run(None, present=0, pushed=frozenset({"a"}), disks=disks), Switch(1, (), (output("a", 99 * MB),))
+    )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -110,3 +111,16 @@ def test_a_ledger_of_the_first_release_is_read() -> None:
     pq.write_table(old, sink)
     (read,) = files_from_parquet(sink.getvalue())
     assert (read.version, read.seconds) == (version.token, 0.0)
+
+
+def test_outputs_without_an_unpacked_size_are_read() -> None:
+    output = Output("s", 1, 2, "u", 30, "h", "m", unpacked_bytes=99)
+    file = PublishedFile("u", Fingerprint(3, 4), "sha", 1, 0, "cp1-000000", (output,))
+    (new,) = files_from_parquet(files_to_parquet([file]))
+    assert new.outputs[0].unpacked_bytes == 99
+    rows = pq.read_table(io.BytesIO(files_to_parquet([file]))).to_pylist()
+    del rows[0]["outputs"][0]["unpacked_bytes"]
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), sink)
+    (old,) = files_from_parquet(sink.getvalue())
+    assert (old.outputs[0].unpacked_bytes, old.outputs[0].loaded_bytes) == (0, 30)

@@ -148,7 +148,7 @@ def put_foreign(world: Any, name: str) -> None:
     """A copy of what is published, under a name that somebody else gives it."""
     staging = world.staging
     copy = staging.put_renamed(next(iter(world.snapshot.segments.values())), name)
-    world.pinot.push(world.table, [copy], read=lambda uri: staging.store.read(staging.key_of(uri)), mode=None)
+    world.pinot.push(world.table, [copy], staged=staging)
     until(lambda: all(world.pinot.online_replicas(world.table, [name]).values()), 60)
 
 

@@ -1,0 +1,132 @@
+"""How segments get into Pinot, for every subject: batches, lost replies, half done uploads, leads."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from fakes.staged import STAGED
+
+from pinot_assets.errors import LeaseLost, PushRefused, SwitchStateUnknown
+from pinot_assets.pinot import PushMode, ServerDisk
+from pinot_assets.pinot.lead import lead_of, same_cluster
+
+Lab = Any  # conftest.Lab; the folders of the tests are not packages
+
+MANY = [f"s{number:02}" for number in range(30)]
+
+
+def test_r08_many_segments_take_few_uploads_and_all_are_as_built(lab: Lab) -> None:
+    staged = [lab.stage(name) for name in MANY]
+    report = lab.pinot.push(lab.table, staged, staged=STAGED)
+    assert report.calls == lab.dialect.uploads(len(MANY))
+    assert set(report.pushed) == lab.all == set(MANY)
+    assert dict(lab.pinot.segment_crcs(lab.table)) == {o.segment: o.crc for o in staged}
+    lab.wait_online(*MANY)
+    rows = lab.pinot.rows_on_servers(lab.table, MANY)
+    assert {tuple(servers.values()) for servers in rows.values()} == {(3, 3)}
+
+
+def test_r09_no_segment_of_a_batch_needs_the_staging_area(lab: Lab) -> None:
+    staged = [lab.stage(name) for name in MANY[:4]]
+    lab.pinot.push(lab.table, staged, staged=STAGED, mode=PushMode.METADATA)
+    for output in staged:
+        metadata = lab.pinot.segment_metadata(lab.table, output.segment)
+        assert metadata.download_url != output.tar_uri
+        assert metadata.custom["pinotAssets.uri"] == "s3://lake/a b=1/été.csv"
+
+
+def test_a_push_under_an_entry_stays_hidden(lab: Lab) -> None:
+    lab.push("old")
+    entry = lab.start({"old"}, set(MANY))
+    lab.push(*MANY)
+    assert lab.visible == {"old"}
+    lab.end(entry)
+    assert lab.visible == set(MANY)
+
+
+@pytest.mark.parametrize("lose", ["lose_call", "lose_reply"])
+def test_a_push_that_was_cut_short_is_completed_by_the_next(lab: Lab, lose: str) -> None:
+    staged = [lab.stage(name) for name in MANY[:6]]
+    getattr(lab.trouble, lose)("push")
+    with suppress(SwitchStateUnknown):
+        lab.pinot.push(lab.table, staged, staged=STAGED, mode=PushMode.METADATA)
+    lab.pinot.push(lab.table, staged, staged=STAGED, mode=PushMode.METADATA)
+    assert lab.all == set(MANY[:6])
+    assert lab.pinot.push(lab.table, staged, staged=STAGED).pushed == ()
+
+
+def test_r02_without_the_lease_nothing_is_pushed(lab: Lab) -> None:
+    def lost() -> None:
+        raise LeaseLost("another run holds the table")
+
+    with pytest.raises(LeaseLost):
+        lab.pinot.push(lab.table, [lab.stage("a"), lab.stage("b")], staged=STAGED, before_upload=lost)
+    assert lab.all == set()
+
+
+def test_whole_tars_are_as_good(lab: Lab) -> None:
+    staged = [lab.stage(name, rows=400) for name in ("a", "b")]
+    report = lab.pinot.push(lab.table, staged, staged=STAGED, mode=PushMode.TAR)
+    assert report.mode is PushMode.TAR
+    lab.wait_online("a", "b")
+    assert set(lab.pinot.rows_on_servers(lab.table, ["b"])["b"].values()) == {400}
+
+
+def test_new_segments_go_to_the_servers_of_the_table(lab: Lab) -> None:
+    lab.push("a")
+    servers = lab.pinot.table_servers(lab.table)
+    assert set(lab.pinot.online_replicas(lab.table, ["a"])["a"]) == set(servers)
+    disks = lab.pinot.server_disks(servers)
+    assert disks.keys() <= set(servers)
+    assert all(isinstance(disk, ServerDisk) and disk.total >= disk.used >= 0 for disk in disks.values())
+
+
+# --- over HTTP ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [None, PushMode.METADATA])
+def test_one_segment_that_is_not_staged_does_not_poison_the_others(
+    wired_lab: Lab, mode: PushMode | None
+) -> None:
+    lab = wired_lab
+    staged = [lab.stage(name) for name in MANY[:6]]
+    gone = Path(unquote(urlsplit(staged[3].tar_uri).path))
+    content = gone.read_bytes()
+    gone.unlink()
+    with pytest.raises(PushRefused, match="s03"):
+        lab.pinot.push(lab.table, staged, staged=STAGED, mode=mode)
+    assert "s03" not in lab.all
+    gone.write_bytes(content)
+    lab.pinot.push(lab.table, staged, staged=STAGED, mode=mode)
+    lab.wait_online(*MANY[:6])
+    assert lab.all == set(MANY[:6])
+
+
+def test_names_and_places_with_other_letters(wired_lab: Lab, tmp_path: Path) -> None:
+    lab = wired_lab
+    folder = tmp_path / "a b=1 ü%41"
+    folder.mkdir()
+    moved = []
+    for output in (lab.stage("a"), lab.stage("b"), lab.stage("c")):
+        tar = folder / f"{output.segment}.tar.gz"
+        tar.write_bytes(STAGED.read(output.tar_uri))
+        moved.append(replace(output, tar_uri=tar.as_uri()))
+    report = lab.pinot.push(lab.table, moved, staged=STAGED)
+    assert (report.mode, report.fallback) == (PushMode.METADATA, None)
+    lab.wait_online("a", "b", "c")
+
+
+def test_a_controller_tells_who_leads_a_table_and_which_cluster_it_serves(wired_lab: Lab) -> None:
+    lab = wired_lab
+    doors, url = lab.pinot._doors, lab.pinot.connection.controller_url
+    lab.eventually(lambda: lead_of(lab.pinot._get(f"/leader/tables/{lab.table}"), "http") is not None)
+    lead = lead_of(lab.pinot._get(f"/leader/tables/{lab.table}"), "http")
+    assert urlsplit(lead).port == urlsplit(url).port
+    assert same_cluster(doors, url, lead, lab.table)
+    assert not same_cluster(doors, url, lead, "nosuch")
+    assert not same_cluster(doors, url, "http://127.0.0.1:1", lab.table)
