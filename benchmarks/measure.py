@@ -1,4 +1,4 @@
-"""What all benchmarks measure by: CPU and wall seconds of a process with all that it started, and their spread."""
+"""What benchmarks measure by: CPU and wall seconds of a process with all that it started; their spread."""
 
 from __future__ import annotations
 

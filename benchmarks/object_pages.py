@@ -79,7 +79,9 @@ def _page(start: int, count: int) -> str:
 @contextmanager
 def serving(count: int) -> Iterator[str]:
     """The endpoint of a bucket with so many objects."""
-    with subprocess.Popen([sys.executable, __file__, str(count)], stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        [sys.executable, __file__, str(count)], stdout=subprocess.PIPE, text=True
+    ) as server:
         assert server.stdout is not None
         try:
             yield f"http://127.0.0.1:{int(server.stdout.readline())}"

@@ -15,16 +15,18 @@ from measure import Cost, Meter, answer, in_process_of_its_own, peak_bytes
 from pinot_builder import CREATED_MS, NAME
 from samples import Sample
 
+from pinot_assets.build.cut import cut
 from pinot_assets.build.read import read_batches
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
-from pinot_assets.build.cut import cut
 from pinot_assets.segment import Segment, SegmentSpec, build_segment, write_tar
 
 _ALL_ROWS = 1 << 40
 
 
-def build(files: list[Path], input_format: str, sample: Sample, folder: Path, times: int = 1) -> tuple[list[Cost], int]:
+def build(
+    files: list[Path], input_format: str, sample: Sample, folder: Path, times: int = 1
+) -> tuple[list[Cost], int]:
     """Build the files one after the other, so many times, in a new process.
 
     :returns: what each time cost, and the most memory that the process ever held.

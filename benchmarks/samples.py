@@ -49,7 +49,20 @@ def events(count: int, seed: int = 1) -> Sample:
         "paid": pa.array(random.random(count) > 0.5),
         "at": pa.array(_START_MS + np.arange(count) * 40).cast(pa.timestamp("ms", "UTC")),
     }
-    types = "LONG LONG INT INT DOUBLE DOUBLE FLOAT STRING STRING STRING STRING BOOLEAN".split()
+    types = [
+        "LONG",
+        "LONG",
+        "INT",
+        "INT",
+        "DOUBLE",
+        "DOUBLE",
+        "FLOAT",
+        "STRING",
+        "STRING",
+        "STRING",
+        "STRING",
+        "BOOLEAN",
+    ]
     dimensions = [{"name": n, "dataType": t} for n, t in zip(list(rows)[:-1], types, strict=True)]
     return Sample(pa.table(rows), _schema(dimensions), _table_config())
 

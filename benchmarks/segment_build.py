@@ -114,7 +114,11 @@ def _json_lines(batch: pyarrow.RecordBatch) -> bytes:
 def show(what: str, bench: Bench, found: Measured) -> None:
     """The rows of one table."""
     count = bench.sample.rows.num_rows
-    sizes = (bench.parquet, bench.folder / "ours.tar.gz", bench.folder / "segment" / NAME / "v3" / "columns.psf")
+    sizes = (
+        bench.parquet,
+        bench.folder / "ours.tar.gz",
+        bench.folder / "segment" / NAME / "v3" / "columns.psf",
+    )
     parquet, tar, segment = (path.stat().st_size / 1e6 for path in sizes)
     CONSOLE.print(
         f"\n**{what}**: {count:,} rows, {bench.sample.rows.num_columns} columns; "
@@ -156,7 +160,12 @@ def main() -> None:
         found = plain.measure(arguments.rounds)
         show("13 columns with dictionary", plain, found)
         for kind, size, cost in plain.text_files():
-            costs(f"ours, {kind}.gz ({size / 1e6:.0f} MB) to tar.gz, cold", [cost], _rate(arguments.rows, [cost]), "")
+            costs(
+                f"ours, {kind}.gz ({size / 1e6:.0f} MB) to tar.gz, cold",
+                [cost],
+                _rate(arguments.rows, [cost]),
+                "",
+            )
         other = Bench(mixed(arguments.mixed_rows), jar, folder / "mixed")
         show("nulls, multi-values, columns without dictionary", other, other.measure(arguments.rounds))
     CONSOLE.print(f"\npeak memory of a worker: {max(found.peaks):.2f} GB (goal: {GOAL_PEAK:.1f})")

@@ -8,18 +8,31 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import tempfile
 import time
 from dataclasses import asdict
+from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
 import our_builder
 import psutil
 import pyarrow.parquet as pq
-from measure import CONSOLE, Cost, Meter, answer, costs, head, in_process_of_its_own, machine, median_ratio, worked
+from measure import (
+    CONSOLE,
+    Cost,
+    Meter,
+    answer,
+    costs,
+    head,
+    in_process_of_its_own,
+    machine,
+    median_ratio,
+    worked,
+)
 from pinot_builder import CREATED_MS, HEAP, compiled, pinot_jars
 from pyspark.sql import SparkSession
 from samples import Sample, events
@@ -42,7 +55,8 @@ def ours(job: dict[str, Any]) -> int:
     root = Path(job["out"]).as_uri()
     order = BuildOrder(
         table="bench", session="cp1-000000", attempt=1, creation_time_ms=CREATED_MS, schema=job["schema"],
-        table_config=job["tableConfig"], input_format="parquet", reader={}, source_uri=Path(job["in"]).as_uri(),
+        table_config=job["tableConfig"], input_format="parquet", reader={},
+        source_uri=Path(job["in"]).as_uri(),
         source_props={}, staging_uri=f"{root}/session", segments_uri=f"{root}/segments", staging_props={},
         max_rows_per_segment=1 << 40, min_server="1.5.1",
     )  # fmt: skip
@@ -68,7 +82,10 @@ def pinots(job: dict[str, Any]) -> int:
 
 def pinots_session(job: dict[str, Any]) -> Any:
     """A Spark of this process with Pinot's jars and default flags of the JVM."""
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    quiet = Path(str(package_files("pinot_assets.local") / "log4j2.xml")).as_uri()
     settings = {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": HEAP,
@@ -125,7 +142,9 @@ def bench(rows: int, rounds: int, folder: Path) -> None:
             if name == "ours":
                 jobs.append(job)
     megabytes = sum(path.stat().st_size for path in files) / 1e6
-    CONSOLE.print(f"{FILES} files, {rows:,} rows, {megabytes:.0f} MB Parquet; local[{CORES}], -Xmx{HEAP} for Pinot\n")
+    CONSOLE.print(
+        f"{FILES} files, {rows:,} rows, {megabytes:.0f} MB Parquet; local[{CORES}], -Xmx{HEAP} for Pinot\n"
+    )
     head("what", "CPU s (min / median / max)", "wall s")
     costs("ours, whole application", whole["ours"])
     costs("ours, its job alone", jobs)

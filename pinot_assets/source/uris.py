@@ -88,7 +88,12 @@ def parse_root(uri: str) -> Root:
 def quote_key(key: str) -> str:
     """Percent-encode a key or path; bytes that are no UTF-8 (local names) survive the way back."""
     # Most names need nothing, and a listing may hold a million of them.
-    return key if _PLAIN.fullmatch(key) else quote(os.fsencode(key), safe=_SAFE)
+    return key if is_plain(key) else quote(os.fsencode(key), safe=_SAFE)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a key or path, or several put together, means the same in percent-encoding."""
+    return _PLAIN.fullmatch(text) is not None
 
 
 def unquote_key(text: str) -> str:
