@@ -16,6 +16,7 @@ from pinot_assets.source.fingerprint import Fingerprint, SourceFile
 _CONTENT_ETAG = re.compile(r"[0-9a-f]{32}(-\d+)?")
 
 _NO_ETAG = "\0"  # unlike any
+_VERSION = ["size", "mtime_us", "etag"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +56,24 @@ def differing(listed: pa.Table, published: pa.Table) -> tuple[pa.Table, pa.Table
     :param published: these columns and maybe others; of a URI that comes twice the last row counts.
     :returns: what is left of both; each URI once.
     """
-    if not listed.column("uri").equals(published.column("uri")):
-        published = _newest(published)
-        place = pc.index_in(listed.column("uri"), value_set=published.column("uri"))
-        beside = published.take(place)
-        gone = published.filter(pc.invert(pc.is_in(published.column("uri"), value_set=listed.column("uri"))))
-    else:
-        beside, gone = published, published.slice(0, 0)
-    same = pc.fill_null(_same_version(listed, beside), False)
-    changed = pc.invert(same)
-    rewritten = beside.filter(changed)
-    return listed.filter(changed), pa.concat_tables(
-        [rewritten.filter(pc.is_valid(rewritten.column("uri"))), gone]
-    )
+    uris, backwards = listed.column("uri"), np.arange(published.num_rows)[::-1]
+    found = pc.index_in(uris, value_set=published.column("uri").take(pa.array(backwards)))
+    place = pc.subtract(published.num_rows - 1, found)  # of the last row with the same URI
+    beside = published.select(_VERSION).take(place)
+    changed = pc.invert(pc.fill_null(_same_version(listed, beside), False))
+    rewritten = published.take(place.filter(changed).drop_null())
+    untouched = np.ones(published.num_rows, dtype=bool)
+    untouched[place.drop_null().to_numpy()] = False
+    left = published.filter(pa.array(untouched))  # URIs that are gone, and older rows of the others
+    known = uris.filter(pc.is_in(uris, value_set=left.column("uri")))
+    gone = left.filter(pc.invert(pc.is_in(left.column("uri"), value_set=known)))
+    return listed.filter(changed), pa.concat_tables([rewritten, _newest(gone)])
 
 
 def _newest(published: pa.Table) -> pa.Table:
     """Each URI once, in its last row."""
-    backwards = published.take(pa.array(np.arange(published.num_rows)[::-1]))
-    uris = backwards.column("uri")
-    first = pc.equal(pc.index_in(uris, value_set=uris), pa.array(np.arange(len(uris)), pa.int32()))
-    return backwards.filter(first)
+    last = {uri: n for n, uri in enumerate(published.column("uri").to_pylist())}
+    return published.take(pa.array([*last.values()], pa.int64()))
 
 
 def _same_version(some: pa.Table, others: pa.Table) -> pa.ChunkedArray:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.source.fingerprint import SourceFile
-from pinot_assets.source.listed_files import ListedFiles, files_of, page_of
+from pinot_assets.source.listed_files import ListedFiles, files_of, page_of, text_of
 from pinot_assets.source.objects import ObjectStore
 from pinot_assets.source.patterns import PathPattern, compile_pattern, path_of_uri
 from pinot_assets.source.uris import is_plain, key_below
@@ -86,6 +86,7 @@ def narrowed(inventory: Inventory, absent: Collection[str]) -> Inventory:
 
 
 # What more than a pattern decides about: names that writers leave around, and escapes.
+_MARKS = (b"%", b"//", b"/.", b"/_", b".tmp")  # without them, it cannot be
 _SPECIAL = r"%|//|/\.|/_SUCCESS$|/_temporary/|\.tmp$"
 
 
@@ -101,6 +102,8 @@ class _Look:
         self._root = root.removesuffix("/")
         self._include, self._exclude, self._marker = include, exclude, marker
         self._root_path = path_of_uri(root)
+        self._root_is_plain = is_plain(self._root_path.replace(":", "", 1))
+        self._marks = [*_MARKS] if marker is None else [*_MARKS, f"/{marker}".encode()]
         self.skipped = self.hidden = 0
         self.complete: set[str] = set()
         self.being_written: set[str] = set()
@@ -108,19 +111,27 @@ class _Look:
     def chosen(self, page: pa.Table) -> pa.Table:
         """Those of the files that count."""
         page = page.combine_chunks()
-        below = pc.utf8_slice_codeunits(page.column("uri"), len(self._root))
+        below = pc.utf8_slice_codeunits(page.column("uri"), len(self._root)).combine_chunks()
+        special = self._special(below)
+        ones = page.slice(0, 0)
+        if special is not None:
+            plain = pc.invert(special)
+            ones, page, below = page.filter(special), page.filter(plain), below.filter(plain)
+        matched = self._matched(pc.binary_join_element_wise(self._root_path, below, ""))
+        kept = page if matched is None else page.filter(matched)
+        self.skipped += page.num_rows - kept.num_rows
+        taken = [file for file in files_of(ones) if self._takes(file.uri)]
+        return pa.concat_tables([kept, page_of(taken)]) if taken else kept
+
+    def _special(self, below: pa.Array) -> pa.Array | None:
+        """Which of the names below the root need to be looked at one by one; None: none of them."""
+        if not self._root_is_plain:
+            return pc.is_valid(below)
+        text = bytes(text_of(below))
+        if not any(mark in text for mark in self._marks):
+            return None
         special = pc.match_substring_regex(below, _SPECIAL)
-        if self._marker is not None:
-            special = pc.or_(special, pc.ends_with(below, f"/{self._marker}"))
-        if not is_plain(self._root_path.replace(":", "", 1)):
-            special = pc.is_valid(below)  # all
-        plain = pc.invert(special)
-        paths = pc.binary_join_element_wise(self._root_path, below.filter(plain), "")
-        rows, matched = page.filter(plain), self._matched(paths.combine_chunks())
-        kept = rows if matched is None else rows.filter(matched)
-        self.skipped += rows.num_rows - kept.num_rows
-        ones = [file for file in files_of(page.filter(special)) if self._takes(file.uri)]
-        return pa.concat_tables([kept, page_of(ones)])
+        return special if self._marker is None else pc.or_(special, pc.ends_with(below, f"/{self._marker}"))
 
     def _matched(self, paths: pa.Array) -> pa.Array | None:
         matched = None if self._include is None else self._include.matching(paths)

@@ -64,7 +64,7 @@ class ListedFiles(Mapping[str, SourceFile]):
             uri, size, mtime, etag = batch.columns
             numbers = (size.cast(pa.string()), mtime.cast(pa.string()))
             ends = pc.binary_join_element_wise(pc.fill_null(etag, ""), "\n", "")
-            digest.update(_text(pc.binary_join_element_wise(uri, *numbers, ends, "\t")))
+            digest.update(text_of(pc.binary_join_element_wise(uri, *numbers, ends, "\t")))
         return digest.hexdigest()
 
     @cached_property
@@ -98,6 +98,15 @@ def files_of(columns: pa.Table) -> Iterator[SourceFile]:
         yield SourceFile(uri, Fingerprint(size, mtime_us, etag))
 
 
+def text_of(texts: pa.Array) -> memoryview:
+    """What texts hold, one after the other."""
+    if not len(texts):
+        return memoryview(b"")
+    _, offsets, data = texts.buffers()
+    view = memoryview(offsets).cast("i")
+    return memoryview(data)[view[texts.offset] : view[texts.offset + len(texts)]]
+
+
 def _as_table(page: pa.RecordBatch | pa.Table) -> pa.Table:
     return page if isinstance(page, pa.Table) else pa.Table.from_batches([page])
 
@@ -116,12 +125,3 @@ def _ascends(table: pa.Table) -> bool:
     """Whether every URI comes after the one before it."""
     uris = table.column("uri")
     return bool(pc.all(pc.less(uris.slice(0, max(0, len(uris) - 1)), uris.slice(1))).as_py() is not False)
-
-
-def _text(texts: pa.Array) -> memoryview:
-    """What texts hold, one after the other."""
-    if not len(texts):
-        return memoryview(b"")
-    _, offsets, data = texts.buffers()
-    view = memoryview(offsets).cast("i")
-    return memoryview(data)[view[texts.offset] : view[texts.offset + len(texts)]]

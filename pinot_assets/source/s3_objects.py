@@ -86,12 +86,12 @@ class S3ObjectStore:
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """ListObjectsV2, page by page; an object may be told twice, never left out."""
         below = self._full(prefix) if prefix else self._root.path
-        for page in self._listed(below):
+        for page in self._listed(below, 1000):
             yield from self._objects_of(page)
 
     def pages(self) -> Iterator[pa.Table]:
         """The same of all objects, a page at a time; only unusual ones are looked at one by one."""
-        for page in self._listed(self._root.path):
+        for page in self._listed(self._root.path, 10_000):
             keys = [meta["path"][self._strip :] for meta in page]
             sizes = [meta["size"] for meta in page]
             if 0 in sizes or not is_plain("".join(keys)):
@@ -109,13 +109,13 @@ class S3ObjectStore:
                 schema=COLUMNS,
             )
 
-    def _listed(self, below: str) -> Iterator[Sequence[Mapping[str, Any]]]:
-        """Pages as obstore gives them.
+    def _listed(self, below: str, chunk: int) -> Iterator[Sequence[Mapping[str, Any]]]:
+        """Objects as obstore gives them, so many at a time.
 
         :raises ListingFailed: as `list`.
         """
         try:
-            yield from obstore.list(self._calls, below or None, chunk_size=1000)
+            yield from obstore.list(self._calls, below or None, chunk_size=chunk)
         except (BaseError, OSError) as error:
             raise self._listing_failed(error) from None
 
