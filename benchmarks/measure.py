@@ -65,17 +65,19 @@ def peak_bytes(pid: int | str = "self") -> int:
 
 
 def in_process_of_its_own(program: Path, *arguments: str) -> Any:
-    """Run a program of this folder; what it printed as JSON.
+    """Run a program of this folder; what it printed last, as JSON.
 
     Its memory is its own then, and what it imports is not warm.
     """
-    done = subprocess.run([sys.executable, str(program), *arguments], stdout=subprocess.PIPE, check=True)
-    return json.loads(done.stdout)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(program), *arguments], stdout=subprocess.PIPE, check=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def answer(value: Any) -> None:
     """The other side of `in_process_of_its_own`."""
-    sys.stdout.write(json.dumps(value))
+    sys.stdout.write(f"\n{json.dumps(value)}\n")  # a JVM may have logged before it
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:
