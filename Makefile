@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test oracle ui-test postgres-test crash-matrix bench-dagster check dev down lock clean
+.PHONY: help install demo test oracle ui-test postgres-test crash-matrix bench-build bench-plan bench-spark bench-dagster check dev down lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,15 @@ postgres-test: $(DONE) ## Run one table with Dagster on Postgres (needs Debian's
 
 crash-matrix: $(DONE) ## Kill a driver at each of its effects, and servers at each state (an hour or two)
 	@PYTHONPATH=tests $(BIN)/python -m crash $(ARGS)
+
+bench-build: $(DONE) ## Measure building a segment against Pinot's own builder (ten minutes, needs javac)
+	@$(BIN)/python -W ignore benchmarks/segment_build.py
+
+bench-plan: $(DONE) ## Measure what it costs to know what changed among a million objects (a few minutes)
+	@$(BIN)/python -W ignore benchmarks/plan_listing.py
+
+bench-spark: $(DONE) ## Measure a Spark job of ten million rows against one with Pinot's builder (ten minutes, needs javac)
+	@$(BIN)/python -W ignore benchmarks/spark_ingest.py
 
 bench-dagster: $(DONE) ## Measure Dagster with thousands of files: the figures of docs/scale.md (a quarter of an hour)
 	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/dagster_scale.py

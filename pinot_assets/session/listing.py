@@ -7,8 +7,10 @@ from pinot_assets.session.model import Mode, Session
 from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import Changes
 from pinot_assets.session.run import Run
-from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.source import Inventory, Published, Readiness, SourceFile, diff
+from pinot_assets.snapshot.manifest import Snapshot, versions_of
+from pinot_assets.source import Fingerprint, Inventory, Published, Readiness, SourceFile, diff
+from pinot_assets.source.diff import differing
+from pinot_assets.source.listed_files import columns_of, files_of
 
 
 def list_ready(run: Run, session: Session | None, current: Snapshot | None) -> Readiness:
@@ -31,10 +33,13 @@ def changes_of(run: Run, inventory: Inventory, current: Snapshot | None) -> Chan
     :param inventory: what counts of it.
     :raises SourceError: a file's content had to be looked at and could not be.
     """
-    ledger = current.ledger if current else {}
+    listed, published = differing(columns_of(inventory.files), versions_of(current.files if current else ()))
     found = diff(
-        inventory,
-        {uri: Published(f.fingerprint, f.sha256) for uri, f in ledger.items()},
+        {file.uri: file for file in files_of(listed)},
+        {
+            row["uri"]: Published(Fingerprint(row["size"], row["mtime_us"], row["etag"]), row["sha256"])
+            for row in published.to_pylist()
+        },
         lambda file: _content_sha256(run, file),
     )
     return Changes(

@@ -35,7 +35,7 @@ def republish(run: Run, session: Session, target: Snapshot) -> tuple[Session, tu
         left = _switched(run, _with_names_left(run, left), target)
     done = left or session
     if done.switch_object is None:
-        return done, target.files
+        return done, tuple(target.files)
     confirm(run, done)
     return done, _files(run, done, target)
 

@@ -21,9 +21,9 @@ from pinot_assets.session.model import ObjectRef
 from pinot_assets.session.plan import Hold, Plan, Row, plan_from_parquet, plan_to_parquet
 from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.snapshot.manifest import (
+    PublishedFiles,
     Snapshot,
     SnapshotRef,
-    files_from_parquet,
     files_to_parquet,
     header_from_bytes,
     header_to_bytes,
@@ -289,7 +289,7 @@ class Staging:
         :raises SnapshotCorrupt: an object is missing or is not what its hash says (R18).
         """
         header = header_from_bytes(self._get(ObjectRef(ref.key, ref.sha256)))
-        files = files_from_parquet(self._get(ObjectRef(**header["files"])))
+        files = PublishedFiles(self._get(ObjectRef(**header["files"])))
         return snapshot_from(header, files)
 
     # --- all -----------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, overload
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -89,7 +90,7 @@ class Snapshot:
     listing_digest: str
     config_fingerprint: str
     published_ms: int
-    files: tuple[PublishedFile, ...]
+    files: Sequence[PublishedFile]
     audit: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -139,6 +140,9 @@ _FILES = pa.schema(
     ]
 )
 
+VERSIONS = pa.schema([_FILES.field(name) for name in ("uri", "size", "mtime_us", "etag", "sha256")])
+"""What the diff looks at."""
+
 
 def files_to_parquet(files: Iterable[PublishedFile]) -> bytes:
     """Rows as one Parquet object."""
@@ -161,22 +165,69 @@ def files_to_parquet(files: Iterable[PublishedFile]) -> bytes:
     return sink.getvalue()
 
 
-def files_from_parquet(data: bytes) -> tuple[PublishedFile, ...]:
-    """Inverse of `files_to_parquet`."""
-    return tuple(
-        PublishedFile(
-            uri=row["uri"],
-            fingerprint=Fingerprint(row["size"], row["mtime_us"], row["etag"], row["version_id"]),
-            sha256=row["sha256"],
-            rows=row["rows"],
-            bad_rows=row["bad_rows"],
-            session=row["session"],
-            outputs=tuple(Output(**o) for o in row["outputs"]),
-            # Ledgers of the first release know neither.
-            version=row.get("version") or Fingerprint(row["size"], row["mtime_us"], row["etag"]).token,
-            seconds=row.get("seconds") or 0.0,
-        )
-        for row in pq.read_table(io.BytesIO(data)).to_pylist()
+class PublishedFiles(Sequence[PublishedFile]):
+    """Inverse of `files_to_parquet`. Most triggers ask for the versions alone, so rows are made on demand."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._count = pq.read_metadata(pa.BufferReader(data)).num_rows
+
+    @cached_property
+    def versions(self) -> pa.Table:
+        """All rows as the columns of `VERSIONS`."""
+        return pq.read_table(pa.BufferReader(self._data), columns=VERSIONS.names)
+
+    @cached_property
+    def _rows(self) -> tuple[PublishedFile, ...]:
+        rows = pq.read_table(pa.BufferReader(self._data)).to_pylist()
+        return tuple(_published_file(row) for row in rows)
+
+    @overload
+    def __getitem__(self, index: int) -> PublishedFile: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[PublishedFile, ...]: ...
+    def __getitem__(self, index: int | slice) -> PublishedFile | tuple[PublishedFile, ...]:
+        return self._rows[index]
+
+    def __iter__(self) -> Iterator[PublishedFile]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return int(self._count)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, PublishedFiles):
+            return self._data == other._data or self._rows == other._rows
+        return self._rows == other
+
+    def __hash__(self) -> int:
+        return hash(self._rows)
+
+
+def versions_of(files: Sequence[PublishedFile]) -> pa.Table:
+    """Published versions as the columns of `VERSIONS`, in their order."""
+    if isinstance(files, PublishedFiles):
+        return files.versions
+    rows = [
+        {"uri": f.uri, "size": f.fingerprint.size, "mtime_us": f.fingerprint.mtime_us,
+         "etag": f.fingerprint.etag, "sha256": f.sha256}
+        for f in files
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=VERSIONS)
+
+
+def _published_file(row: Mapping[str, Any]) -> PublishedFile:
+    return PublishedFile(
+        uri=row["uri"],
+        fingerprint=Fingerprint(row["size"], row["mtime_us"], row["etag"], row["version_id"]),
+        sha256=row["sha256"],
+        rows=row["rows"],
+        bad_rows=row["bad_rows"],
+        session=row["session"],
+        outputs=tuple(Output(**o) for o in row["outputs"]),
+        # Ledgers of the first release know neither.
+        version=row.get("version") or Fingerprint(row["size"], row["mtime_us"], row["etag"]).token,
+        seconds=row.get("seconds") or 0.0,
     )
 
 
@@ -210,7 +261,7 @@ def header_from_bytes(data: bytes) -> dict[str, Any]:
     return header
 
 
-def snapshot_from(header: Mapping[str, Any], files: tuple[PublishedFile, ...]) -> Snapshot:
+def snapshot_from(header: Mapping[str, Any], files: Sequence[PublishedFile]) -> Snapshot:
     """Put header and rows together."""
     parent = header["parent"]
     return Snapshot(

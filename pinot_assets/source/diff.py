@@ -6,11 +6,17 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from pinot_assets.source.fingerprint import Fingerprint, SourceFile
-from pinot_assets.source.inventory import Inventory
 
 # What S3 makes from content alone: the MD5 of one part, or of the parts' MD5s.
 _CONTENT_ETAG = re.compile(r"[0-9a-f]{32}(-\d+)?")
+
+_NO_ETAG = "\0"  # unlike any
+_VERSION = ["size", "mtime_us", "etag"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +49,45 @@ class Diff:
     touched: tuple[SourceFile, ...]
 
 
+def differing(listed: pa.Table, published: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The rows of both sides that are not the same version on both, for a million on each.
+
+    :param listed: columns as `listed_files.COLUMNS`, each URI once.
+    :param published: these columns and maybe others; of a URI that comes twice the last row counts.
+    :returns: what is left of both; each URI once.
+    """
+    uris, backwards = listed.column("uri"), np.arange(published.num_rows)[::-1]
+    found = pc.index_in(uris, value_set=published.column("uri").take(pa.array(backwards)))
+    place = pc.subtract(published.num_rows - 1, found)  # of the last row with the same URI
+    beside = published.select(_VERSION).take(place)
+    changed = pc.invert(pc.fill_null(_same_version(listed, beside), False))
+    rewritten = published.take(place.filter(changed).drop_null())
+    untouched = np.ones(published.num_rows, dtype=bool)
+    untouched[place.drop_null().to_numpy()] = False
+    left = published.filter(pa.array(untouched))  # URIs that are gone, and older rows of the others
+    known = uris.filter(pc.is_in(uris, value_set=left.column("uri")))
+    gone = left.filter(pc.invert(pc.is_in(left.column("uri"), value_set=known)))
+    return listed.filter(changed), pa.concat_tables([rewritten, _newest(gone)])
+
+
+def _newest(published: pa.Table) -> pa.Table:
+    """Each URI once, in its last row."""
+    last = {uri: n for n, uri in enumerate(published.column("uri").to_pylist())}
+    return published.take(pa.array([*last.values()], pa.int64()))
+
+
+def _same_version(some: pa.Table, others: pa.Table) -> pa.ChunkedArray:
+    """Of each row, whether both have the same version; null where there is none beside it."""
+    numbers = pc.and_(
+        pc.equal(some.column("size"), others.column("size")),
+        pc.equal(some.column("mtime_us"), others.column("mtime_us")),
+    )
+    etag, other = (pc.fill_null(table.column("etag"), _NO_ETAG) for table in (some, others))
+    return pc.and_(numbers, pc.equal(etag, other))
+
+
 def diff(
-    inventory: Inventory,
+    listed: Mapping[str, SourceFile],
     published: Mapping[str, Published],
     content_sha256: Callable[[SourceFile], str],
 ) -> Diff:
@@ -54,7 +97,7 @@ def diff(
         rest is not, and no etag proves the content equal; what it raises goes through.
     """
     new, rewritten, unchanged, touched = [], [], [], []
-    for uri, file in sorted(inventory.files.items()):
+    for uri, file in sorted(listed.items()):
         before = published.get(uri)
         if before is None:
             new.append(file)
@@ -64,7 +107,7 @@ def diff(
             touched.append(file)
         else:
             rewritten.append(file)
-    deleted = sorted(published.keys() - inventory.files.keys())
+    deleted = sorted(published.keys() - listed.keys())
     return Diff(tuple(new), tuple(rewritten), tuple(deleted), tuple(unchanged), tuple(touched))
 
 

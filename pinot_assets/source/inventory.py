@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from pinot_assets.source.fingerprint import SourceFile
-from pinot_assets.source.objects import ObjectInfo, ObjectStore
+from pinot_assets.source.listed_files import ListedFiles, files_of, page_of, text_of
+from pinot_assets.source.objects import ObjectStore
 from pinot_assets.source.patterns import PathPattern, compile_pattern, path_of_uri
+from pinot_assets.source.uris import is_plain, key_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +57,22 @@ def take_inventory(
     :raises ListingFailed: the listing did not complete; there is then no inventory (invariant I12).
     :raises SourceError: a pattern cannot be used.
     """
-    chosen_by = None if include is None else compile_pattern(include)
-    refused_by = None if exclude is None else compile_pattern(exclude)
+    look = _Look(
+        store.uri,
+        None if include is None else compile_pattern(include),
+        None if exclude is None else compile_pattern(exclude),
+        marker,
+    )
     listed_at_ms = time.time_ns() // 1_000_000
-    files: dict[str, SourceFile] = {}
-    skipped = hidden = 0
-    complete, being_written = set(), set()
-    root = store.uri
-    for info in store.list():
-        path = path_of_uri(info.uri)
-        folder, _, name = info.uri.rpartition("/")
-        above, writing, _ = info.uri.removeprefix(root).partition("/_temporary/")
-        if writing:
-            being_written.add(root + above)
-        if name == marker:
-            complete.add(folder)
-        elif (chosen_by and not chosen_by.matches(path)) or (refused_by and refused_by.matches(path)):
-            skipped += 1
-        elif _is_hidden(info, chosen_by):
-            hidden += 1
-        else:
-            files[info.uri] = SourceFile(info.uri, info.fingerprint)
+    files = ListedFiles([look.chosen(page) for page in store.pages()])
     return Inventory(
-        files, listed_at_ms, _digest(files), skipped, hidden, frozenset(complete), frozenset(being_written)
+        files,
+        listed_at_ms,
+        files.digest,
+        look.skipped,
+        look.hidden,
+        frozenset(look.complete),
+        frozenset(look.being_written),
     )
 
 
@@ -84,11 +81,87 @@ def narrowed(inventory: Inventory, absent: Collection[str]) -> Inventory:
     if not absent:
         return inventory
     files = {uri: file for uri, file in inventory.files.items() if uri not in absent}
-    return replace(inventory, files=files, digest=_digest(files))
+    narrower = ListedFiles([page_of(files.values())])
+    return replace(inventory, files=narrower, digest=narrower.digest)
 
 
-def _is_hidden(info: ObjectInfo, include: PathPattern | None) -> bool:
-    *folders, name = info.key.split("/")
+# What more than a pattern decides about: names that writers leave around, and escapes.
+_MARKS = (b"%", b"//", b"/.", b"/_", b".tmp")  # without them, it cannot be
+_SPECIAL = r"%|//|/\.|/_SUCCESS$|/_temporary/|\.tmp$"
+
+
+class _Look:
+    """What is chosen of a listing, page by page, and what is not.
+
+    :ivar skipped: as `Inventory` has it, as are `hidden`, `complete` and `being_written`.
+    """
+
+    def __init__(
+        self, root: str, include: PathPattern | None, exclude: PathPattern | None, marker: str | None
+    ) -> None:
+        self._root = root.removesuffix("/")
+        self._include, self._exclude, self._marker = include, exclude, marker
+        self._root_path = path_of_uri(root)
+        self._root_is_plain = is_plain(self._root_path.replace(":", "", 1))
+        self._marks = [*_MARKS] if marker is None else [*_MARKS, f"/{marker}".encode()]
+        self.skipped = self.hidden = 0
+        self.complete: set[str] = set()
+        self.being_written: set[str] = set()
+
+    def chosen(self, page: pa.Table) -> pa.Table:
+        """Those of the files that count."""
+        page = page.combine_chunks()
+        below = pc.utf8_slice_codeunits(page.column("uri"), len(self._root)).combine_chunks()
+        special = self._special(below)
+        ones = page.slice(0, 0)
+        if special is not None:
+            plain = pc.invert(special)
+            ones, page, below = page.filter(special), page.filter(plain), below.filter(plain)
+        matched = self._matched(pc.binary_join_element_wise(self._root_path, below, ""))
+        kept = page if matched is None else page.filter(matched)
+        self.skipped += page.num_rows - kept.num_rows
+        taken = [file for file in files_of(ones) if self._takes(file.uri)]
+        return pa.concat_tables([kept, page_of(taken)]) if taken else kept
+
+    def _special(self, below: pa.Array) -> pa.Array | None:
+        """Which of the names below the root need to be looked at one by one; None: none of them."""
+        if not self._root_is_plain:
+            return pc.is_valid(below)
+        text = bytes(text_of(below))
+        if not any(mark in text for mark in self._marks):
+            return None
+        special = pc.match_substring_regex(below, _SPECIAL)
+        return special if self._marker is None else pc.or_(special, pc.ends_with(below, f"/{self._marker}"))
+
+    def _matched(self, paths: pa.Array) -> pa.Array | None:
+        matched = None if self._include is None else self._include.matching(paths)
+        if self._exclude is None:
+            return matched
+        others = pc.invert(self._exclude.matching(paths))
+        return others if matched is None else pc.and_(matched, others)
+
+    def _takes(self, uri: str) -> bool:
+        """The same for one file, whatever its name."""
+        path = path_of_uri(uri)
+        folder, _, name = uri.rpartition("/")
+        above, writing, _ = uri.removeprefix(self._root).partition("/_temporary/")
+        if writing:
+            self.being_written.add(self._root + above)
+        if name == self._marker:
+            self.complete.add(folder)
+        elif (self._include and not self._include.matches(path)) or (
+            self._exclude and self._exclude.matches(path)
+        ):
+            self.skipped += 1
+        elif _is_hidden(key_below(self._root, uri), self._include):
+            self.hidden += 1
+        else:
+            return True
+        return False
+
+
+def _is_hidden(key: str, include: PathPattern | None) -> bool:
+    *folders, name = key.split("/")
     marks = []
     if name.startswith(".") or any(folder.startswith(".") for folder in folders):
         marks.append("/.")
@@ -99,11 +172,3 @@ def _is_hidden(info: ObjectInfo, include: PathPattern | None) -> bool:
     if name.endswith(".tmp"):
         marks.append(".tmp")
     return any(include is None or not include.names(mark) for mark in marks)
-
-
-def _digest(files: Mapping[str, SourceFile]) -> str:
-    digest = hashlib.sha256()
-    for uri in sorted(files):
-        version = files[uri].fingerprint
-        digest.update(f"{uri}\t{version.size}\t{version.mtime_us}\t{version.etag or ''}\n".encode())
-    return digest.hexdigest()

@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 import psutil
+import pyarrow as pa
 
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.source.listed_files import pages_of
 from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent
 from pinot_assets.source.uris import Root, check_key, join_uri, key_below
 
@@ -75,6 +77,10 @@ class LocalObjectStore:
                     raise _listing_failed(self.uri, error) from error
                 if stat.S_ISREG(status.st_mode):
                     yield ObjectInfo(key, self.uri_of(key), _fingerprint(status))
+
+    def pages(self) -> Iterator[pa.Table]:
+        """`list`, gathered; a disk tells one file at a time."""
+        return pages_of(self.list())
 
     def stat(self, key: str) -> Fingerprint | None:
         """Size and mtime; None also for what is no regular file."""

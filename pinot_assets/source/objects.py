@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import pyarrow as pa
+
 from pinot_assets.errors import SourceError, StoreConflict
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.uris import parse_root
@@ -60,6 +62,13 @@ class ObjectStore(Protocol):
 
         :param prefix: a folder as key, whole segments; empty for all.
         :raises ListingFailed: at any time while iterating; what came before is then no listing (I12).
+        """
+        ...
+
+    def pages(self) -> Iterator[pa.Table]:
+        """`list` of all, as columns (`listed_files.COLUMNS`): for a million objects.
+
+        :raises ListingFailed: as `list`.
         """
         ...
 

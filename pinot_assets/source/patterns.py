@@ -11,8 +11,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from pinot_assets.errors import SourceError
-from pinot_assets.source.java_glob import glob_error, glob_to_regex
+from pinot_assets.source.java_glob import ANY, glob_error, glob_to_regex
 from pinot_assets.source.java_regex import regex_to_python
 from pinot_assets.source.uris import unquote_key
 
@@ -30,6 +33,15 @@ class PathPattern:
     def matches(self, path: str) -> bool:
         """Whether the whole path matches (`PathMatcher.matches(Paths.get(path))`)."""
         return self._regex.fullmatch(normalise_path(path)) is not None
+
+    def matching(self, paths: pa.Array) -> pa.Array:
+        """`matches` of each, of normalised paths of plain ASCII characters (`uris.is_plain`)."""
+        # To such texts Arrow's regular expressions and Python's mean the same, but for what globs are made
+        # of: a class behind a lookahead, and everything else that a `regex:` may hold.
+        regex = self._regex.pattern.replace(ANY, ".")
+        if self.text[:5].lower() == "glob:" and "(?" not in regex.replace("(?:", "") and regex.isascii():
+            return pc.match_substring_regex(paths, f"^(?:{regex})$")
+        return pa.array([self._regex.fullmatch(path) is not None for path in paths.to_pylist()], pa.bool_())
 
     def names(self, word: str) -> bool:
         """Whether the pattern's text spells a word literally (`.tmp`, `_SUCCESS`)."""

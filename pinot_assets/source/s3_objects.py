@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import obstore
+import pyarrow as pa
+import pyarrow.compute as pc
 from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
@@ -31,8 +33,9 @@ from obstore.store import S3Store
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.source import s3_settings
 from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.source.listed_files import COLUMNS, page_of
 from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent
-from pinot_assets.source.uris import Root, check_key, join_uri, key_below
+from pinot_assets.source.uris import Root, check_key, is_plain, join_uri, key_below
 
 # S3 takes no larger object in one PUT, and only one PUT can be conditional.
 MAX_PUT_BYTES = 5 * 1024**3
@@ -83,25 +86,54 @@ class S3ObjectStore:
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """ListObjectsV2, page by page; an object may be told twice, never left out."""
         below = self._full(prefix) if prefix else self._root.path
-        strip = len(self._root.path) + 1 if self._root.path else 0
+        for page in self._listed(below, 1000):
+            yield from self._objects_of(page)
+
+    def pages(self) -> Iterator[pa.Table]:
+        """The same of all objects, a page at a time; only unusual ones are looked at one by one."""
+        for page in self._listed(self._root.path, 10_000):
+            keys = [meta["path"][self._strip :] for meta in page]
+            sizes = [meta["size"] for meta in page]
+            if 0 in sizes or not is_plain("".join(keys)):
+                yield page_of(self._objects_of(page))
+                continue
+            seconds = [int(meta["last_modified"].timestamp()) for meta in page]
+            etags = pa.array([meta["e_tag"] for meta in page], pa.string())
+            yield pa.table(
+                [
+                    pc.binary_join_element_wise(f"{self.uri}/", pa.array(keys, pa.string()), ""),
+                    pa.array(sizes, pa.int64()),
+                    pc.multiply(pa.array(seconds, pa.int64()), 1_000_000),
+                    pc.replace_substring(etags, '"', ""),
+                ],
+                schema=COLUMNS,
+            )
+
+    def _listed(self, below: str, chunk: int) -> Iterator[Sequence[Mapping[str, Any]]]:
+        """Objects as obstore gives them, so many at a time.
+
+        :raises ListingFailed: as `list`.
+        """
         try:
-            for page in obstore.list(self._calls, below or None, chunk_size=1000):
-                for meta in page:
-                    key = meta["path"][strip:]
-                    if meta["size"] > 0:
-                        yield ObjectInfo(key, self.uri_of(key), _fingerprint(meta))
-                    elif (empty := self._look_again(key)) is not None:
-                        yield ObjectInfo(key, self.uri_of(key), empty)
-        except InvalidPathError as error:
-            raise ListingFailed(
-                f"Listing {self.uri} did not complete",
-                why=f"a key there cannot be handled ({_reason(error)})",
-                hint="rename the object: no empty, '.' or '..' path segment, no control character",
-            ) from None
+            yield from obstore.list(self._calls, below or None, chunk_size=chunk)
         except (BaseError, OSError) as error:
-            raise ListingFailed(
-                f"Listing {self.uri} did not complete", why=_reason(error), hint=_hint(error)
-            ) from None
+            raise self._listing_failed(error) from None
+
+    def _objects_of(self, page: Sequence[Mapping[str, Any]]) -> Iterator[ObjectInfo]:
+        try:
+            for meta in page:
+                key = meta["path"][self._strip :]
+                if meta["size"] > 0:
+                    yield ObjectInfo(key, self.uri_of(key), _fingerprint(meta))
+                elif (empty := self._look_again(key)) is not None:
+                    yield ObjectInfo(key, self.uri_of(key), empty)
+        except (BaseError, OSError) as error:
+            raise self._listing_failed(error) from None
+
+    @property
+    def _strip(self) -> int:
+        """How much of a path in the bucket is the root's."""
+        return len(self._root.path) + 1 if self._root.path else 0
 
     def stat(self, key: str) -> Fingerprint | None:
         """HEAD; with the version id on a versioned bucket."""
@@ -255,6 +287,16 @@ class S3ObjectStore:
             yield
         except (BaseError, OSError) as error:
             raise self._error(what, error) from None
+
+    def _listing_failed(self, error: Exception) -> ListingFailed:
+        what = f"Listing {self.uri} did not complete"
+        if isinstance(error, InvalidPathError):
+            return ListingFailed(
+                what,
+                why=f"a key there cannot be handled ({_reason(error)})",
+                hint="rename the object: no empty, '.' or '..' path segment, no control character",
+            )
+        return ListingFailed(what, why=_reason(error), hint=_hint(error))
 
     def _error(self, what: str, error: Exception) -> SourceError:
         return SourceError(what, why=_reason(error), hint=_hint(error))

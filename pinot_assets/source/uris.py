@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import string
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote, unquote_to_bytes
@@ -17,7 +18,7 @@ from pinot_assets.errors import SourceError
 
 # No comma: Pinot splits the values of a segment's custom map at it.
 _SAFE = "/!$&'()*+;=:@"
-_PLAIN = re.compile(r"[A-Za-z0-9/._=-]*")
+_PLAIN = (string.ascii_letters + string.digits + "/._=-").encode()
 # Hadoop once took `s3://key:secret@bucket`: never shown in an error.
 _USER_INFO = re.compile(r"//[^/]*@")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -88,7 +89,12 @@ def parse_root(uri: str) -> Root:
 def quote_key(key: str) -> str:
     """Percent-encode a key or path; bytes that are no UTF-8 (local names) survive the way back."""
     # Most names need nothing, and a listing may hold a million of them.
-    return key if _PLAIN.fullmatch(key) else quote(os.fsencode(key), safe=_SAFE)
+    return key if is_plain(key) else quote(os.fsencode(key), safe=_SAFE)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a key or path, or several put together, means the same in percent-encoding."""
+    return not text.encode(errors="surrogateescape").translate(None, _PLAIN)
 
 
 def unquote_key(text: str) -> str:

@@ -22,6 +22,8 @@ from pinot_assets.errors import SourceError, StoreConflict
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.java import find_java
 from pinot_assets.local.state import Record
+from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.source.listed_files import files_of
 from pinot_assets.source.objects import ObjectStore, open_store
 
 ODD_NAMES = [
@@ -162,6 +164,16 @@ def test_listing_and_looking_tell_the_same_version(store: ObjectStore) -> None:
     listed = {info.key: info.fingerprint for info in store.list()}
     assert {key: version.size for key, version in listed.items()} == {"0": 0, "1": 1, "1000": 1000}
     assert {key: store.stat(key) for key in listed} == listed
+
+
+@pytest.mark.parametrize("names", [("a", "d/b=1.csv"), ("a", "e m", "ü%2F", "d/x~")])
+def test_pages_tell_what_the_listing_tells(store: ObjectStore, names: tuple[str, ...]) -> None:
+    for size, name in enumerate((*names, "d/c")):
+        store.put_if_absent(name, b"x" * size)
+        store.put_if_absent(f"full/{name}", b"x")
+    listed = {SourceFile(info.uri, info.fingerprint) for info in store.list()}
+    assert {file for page in store.pages() for file in files_of(page)} == listed
+    assert len(listed) == 2 * len(names) + 2
 
 
 def test_a_prefix_is_a_folder(store: ObjectStore) -> None:

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from pinot_assets.session.receipt import Output
 from pinot_assets.snapshot.manifest import (
     PublishedFile,
+    PublishedFiles,
     Snapshot,
     SnapshotRef,
-    files_from_parquet,
     files_to_parquet,
     header_from_bytes,
     header_to_bytes,
     snapshot_from,
+    versions_of,
 )
 from pinot_assets.source.fingerprint import Fingerprint
 
@@ -56,7 +57,10 @@ FILES = st.builds(
 @given(st.lists(FILES, max_size=4).map(tuple))
 def test_rows_survive_parquet(files: tuple[PublishedFile, ...]) -> None:
     data = files_to_parquet(files)
-    assert files_from_parquet(data) == files
+    read = PublishedFiles(data)
+    assert len(read) == len(files)
+    assert versions_of(read).equals(versions_of(files))
+    assert read == files
     assert files_to_parquet(files) == data  # the hash in its name needs that
 
 
@@ -109,7 +113,7 @@ def test_a_ledger_of_the_first_release_is_read() -> None:
     old = pq.read_table(io.BytesIO(files_to_parquet([file]))).drop_columns(["version", "seconds"])
     sink = io.BytesIO()
     pq.write_table(old, sink)
-    (read,) = files_from_parquet(sink.getvalue())
+    (read,) = PublishedFiles(sink.getvalue())
     assert (read.version, read.seconds) == (version.token, 0.0)
 
 

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import hashlib
 
-from hypothesis import given
+import pyarrow as pa
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.source.diff import Published, diff
+from pinot_assets.snapshot.manifest import VERSIONS
+from pinot_assets.source.diff import Published, diff, differing
 from pinot_assets.source.fingerprint import Fingerprint, SourceFile
-from pinot_assets.source.inventory import Inventory
+from pinot_assets.source.listed_files import files_of, page_of
 
 MD5 = "9dd4e461268c8034f5c8564e155c67a6"
 OTHER = "0cc175b9c0f1b6a831c399e269772661"
@@ -17,8 +19,8 @@ def sha(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def listing(**files: Fingerprint) -> Inventory:
-    return Inventory({uri: SourceFile(uri, print_) for uri, print_ in files.items()}, 0, "")
+def listing(**files: Fingerprint) -> dict[str, SourceFile]:
+    return {uri: SourceFile(uri, print_) for uri, print_ in files.items()}
 
 
 def never(file: SourceFile) -> str:
@@ -119,3 +121,32 @@ def test_content_decides(
     assert {f.uri for f in (*found.unchanged, *found.touched)} == equal
     assert len(read) == len(set(read))
     assert all(len(before[uri][0]) == len(after[uri][0]) for uri in read)
+
+
+VERSION = st.builds(Fingerprint, st.integers(0, 2), st.integers(0, 1), st.sampled_from([None, "", MD5]))
+URIS = st.sampled_from("abcde")
+
+
+@settings(deadline=None)
+@given(st.dictionaries(URIS, VERSION), st.lists(st.tuples(URIS, VERSION)))
+def test_what_differs_is_what_the_diff_tells(
+    listed: dict[str, Fingerprint], ledger: list[tuple[str, Fingerprint]]
+) -> None:
+    rows = [
+        {"uri": uri, "size": v.size, "mtime_us": v.mtime_us, "etag": v.etag, "sha256": str(n)}
+        for n, (uri, v) in enumerate(ledger)
+    ]
+    files = listing(**dict(sorted(listed.items())))
+    newest = {uri: Published(v, str(n)) for n, (uri, v) in enumerate(ledger)}
+    left, published = differing(page_of(files.values()), pa.Table.from_pylist(rows, schema=VERSIONS))
+    few = {
+        row["uri"]: Published(Fingerprint(row["size"], row["mtime_us"], row["etag"]), row["sha256"])
+        for row in published.to_pylist()
+    }
+    assert len(few) == published.num_rows
+
+    whole = diff(files, newest, lambda _: "")
+    part = diff({file.uri: file for file in files_of(left)}, few, lambda _: "")
+    assert (part.new, part.rewritten, part.deleted) == (whole.new, whole.rewritten, whole.deleted)
+    assert part.touched == whole.touched
+    assert part.unchanged == ()

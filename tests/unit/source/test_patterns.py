@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import pickle
 
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pinot_assets.errors import SourceError
-from pinot_assets.source.patterns import compile_pattern, path_of_uri
+from pinot_assets.source.patterns import compile_pattern, normalise_path, path_of_uri
 
 
 @pytest.mark.parametrize("text", ["**/*.csv", "", ":x", "shell:*.csv"])
@@ -76,3 +79,23 @@ def test_patterns_see_the_decoded_path_as_pinot_does(uri: str, path: str) -> Non
 
 def test_a_pattern_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(compile_pattern("glob:**/*.csv"))).matches("/a/b.csv")
+
+
+@settings(deadline=None)
+@given(
+    st.one_of(
+        st.text("a.*?[]!{},/-b", max_size=8).map("glob:{}".format),
+        st.sampled_from(
+            ["regex:.*a", "regex:(?i).*A", "Glob:**/a", "glob:/[!a]*", "glob:/{a,b*}", "glob:**/ü"]
+        ),
+    ),
+    st.lists(st.text("a.b/-=Z", max_size=6).map("/{}".format)),
+)
+def test_many_paths_match_as_each_does(text: str, paths: list[str]) -> None:
+    try:
+        pattern = compile_pattern(text)
+    except SourceError:
+        return
+    plain = [normalise_path(path) for path in paths]
+    found = pattern.matching(pa.array(plain, pa.string())).to_pylist()
+    assert found == [pattern.matches(path) for path in plain]

@@ -1,0 +1,127 @@
+"""Listed files as columns: a million of them are columns of a million rows, objects only where one looks.
+
+URIs are plain ASCII (`uris`), so Arrow's order of bytes is Python's order of texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pinot_assets.source.fingerprint import Fingerprint, SourceFile
+
+if TYPE_CHECKING:
+    from pinot_assets.source.objects import ObjectInfo
+
+COLUMNS: Final = pa.schema(
+    [
+        pa.field("uri", pa.string()),
+        pa.field("size", pa.int64()),
+        pa.field("mtime_us", pa.int64()),
+        pa.field("etag", pa.string()),
+    ]
+)
+
+_PAGE: Final = 10_000
+
+
+class ListedFiles(Mapping[str, SourceFile]):
+    """Files by URI, in the order of their URIs.
+
+    :param pages: columns as `COLUMNS`, in any order; of a URI that comes twice the last counts.
+    """
+
+    def __init__(self, pages: Iterable[pa.RecordBatch | pa.Table]) -> None:
+        self.columns = _sorted(pa.concat_tables([COLUMNS.empty_table(), *map(_as_table, pages)]))
+
+    def __getitem__(self, uri: str) -> SourceFile:
+        return self._files[uri]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return int(self.columns.num_rows)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ListedFiles):
+            return self is other or bool(self.columns.equals(other.columns))
+        return self._files == other
+
+    __hash__ = None  # type: ignore[assignment]  # as every mapping
+
+    @cached_property
+    def digest(self) -> str:
+        """The sha256 in hex of all URIs and versions."""
+        digest = hashlib.sha256()
+        for batch in self.columns.to_batches():
+            uri, size, mtime, etag = batch.columns
+            numbers = (size.cast(pa.string()), mtime.cast(pa.string()))
+            ends = pc.binary_join_element_wise(pc.fill_null(etag, ""), "\n", "")
+            digest.update(text_of(pc.binary_join_element_wise(uri, *numbers, ends, "\t")))
+        return digest.hexdigest()
+
+    @cached_property
+    def _files(self) -> dict[str, SourceFile]:
+        return {file.uri: file for file in files_of(self.columns)}
+
+
+def columns_of(files: Mapping[str, SourceFile]) -> pa.Table:
+    """Files as `COLUMNS`, each once."""
+    return files.columns if isinstance(files, ListedFiles) else page_of(files.values())
+
+
+def pages_of(listing: Iterable[ObjectInfo]) -> Iterator[pa.Table]:
+    """A listing as `COLUMNS`, some thousand objects at a time."""
+    objects = iter(listing)
+    while page := [*islice(objects, _PAGE)]:
+        yield page_of(page)
+
+
+def page_of(files: Iterable[SourceFile | ObjectInfo]) -> pa.Table:
+    """Files as `COLUMNS`."""
+    rows = [(f.uri, f.fingerprint.size, f.fingerprint.mtime_us, f.fingerprint.etag) for f in files]
+    columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, COLUMNS, strict=True)], schema=COLUMNS)
+
+
+def files_of(columns: pa.Table) -> Iterator[SourceFile]:
+    """Inverse of `page_of`."""
+    values = (columns.column(name).to_pylist() for name in COLUMNS.names)
+    for uri, size, mtime_us, etag in zip(*values, strict=True):
+        yield SourceFile(uri, Fingerprint(size, mtime_us, etag))
+
+
+def text_of(texts: pa.Array) -> memoryview:
+    """What texts hold, one after the other."""
+    if not len(texts):
+        return memoryview(b"")
+    _, offsets, data = texts.buffers()
+    view = memoryview(offsets).cast("i")
+    return memoryview(data)[view[texts.offset] : view[texts.offset + len(texts)]]
+
+
+def _as_table(page: pa.RecordBatch | pa.Table) -> pa.Table:
+    return page if isinstance(page, pa.Table) else pa.Table.from_batches([page])
+
+
+def _sorted(table: pa.Table) -> pa.Table:
+    table = table.combine_chunks()
+    if not _ascends(table):
+        table = table.take(pc.sort_indices(table, [("uri", "ascending")])).combine_chunks()
+        if not _ascends(table):
+            last = {file.uri: file for file in files_of(table)}
+            table = page_of(last.values())
+    return table
+
+
+def _ascends(table: pa.Table) -> bool:
+    """Whether every URI comes after the one before it."""
+    uris = table.column("uri")
+    return bool(pc.all(pc.less(uris.slice(0, max(0, len(uris) - 1)), uris.slice(1))).as_py() is not False)
