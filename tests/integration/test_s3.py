@@ -46,7 +46,7 @@ from pinot_assets.session.report import Report, Result
 from pinot_assets.session.zookeeper import close, connect
 from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.source import s3_settings
+from pinot_assets.source import endpoints
 from pinot_assets.spec import TableSpec, load_tables
 
 pytestmark = pytest.mark.integration
@@ -281,7 +281,7 @@ def make_lake(
     """Makes a lake with its table in Pinot: `make_lake(server, prefix, input_props=…)`."""
     lakes: list[Lake] = []
     # A wrong endpoint is to be told soon.
-    monkeypatch.setattr(s3_settings, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
+    monkeypatch.setattr(endpoints, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
 
     def make(s3: S3Server, prefix: str = "in", **options: Any) -> Lake:
         monkeypatch.setenv("LAKE_ACCESS_KEY", s3.access_key)
