@@ -29,8 +29,8 @@ def build(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[F
             failures.append(outcome)
 
     run.lease.assert_held()  # what slept through its lease must not build what the next owner builds (I13)
-    run.progress.building(len(tasks))
-    run.edges.builder.build(_order(run, session, plan), tasks, on_done)
+    run.progress.building({task.ordinal: task.file.fingerprint.size for task in tasks})
+    run.edges.builder.build(_order(run, session, plan), tasks, on_done, run.progress.moving)
     for note in put_aside.notes(receipts):
         run.note(note)
     failed = [f for f in failures if not _skipped(run, session, plan, f)]

@@ -31,7 +31,7 @@ from fakes import spoiler as spoiling
 from fakes.builder import BuildsHere
 
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.build import BuildOrder, FileTask, build_file
+from pinot_assets.build import BuildOrder, FileTask, build_file, nobody
 from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.order import Builder
 from pinot_assets.build.spark import SparkBuilder
@@ -101,7 +101,11 @@ class HereBuilder(BuildsHere):
     built: list[str] = field(default_factory=list)
 
     def build(
-        self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Receipt | Failure], None],
+        on_rows: Callable[[int], None] = nobody,
     ) -> None:
         self.built = [task.file.uri for task in tasks]
         for task in tasks:
