@@ -53,7 +53,9 @@ class AdlsSettings:
         config: AzureConfig = {"account_name": account, "endpoint": endpoint or f"https://{host}"}
         credentials = _credentials(values)
         if "clientId" in values:
-            config["tenant_id"], config["client_id"], config["client_secret"] = map(values.get, _PRINCIPAL)
+            config["tenant_id"] = values["tenantId"]
+            config["client_id"] = values["clientId"]
+            config["client_secret"] = values["clientSecret"]
             config["credential_type"] = "client_secret"  # else a key in the environment would go first
         allow_http = endpoints.allow_http("ADLS", endpoint, values, "accessKey or sasToken")
         return cls(container, config, allow_http, credentials)
