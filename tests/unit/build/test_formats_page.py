@@ -14,9 +14,8 @@ PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "formats.md").read_text(
 
 def test_every_format_has_a_line_and_every_packing_is_named() -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith("| `") and line.count("|") == 6]
-    assert [row.split("`")[1] for row in rows] == ["csv", "json", "parquet", "avro", "orc"]
-    assert {row.split("`")[1] for row in rows} == set(FORMATS)
-    head = next(line for line in PAGE.splitlines() if line.startswith("| `inputFormat`"))
+    head, *formats = rows
+    assert sorted(row.split("`")[1] for row in formats) == sorted(FORMATS)
     assert [kind.replace("bz2", "bzip2") in head for kind in _PACKED.values()] == [True] * len(_PACKED)
 
 
