@@ -29,6 +29,7 @@ def notes(receipts: Iterable[Receipt]) -> tuple[str, ...]:
     whole = -(-size // SMALL_BYTES)
     return (
         f"{len(found)} files are small: they cost {len(found)} segments of "
-        f"{size / len(found) / 1024:,.0f} KiB on average, where {whole} would do; each is an upload, a record in ZooKeeper, a folder on every "
-        "replica and work in every query. Merge them upstream: a file per day, say, not one per minute",
+        f"{size / len(found) / 1024:,.0f} KiB on average, where {whole} would do; each is an upload, "
+        "a record in ZooKeeper, a folder on every replica and work in every query. Merge them upstream: "
+        "a file per day, say, not one per minute",
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.server import create_backend_app
 from werkzeug.serving import make_server
 
 
@@ -31,7 +31,7 @@ class _AsS3:
 @contextmanager
 def gcs_server() -> Iterator[str]:
     """A server on loopback; its URL."""
-    app = _AsS3(DomainDispatcherApplication(create_backend_app, service="s3"))
+    app = _AsS3(create_backend_app("s3"))
     server = make_server("127.0.0.1", 0, app, threaded=True)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
