@@ -15,7 +15,6 @@ from typing import Any
 from moto.server import create_backend_app
 from werkzeug.serving import make_server
 
-
 # moto shows nothing to somebody who signs nothing.
 _SIGNED = (
     "AWS4-HMAC-SHA256 Credential=gcs/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
