@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test oracle ui-test postgres-test crash-matrix bench-build bench-plan bench-spark bench-dagster check dev down lock clean
+.PHONY: help install demo test oracle ui-test postgres-test clouds-test crash-matrix bench-build bench-plan bench-spark bench-push bench-dagster check dev down lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ oracle: $(DONE) ## Compare 500 generated tables with Pinot's own builder, byte f
 postgres-test: $(DONE) ## Run one table with Dagster on Postgres (needs Debian's package postgresql)
 	@$(BIN)/pytest tests/postgres/whole_run.py
 
+clouds-test: $(DONE) ## Hold ADLS to the contract of object stores, on Azurite (needs Node.js)
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.35.0
+	@AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(BIN)/pytest tests/clouds
+
 crash-matrix: $(DONE) ## Kill a driver at each of its effects, and servers at each state (an hour or two)
 	@PYTHONPATH=tests $(BIN)/python -m crash $(ARGS)
 
@@ -47,6 +51,9 @@ bench-plan: $(DONE) ## Measure what it costs to know what changed among a millio
 
 bench-spark: $(DONE) ## Measure a Spark job of ten million rows against one with Pinot's builder (ten minutes, needs javac)
 	@$(BIN)/python -W ignore benchmarks/spark_ingest.py
+
+bench-push: $(DONE) ## Measure a push in batches against one upload a segment, on a controller of Pinot 1.5.1
+	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/segment_push.py
 
 bench-dagster: $(DONE) ## Measure Dagster with thousands of files: the figures of docs/scale.md (a quarter of an hour)
 	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/dagster_scale.py

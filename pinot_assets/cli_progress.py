@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from pinot_assets.session.pace import Pace
 from pinot_assets.session.receipt import Failure, Receipt
 
 
@@ -17,13 +19,14 @@ class ConsoleProgress:
         self._console = console
         self._bar = Progress(
             TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
+            BarColumn(bar_width=20),
             TimeElapsedColumn(),
+            TextColumn("{task.fields[pace]}"),
             console=console,
             transient=True,
         )
         self._task: TaskID | None = None
+        self._pace = Pace({})
 
     def __enter__(self) -> ConsoleProgress:
         return self
@@ -37,20 +40,27 @@ class ConsoleProgress:
         """One step."""
         self._show(text, "dim")
 
-    def building(self, files: int) -> None:
+    def building(self, sizes: Mapping[int, int]) -> None:
         """Start the bar."""
-        self._task = self._bar.add_task("building", total=files)
+        self._pace = Pace(sizes)
+        self._task = self._bar.add_task("building", total=len(sizes), pace=self._pace)
         if self._console.is_interactive:
             self._bar.start()
 
+    def moving(self, rows: int) -> None:
+        """Rows of unfinished files; the bar shows them by itself."""
+        self._pace.moving(rows)
+
     def built(self, outcome: Receipt | Failure) -> None:
         """One file further."""
+        self._pace.built(outcome)
         if self._task is not None:
             self._bar.advance(self._task)
         if isinstance(outcome, Failure):
             self._show(f"{outcome.uri}: {outcome.code}: {outcome.reason}", "red")
-        if self._bar.finished:
+        if self._pace.done == self._pace.files:
             self._stop()
+            self._show(f"built {self._pace}", "dim")
 
     def _stop(self) -> None:
         # Elsewhere than on a terminal, stopping a bar prints an empty line.

@@ -19,7 +19,7 @@ from pinot_assets.local import default_home, load_state
 from pinot_assets.pinot.connection import Auth, BasicAuth, PinotConnection, Tls, TokenAuth
 from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import ZooKeeperAccess
-from pinot_assets.source.s3_settings import is_loopback
+from pinot_assets.source.endpoints import is_loopback
 
 DEFAULT_CLUSTER = "pinot"
 DEFAULT_TABLES = "tables"

@@ -5,6 +5,7 @@ What a table says of its stores travels to Spark's executors, so an `S3Resource`
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -12,7 +13,8 @@ from urllib.parse import urlsplit
 import dagster as dg
 from dagster_aws.s3 import S3Resource
 
-from pinot_assets.errors import SpecError
+from pinot_assets.errors import SourceError, SpecError
+from pinot_assets.source import resolve_env
 from pinot_assets.spec import TableSpec
 
 _ADDRESS: Final = {"region_name": "region", "endpoint_url": "endpoint"}
@@ -29,13 +31,22 @@ def with_object_store(spec: TableSpec, s3: S3Resource) -> TableSpec:
     :raises SpecError: see `object_store_defaults`.
     """
     defaults = object_store_defaults(s3)
-    ingestion = spec.ingestion.model_copy(
-        update={
-            "input_props": _completed(spec.ingestion.input_props, defaults),
-            "output_props": _completed(spec.ingestion.output_props, defaults),
-        }
-    )
-    return replace(spec, ingestion=ingestion)
+    own = spec.ingestion
+    update = {
+        name: _completed(props, defaults)
+        for name, props, uri in (
+            ("input_props", own.input_props, own.input_dir_uri),
+            ("output_props", own.output_props, own.staging_uri),
+        )
+        if not _is_of_another_cloud(uri)
+    }
+    return replace(spec, ingestion=own.model_copy(update=update))
+
+
+def _is_of_another_cloud(uri: str) -> bool:
+    with suppress(SourceError):  # a variable that is missing is told where the store is opened
+        uri = resolve_env(uri)
+    return uri.lower().startswith(("gs:", "abfs:", "abfss:"))
 
 
 def object_store_defaults(s3: S3Resource) -> dict[str, str]:

@@ -35,8 +35,9 @@ def looks(spec: TableSpec, description: str, *kinds: str) -> Looks:
 
 
 def store_kind(uri: str) -> str:
-    """`s3` or `file`."""
-    return "s3" if uri.lower().startswith("s3:") else "file"
+    """What Dagster calls the store: `s3`, `gcs`, `azure` or `file`."""
+    scheme = uri.partition(":")[0].lower()
+    return {"s3": "s3", "gs": "gcs", "abfss": "azure"}.get(scheme, "file")
 
 
 def file_partitions(spec: TableSpec) -> DynamicPartitionsDefinition:

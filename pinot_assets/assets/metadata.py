@@ -11,6 +11,7 @@ from pinot_assets.audit import Finding
 from pinot_assets.session.history import counts_text
 from pinot_assets.session.model import Session, utc_text
 from pinot_assets.session.report import Report
+from pinot_assets.session.small_files import small
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 
 Metadata = Mapping[str, dg.MetadataValue | str | int | float]
@@ -49,6 +50,8 @@ def of_report(report: Report) -> Metadata:
         "files_failed": len(report.failed),
         "rows_built": sum(r.rows for r in report.built),
         "bad_rows": report.bad_rows,
+        "small_files": len(small(report.built)),
+        "worker_seconds": round(sum(r.seconds for r in report.built), 3),
         "bytes_built": sum(o.tar_bytes for r in report.built for o in r.outputs),
     }
     if report.session is not None:

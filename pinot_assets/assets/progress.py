@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 
 import dagster as dg
 
+from pinot_assets.session.pace import Pace
 from pinot_assets.session.receipt import Failure, Receipt
+
+QUIET_S = 60.0
+"""How long a build that goes on may be silent: every line of a run's log is a row of Dagster's database."""
 
 
 class RunLog:
     """Tells a run's log how a driver gets on."""
 
-    def __init__(self, log: dg.DagsterLogManager) -> None:
-        self._log = log
-        self._total = self._done = 0
+    def __init__(self, log: dg.DagsterLogManager, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log, self._clock = log, clock
+        self._pace = Pace({})
+        self._told = clock()
 
     def note(self, text: str) -> None:
         """One step."""
         self._log.info(text)
 
-    def building(self, files: int) -> None:
-        """So many files are about to be built."""
-        self._total, self._done = files, 0
-        self._log.info(f"building {files} files on Spark")
+    def building(self, sizes: Mapping[int, int]) -> None:
+        """Files are about to be built."""
+        self._pace = Pace(sizes, self._clock)
+        self._log.info(f"building {len(sizes)} files of {sum(sizes.values()):,} bytes on Spark")
+        self._told = self._clock()
+
+    def moving(self, rows: int) -> None:
+        """Tasks came further."""
+        self._pace.moving(rows)
+        if self._clock() - self._told >= QUIET_S:
+            self._tell()
 
     def built(self, outcome: Receipt | Failure) -> None:
         """One of them is through."""
-        self._done += 1
+        pace = self._pace
+        pace.built(outcome)
         if isinstance(outcome, Failure):
             self._log.warning(f"{outcome.uri} failed: {outcome.code}: {outcome.reason}")
-        elif self._done == self._total or self._done % max(1, self._total // 10) == 0:
-            self._log.info(f"built {self._done} of {self._total} files")
+        elif pace.done == pace.files or pace.done % max(1, pace.files // 10) == 0:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._log.info(f"built {self._pace}")
+        self._told = self._clock()
 
 
 class BuildLog(RunLog):
@@ -41,7 +59,7 @@ class BuildLog(RunLog):
         super().__init__(log)
         self._on_building = on_building
 
-    def building(self, files: int) -> None:
-        """So many files are about to be built."""
+    def building(self, sizes: Mapping[int, int]) -> None:
+        """Files are about to be built."""
         self._on_building()
-        super().building(files)
+        super().building(sizes)

@@ -4,7 +4,7 @@
 checks settings, does not pay for PySpark's driver side.
 """
 
-from pinot_assets.build.order import Builder, BuildOrder, FileTask, segment_name
+from pinot_assets.build.order import Builder, BuildOrder, FileTask, nobody, segment_name
 from pinot_assets.build.read import check_reader, read_batches
 from pinot_assets.build.rejected import FileRejected
 from pinot_assets.build.task import (
@@ -30,6 +30,7 @@ __all__ = [
     "build_file",
     "check_reader",
     "file_id",
+    "nobody",
     "read_batches",
     "receipt_key",
     "segment_name",

@@ -75,6 +75,10 @@ def segment_name(table: str, session: str, attempt: int, ordinal: int, k: int) -
     return f"{table}__{session}_{attempt}_{ordinal}_{k}"
 
 
+def nobody(rows: int) -> None:
+    """Hears how many rows are read, and does nothing."""
+
+
 class Builder(Protocol):
     """Turns files into staged segments; Spark's in production."""
 
@@ -83,8 +87,12 @@ class Builder(Protocol):
         order: BuildOrder,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
+        on_rows: Callable[[int], None] = nobody,
     ) -> None:
         """Build all tasks; call `on_done` once for each, in any order, from the calling thread.
+
+        `on_rows` is told, from the same thread, how many rows are read of files that are not done: only when
+        a task has come further, so that it never speaks for one that hangs.
 
         One file's failure is a `Failure`, never an exception. An exception means that the builder itself
         broke (the Spark application died); the files without an `on_done` are then not built.

@@ -17,10 +17,12 @@ from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import SparkSession
 
-from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.build.moving import Watch
+from pinot_assets.build.order import BuildOrder, FileTask, nobody
 from pinot_assets.build.task import build_file
 from pinot_assets.errors import BuildError
 from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.source.objects import open_store
 
 T = TypeVar("T")
 Result = Receipt | Failure
@@ -40,8 +42,14 @@ class SparkBuilder:
     def __init__(self, session_factory: Callable[[], SparkSession]) -> None:
         self._session_factory = session_factory
 
-    def build(self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Result], None]) -> None:
-        """Build all tasks, largest files first; `on_done` is called from this thread as they finish.
+    def build(
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Result], None],
+        on_rows: Callable[[int], None] = nobody,
+    ) -> None:
+        """Build all tasks, largest files first; see `Builder.build`.
 
         :raises BuildError: Spark gave the job up. What `on_done` was told stays true.
         """
@@ -50,9 +58,13 @@ class SparkBuilder:
         context = self._session_factory().sparkContext
         job = _Job(context, order, sorted(tasks, key=lambda task: -task.file.fingerprint.size))
         told: set[int] = set()
+        watch = Watch(open_store(order.staging_uri, order.staging_props), order.attempt)
         with closing(job.results()) as results:
             for result in results:
-                if result.ordinal not in told:
+                if result is None:
+                    if (rows := watch.look(told)) is not None:
+                        on_rows(rows)
+                elif result.ordinal not in told:
                     told.add(result.ordinal)
                     on_done(result)
 
@@ -113,8 +125,8 @@ class _Job:
         self._finished: Accumulator[list[Result]] = context.accumulator([], _Results())
         self._run = _Task(order, self._finished)
 
-    def results(self) -> Generator[Result, None, None]:
-        """Every file's result; some come twice. Leaving early cancels the job."""
+    def results(self) -> Generator[Result | None, None, None]:
+        """Every file's result, some twice, and None after every look. Leaving early cancels the job."""
         with ThreadPoolExecutor(1, thread_name_prefix="spark-job") as pool:
             job = pool.submit(self._collect)
             try:
@@ -124,6 +136,7 @@ class _Job:
                     arrived = self._finished.value[told:]
                     told += len(arrived)
                     yield from arrived
+                    yield None
                 yield from self._outcome(job)
             finally:
                 if not job.done():

@@ -22,6 +22,7 @@ import psutil
 import pyarrow as pa
 
 from pinot_assets.build.cut import cut
+from pinot_assets.build.moving import Signs
 from pinot_assets.build.order import BuildOrder, FileTask, segment_name
 from pinot_assets.build.read import read_batches
 from pinot_assets.build.rejected import FileRejected
@@ -65,8 +66,8 @@ def build_file(order: BuildOrder, task: FileTask) -> Receipt | Failure:
         same version first, that one (rule R13).
     """
     try:
-        with _temporary_folder() as folder:
-            return _build(order, task, folder)
+        with _temporary_folder() as folder, _signs(order, task) as signs:
+            return _build(order, task, folder, signs)
     except PinotAssetsError as error:
         return _failure(order, task, _code(error), str(error))
     except Exception as error:
@@ -83,6 +84,15 @@ def _temporary_folder() -> Iterator[Path]:
             shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=f"{ours}{os.getpid()}-") as folder:
         yield Path(folder)
+
+
+@contextmanager
+def _signs(order: BuildOrder, task: FileTask) -> Iterator[Signs]:
+    signs = Signs(open_store(order.staging_uri, order.staging_props), order.attempt, task.ordinal)
+    try:
+        yield signs
+    finally:
+        signs.remove()
 
 
 def file_id(uri: str) -> str:
@@ -118,18 +128,21 @@ def version_from_text(text: str) -> Fingerprint:
         raise ValueError(f"not a version: {text}") from error
 
 
-def _build(order: BuildOrder, task: FileTask, folder: Path) -> Receipt:
+def _build(order: BuildOrder, task: FileTask, folder: Path, signs: Signs) -> Receipt:
     started = time.monotonic()
     spec = SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
     source = open_store(order.source_uri, order.source_props)
     local = folder / "source"
     read, sha256 = _fetch(source, task.file.uri, local)
+    signs.worked()
     verdicts = _verdicts(order, task, folder)
     tables = read_batches(local, Wanted.of(spec), order.input_format, reader=order.reader, verdicts=verdicts)
     segments = open_store(order.segments_uri, order.staging_props)
     outputs = tuple(
-        _stage(order, task, spec, segments, rows, k, read, folder)
-        for k, rows in enumerate(cut(tables, order.max_rows_per_segment, order.desired_segment_bytes))
+        _stage(order, task, spec, segments, rows, k, read, folder, signs)
+        for k, rows in enumerate(
+            cut(signs.counted(tables), order.max_rows_per_segment, order.desired_segment_bytes)
+        )
     )
     rows = sum(output.rows for output in outputs)
     verdicts.finish(rows)
@@ -202,6 +215,7 @@ def _stage(
     k: int,
     read: Fingerprint,
     folder: Path,
+    signs: Signs,
 ) -> Output:
     """Build one segment and put its two tars."""
     name = segment_name(order.table, order.session, order.attempt, task.ordinal, k)
@@ -219,11 +233,14 @@ def _stage(
             "pinotAssets.version": version_text(read),
         },
     )
+    signs.worked()
     path = folder / "segment.tar.gz"
     tar = write_tar(segment, path)
+    signs.worked()
     tar_key, metadata_key = f"{name}.tar.gz", f"{name}.metadata.tar.gz"
     segments.put_file_if_absent(tar_key, path)
     segments.put_if_absent(metadata_key, metadata_tar(segment))
+    signs.worked()
     return Output(
         segment=name,
         crc=segment.crc,

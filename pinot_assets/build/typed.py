@@ -51,5 +51,5 @@ def damaged(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: names of columns
         raise Unreadable(f"the {what} file is damaged or cut short", why=one_line(error)) from error

@@ -77,5 +77,6 @@ def _delete_staged(run: Run, session: Session) -> None:
     receipts = [info.key for info in store.list(f"sessions/{session.id}/files")]
     bad_rows = [info.key for info in store.list(f"sessions/{session.id}/bad-rows")]
     staged = [info.key for info in store.list("segments") if info.key.startswith(tars)]
-    for key in (*receipts, *bad_rows, *staged):
+    moving = [info.key for info in store.list(f"sessions/{session.id}/moving")]
+    for key in (*receipts, *bad_rows, *moving, *staged):
         store.delete(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pinot_assets.build.order import BuildOrder, FileTask
-from pinot_assets.session import put_aside
+from pinot_assets.session import put_aside, small_files
 from pinot_assets.session.model import Session
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Failure, Receipt
@@ -29,9 +29,9 @@ def build(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[F
             failures.append(outcome)
 
     run.lease.assert_held()  # what slept through its lease must not build what the next owner builds (I13)
-    run.progress.building(len(tasks))
-    run.edges.builder.build(_order(run, session, plan), tasks, on_done)
-    for note in put_aside.notes(receipts):
+    run.progress.building({task.ordinal: task.file.fingerprint.size for task in tasks})
+    run.edges.builder.build(_order(run, session, plan), tasks, on_done, run.progress.moving)
+    for note in (*put_aside.notes(receipts), *small_files.notes(receipts)):
         run.note(note)
     failed = [f for f in failures if not _skipped(run, session, plan, f)]
     return receipts, sorted(failed, key=lambda f: f.ordinal)

@@ -1,53 +1,77 @@
-"""How many segments go into one upload.
-
-The lease fences ZooKeeper, not Pinot: what an owner sent just before it lost its lease has to be over before
-the next one writes (rule R2). So a batch is as large as goes out in a part of that time, as measured on the
-batch before. The first one is a single segment.
-"""
+"""How far a build is, how fast it goes, and how long it still takes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
 
-from pinot_assets.session.receipt import Output
+from pinot_assets.session.receipt import Failure, Receipt
 
-MOST = 500
-"""Beyond that a batch saves nothing more: 7 ms a segment, and no write of the ideal state (measured)."""
-
-SHARE = 0.25
-"""Part of the deadline that a batch should take: a store may get slower from one batch to the next."""
+_MEANINGFUL_S = 1.0
+"""A rate of less than that is noise."""
 
 
-@dataclass(frozen=True, slots=True)
 class Pace:
-    """What the next batch may hold.
+    """One build.
 
-    :ivar segments: how many.
-    :ivar bytes: tar bytes, which Pinot copies before it answers; None while nothing is known.
+    :param sizes: bytes of each file to build, by its ordinal.
+    :param clock: seconds.
+    :ivar files: how many there are to build.
+    :ivar done: how many of them are through, failed ones too.
     """
 
-    segments: int = 1
-    bytes: int | None = None
+    def __init__(self, sizes: Mapping[int, int], clock: Callable[[], float] = time.monotonic) -> None:
+        self._sizes, self._clock, self._begun = sizes, clock, clock()
+        self.files, self.done = len(sizes), 0
+        self._bytes = self._read_bytes = self._rows = self._moving = 0
 
-    def next_of(self, outputs: Sequence[Output], most: int = MOST) -> Sequence[Output]:
-        """The first of these, as many as may go together; at least one.
+    def built(self, outcome: Receipt | Failure) -> None:
+        """One file is through; its rows, if any were moving, come with the next word of those that do."""
+        self.done += 1
+        size = self._sizes.get(outcome.ordinal, 0)
+        self._bytes += size
+        if isinstance(outcome, Receipt):
+            self._read_bytes += size
+            self._rows += outcome.rows + outcome.bad_rows
+            self._moving = max(0, self._moving - outcome.rows - outcome.bad_rows)
 
-        :param most: how many at the most.
-        """
-        count = size = 0
-        for output in outputs[: min(self.segments, most)]:
-            size += output.tar_bytes
-            if count and self.bytes is not None and size > self.bytes:
-                break
-            count += 1
-        return outputs[:count]
+    def moving(self, rows: int) -> None:
+        """So many rows are read of files that are not through."""
+        self._moving = rows
 
-    @classmethod
-    def after(cls, outputs: Sequence[Output], seconds: float, deadline: float) -> Pace:
-        """What is right after these took so long.
+    @property
+    def rows(self) -> int:
+        """Rows read."""
+        return self._rows + self._moving
 
-        :param deadline: seconds within which an upload has to be over.
-        """
-        share = SHARE * deadline / max(seconds, 1e-3)
-        return cls(max(1, int(len(outputs) * share)), int(sum(o.tar_bytes for o in outputs) * share))
+    @property
+    def rows_per_s(self) -> float | None:
+        """None where it is too early to say."""
+        seconds = self._clock() - self._begun
+        return self.rows / seconds if seconds >= _MEANINGFUL_S and self.rows else None
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds, measured by bytes; None before the first file is through."""
+        total = sum(self._sizes.values())
+        # What moves is taken to be of the same width as what is through.
+        through = self._bytes + (self._moving * self._read_bytes / self._rows if self._rows else 0)
+        seconds = self._clock() - self._begun
+        if not self._read_bytes or seconds < _MEANINGFUL_S:
+            return None
+        return seconds * max(0.0, total - through) / through
+
+    def __str__(self) -> str:
+        parts = [f"{self.done} of {self.files} files", f"{self.rows:,} rows"]
+        if (rate := self.rows_per_s) is not None:
+            parts.append(f"{rate:,.0f} rows/s")
+        if self.done < self.files and (left := self.left_s) is not None:
+            parts.append(f"about {_duration(left)} left")
+        return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"

@@ -99,8 +99,15 @@ class Progress(Protocol):
         """One step, for people."""
         ...
 
-    def building(self, files: int) -> None:
-        """So many files are about to be built."""
+    def building(self, sizes: Mapping[int, int]) -> None:
+        """Files are about to be built.
+
+        :param sizes: their bytes, by ordinal.
+        """
+        ...
+
+    def moving(self, rows: int) -> None:
+        """So many rows are read of files that are not through; only told when there is progress."""
         ...
 
     def built(self, outcome: Receipt | Failure) -> None:
@@ -118,7 +125,10 @@ class Quiet:
         """Keep it."""
         self.notes.append(text)
 
-    def building(self, files: int) -> None:
+    def building(self, sizes: Mapping[int, int]) -> None:
+        """Ignore it."""
+
+    def moving(self, rows: int) -> None:
         """Ignore it."""
 
     def built(self, outcome: Receipt | Failure) -> None:

@@ -20,7 +20,7 @@ from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode, Replicas
 from pinot_assets.session.entries import Entries
-from pinot_assets.session.pace import MOST, Pace
+from pinot_assets.session.upload_pace import MOST, UploadPace
 from pinot_assets.session.staging import Switch
 
 BATCH = MOST
@@ -63,7 +63,7 @@ class Switcher(Entries):
 
     def push(self, switch: Switch, entry_id: str) -> Pushed:
         """Push what Pinot does not have yet, hidden by the entry."""
-        left, pace, mode, fallback = switch.segments_to, Pace(), self.push_mode, None
+        left, pace, mode, fallback = switch.segments_to, UploadPace(), self.push_mode, None
         pushed = calls = 0
         while left:
             batch = pace.next_of(left, BATCH)
@@ -78,7 +78,7 @@ class Switcher(Entries):
             # The first batch finds the mode that works; the others are told.
             mode, fallback = report.mode, fallback or report.fallback
             if report.pushed:
-                pace = Pace.after(batch, report.seconds, self.edges.waits.pinot_write)
+                pace = UploadPace.after(batch, report.seconds, self.edges.waits.pinot_write)
         return Pushed(pushed, mode, fallback, calls)
 
     def _before_upload(self, entry_id: str) -> None:

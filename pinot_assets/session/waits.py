@@ -20,8 +20,8 @@ class Waits:
         writes the node for the first time, too, can take it away (rule R6).
     :ivar online: how long the audit waits for servers to load what was pushed (rule R10).
     :ivar broker: how long a broker may show the old set after it was asked to rebuild its routing (R7).
-    :ivar stall: a run without a sign of progress for so long lets go of its table (rule R25). Longer than one
-        file takes to build.
+    :ivar stall: a run without a sign of progress for so long lets go of its table (rule R25). Longer than
+        one step of a file takes: to copy it, to write one segment of it.
     :ivar hold: and so does one that has held it for so long.
     :raises SpecError: a write to Pinot could outlive the lease.
     """

@@ -1,7 +1,8 @@
 """A driver that comes no further lets go of its table (rule R25).
 
 ZooKeeper's heartbeat is another thread's work: a driver that hangs would hold its lease for ever. So a
-watchdog is fed with every sign of progress (a note, a finished file, a write to ZooKeeper or to Pinot).
+watchdog is fed with every sign of progress (a note, a finished file, a file that its task has come further
+with, a write to ZooKeeper or to Pinot).
 Starved, it ends the ZooKeeper session, which frees the lease and makes every further write impossible, and
 then the step: by an exception where the driver stands, or, where that does not get through, the process.
 """
@@ -14,7 +15,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -139,7 +140,7 @@ class Watchdog:
         if seconds >= self._waits.stall:
             return (
                 f"this run made no progress for {seconds / 60:.3g} minutes and has let go of its table "
-                "(where one file may take so long, raise PINOT_ASSETS_STALL_MINUTES)"
+                "(where one step of a file may take so long, raise PINOT_ASSETS_STALL_MINUTES)"
             )
         return (
             f"this run has held its table for {self._waits.hold / 3600:.3g} hours and has let go of it "
@@ -186,10 +187,15 @@ class Fed:
         self._watchdog.feed()
         self._progress.note(text)
 
-    def building(self, files: int) -> None:
-        """So many files are about to be built."""
+    def building(self, sizes: Mapping[int, int]) -> None:
+        """Files are about to be built."""
         self._watchdog.feed()
-        self._progress.building(files)
+        self._progress.building(sizes)
+
+    def moving(self, rows: int) -> None:
+        """Tasks came further."""
+        self._watchdog.feed()
+        self._progress.moving(rows)
 
     def built(self, outcome: Receipt | Failure) -> None:
         """One of them is through."""

@@ -1,6 +1,6 @@
 """Object stores: one narrow port to the folders that files come from and segments are staged in.
 
-Small on purpose. What differs between a disk and S3 (how a listing is complete, how put-if-absent is
+Small on purpose. What differs between a disk and a cloud (how a listing is complete, how put-if-absent is
 atomic) is settled below this port, and one contract suite holds both to it.
 """
 
@@ -130,11 +130,13 @@ class ObjectStore(Protocol):
 
 
 def open_store(uri: str, props: Mapping[str, str]) -> ObjectStore:
-    """Open the store of a folder: `file:///dir`, `/dir`, `s3://bucket/prefix` (`s3a`, `s3n` are the same).
+    """Open the store of a folder: `file:///dir`, `/dir`, `s3://bucket/prefix` (`s3a`, `s3n` are the same),
+    `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix`.
 
     :param props: the suffixes of `input.fs.prop.*` in StarTree's and Pinot's spelling (`region`,
-        `endpoint`, `accessKey`, `secretKey`, …; `s3_settings.KNOWN_PROPS` has them all); values may refer
-        to the environment (`${NAME}`). Without keys the standard AWS chain finds them. Not used locally.
+        `endpoint`, `accessKey`, `secretKey`, …; `KNOWN_PROPS` of `s3_settings`, `gcs_settings` and
+        `adls_settings` have them all); values may refer to the environment (`${NAME}`). Without keys the
+        cloud's standard chain finds them. Not used locally.
     :raises SourceError: the URI or a setting cannot be used.
     """
     root = parse_root(uri)
@@ -142,10 +144,10 @@ def open_store(uri: str, props: Mapping[str, str]) -> ObjectStore:
         from pinot_assets.source.local_objects import LocalObjectStore
 
         return LocalObjectStore(root)
-    # Imported late: a local-only task does not pay for the S3 client.
-    from pinot_assets.source.s3_objects import S3ObjectStore
+    # Imported late: a local-only task does not pay for the client.
+    from pinot_assets.source.bucket_objects import BucketObjectStore
 
-    return S3ObjectStore.open(root, props)
+    return BucketObjectStore.open(root, props)
 
 
 def probe_key() -> str:

@@ -22,16 +22,28 @@ _PLAIN = (string.ascii_letters + string.digits + "/._=-").encode()
 # Hadoop once took `s3://key:secret@bucket`: never shown in an error.
 _USER_INFO = re.compile(r"//[^/]*@")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-# s3a and s3n are Hadoop's names for the same buckets.
-_SCHEMES = {"file": "file", "s3": "s3", "s3a": "s3", "s3n": "s3"}
+# s3a and s3n are Hadoop's names for the same buckets; abfs is abfss, since TLS is always used.
+_SCHEMES = {
+    "file": "file",
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "abfs": "abfss",
+    "abfss": "abfss",
+}
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
+_CONTAINER = re.compile(r"(\$?[a-z0-9-]{3,63})@([a-z0-9]{3,24})\.dfs\.([a-z0-9.-]+)")
+_EXAMPLES = {"s3": "s3://bucket/prefix", "gs": "gs://bucket/prefix"}
+_ADLS_EXAMPLE = "abfss://container@account.dfs.core.windows.net/prefix"
 
 
 @dataclass(frozen=True)
 class Root:
     """A folder that a store is rooted at.
 
-    :ivar scheme: `file` or `s3`.
-    :ivar bucket: the bucket, empty on a local disk.
+    :ivar scheme: `file`, `s3`, `gs` or `abfss`.
+    :ivar bucket: the bucket (`container@account.dfs.core.windows.net` on ADLS), empty on a local disk.
     :ivar path: the folder without a slash at its end: `/data/in` on a local disk, the key prefix
         without a slash at its start (maybe empty) in a bucket.
     """
@@ -45,7 +57,7 @@ class Root:
         """The normalised URI, without a slash at its end."""
         if self.scheme == "file":
             return f"file://{quote_key(self.path)}"
-        return f"s3://{self.bucket}/{quote_key(self.path)}".removesuffix("/")
+        return f"{self.scheme}://{self.bucket}/{quote_key(self.path)}".removesuffix("/")
 
 
 def parse_root(uri: str) -> Root:
@@ -65,7 +77,7 @@ def parse_root(uri: str) -> Root:
         raise SourceError(
             f"Cannot use {shown}",
             why=f"the scheme {found[1]} is not supported",
-            hint="use file:///… or s3://bucket/…",
+            hint=f"use file:///…, s3://bucket/…, gs://bucket/… or {_ADLS_EXAMPLE}",
         )
     rest = uri[found.end() :]
     if "?" in rest or "#" in rest:
@@ -83,7 +95,19 @@ def parse_root(uri: str) -> Root:
                 hint="write three slashes: file:///path",
             )
         return _local_root(unquote_key(path), shown)
-    return _bucket_root(authority, unquote_key(path), shown)
+    return _bucket_root(scheme, authority, unquote_key(path), shown)
+
+
+def adls_names(authority: str) -> tuple[str, str, str]:
+    """Container, account, and the host of the account's blobs, of `container@account.dfs.core.windows.net`.
+
+    :raises SourceError: it is not of that form.
+    """
+    found = _CONTAINER.fullmatch(authority)
+    if found is None:
+        raise SourceError("The URI names no container and account of ADLS", hint=f"write {_ADLS_EXAMPLE}")
+    container, account, domain = found.groups()
+    return container, account, f"{account}.blob.{domain}"
 
 
 def quote_key(key: str) -> str:
@@ -146,19 +170,23 @@ def _local_root(path: str, written: str) -> Root:
     return Root("file", "", "/" + "/".join(segments))
 
 
-def _bucket_root(bucket: str, path: str, written: str) -> Root:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]+", bucket):
-        raise SourceError(f"Cannot use {written}", why="it names no bucket", hint="write s3://bucket/prefix")
+def _bucket_root(scheme: str, bucket: str, path: str, written: str) -> Root:
+    if scheme == "abfss":
+        adls_names(bucket)
+    elif not _BUCKET.fullmatch(bucket):
+        raise SourceError(
+            f"Cannot use {written}", why="it names no bucket", hint=f"write {_EXAMPLES[scheme]}"
+        )
     prefix = path.strip("/")
     segments = prefix.split("/") if prefix else []
     _refuse_parent(segments, written)
     if "" in segments or "." in segments or path.startswith("//") or path.endswith("//"):
         raise SourceError(
             f"Cannot use {written}",
-            why="an empty or '.' segment is part of a key's name on S3 and is not supported",
+            why="an empty or '.' segment is part of a key's name in a bucket and is not supported",
             hint="write each slash once",
         )
-    return Root("s3", bucket, prefix)
+    return Root(scheme, bucket, prefix)
 
 
 def _refuse_parent(segments: list[str], written: str) -> None:

@@ -103,7 +103,7 @@ class FileIngestion(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     input_dir_uri: Annotated[Location, Field(alias="inputDirURI")]
-    """Directory of the files: file:// or s3://, or a path relative to this file; ${NAME} is allowed."""
+    """Directory of the files: file, s3, gs or abfss URI, or a path relative to this file; ${NAME} allowed."""
     input_format: Annotated[
         Literal["csv", "json", "parquet", "avro", "orc"],
         BeforeValidator(one_of("csv", "json", "parquet", "avro", "orc")),

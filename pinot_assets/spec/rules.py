@@ -227,7 +227,7 @@ def _props_are_for_stores(case: Case) -> Iterator[Finding]:
     locations = {INPUT_PROP: case.spec.input_dir_uri, OUTPUT_PROP: case.spec.staging_uri}
     for key in sorted(case.written):
         for family, location in locations.items():
-            is_local = "${" not in location and not location.lower().startswith("s3:")
+            is_local = "${" not in location and not location.lower().startswith(("s3:", "gs:", "abfss:"))
             if key.startswith(f"{family}.") and is_local:
                 yield Finding(key, "has no use with a local directory", is_note=True)
 

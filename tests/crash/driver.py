@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fakes.builder import BuildsHere
 
-from pinot_assets.build import BuildOrder, FileTask, build_file
+from pinot_assets.build import BuildOrder, FileTask, build_file, nobody
 from pinot_assets.connect import open_edges
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.session.driver import Driver
@@ -69,7 +69,11 @@ class Builder(BuildsHere):
         self.built: list[str] = []
 
     def build(
-        self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Receipt | Failure], None],
+        on_rows: Callable[[int], None] = nobody,
     ) -> None:
         """Build, or fail as ordered."""
         for task in tasks:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pinot_assets.build import BuildOrder, FileTask, build_file
+from pinot_assets.build import BuildOrder, FileTask, build_file, nobody
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source import SourceFile, open_store
 
@@ -48,7 +48,11 @@ class InProcessBuilder(BuildsHere):
         self._threads = threads
 
     def build(
-        self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Receipt | Failure], None],
+        on_rows: Callable[[int], None] = nobody,
     ) -> None:
         with ThreadPoolExecutor(self._threads) as pool:
             futures = [pool.submit(build_file, order, task) for task in tasks]

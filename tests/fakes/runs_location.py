@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pinot_assets import definitions
-from pinot_assets.build import BuildOrder, FileTask, build_file
+from pinot_assets.build import BuildOrder, FileTask, build_file, nobody
 from pinot_assets.resources import consistent_push
 from pinot_assets.sensors import session, standstill
 from pinot_assets.session.receipt import Failure, Receipt
@@ -28,7 +28,11 @@ class PausingBuilder:
         return [look()]
 
     def build(
-        self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Receipt | Failure], None],
+        on_rows: Callable[[int], None] = nobody,
     ) -> None:
         for task in tasks:
             name = task.file.uri.rsplit("/", 1)[-1]

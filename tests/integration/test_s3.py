@@ -31,7 +31,7 @@ from fakes import spoiler as spoiling
 from fakes.builder import BuildsHere
 
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.build import BuildOrder, FileTask, build_file
+from pinot_assets.build import BuildOrder, FileTask, build_file, nobody
 from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.order import Builder
 from pinot_assets.build.spark import SparkBuilder
@@ -46,7 +46,7 @@ from pinot_assets.session.report import Report, Result
 from pinot_assets.session.zookeeper import close, connect
 from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.source import s3_settings
+from pinot_assets.source import endpoints
 from pinot_assets.spec import TableSpec, load_tables
 
 pytestmark = pytest.mark.integration
@@ -101,7 +101,11 @@ class HereBuilder(BuildsHere):
     built: list[str] = field(default_factory=list)
 
     def build(
-        self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Receipt | Failure], None],
+        on_rows: Callable[[int], None] = nobody,
     ) -> None:
         self.built = [task.file.uri for task in tasks]
         for task in tasks:
@@ -281,7 +285,7 @@ def make_lake(
     """Makes a lake with its table in Pinot: `make_lake(server, prefix, input_props=…)`."""
     lakes: list[Lake] = []
     # A wrong endpoint is to be told soon.
-    monkeypatch.setattr(s3_settings, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
+    monkeypatch.setattr(endpoints, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
 
     def make(s3: S3Server, prefix: str = "in", **options: Any) -> Lake:
         monkeypatch.setenv("LAKE_ACCESS_KEY", s3.access_key)

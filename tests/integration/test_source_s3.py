@@ -19,7 +19,7 @@ import pytest
 from fakes import spoiler as spoiling
 
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
-from pinot_assets.source import s3_settings
+from pinot_assets.source import endpoints
 from pinot_assets.source.inventory import take_inventory
 from pinot_assets.source.objects import ObjectStore, open_store
 
@@ -86,7 +86,7 @@ def open_at(port: int, bucket: str) -> Callable[..., ObjectStore]:
 
 @pytest.fixture
 def spoiler(port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spoiler]:
-    monkeypatch.setattr(s3_settings, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
+    monkeypatch.setattr(endpoints, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
     with spoiling.spoiler(port) as server:
         yield server
 

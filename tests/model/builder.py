@@ -12,7 +12,7 @@ from fakes.builder import BuildsInMemory
 from fakes.objects import open_memory
 from model.process import Died, Process
 
-from pinot_assets.build.order import BuildOrder, FileTask, segment_name
+from pinot_assets.build.order import BuildOrder, FileTask, nobody, segment_name
 from pinot_assets.build.task import receipt_key, version_text
 from pinot_assets.errors import BuildError
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
@@ -47,7 +47,11 @@ class ModelBuilder(BuildsInMemory):
         self._ordered = ordered
 
     def build(
-        self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Receipt | Failure], None],
+        on_rows: Callable[[int], None] = nobody,
     ) -> None:
         for task in tasks:
             self._ordered(order, task)

@@ -12,7 +12,7 @@ from fakes.pinot import FakePinot
 from fakes.tables import SYNC, write_table
 from fakes.zookeeper import FakeZooKeeper, Write
 
-from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.build.order import BuildOrder, FileTask, nobody
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.receipt import Failure, Receipt
@@ -34,7 +34,11 @@ class EmptyFiles(BuildsInMemory):
         self._nth = nth
 
     def build(
-        self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Receipt | Failure], None],
+        on_rows: Callable[[int], None] = nobody,
     ) -> None:
         store = open_memory(order.staging_uri)
         for task in tasks:

@@ -366,7 +366,7 @@ def test_progress_in_a_log_file_is_whole_lines() -> None:
     file = io.StringIO()
     with ConsoleProgress(Console(file=file, width=40)) as progress:
         progress.note(f"swept {ODD} " + "x" * 100)
-        progress.building(2)
+        progress.building({0: 1, 1: 1})
         progress.built(Failure(ODD, 0, 0, "UNREADABLE", "line 3: [/b]"))
         progress.built(Receipt(ODD, 1, 0, Fingerprint(1, 1), "", 1, 0, (), 0.1, "h/1"))
     lines = [line.rstrip() for line in file.getvalue().splitlines()]

@@ -14,7 +14,7 @@ from fakes.code_location import Table, failure, materializations, staged_and_pub
 from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.build import BuildOrder, FileTask
+from pinot_assets.build import BuildOrder, FileTask, nobody
 from pinot_assets.errors import PinotUnreachable
 from pinot_assets.resources import consistent_push
 from pinot_assets.session.driver import Driver
@@ -196,11 +196,15 @@ class Meanwhile(InProcessBuilder):
         self._act = act
 
     def build(
-        self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Receipt | Failure], None],
+        on_rows: Callable[[int], None] = nobody,
     ) -> None:
         with ThreadPoolExecutor(1) as pool:
             pool.submit(self._act).result()
-        super().build(order, tasks, on_done)
+        super().build(order, tasks, on_done, on_rows)
 
 
 def test_e10_of_two_code_locations_one_proceeds(

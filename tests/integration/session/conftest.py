@@ -23,7 +23,7 @@ from fakes.waiting import until
 from fakes.zookeeper_server import zookeeper_server
 
 from pinot_assets.audit import Finding
-from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.build.order import BuildOrder, FileTask, nobody
 from pinot_assets.build.task import build_file
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
@@ -108,7 +108,11 @@ class ScriptedBuilder(BuildsHere):
         self.die_after: int | None = None
 
     def build(
-        self, order: BuildOrder, tasks: Sequence[FileTask], on_done: Callable[[Receipt | Failure], None]
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Receipt | Failure], None],
+        on_rows: Callable[[int], None] = nobody,
     ) -> None:
         self.orders.append([base_name(t.file.uri) for t in tasks])
         for done, task in enumerate(tasks):

@@ -97,6 +97,7 @@ def test_of_a_report() -> None:
         "files_failed": 0,
         "rows_built": 14,
         "bad_rows": 2,
+        "small_files": 2,
         "bytes_built": 150,
         "attempt": 2,
         "retry_count": 1,

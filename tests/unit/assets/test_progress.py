@@ -28,26 +28,39 @@ def messages(caplog: Any) -> list[tuple[str, str]]:
 
 
 def test_ten_thousand_files_are_ten_lines(log: RunLog, caplog: pytest.LogCaptureFixture) -> None:
-    log.building(10_000)
+    log.building(dict.fromkeys(range(10000), 1))
     for n in range(10_000):
         log.built(outcome(n))
     shown = messages(caplog)
-    assert shown[0] == ("INFO", "building 10000 files on Spark")
-    assert shown[1:] == [("INFO", f"built {n}000 of 10000 files") for n in range(1, 11)]
+    assert shown[0] == ("INFO", "building 10000 files of 10,000 bytes on Spark")
+    assert shown[1:] == [("INFO", f"built {n}000 of 10000 files, {n},000 rows") for n in range(1, 11)]
 
 
 def test_every_failure_is_a_warning_and_counts_as_through(
     log: RunLog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    log.building(2)
+    log.building({0: 1, 1: 1})
     log.built(Failure("file:///in/0", 0, 0, "UNREADABLE", "torn"))
     log.built(outcome(1))
     assert messages(caplog)[1:] == [
         ("WARNING", "file:///in/0 failed: UNREADABLE: torn"),
-        ("INFO", "built 2 of 2 files"),
+        ("INFO", "built 2 of 2 files, 1 rows"),
     ]
 
 
 def test_notes_are_shown(log: RunLog, caplog: pytest.LogCaptureFixture) -> None:
     log.note("swept a stray")
     assert messages(caplog) == [("INFO", "swept a stray")]
+
+
+def test_a_long_file_is_a_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    now = [0.0]
+    log = RunLog(cast(dg.DagsterLogManager, logging.getLogger("run")), lambda: now[0])
+    log.building({0: 1})
+    for _ in range(12):
+        now[0] += 15
+        log.moving(int(now[0]) * 1000)
+    assert [text for _, text in messages(caplog)[1:]] == [
+        f"built 0 of 1 files, {seconds * 1000:,} rows, 1,000 rows/s" for seconds in (60, 120, 180)
+    ]

@@ -134,6 +134,12 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
         convert(tmp_path, text, pa.string())
 
 
+def test_a_name_of_a_column_that_is_not_utf_8_is_damage(tmp_path: Path) -> None:
+    data = parquet(xyz=pa.array([1])).replace(b"xyz", b"\xff\xfe\xfd")
+    with pytest.raises(Unreadable, match="damaged or cut short"):
+        read(tmp_path, data, pa.schema([("x", pa.int64())]))
+
+
 def test_structures_become_json(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(parquet(j=pa.array([{"a": [1, None], "b": "é"}, None])))
     wanted = Wanted(pa.schema([("j", pa.string())]), json=frozenset("j"))

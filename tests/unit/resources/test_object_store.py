@@ -80,3 +80,12 @@ def test_what_executors_cannot_or_must_not_be_told_is_refused(fields: dict[str, 
         object_store_defaults(S3Resource(**fields))
     assert "s3cret" not in str(caught.value)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("uri", ["gs://lake/in", "abfss://in@lake.dfs.core.windows.net", "${PLACE}"])
+def test_another_cloud_gets_none_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str) -> None:
+    monkeypatch.setenv("PLACE", "gs://lake/in")
+    spec = write_table(tmp_path, "flights", {"consistentPushEnabled": "true", "inputDirURI": uri})
+    ingestion = with_object_store(spec, HERE).ingestion
+    assert ingestion.input_props == {}
+    assert ingestion.output_props["region"] == "eu-central-1"

@@ -1,82 +1,71 @@
-"""How much goes into one upload (rule R2)."""
-
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pinot_assets.session.pace import MOST, SHARE, Pace
-from pinot_assets.session.receipt import Output
-
-MB = 1024**2
+from pinot_assets.session.pace import Pace
+from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.source import Fingerprint
 
 
-def outputs(*sizes: int) -> list[Output]:
-    return [Output(f"s{n}", 1, 1, "", size, "", "") for n, size in enumerate(sizes)]
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
-def pushed_at(
-    cost: Callable[[list[Output]], float], sizes: list[int], deadline: float = 20.0
-) -> list[tuple[int, float]]:
-    """Batches of a push against a store of that cost: size and seconds of each."""
-    left, pace, batches = outputs(*sizes), Pace(), []
-    while left:
-        batch = pace.next_of(left)
-        seconds = cost(list(batch))
-        batches.append((len(batch), seconds))
-        pace, left = Pace.after(batch, seconds, deadline), left[len(batch) :]
-    return batches
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
-def test_the_first_goes_alone() -> None:
-    assert len(Pace().next_of(outputs(1, 1, 1))) == 1
+def receipt(ordinal: int, rows: int) -> Receipt:
+    return Receipt(f"file:///in/{ordinal}", ordinal, 0, Fingerprint(1, 1), "", rows, 0, (), 0.1, "h/1")
 
 
-def test_small_segments_soon_go_by_hundreds() -> None:
-    batches = pushed_at(lambda batch: 0.04 + 0.007 * len(batch), [10_000] * 6150)
-    assert [count for count, _ in batches[:3]] == [1, 106, 500]
-    assert len(batches) == 15
+def test_time_left_goes_by_bytes_and_not_by_files(clock: Clock) -> None:
+    pace = Pace({0: 900, 1: 50, 2: 50}, clock)
+    assert str(pace) == "0 of 3 files, 0 rows"
+    clock.now += 90
+    pace.built(receipt(0, 9000))
+    assert pace.left_s == pytest.approx(10)
+    assert str(pace) == "1 of 3 files, 9,000 rows, 100 rows/s, about 10 s left"
 
 
-def test_large_segments_go_as_many_as_are_copied_in_time() -> None:
-    rate = 100 * MB
-    batches = pushed_at(lambda batch: 0.1 + sum(o.tar_bytes for o in batch) / rate, [70 * MB] * 60)
-    assert max(seconds for _, seconds in batches) <= 20 * SHARE * 1.3
-    assert max(count for count, _ in batches) >= 5
+def test_rows_of_a_file_that_is_not_through_count(clock: Clock) -> None:
+    pace = Pace({0: 100, 1: 900}, clock)
+    clock.now += 10
+    pace.built(receipt(0, 1000))
+    pace.moving(4000)
+    clock.now += 40
+    assert pace.rows == 5000
+    assert pace.rows_per_s == 100
+    assert pace.left_s == pytest.approx(50)
+    pace.built(receipt(1, 9000))
+    assert pace.rows == 10_000
 
 
-def test_a_large_one_after_small_ones_does_not_go_with_them() -> None:
-    pace = Pace(segments=100, bytes=10 * MB)
-    assert len(pace.next_of(outputs(4 * MB, 4 * MB, 200 * MB, 1))) == 2
-    assert len(pace.next_of(outputs(200 * MB, 1))) == 1
+def test_a_single_long_file_shows_its_rows_before_it_is_through(clock: Clock) -> None:
+    pace = Pace({0: 100}, clock)
+    clock.now += 20
+    pace.moving(2_000_000)
+    assert str(pace) == "0 of 1 files, 2,000,000 rows, 100,000 rows/s"
 
 
-def test_a_store_that_gets_slow_is_given_less() -> None:
-    batch = outputs(*[MB] * 400)
-    assert Pace.after(batch, 15.0, 20.0).segments == 133
+def test_a_failed_file_is_through_and_says_nothing_of_the_speed(clock: Clock) -> None:
+    pace = Pace({0: 500, 1: 500}, clock)
+    clock.now += 10
+    pace.built(Failure("file:///in/0", 0, 0, "UNREADABLE", "torn"))
+    assert str(pace) == "1 of 2 files, 0 rows"
+    pace.built(receipt(1, 10))
+    assert str(pace) == "2 of 2 files, 10 rows, 1 rows/s"
 
 
-def test_no_more_than_asked_for() -> None:
-    assert len(Pace(segments=9999).next_of(outputs(*[1] * 2000))) == MOST
-    assert len(Pace(segments=9999).next_of(outputs(*[1] * 20), most=3)) == 3
-
-
-@given(
-    st.lists(st.integers(0, 500 * MB), min_size=1, max_size=50),
-    st.floats(0, 5),
-    st.floats(1e-9, 1e-7),
-    st.floats(0.5, 60),
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(1, "1 s"), (119, "2 min"), (3600, "1 h 00 min"), (7380, "2 h 03 min")]
 )
-def test_everything_is_pushed_whatever_it_costs(
-    sizes: list[int], per_call: float, per_byte: float, deadline: float
-) -> None:
-    batches = pushed_at(lambda batch: per_call + per_byte * sum(o.tar_bytes for o in batch), sizes, deadline)
-    assert sum(count for count, _ in batches) == len(sizes)
-
-
-@pytest.mark.parametrize("seconds", [0.0, 1e-9])
-def test_a_clock_that_stands_still(seconds: float) -> None:
-    assert len(Pace.after(outputs(0), seconds, 20.0).next_of(outputs(*[0] * 600))) == MOST
+def test_durations_are_short(clock: Clock, seconds: float, shown: str) -> None:
+    pace = Pace({0: 1, 1: 1}, clock)
+    clock.now += seconds
+    pace.built(receipt(0, 1))
+    assert str(pace).endswith(f"about {shown} left")

@@ -78,7 +78,7 @@ def test_progress_keeps_a_step_alive(watch: Any) -> None:
     with dog.guard():
         for word in range(8):
             time.sleep(0.25)
-            [lambda: progress.note("x"), lambda: progress.building(1), dog.feed][word % 3]()
+            [lambda: progress.note("x"), lambda: progress.building({}), dog.feed][word % 3]()
     assert let_go == []
 
 
@@ -181,3 +181,22 @@ def test_a_step_that_ends_as_it_is_told_is_not_hit_later() -> None:
         dog.stop()
         for _ in range(200):
             pass
+
+
+def test_r25_a_file_that_moves_is_no_hang_and_one_that_stands_still_is(watch: Any) -> None:
+    dog, let_go = watch(stall=1.0)
+    progress = Fed(Quiet(), dog)
+    alive = []
+
+    def one_file() -> None:
+        progress.building({0: 10**12})
+        for n in range(6):
+            time.sleep(0.4)
+            progress.moving(n * 1000)
+            alive.append(list(let_go))
+        hang()
+
+    with pytest.raises(LeaseLost, match="no progress"), dog.guard():
+        one_file()
+    assert alive == [[]] * 6
+    assert let_go == ["lease"]

@@ -7,8 +7,10 @@ import pytest
 
 from pinot_assets.errors import SourceError
 from pinot_assets.source.objects import open_store
-from pinot_assets.source.s3_settings import resolve_settings
+from pinot_assets.source.s3_settings import S3Settings
+from pinot_assets.source.uris import parse_root
 
+ROOT = parse_root("s3://bucket/in")
 KEYS = {"accessKey": "${PA_ACCESS}", "secretKey": "${PA_SECRET}"}
 
 
@@ -24,7 +26,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_settings_are_resolved_from_the_environment() -> None:
-    settings = resolve_settings({**KEYS, "region": "eu-west-1", "endpoint": "https://s3.example.org"})
+    settings = S3Settings.of(ROOT, {**KEYS, "region": "eu-west-1", "endpoint": "https://s3.example.org"})
     assert settings.config == {"region": "eu-west-1", "endpoint": "https://s3.example.org"}
     assert settings.allow_http is False
     keys = settings.credentials()
@@ -37,14 +39,14 @@ def test_settings_are_resolved_from_the_environment() -> None:
 
 def test_own_keys_are_not_mixed_with_a_token_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "foreign")
-    assert resolve_settings(KEYS).credentials()["token"] is None
+    assert S3Settings.of(ROOT, KEYS).credentials()["token"] is None
 
 
 def test_without_keys_the_standard_chain_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIACHAIN")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "chain")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
-    settings = resolve_settings({})
+    settings = S3Settings.of(ROOT, {})
     assert settings.credentials()["access_key_id"] == "AKIACHAIN"
     assert settings.config["region"] == "eu-north-1"
 
@@ -73,18 +75,18 @@ def test_wrong_settings_are_told_without_secrets(props: dict[str, str], told: st
 
 @pytest.mark.parametrize("host", ["127.0.0.1:9000", "127.9.9.9", "localhost:9000", "[::1]:9000"])
 def test_this_machine_may_be_reached_without_tls(host: str) -> None:
-    assert resolve_settings({**KEYS, "endpoint": f"http://{host}"}).allow_http is True
+    assert S3Settings.of(ROOT, {**KEYS, "endpoint": f"http://{host}"}).allow_http is True
 
 
 def test_allow_http_lets_a_trusted_network_be_used() -> None:
     props = {**KEYS, "endpoint": "http://minio.internal:9000", "allowHttp": "true"}
-    assert resolve_settings(props).allow_http is True
+    assert S3Settings.of(ROOT, props).allow_http is True
 
 
 def test_an_endpoint_of_the_environment_is_held_to_the_same_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://s3.example.org")
     with pytest.raises(SourceError, match="without TLS"):
-        resolve_settings(KEYS)
+        S3Settings.of(ROOT, KEYS)
 
 
 def test_references_travel_and_secrets_do_not() -> None:
@@ -93,7 +95,7 @@ def test_references_travel_and_secrets_do_not() -> None:
     assert b"PA_SECRET" in pickled
     assert b"s3cret" not in pickled
     assert pickle.loads(pickled).uri == "s3://bucket/in"
-    for text in (repr(store), str(store), repr(resolve_settings(KEYS))):
+    for text in (repr(store), str(store), repr(S3Settings.of(ROOT, KEYS))):
         assert "s3cret" not in text
         assert "AKIAEXAMPLE" not in text
 

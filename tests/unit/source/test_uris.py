@@ -27,6 +27,9 @@ from pinot_assets.source.uris import check_key, join_uri, key_below, parse_root
         ("s3://bucket", "s3://bucket"),
         ("s3://bucket/", "s3://bucket"),
         ("s3a://bucket/in/", "s3://bucket/in"),
+        ("gs://bucket/in/", "gs://bucket/in"),
+        ("abfss://in@lake.dfs.core.windows.net/", "abfss://in@lake.dfs.core.windows.net"),
+        ("abfs://in@lake.dfs.core.windows.net/a b", "abfss://in@lake.dfs.core.windows.net/a%20b"),
         ("s3://bucket/in/dt=2024-01-01,x", "s3://bucket/in/dt=2024-01-01%2Cx"),
     ],
 )
@@ -45,6 +48,11 @@ def test_a_folder_has_one_spelling(written: str, uri: str) -> None:
         ("s3://bucket/a//b", "empty or '.' segment"),
         ("s3://bucket/./b", "empty or '.' segment"),
         ("s3:///in", "no bucket"),
+        ("gs://", "no bucket"),
+        ("gs://bucket/../b", "'..'"),
+        ("abfss://lake.dfs.core.windows.net/in", "no container and account"),
+        ("abfss://in@lake/x", "no container and account"),
+        ("abfss://in@lake:key@x.dfs.core.windows.net/x", "no container and account"),
         ("s3://bucket/a?b", "%3F"),
         ("s3://bucket/a#1", "%23"),
     ],
@@ -56,9 +64,10 @@ def test_what_is_ambiguous_is_refused(written: str, why: str) -> None:
 
 
 def test_keys_in_a_uri_are_not_shown() -> None:
-    with pytest.raises(SourceError) as caught:
-        parse_root("s3://AKIAEXAMPLE:s3cret@bucket/in")
-    assert "s3cret" not in str(caught.value)
+    for uri in ("s3://AKIAEXAMPLE:s3cret@bucket/in", "gs://k:s3cret@b/in", "abfss://k:s3cret@b/in"):
+        with pytest.raises(SourceError) as caught:
+            parse_root(uri)
+        assert "s3cret" not in str(caught.value)
 
 
 SEGMENTS = st.binary(min_size=1, max_size=12).map(os.fsdecode)
@@ -67,7 +76,7 @@ KEYS = st.lists(
 ).map("/".join)
 
 
-@given(KEYS, st.sampled_from(["file:///data", "file:///", "s3://bucket", "s3://bucket/in"]))
+@given(KEYS, st.sampled_from(["file:///data", "file:///", "s3://bucket", "gs://bucket/in"]))
 def test_a_key_survives_its_uri_whatever_its_bytes(key: str, root: str) -> None:
     uri = join_uri(root, key)
     assert uri.isascii()

@@ -1,4 +1,4 @@
-"""A bucket of S3, or of anything that speaks its protocol, as an object store.
+"""A bucket of S3 (or of what speaks its protocol) or GCS, or a container of ADLS, as an object store.
 
 Over obstore, whose listing costs a fraction of boto3's CPU. What it gets wrong is put right here: it
 tells a folder marker `a/` as an empty object `a`, and it cannot name keys with empty, `.` or `..`
@@ -28,23 +28,29 @@ from obstore.exceptions import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from obstore.store import S3Store
 
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
-from pinot_assets.source import s3_settings
+from pinot_assets.source.adls_settings import AdlsSettings
+from pinot_assets.source.endpoints import CALL_TIMEOUT, TRANSFER_TIMEOUT, Settings
 from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.source.gcs_settings import GcsSettings
 from pinot_assets.source.listed_files import COLUMNS, page_of
 from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent
+from pinot_assets.source.s3_settings import S3Settings
 from pinot_assets.source.uris import Root, check_key, is_plain, join_uri, key_below
 
-# S3 takes no larger object in one PUT, and only one PUT can be conditional.
-MAX_PUT_BYTES = 5 * 1024**3
+# ADLS takes no larger object in one PUT (S3 5 GiB, GCS more), and only one PUT can be conditional.
+MAX_PUT_BYTES = 5000 * 1024**2
+
+_SETTINGS: dict[str, type[Settings]] = {"s3": S3Settings, "gs": GcsSettings, "abfss": AdlsSettings}
+
+_QUERY = re.compile(r"\?\S*")
 
 # obstore refuses these in names.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-class S3ObjectStore:
+class BucketObjectStore:
     """An `ObjectStore` (see there) below a prefix of a bucket.
 
     Pickled as URI and unresolved settings: `${NAME}` travels, the secret does not.
@@ -55,10 +61,10 @@ class S3ObjectStore:
         self._props = dict(props)
 
     @classmethod
-    def open(cls, root: Root, props: Mapping[str, str]) -> S3ObjectStore:
+    def open(cls, root: Root, props: Mapping[str, str]) -> BucketObjectStore:
         """Make a store and resolve its settings at once, so that a wrong one is told here.
 
-        :raises SourceError: as `resolve_settings`.
+        :raises SourceError: as the `of` of its settings.
         """
         store = cls(root, props)
         assert store._settings is not None
@@ -68,15 +74,15 @@ class S3ObjectStore:
         return type(self), (self._root, self._props)
 
     def __repr__(self) -> str:
-        return f"S3ObjectStore({self.uri!r})"
+        return f"BucketObjectStore({self.uri!r})"
 
     @property
     def uri(self) -> str:
-        """`s3://bucket/prefix`."""
+        """`s3://bucket/prefix`, `gs://…`, `abfss://container@account.dfs.core.windows.net/prefix`."""
         return self._root.uri
 
     def uri_of(self, key: str) -> str:
-        """`s3://bucket/prefix/…` with the key in percent-encoding."""
+        """The root, a slash and the key in percent-encoding."""
         return join_uri(self.uri, key)
 
     def key_of(self, uri: str) -> str:
@@ -84,7 +90,7 @@ class S3ObjectStore:
         return key_below(self.uri, uri)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """ListObjectsV2, page by page; an object may be told twice, never left out."""
+        """Page by page; an object may be told twice, never left out."""
         below = self._full(prefix) if prefix else self._root.path
         for page in self._listed(below, 1000):
             yield from self._objects_of(page)
@@ -170,19 +176,19 @@ class S3ObjectStore:
         return digest.hexdigest()
 
     def put_if_absent(self, key: str, data: bytes) -> None:
-        """PUT with If-None-Match (rule R13)."""
+        """A conditional PUT (rule R13)."""
         self._put(key, data, len(data), hashlib.sha256(data).hexdigest())
 
     def put_file_if_absent(self, key: str, path: Path) -> None:
-        """PUT with If-None-Match (rule R13); the file is held in memory meanwhile.
+        """A conditional PUT (rule R13); the file is held in memory meanwhile.
 
-        :raises SourceError: the file is larger than 5 GiB.
+        :raises SourceError: the file is larger than 5000 MiB.
         """
         size = path.stat().st_size
         if size > MAX_PUT_BYTES:
             raise SourceError(
                 f"{path.name} is too large to write to {self.uri}",
-                why="S3 takes at most 5 GiB in one conditional PUT",
+                why="the store takes at most 5000 MiB in one conditional PUT",
                 hint="lower maxNumRecordsPerSegment",
             )
         with path.open("rb") as file:
@@ -215,31 +221,27 @@ class S3ObjectStore:
         return True
 
     @cached_property
-    def _settings(self) -> s3_settings.S3Settings:
-        return s3_settings.resolve_settings(self._props)
+    def _settings(self) -> Settings:
+        return _SETTINGS[self._root.scheme].of(self._root, self._props)
 
     @cached_property
-    def _calls(self) -> S3Store:
-        return self._client(s3_settings.CALL_TIMEOUT)
+    def _calls(self) -> Any:
+        return self._settings.client(CALL_TIMEOUT)
 
     @cached_property
-    def _transfers(self) -> S3Store:
-        return self._client(s3_settings.TRANSFER_TIMEOUT)
-
-    def _client(self, timeout: Any) -> S3Store:
-        settings = self._settings
-        return S3Store(
-            self._root.bucket,
-            config=settings.config,
-            client_options={"allow_http": settings.allow_http, "timeout": timeout},
-            retry_config=s3_settings.RETRY,
-            credential_provider=settings.credentials,
-        )
+    def _transfers(self) -> Any:
+        return self._settings.client(TRANSFER_TIMEOUT)
 
     def _full(self, key: str) -> str:
         check_key(key)
         if _CONTROL.search(key):
-            raise SourceError(f"{key!r} cannot be a key on S3", hint="leave out control characters")
+            raise SourceError(f"{key!r} cannot be a key in a bucket", hint="leave out control characters")
+        if "\\" in key and self._root.scheme == "abfss":
+            raise SourceError(
+                f"{key!r} cannot be a key on ADLS",
+                why="a backslash becomes a slash there",
+                hint="leave it out",
+            )
         return f"{self._root.path}/{key}" if self._root.path else key
 
     def _head(self, full: str) -> Fingerprint | None:
@@ -319,21 +321,21 @@ def _status(error: Exception) -> str | None:
 
 
 def _reason(error: Exception) -> str:
-    """The store's own words: S3's code and message, else obstore's first line.
+    """The store's own words: its code and the message's first line, else obstore's first line.
 
-    Nothing else: a body of S3 may hold the access key and the text that was signed.
+    Nothing else: a body of S3 may hold the access key and the text that was signed, a query a signature.
     """
     text = str(error).split("\n\nDebug source", 1)[0]
     status = _status(error)
     code = re.search(r"<Code>([^<]*)</Code>", text)
-    message = re.search(r"<Message>([^<]*)</Message>", text)
+    message = re.search(r"<Message>([^<\n]*)", text)
     if code is not None:
         return " ".join(part for part in (status, code[1], message[1] if message else None) if part)
     if isinstance(error, FileNotFoundError):
         return "it does not exist"
     if bare := re.search(r"status code: (\d{3}[^:<\n]*)", text):
         return bare[1].strip()
-    return text.split("<", 1)[0].splitlines()[0].strip().rstrip(":")
+    return _QUERY.sub("", text.split("<", 1)[0].splitlines()[0]).strip().rstrip(":")
 
 
 def _hint(error: Exception) -> str:
@@ -341,7 +343,7 @@ def _hint(error: Exception) -> str:
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or status in ("401", "403"):
         return "check the keys, and that they may list, read, write and delete there"
     if isinstance(error, FileNotFoundError) or status == "404":
-        return "check bucket and prefix; the object may have been removed meanwhile"
+        return "check bucket (container) and prefix; the object may have been removed meanwhile"
     if status in ("301", "307", "400"):
         return "check region and endpoint"
     return "check endpoint and network, then try again"

@@ -1,0 +1,279 @@
+"""What a push asks of Pinot's controller: segment by segment, as Pinot's own batch jobs push, against ours.
+
+`make bench-push`. Both send metadata alone and let Pinot take the tar from where it lies; ours also looks
+whether every segment is there, which the other does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import psutil
+import pyarrow as pa
+from fakes.controller import ControllerCluster
+from fakes.staged import STAGED
+from kazoo.client import KazooClient
+from measure import CONSOLE, Meter, head, machine, row, spread
+
+from pinot_assets.pinot import PinotCluster, PinotConnection, PushMode, Timeouts, wait_online
+from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
+from pinot_assets.session.upload_pace import UploadPace
+from pinot_assets.session.receipt import Output
+
+SEGMENTS = 2_000
+ROUNDS = 2
+COMPUTED = 6_150
+"""Segments of the largest push that is told of in public."""
+LARGE_BYTES = 10_000_000
+LARGE_SEGMENTS = 4
+DEADLINE_S = 20.0
+"""What a session gives one upload: a new owner of the lease waits so long (rule R2)."""
+
+
+class Counting(httpx.BaseTransport):
+    """Counts the bytes of uploads on their way to the controller."""
+
+    def __init__(self) -> None:
+        self._inner = httpx.HTTPTransport()
+        self.bytes = 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Count, and pass on."""
+        if request.method == "POST":
+            self.bytes += int(request.headers["content-length"])
+        return self._inner.handle_request(request)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._inner.close()
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """One push.
+
+    :ivar seconds: of each segment, its upload's shared among those that went with it.
+    :ivar writes: of the table's ideal state, by the version of its node.
+    :ivar cpu: seconds of the controller.
+    """
+
+    seconds: list[float]
+    writes: int
+    bytes: int
+    cpu: float
+
+    @property
+    def slope(self) -> float:
+        """How much longer a segment of the last quarter took than one of the first."""
+        quarter = len(self.seconds) // 4
+        return statistics.mean(self.seconds[-quarter:]) / statistics.mean(self.seconds[:quarter])
+
+
+class Bench:
+    """A controller, and a new table for every push."""
+
+    def __init__(self, cluster: ControllerCluster, folder: Path) -> None:
+        self._cluster = cluster
+        self._folder = folder
+        self._tables = (f"push{n}" for n in itertools.count())
+        self._counting = Counting()
+        connection = PinotConnection(cluster.controller_url, timeouts=Timeouts(upload=DEADLINE_S))
+        self._pinot = PinotCluster(connection, transport=self._counting)
+        self._zookeeper = KazooClient(cluster.zookeeper)
+        self._zookeeper.start()
+
+    def close(self) -> None:
+        """Let go of the cluster."""
+        self._zookeeper.stop()
+        self._zookeeper.close()
+        self._pinot.close()
+
+    def staged(self, count: int, size: int) -> list[Output]:
+        """Segments of ten rows, their tars on disk.
+
+        :param size: bytes of each tar, about.
+        """
+        config, schema = _table("staged")
+        spec = SegmentSpec.from_pinot(schema, config, min_server="0.11")
+        noise = np.random.default_rng(count).integers(0, 256, (10, size // 10), dtype=np.uint8)
+        rows = pa.table({"id": range(10), "body": [line.tobytes().hex()[: size // 10] for line in noise]})
+        found = []
+        for n in range(count):
+            name = f"staged__cp1-{size:x}_0_{n}_0"
+            segment = build_segment(
+                rows, spec, name=name, table_name="staged", creation_time_ms=n + 1, now_ms=n + 1
+            )
+            tar, metadata = self._folder / f"{name}.tar.gz", self._folder / f"{name}.metadata.tar.gz"
+            info = write_tar(segment, tar)
+            metadata.write_bytes(metadata_tar(segment))
+            found.append(
+                Output(
+                    name,
+                    segment.crc,
+                    10,
+                    tar.as_uri(),
+                    info.bytes,
+                    info.sha256,
+                    metadata.as_uri(),
+                )
+            )
+        return found
+
+    def measure(
+        self, push: Callable[[PinotCluster, str, Sequence[Output]], list[float]], what: Sequence[Output]
+    ) -> Pushed:
+        """Push into a new table; leaves the cluster quiet."""
+        table = next(self._tables)
+        config, schema = _table(table)
+        self._pinot.put_schema(schema)
+        self._pinot.create_table(config)
+        before, sent = self._version(table), self._counting.bytes
+        meter = Meter(_controller_pid())
+        seconds = push(self._pinot, table, what)
+        cost, writes = meter.read(), self._version(table) - before
+        sent = self._counting.bytes - sent
+        wait_online(self._pinot, table, [o.segment for o in what], seconds=300)
+        self._pinot.delete_table(table)
+        self._pinot.delete_schema(table)
+        return Pushed(seconds, writes, sent, cost.cpu)
+
+    def _version(self, table: str) -> int:
+        return int(self._zookeeper.exists(f"/{self._cluster.cluster}/IDEALSTATES/{table}_OFFLINE").version)
+
+
+def _table(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    schema = {
+        "schemaName": name,
+        "dimensionFieldSpecs": [
+            {"name": "id", "dataType": "LONG"},
+            {"name": "body", "dataType": "STRING", "maxLength": 1 << 30},
+        ],
+    }
+    config = {
+        "tableName": name,
+        "tableType": "OFFLINE",
+        "segmentsConfig": {"schemaName": name, "replication": "1"},
+        "tenants": {},
+        "tableIndexConfig": {"loadMode": "MMAP", "noDictionaryColumns": ["body"]},
+        "metadata": {},
+    }
+    return config, schema
+
+
+def _controller_pid() -> int:
+    return next(
+        p.pid
+        for p in psutil.Process().children(recursive=True)
+        if any("ControllerMain" in a for a in p.cmdline())
+    )
+
+
+# --- ways to push ------------------------------------------------------------------------------------
+
+
+def one_by_one(pinot: PinotCluster, table: str, outputs: Sequence[Output]) -> list[float]:
+    """As Pinot's own jobs do it: an upload for each, one after the other."""
+    uploader, seconds = pinot.uploader(table), []
+    for output in outputs:
+        began = time.perf_counter()
+        uploader.metadata(output.segment, STAGED.read(output.metadata_uri), output.tar_uri)
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def ours(pinot: PinotCluster, table: str, outputs: Sequence[Output]) -> list[float]:
+    """As a session does it, at its pace."""
+    left, pace, seconds = outputs, UploadPace(), list[float]()
+    while left:
+        batch = pace.next_of(left)
+        report = pinot.push(table, batch, staged=STAGED, mode=PushMode.METADATA)
+        seconds += [report.seconds / len(batch)] * len(batch)
+        pace, left = UploadPace.after(batch, report.seconds, DEADLINE_S), left[len(batch) :]
+    return seconds
+
+
+def whole_tars(pinot: PinotCluster, table: str, outputs: Sequence[Output]) -> list[float]:
+    """Every tar through the controller."""
+    report = pinot.push(table, outputs, staged=STAGED, mode=PushMode.TAR)
+    return [report.seconds / len(outputs)] * len(outputs)
+
+
+# --- the run -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def bench() -> Iterator[Bench]:
+    """A controller of its own in a folder of its own."""
+    with (
+        tempfile.TemporaryDirectory(prefix="pinot-assets-bench-") as folder,
+        ControllerCluster(Path(folder) / "controller") as cluster,
+    ):
+        (tars := Path(folder) / "tars").mkdir()
+        found = Bench(cluster, tars)
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+def show(what: str, found: Sequence[Pushed]) -> None:
+    """One line of the table."""
+    count = len(found[0].seconds)
+    row(
+        what,
+        spread([1000 * sum(f.seconds) / count for f in found], 1),
+        spread([1000 * f.cpu / count for f in found], 1),
+        spread([f.bytes / count for f in found], 0),
+        spread([f.writes for f in found], 0),
+        spread([f.slope for f in found]),
+    )
+
+
+def computed(found: Pushed, segments: int) -> float:
+    """How many times fewer writes so many segments take in batches, by the writes that these took."""
+    first, *others = [len(list(group)) for _, group in itertools.groupby(found.seconds)]
+    most = max(others, default=first)
+    return segments / (1 + -(-(segments - first) // most))
+
+
+def main() -> None:
+    """Measure and print."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--segments", type=int, default=SEGMENTS)
+    arguments.add_argument("--rounds", type=int, default=ROUNDS)
+    wanted = arguments.parse_args()
+    machine("httpx")
+    with bench() as run:
+        small, large = run.staged(wanted.segments, 600), run.staged(LARGE_SEGMENTS, LARGE_BYTES)
+        single, batched = [], []
+        for _ in range(wanted.rounds):
+            single.append(run.measure(one_by_one, small))
+            batched.append(run.measure(ours, small))
+        tars, large_batched = run.measure(whole_tars, large), run.measure(ours, large)
+    head("push", "ms a segment", "controller's CPU ms", "bytes to it", "ideal-state writes", "slope")
+    show(f"{wanted.segments:,} segments, one by one", single)
+    show("ours", batched)
+    show(f"{LARGE_SEGMENTS} tars of {large[0].tar_bytes / 1e6:.0f} MB, whole", [tars])
+    show("ours", [large_batched])
+    writes = statistics.median(s.writes / b.writes for s, b in zip(single, batched, strict=True))
+    fewer = computed(batched[-1], COMPUTED)
+    CONSOLE.print(f"\nideal-state writes for {COMPUTED:,} segments: {fewer:.0f}× fewer (computed)")
+    CONSOLE.print(
+        f"push: controller bytes ratio {tars.bytes / large_batched.bytes:.0f}, "
+        f"ideal-state writes ratio {writes:.0f}, slope {max(b.slope for b in batched):.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

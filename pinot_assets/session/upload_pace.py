@@ -1,0 +1,53 @@
+"""How many segments go into one upload.
+
+The lease fences ZooKeeper, not Pinot: what an owner sent just before it lost its lease has to be over before
+the next one writes (rule R2). So a batch is as large as goes out in a part of that time, as measured on the
+batch before. The first one is a single segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pinot_assets.session.receipt import Output
+
+MOST = 500
+"""Beyond that a batch saves nothing more: 7 ms a segment, and no write of the ideal state (measured)."""
+
+SHARE = 0.25
+"""Part of the deadline that a batch should take: a store may get slower from one batch to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadPace:
+    """What the next batch may hold.
+
+    :ivar segments: how many.
+    :ivar bytes: tar bytes, which Pinot copies before it answers; None while nothing is known.
+    """
+
+    segments: int = 1
+    bytes: int | None = None
+
+    def next_of(self, outputs: Sequence[Output], most: int = MOST) -> Sequence[Output]:
+        """The first of these, as many as may go together; at least one.
+
+        :param most: how many at the most.
+        """
+        count = size = 0
+        for output in outputs[: min(self.segments, most)]:
+            size += output.tar_bytes
+            if count and self.bytes is not None and size > self.bytes:
+                break
+            count += 1
+        return outputs[:count]
+
+    @classmethod
+    def after(cls, outputs: Sequence[Output], seconds: float, deadline: float) -> UploadPace:
+        """What is right after these took so long.
+
+        :param deadline: seconds within which an upload has to be over.
+        """
+        share = SHARE * deadline / max(seconds, 1e-3)
+        return cls(max(1, int(len(outputs) * share)), int(sum(o.tar_bytes for o in outputs) * share))

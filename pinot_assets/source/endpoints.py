@@ -1,0 +1,102 @@
+"""What the settings of all clouds have in common: references resolved, TLS insisted on, patience."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Protocol, Self
+from urllib.parse import urlsplit
+
+from pinot_assets.errors import SourceError
+from pinot_assets.source.env import resolve_env
+from pinot_assets.source.uris import Root
+
+if TYPE_CHECKING:
+    from obstore.store import RetryConfig
+
+# Listing and looking: a page takes seconds at most, so a minute of silence is a dead connection.
+CALL_TIMEOUT = timedelta(minutes=1)
+# One whole transfer of a large file on a slow line.
+TRANSFER_TIMEOUT = timedelta(minutes=30)
+# Up to 20 s of patience: rides out a throttled or restarting store, yet a wrong endpoint is told soon.
+RETRY: RetryConfig = {
+    "max_retries": 8,
+    "retry_timeout": timedelta(minutes=1),
+    "backoff": {
+        "init_backoff": timedelta(milliseconds=100),
+        "max_backoff": timedelta(seconds=5),
+        "base": 2,
+    },
+}
+
+
+class Settings(Protocol):
+    """How to reach a bucket. Holds secrets: lives in one process, is never printed or pickled."""
+
+    @classmethod
+    def of(cls, root: Root, props: Mapping[str, str]) -> Self:
+        """Resolve environment references and check the settings.
+
+        :param props: suffixes of `input.fs.prop.*` (or `output.fs.prop.*`) and their values.
+        :raises SourceError: one is unknown, malformed, or unsafe; never shows a value.
+        """
+        ...
+
+    def client(self, timeout: timedelta) -> Any:
+        """Obstore's own store."""
+        ...
+
+
+def resolve(cloud: str, known: Mapping[str, str], props: Mapping[str, str]) -> dict[str, str]:
+    """The settings that are not empty, their references resolved.
+
+    :param cloud: its name, for people.
+    :param known: the settings that it has.
+    :raises SourceError: an unknown setting, or a variable that is not set.
+    """
+    unknown = sorted(set(props) - set(known))
+    if unknown:
+        raise SourceError(
+            f"Unknown {cloud} setting {', '.join(unknown)}", hint=f"known are {', '.join(known)}"
+        )
+    return {name: resolved for name, value in props.items() if (resolved := resolve_env(value))}
+
+
+def allow_http(cloud: str, endpoint: str | None, values: Mapping[str, str], keys: str) -> bool:
+    """Whether an endpoint may be reached without TLS.
+
+    :param values: `allowHttp` counts.
+    :param keys: names of the settings that credentials belong to.
+    :raises SourceError: it is no URL, or another machine's and plain, and nobody allowed that.
+    """
+    allowed = values.get("allowHttp", "false").lower()
+    if allowed not in ("true", "false"):
+        raise SourceError("allowHttp is neither true nor false", hint="write true or false")
+    if endpoint is None:
+        return False
+    parts = urlsplit(endpoint)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+        raise SourceError(
+            f"The {cloud} endpoint is not a plain URL",
+            hint=f"write https://host[:port]; keys go to {keys}",
+        )
+    if parts.scheme == "https":
+        return False
+    if allowed == "false" and not is_loopback(parts.hostname):
+        raise SourceError(
+            f"The {cloud} endpoint {parts.hostname} would be reached without TLS",
+            why="what is read and written could be changed on its way",
+            hint="use https://, or set allowHttp to true on a network that you trust",
+        )
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host can only be this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

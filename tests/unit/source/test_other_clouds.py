@@ -1,0 +1,92 @@
+"""Settings of GCS and ADLS: checked before anything is read, and never shown."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from pinot_assets.errors import SourceError
+from pinot_assets.source.adls_settings import AdlsSettings
+from pinot_assets.source.gcs_settings import GcsSettings
+from pinot_assets.source.objects import open_store
+from pinot_assets.source.uris import parse_root
+
+ADLS = "abfss://in@lake.dfs.core.windows.net/x"
+GCS = "gs://bucket/x"
+PRINCIPAL = {"tenantId": "t", "clientId": "c", "clientSecret": "${PA_SECRET}"}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PA_SECRET", "s3cret")
+
+
+def test_the_account_comes_from_the_uri() -> None:
+    settings = AdlsSettings.of(parse_root(ADLS), {"accessKey": "${PA_SECRET}"})
+    assert (settings.container, settings.allow_http) == ("in", False)
+    assert settings.config == {
+        "account_name": "lake",
+        "endpoint": "https://lake.blob.core.windows.net",
+    }
+    assert settings.credentials is not None
+    assert settings.credentials() == {"access_key": "s3cret", "expires_at": None}
+
+
+def test_a_national_cloud_is_its_domain() -> None:
+    settings = AdlsSettings.of(parse_root("abfss://in@lake.dfs.core.chinacloudapi.cn"), {})
+    assert settings.config["endpoint"] == "https://lake.blob.core.chinacloudapi.cn"
+    assert settings.credentials is None
+
+
+def test_a_service_principal_goes_before_a_key_of_the_environment() -> None:
+    config = AdlsSettings.of(parse_root(ADLS), PRINCIPAL).config
+    assert config["credential_type"] == "client_secret"
+    assert (config["tenant_id"], config["client_id"], config["client_secret"]) == ("t", "c", "s3cret")
+
+
+@pytest.mark.parametrize(
+    ("uri", "props", "told"),
+    [
+        (ADLS, {"accessKey": "${PA_UNSET}"}, "PA_UNSET is not set"),
+        (ADLS, {"accessKey": "${PA_SECRET}", "sasToken": "${PA_SECRET}"}, "accessKey, sasToken at once"),
+        (ADLS, {"accessKey": "${PA_SECRET}", **PRINCIPAL}, "at once"),
+        (ADLS, {"clientSecret": "${PA_SECRET}"}, "Part of a service principal"),
+        (ADLS, {"accountName": "lake"}, "Unknown ADLS setting accountName"),
+        (ADLS, {"endpoint": "http://lake.example.org"}, "without TLS"),
+        (ADLS, {"endpoint": "https://u:s3cret@example.org"}, "not a plain URL"),
+        (GCS, {"region": "eu"}, "Unknown GCS setting region"),
+        (GCS, {"endpoint": "http://gcs.example.org"}, "without TLS"),
+        (GCS, {"gcpKey": '{"private_key": "s3cret"}'}, "gcpKey holds a key"),
+    ],
+)
+def test_wrong_settings_are_told_without_secrets(uri: str, props: dict[str, str], told: str) -> None:
+    with pytest.raises(SourceError, match=told) as caught:
+        open_store(uri, props)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("uri", "props"), [(ADLS, {"accessKey": "${PA_SECRET}"}), (ADLS, PRINCIPAL), (GCS, {})]
+)
+def test_references_travel_and_secrets_do_not(uri: str, props: dict[str, str]) -> None:
+    store = open_store(uri, props)
+    pickled = pickle.dumps(store)
+    assert b"s3cret" not in pickled
+    assert pickle.loads(pickled).uri == uri
+    settings = AdlsSettings.of(parse_root(ADLS), PRINCIPAL), GcsSettings.of(parse_root(GCS), {})
+    for text in (repr(store), *map(repr, settings)):
+        assert "s3cret" not in text
+
+
+@pytest.mark.parametrize("content", [None, "", "{", '{"private_key": "s3cret"}'])
+def test_a_key_file_that_cannot_be_used_is_not_quoted(tmp_path: Path, content: str | None) -> None:
+    key = tmp_path / "key.json"
+    if content is not None:
+        key.write_text(content)
+    with pytest.raises(SourceError, match="credentials for GCS cannot be used") as caught:
+        GcsSettings.of(parse_root(GCS), {"gcpKey": str(key)}).client(timedelta(seconds=1))
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__cause__ is None
