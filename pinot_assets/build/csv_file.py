@@ -170,7 +170,10 @@ class _Rows:
 
 
 def split_cells(column: pa.ChunkedArray, delimiter: str) -> pa.ChunkedArray:
-    """Texts as lists of text, as `StringUtils.split`: delimiters side by side are one, and none makes an empty value."""
+    """Texts as lists of text.
+
+    As `StringUtils.split`: delimiters side by side are one, and none makes an empty value.
+    """
     texts = pc.replace_substring_regex(column, f"({re.escape(delimiter)})+", delimiter)
     texts = pc.utf8_trim(texts, characters=delimiter)
     return pc.split_pattern(pc.if_else(pc.equal(texts, ""), None, texts), delimiter)

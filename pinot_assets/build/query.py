@@ -11,7 +11,7 @@ from pinot_assets.segment.transform_config import read_transforms
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Spark SQL expressions, in the order in which they are applied. All of them empty: rows stay as they are.
+    """Spark SQL expressions, in the order in which they are applied. With none, rows stay as they are.
 
     :ivar where: rows that stay, judged by the file's columns.
     :ivar transforms: columns of the table made of the file's columns, all of them at once.

@@ -1,4 +1,7 @@
-"""A `Query` on a file's DataFrame, and whether it may be: the same rows every time, one partition throughout."""
+"""A `Query` on a file's DataFrame.
+
+Refused unless it gives the same rows every time and keeps the file one partition throughout.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +131,7 @@ def _as_pinot_sees(frame: DataFrame, query: Query) -> DataFrame:
             continue
         if isinstance(field.dataType, DateType | BinaryType) or not isinstance(field.dataType, _PLAIN):
             raise ExpressionFailed(
-                f"column {field.name}: Pinot's functions are not translated for {field.dataType.simpleString()}",
+                f"column {field.name}: there is no translation for {field.dataType.simpleString()}",
                 hint="make the column with transforms in fileIngestion instead",
             )
         if isinstance(field.dataType, _INSTANTS):

@@ -156,7 +156,8 @@ def _csv(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | N
     return reader.options(**options, header=has_header).schema(schema).csv(path)
 
 
-_OPENERS: Final[dict[str, Callable[[DataFrameReader, BuildOrder, str], DataFrame | None]]] = {"csv": _csv, "json": _json}
+_Opener = Callable[[DataFrameReader, BuildOrder, str], DataFrame | None]
+_OPENERS: Final[dict[str, _Opener]] = {"csv": _csv, "json": _json}
 
 
 def _has(session: SparkSession, name: str) -> bool:

@@ -1,6 +1,6 @@
 """The Python end of a file that Spark reads: its rows arrive as one Arrow stream and are written here.
 
-Rows are in memory for one segment at a time. Spark ends the stream in the same way when it has read everything
+Rows are in memory for one segment at a time. Spark ends the stream in the same way when it is done
 and when its reader fails, so the last row is a mark of our own: without it nothing that is left is written.
 """
 
@@ -30,7 +30,7 @@ from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.objects import ObjectStore, open_store
 
 ROW: Final = "#row"
-"""Number of the row in the file, from 0. No column of a table begins with #, so these get into nobody's way."""
+"""Number of the row in the file, from 0. No column of a table begins with #, so these are free."""
 CORRUPT: Final = "#corrupt"
 """Text of a row that Spark could not take apart, null for others."""
 END: Final = "#end"

@@ -34,8 +34,8 @@ def check_packing(local: Path, uri: str, input_format: str) -> None:
             raise Unreadable(f"Spark reads no {input_format} file that is packed by {found}", hint=_HINT)
     elif found != (named := _SUFFIXES.get(Path(uri).suffix)):
         raise Unreadable(
-            f"Spark takes the file for {named or 'plain text'} by its name, and it is {found or 'plain text'}",
-            hint=f"name it {_SUFFIX_OF.get(found or "", 'without such an ending')}, or {_HINT}",
+            f"by its name the file is {named or 'plain text'} for Spark, but it is {found or 'plain text'}",
+            hint=f"name it {_SUFFIX_OF.get(found or '', 'without such an ending')}, or {_HINT}",
         )
 
 

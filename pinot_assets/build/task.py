@@ -41,8 +41,8 @@ from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.objects import ObjectStore, open_store
 
 Rows = Callable[[Path, Fingerprint, Wanted, Verdicts], Iterator[pa.Table]]
-"""Where a file's rows come from: its local copy, the version of it, what is wanted, who is told what is wrong.
-Gives tables of exactly what is wanted."""
+"""Where a file's rows come from: its local copy, the copy's version, what is wanted, who is told what is
+wrong. Gives tables of exactly what is wanted."""
 
 _TEMPORARY = "pinot-assets-build-"
 _BAD_ROWS = "bad-rows.parquet"
@@ -65,7 +65,7 @@ _CODES: tuple[tuple[type[PinotAssetsError], str], ...] = (
 def build_file(order: BuildOrder, task: FileTask) -> Receipt | Failure:
     """Build one file, read through Arrow; see `build_from`."""
 
-    def rows(local: Path, read: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:  # noqa: ARG001
+    def rows(local: Path, _: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
         return read_batches(local, wanted, order.input_format, reader=order.reader, verdicts=verdicts)
 
     return build_from(order, task, rows)

@@ -234,10 +234,10 @@ def _logical(name: str, arguments: list[Argument]) -> Argument:
         raise NotTranslated(f"{name} of {len(arguments)} values")
     if any(argument.kind != "BOOLEAN" for argument in arguments):
         raise NotTranslated(f"{name} of what is neither true nor false")
-    parts = [f"({argument.sql})" for argument in arguments]
-    return Argument(
-        f"(NOT {parts[0]})" if name == "not" else f"({f' {name.upper()} '.join(parts)})", "BOOLEAN"
-    )
+    parts = [argument.sql for argument in arguments]  # conditions stand in parentheses or are calls
+    if name == "not":
+        return Argument(f"(NOT {parts[0]})", "BOOLEAN")
+    return Argument(f"({f' {name.upper()} '.join(parts)})", "BOOLEAN")
 
 
 def _call(name: str, arguments: list[Argument]) -> Argument:

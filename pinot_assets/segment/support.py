@@ -255,14 +255,13 @@ class Feature(Enum):
     TRANSFORM_OTHER = _refused(
         Section.INGESTION,
         "`transformConfigs`, `filterConfig` with any other function",
-        "Spark SQL says nothing that is certainly the same; write transforms and filter in fileIngestion",
+        "nothing in Spark SQL is certainly the same: write transforms and filter in fileIngestion",
         "TRANSFORM_NOT_TRANSLATED",
     )
     GROOVY = _refused(
         Section.INGESTION,
         "`transformConfigs`, `filterConfig` in Groovy",
-        "a script can do anything, and Pinot itself has Groovy off; write transforms and filter in "
-        "fileIngestion, in Spark SQL",
+        "Spark SQL cannot say what a script does: write transforms and filter in fileIngestion",
         "GROOVY_REFUSED",
     )
     TRANSFORM_INVALID = _refused(

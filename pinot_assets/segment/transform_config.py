@@ -64,7 +64,8 @@ def _translate(where: str, function: str, problems: list[str]) -> Translation | 
         return translate(function)
     except NotTranslated as error:
         feature = Feature.GROOVY if error.is_groovy else Feature.TRANSFORM_OTHER
-        problems.append(feature.refusal(where, f"{error} in {function}"))
+        shown = function.replace("; ", ";")  # which separates problems
+        problems.append(feature.refusal(where, f"{error} in {shown}"))
         return None
 
 
