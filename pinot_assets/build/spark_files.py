@@ -17,10 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
-from pinot_assets.build.rejected import FileRejected
 from pinot_assets.build.spark_query import check_expressions, first_line, missing_columns, shaped
 from pinot_assets.build.spark_reader import check_readers, open_file, reading_session
-from pinot_assets.build.spark_rows import RESULT, WriteFile
+from pinot_assets.build.spark_rows import RESULT, FindFault, WriteFile
 from pinot_assets.build.task import build_file, failure_of, version_of
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import BuildError, PinotAssetsError
@@ -34,12 +33,6 @@ Result = Receipt | Failure
 _MOST_JOBS: Final = 64  # a thread of the driver for each file under way
 _LOOK_S: Final = 0.2
 _WARNINGS: Final = Lock()  # Python's filters belong to the process
-
-
-class SparkFailed(FileRejected):
-    """Spark gave the file up: its reader, an expression or an executor failed."""
-
-    code = "SPARK"
 
 
 class SparkFiles:
@@ -100,13 +93,7 @@ class SparkFiles:
         except (PySparkException, Py4JError) as error:
             if _stopped(self._session):
                 raise BuildError("Spark stopped while files were built", why=first_line(error)) from error
-            return failure_of(
-                self._order,
-                task,
-                SparkFailed(
-                    "Spark gave the file up", why=first_line(error), hint="see Spark's log for the rest"
-                ),
-            )
+            return self._judged(task, first_line(error))
 
     def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> Result:
         missing = missing_columns(self._session, frame, self._query, self._wanted)
@@ -118,6 +105,15 @@ class SparkFiles:
             job = rows.mapInArrow(write, RESULT)
         [row] = job.collect()
         result: Result = pickle.loads(row[0])
+        return result
+
+    def _judged(self, task: FileTask, why: str) -> Result:
+        """Spark failed: whether the file is to blame is for its bytes to say, not for Spark's errors."""
+        context, find = self._session.sparkContext, FindFault(self._order, why)
+        try:
+            [result] = context.parallelize([task], 1).map(find).collect()
+        except Py4JError:
+            return failure_of(self._order, task, find.failed)
         return result
 
     def _blank(self, task: FileTask) -> Result:

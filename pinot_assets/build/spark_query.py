@@ -93,7 +93,8 @@ def first_line(error: Exception) -> str:
     """What Spark says, without its plans and stack traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line[line.index("[") :] for line in lines if ": [" in line or line.startswith("[")]
-    return (named or lines or [type(error).__name__])[0][:500]
+    java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    return (named or java or lines or [type(error).__name__])[0][:500]
 
 
 def _query(

@@ -86,14 +86,14 @@ def open_file(session: SparkSession, order: BuildOrder, uri: str) -> DataFrame |
     :raises Unreadable: its columns cannot be told.
     """
     path = hadoop_path(uri)
+    if path.rpartition("/")[2].startswith(("_", ".")):
+        raise Unreadable("Spark leaves out files whose names start with _ or .", hint="name it otherwise")
     reader = session.read.option("__globPaths__", "false")
     frame = _OPENERS.get(order.input_format, _typed)(reader, order, path)
     if frame is None or not frame.columns:
         return None
     if len(frame.inputFiles()) != 1:
-        raise Unreadable(
-            "Spark does not read files of such a name", hint="it leaves out names with . or _ before"
-        )
+        raise Unreadable("Spark does not find the file by its name", hint="name it otherwise")
     return frame
 
 

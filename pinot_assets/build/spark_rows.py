@@ -20,12 +20,13 @@ from pinot_assets.build.conform import conform
 from pinot_assets.build.csv_file import split_cells
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.order import BuildOrder, FileTask
-from pinot_assets.build.rejected import BadRow, Unreadable, shown
-from pinot_assets.build.spark_text import check_csv, check_json, check_packing
+from pinot_assets.build.rejected import BadRow, FileRejected, Unreadable, shown
+from pinot_assets.build.spark_text import check_binary, check_csv, check_json, check_packing
 from pinot_assets.build.task import build_from, version_of
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import BuildError, SourceChanged
+from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.objects import ObjectStore, open_store
 
@@ -38,6 +39,38 @@ END: Final = "#end"
 
 RESULT: Final = "result binary"
 _POSITION: Final = (1 << 33) - 1  # below the partition's number, in monotonically_increasing_id
+
+
+class SparkFailed(FileRejected):
+    """Spark gave the file up: its reader, an expression or an executor failed."""
+
+    code = "SPARK"
+
+
+@dataclass(frozen=True, slots=True)
+class FindFault:
+    """Looks into a file that Spark gave up; run in a task of its own.
+
+    :ivar why: what Spark said.
+    """
+
+    order: BuildOrder
+    why: str
+
+    @property
+    def failed(self) -> SparkFailed:
+        """What is said when nothing is wrong with the file."""
+        return SparkFailed("Spark gave the file up", why=self.why, hint="see Spark's log for the rest")
+
+    def __call__(self, task: FileTask) -> Receipt | Failure:
+        """The failure of the file."""
+
+        def rows(local: Path, _: Fingerprint, __: Wanted, ___: Verdicts) -> Iterator[pa.Table]:
+            check_content(self.order, task, local)
+            check_binary(local, self.order.input_format)
+            raise self.failed
+
+        return build_from(self.order, task, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +91,7 @@ class WriteFile:
 
         def rows(local: Path, read: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
             self._check_version(read)
-            self._check_content(local)
+            check_content(self.order, self.task, local)
             verdicts.lacks(self.missing)
             yield from _rows(batches, self._split, wanted, verdicts)
             self._check_version(version_of(self._source(), self.task.file.uri))
@@ -73,14 +106,6 @@ class WriteFile:
                 hint="let its writer finish; the next trigger reads it again",
             )
 
-    def _check_content(self, local: Path) -> None:
-        input_format = self.order.input_format
-        check_packing(local, self.task.file.uri, input_format)
-        if input_format == "csv":
-            check_csv(local, CsvSettings.from_reader(self.order.reader))
-        elif input_format == "json":
-            check_json(local)
-
     def _split(self, table: pa.Table, wanted: Wanted) -> pa.Table:
         """Cells of multi-value columns as lists of text; in CSV alone."""
         if self.order.input_format != "csv":
@@ -94,6 +119,18 @@ class WriteFile:
 
     def _source(self) -> ObjectStore:
         return open_store(self.order.source_uri, self.order.source_props)
+
+
+def check_content(order: BuildOrder, task: FileTask, local: Path) -> None:
+    """Whether Spark will find in a file what is in it.
+
+    :raises Unreadable: it will not.
+    """
+    check_packing(local, task.file.uri, order.input_format)
+    if order.input_format == "csv":
+        check_csv(local, CsvSettings.from_reader(order.reader))
+    elif order.input_format == "json":
+        check_json(local)
 
 
 def _rows(

@@ -12,9 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.orc as paorc
+import pyarrow.parquet as pq
+
 from pinot_assets.build.content import packing, text_blocks
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.rejected import Unreadable
+from pinot_assets.build.typed import BATCH_ROWS, damaged
 
 LONGEST_ROW: Final = 64 << 20
 """Bytes of a JSON object, as in the direct reader."""
@@ -37,6 +42,23 @@ def check_packing(local: Path, uri: str, input_format: str) -> None:
             f"by its name the file is {named or 'plain text'} for Spark, but it is {found or 'plain text'}",
             hint=f"name it {_SUFFIX_OF.get(found or '', 'without such an ending')}, or {_HINT}",
         )
+
+
+def check_binary(local: Path, input_format: str) -> None:
+    """Whether a Parquet or ORC file is whole; nothing is said of others.
+
+    :raises Unreadable: it is not.
+    """
+    with damaged(input_format):
+        if input_format == "parquet":
+            with pq.ParquetFile(local, page_checksum_verification=True) as file:
+                for _ in file.iter_batches(BATCH_ROWS, use_threads=False):
+                    pass
+        elif input_format == "orc":
+            with pa.memory_map(str(local)) as data:
+                orc = paorc.ORCFile(data)
+                for n in range(orc.nstripes):
+                    orc.read_stripe(n)
 
 
 def check_csv(local: Path, settings: CsvSettings) -> None:
