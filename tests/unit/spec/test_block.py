@@ -207,7 +207,7 @@ def test_swap_is_enough_by_itself(folder):
         ({"inputFromat": "csv"}, "inputFromat", "not a key", "inputFormat"),
         ({"INPUTFORMAT": "csv"}, "INPUTFORMAT", "not a key", "inputFormat"),
         ({"rollbackwindow": "x"}, "rollbackwindow", "not a key", "rollbackWindow"),
-        ({"input": {"fs": {"prop": {"region": "x"}}}}, "input", "single value", "input.fs.prop.region"),
+        ({"input": {"fs": {"prop": {"region": "x"}}}}, "input", "single value", "input.fs.prop.<name>"),
         ({"schedule": None, "minServer": "0.10"}, "minServer", "older", ""),
         ({"minServer": "new"}, "minServer", "version", ""),
         ({"desiredSegmentSize": "big"}, "desiredSegmentSize", "size", ""),
