@@ -104,7 +104,8 @@ def _query(
     if CORRUPT not in frame.columns:
         frame = frame.withColumn(CORRUPT, F.lit(None).cast("string"))
     broken = F.col(quoted(CORRUPT)).isNotNull()  # such a row is told of, whatever the expressions say
-    frame = frame.withColumns({name: F.lit(None).cast("string") for name in missing})
+    members = _members(frame.sparkSession, query)
+    frame = frame.withColumns({name: F.lit(None).cast(_null_type(members.get(name, {}))) for name in missing})
     if query.where:
         frame = frame.where(broken | F.expr(query.where))
     if query.transforms:
@@ -117,6 +118,24 @@ def _query(
         frame = frame.where(broken | ~F.coalesce(F.expr(query.dropped), F.lit(False)))
     kept = [_column(frame, name, wanted) for name in wanted.schema.names if name in frame.columns]
     return frame.select(*kept, F.col(quoted(ROW)), F.col(quoted(CORRUPT)))
+
+
+def _members(session: SparkSession, query: Query) -> dict[str, Any]:
+    """The names that expressions read, as a tree: `a.b` and `a.c` are {a: {b, c}}."""
+    tree: dict[str, Any] = {}
+    for name, sql in query.expressions.items():
+        for path in _paths(_parsed(session, name, sql)):
+            place = tree
+            for step in path:
+                place = place.setdefault(step, {})
+    return tree
+
+
+def _null_type(members: dict[str, Any]) -> str:
+    """The type of a column that is not there: expressions that read its members are to find them."""
+    if not members:
+        return "string"
+    return f"struct<{','.join(f'{quoted(name)}:{_null_type(below)}' for name, below in members.items())}>"
 
 
 def _as_pinot_sees(frame: DataFrame, query: Query) -> DataFrame:
@@ -196,8 +215,14 @@ def _parsed(session: SparkSession, name: str, sql: str) -> Any:
 
 def _references(expression: Any) -> Iterator[str]:
     """First parts of the names of columns in a parsed expression."""
+    return (path[0] for path in _paths(expression))
+
+
+def _paths(expression: Any) -> Iterator[list[str]]:
+    """Names of columns in a parsed expression, part by part."""
     leaves = expression.collectLeaves()
     for n in range(leaves.size()):
         leaf = leaves.apply(n)
         if leaf.getClass().getSimpleName() == "UnresolvedAttribute":
-            yield leaf.nameParts().apply(0)
+            parts = leaf.nameParts()
+            yield [parts.apply(k) for k in range(parts.size())]

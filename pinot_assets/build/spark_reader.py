@@ -6,10 +6,13 @@ Gregorian throughout, and a file is one partition whatever its size.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import unquote
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -44,7 +47,6 @@ SETTINGS: Final = {
 """What the session that reads is set to, whatever the user's own session says."""
 
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-_AVRO: Final = "org.apache.spark.sql.avro.AvroFileFormat"
 _COMMON: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "encoding": "UTF-8"}
 
 
@@ -68,10 +70,10 @@ def check_readers(session: SparkSession, order: BuildOrder) -> None:
             hint="add hadoop-aws of Spark's Hadoop version and set spark.hadoop.fs.s3a.*, or leave out "
             "transforms, filter and engine: spark",
         )
-    if order.input_format == "avro" and not _has(session, _AVRO):
+    if order.input_format == "avro" and not _knows_avro(session):
         raise BuildError(
             "Spark cannot read Avro by itself",
-            why=f"{_AVRO} is not on its class path",
+            why="spark-avro is not on its class path",
             hint="set spark.jars.packages to org.apache.spark:spark-avro_<Scala>:<Spark>, or leave out "
             "transforms, filter and engine: spark",
         )
@@ -143,10 +145,12 @@ def _csv(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | N
     has_header = settings.header is None or settings.skip_header
     names = settings.header
     if names is None:
-        first = reader.options(**options, header=False).csv(path).head(1)
+        # With a schema Spark neither infers one, which takes the name for a pattern, nor reads on.
+        cells = reader.options(**options, header=False).schema(f"first string, `{CORRUPT}` string")
+        first = cells.csv(path).head(1)
         if not first:
             return None
-        names = tuple(cell or "" for cell in first[0])
+        names = _header(first[0][0], first[0][1], settings)
     names = tuple(name.removeprefix("\ufeff").strip() for name in names)
     twice = sorted({name for name in names if name and names.count(name) > 1})
     if twice:
@@ -156,8 +160,28 @@ def _csv(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | N
     return reader.options(**options, header=has_header).schema(schema).csv(path)
 
 
+def _header(cell: str | None, row: str | None, settings: CsvSettings) -> tuple[str, ...]:
+    """Names of a first row that was read as one of a single cell: it is torn where it has more."""
+    if row is None:
+        return (cell or "",)
+    return tuple(
+        next(csv.reader(io.StringIO(row), delimiter=settings.delimiter, quotechar=settings.quote), ())
+    )
+
+
 _Opener = Callable[[DataFrameReader, BuildOrder, str], DataFrame | None]
 _OPENERS: Final[dict[str, _Opener]] = {"csv": _csv, "json": _json}
+
+
+def _knows_avro(session: SparkSession) -> bool:
+    # Spark 4 has some of the classes without the data source.
+    jvm: Any = session._jvm
+    try:
+        conf = session._jsparkSession.sessionState().conf()
+        jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource("avro", conf)
+    except AnalysisException:
+        return False
+    return True
 
 
 def _has(session: SparkSession, name: str) -> bool:

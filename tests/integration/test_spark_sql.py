@@ -27,6 +27,7 @@ from pinot_assets.session.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.spark
 
+_2020 = 1_577_836_800_000
 EVEN = Query(where="cast(count AS int) % 2 = 0", transforms={"name": "upper(name)"})
 AS_IT_IS = Query()
 
@@ -212,7 +213,7 @@ def test_parquet_and_orc_with_pinots_own_transforms(build: Build, order: BuildOr
         {
             "name": ["a", None, "c"],
             "count": pa.array([1, None, 3], pa.int64()),
-            "at": pa.array([0, 86_400_000, 1], pa.timestamp("ms", "UTC")),
+            "at": pa.array([_2020 + n for n in (0, 86_400_000, 1)], pa.timestamp("ms", "UTC")),
         }
     )
     pq.write_table(rows, tmp_path / "in" / "a.parquet")
@@ -221,7 +222,7 @@ def test_parquet_and_orc_with_pinots_own_transforms(build: Build, order: BuildOr
             {"columnName": "count", "transformFunction": "toEpochDays(at)"},
             {"columnName": "name", "transformFunction": "concat('day ', count)"},
         ],
-        "filterConfig": {"filterFunction": "count > 2"},
+        "filterConfig": {"filterFunction": "count = 3"},
     }
     config = {**order.table_config, "ingestionConfig": pinot}
     query = Query.of("", {}, config)
@@ -230,11 +231,12 @@ def test_parquet_and_orc_with_pinots_own_transforms(build: Build, order: BuildOr
     assert isinstance(receipt, Receipt), receipt
     assert receipt.rows == 2
     properties = _properties(tmp_path, receipt.outputs[0].segment)
-    assert (properties["column.name.minValue"], properties["column.name.maxValue"]) == ("a", "day 1")
-    assert properties["column.count.maxValue"] == "1"
+    assert (properties["column.name.minValue"], properties["column.name.maxValue"]) == ("a", "day 18263")
+    assert properties["column.count.maxValue"] == "18263"
     (tmp_path / "in" / "a.parquet").unlink()
     orc.write_table(
-        rows.drop_columns(["at"]).append_column("at", pa.array([0, 1, 2])), tmp_path / "in" / "a.orc"
+        rows.drop_columns(["at"]).append_column("at", pa.array([_2020, _2020, _2020])),
+        tmp_path / "in" / "a.orc",
     )
     [receipt] = build(replace(order, input_format="orc", session="cp9-abc")).values()
     assert isinstance(receipt, Receipt), receipt
