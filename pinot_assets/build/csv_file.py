@@ -163,12 +163,17 @@ class _Rows:
         if self._settings.multi_value is not None:
             for n, name in enumerate(table.column_names):
                 if name in self._wanted.schema.names and pt.is_list(self._wanted.schema.field(name).type):
-                    table = table.set_column(n, name, _values(table.column(n), self._settings.multi_value))
+                    table = table.set_column(
+                        n, name, split_cells(table.column(n), self._settings.multi_value)
+                    )
         return table
 
 
-def _values(column: pa.ChunkedArray, delimiter: str) -> pa.ChunkedArray:
-    """As `StringUtils.split`: delimiters side by side are one, and none makes an empty value."""
+def split_cells(column: pa.ChunkedArray, delimiter: str) -> pa.ChunkedArray:
+    """Texts as lists of text.
+
+    As `StringUtils.split`: delimiters side by side are one, and none makes an empty value.
+    """
     texts = pc.replace_substring_regex(column, f"({re.escape(delimiter)})+", delimiter)
     texts = pc.utf8_trim(texts, characters=delimiter)
     return pc.split_pattern(pc.if_else(pc.equal(texts, ""), None, texts), delimiter)

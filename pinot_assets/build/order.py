@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from pinot_assets.build.query import Query
 from pinot_assets.build.verdicts import MissingColumn
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import SourceFile
@@ -37,6 +38,8 @@ class BuildOrder:
     :ivar desired_segment_bytes: about how large a segment's rows may be in memory, None if that is no matter.
     :ivar max_bad_rows: how many rows of a file may be put aside (`100`, `0.5%`), None if a bad one fails it.
     :ivar missing_column: what a column becomes that a file lacks: `null`, or the file fails (`fail`).
+    :ivar query: what Spark SQL makes of the rows, which Spark's own readers then read; None where they are
+        read through Arrow.
     """
 
     table: str
@@ -57,6 +60,7 @@ class BuildOrder:
     desired_segment_bytes: int | None = None
     max_bad_rows: str | None = None
     missing_column: MissingColumn = "null"
+    query: Query | None = None
 
 
 @dataclass(frozen=True, slots=True)

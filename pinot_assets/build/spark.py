@@ -1,5 +1,7 @@
 """The builder of production: one Spark task per file, in the Python workers of Spark's executors.
 
+Files are read there through Arrow; where the order has a query, by Spark itself (`spark_files`).
+
 The result of a task travels twice. An accumulator brings it while the job still runs, so that ten thousand
 files show their progress; the job's own result brings all of them at the end and is what counts.
 """
@@ -19,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from pinot_assets.build.moving import Watch
 from pinot_assets.build.order import BuildOrder, FileTask, nobody
+from pinot_assets.build.spark_files import SparkFiles
 from pinot_assets.build.task import build_file
 from pinot_assets.errors import BuildError
 from pinot_assets.session.receipt import Failure, Receipt
@@ -55,11 +58,11 @@ class SparkBuilder:
         """
         if not tasks:
             return
-        context = self._session_factory().sparkContext
-        job = _Job(context, order, sorted(tasks, key=lambda task: -task.file.fingerprint.size))
+        session = self._session_factory()
+        tasks = sorted(tasks, key=lambda task: -task.file.fingerprint.size)
         told: set[int] = set()
         watch = Watch(open_store(order.staging_uri, order.staging_props), order.attempt)
-        with closing(job.results()) as results:
+        with closing(_results(session, order, tasks)) as results:
             for result in results:
                 if result is None:
                     if (rows := watch.look(told)) is not None:
@@ -86,6 +89,15 @@ class SparkBuilder:
             ) from error
         finally:
             context.setJobDescription(None)  # type: ignore[arg-type]
+
+
+def _results(
+    session: SparkSession, order: BuildOrder, tasks: Sequence[FileTask]
+) -> Generator[Result | None, None, None]:
+    """Every file's result, some twice, and None after every look."""
+    if order.query is None:
+        return _Job(session.sparkContext, order, tasks).results()
+    return SparkFiles(session, order, order.query).results(tasks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -41,6 +41,10 @@ from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.objects import ObjectStore, open_store
 
+Rows = Callable[[Path, Fingerprint, Wanted, Verdicts], Iterator[pa.Table]]
+"""Where a file's rows come from: its local copy, the copy's version, what is wanted, who is told what is
+wrong. Gives tables of exactly what is wanted."""
+
 _TEMPORARY = "pinot-assets-build-"
 _BAD_ROWS = "bad-rows.parquet"
 
@@ -60,6 +64,15 @@ _CODES: tuple[tuple[type[PinotAssetsError], str], ...] = (
 
 
 def build_file(order: BuildOrder, task: FileTask) -> Receipt | Failure:
+    """Build one file, read through Arrow; see `build_from`."""
+
+    def rows(local: Path, _: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+        return read_batches(local, wanted, order.input_format, reader=order.reader, verdicts=verdicts)
+
+    return build_from(order, task, rows)
+
+
+def build_from(order: BuildOrder, task: FileTask, rows: Rows) -> Receipt | Failure:
     """Build one file; whatever goes wrong with it is a `Failure`.
 
     :returns: the receipt that stands in the staging area. Where another run of this task wrote one for the
@@ -67,9 +80,9 @@ def build_file(order: BuildOrder, task: FileTask) -> Receipt | Failure:
     """
     try:
         with _temporary_folder() as folder, _signs(order, task) as signs:
-            return _build(order, task, folder, signs)
+            return _build(order, task, rows, folder, signs)
     except PinotAssetsError as error:
-        return _failure(order, task, _code(error), str(error))
+        return failure_of(order, task, error)
     except Exception as error:
         # A bug or a full disk under one file must not take the other files' job with it.
         return _failure(order, task, "INTERNAL", f"{type(error).__name__}: {error}")
@@ -128,7 +141,7 @@ def version_from_text(text: str) -> Fingerprint:
         raise ValueError(f"not a version: {text}") from error
 
 
-def _build(order: BuildOrder, task: FileTask, folder: Path, signs: Signs) -> Receipt:
+def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs: Signs) -> Receipt:
     started = time.monotonic()
     spec = SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
     source = open_store(order.source_uri, order.source_props)
@@ -136,7 +149,7 @@ def _build(order: BuildOrder, task: FileTask, folder: Path, signs: Signs) -> Rec
     read, sha256 = _fetch(source, task.file.uri, local)
     signs.worked()
     verdicts = _verdicts(order, task, folder)
-    tables = read_batches(local, Wanted.of(spec), order.input_format, reader=order.reader, verdicts=verdicts)
+    tables = rows_of(local, read, Wanted.of(spec), verdicts)
     segments = open_store(order.segments_uri, order.staging_props)
     outputs = tuple(
         _stage(order, task, spec, segments, rows, k, read, folder, signs)
@@ -171,13 +184,13 @@ def _fetch(source: ObjectStore, uri: str, local: Path) -> tuple[Fingerprint, str
     """
     key = source.key_of(uri)
     for _ in range(2):
-        before = _stat(source, key, uri)
+        before = version_of(source, uri)
         try:
             sha256 = source.download(key, local)
         except SourceError:
-            _stat(source, key, uri)  # gone says more than unreadable
+            version_of(source, uri)  # gone says more than unreadable
             raise
-        if _stat(source, key, uri) == before and local.stat().st_size == before.size:
+        if version_of(source, uri) == before and local.stat().st_size == before.size:
             return before, sha256
     raise SourceChanged(
         f"{uri} changed while it was read, twice",
@@ -185,8 +198,12 @@ def _fetch(source: ObjectStore, uri: str, local: Path) -> tuple[Fingerprint, str
     )
 
 
-def _stat(source: ObjectStore, key: str, uri: str) -> Fingerprint:
-    found = source.stat(key)
+def version_of(source: ObjectStore, uri: str) -> Fingerprint:
+    """The version in which a file is there now.
+
+    :raises SourceError: it is not, or the store cannot say.
+    """
+    found = source.stat(source.key_of(uri))
     if found is None:
         raise _Vanished(f"{uri} is not there any more", hint="the next trigger lists again")
     return found
@@ -279,6 +296,11 @@ def _code(error: PinotAssetsError) -> str:
     if isinstance(error, FileRejected):
         return error.code
     return next((code for kind, code in _CODES if isinstance(error, kind)), "BUILD")
+
+
+def failure_of(order: BuildOrder, task: FileTask, error: PinotAssetsError) -> Failure:
+    """An error about one file as its outcome."""
+    return _failure(order, task, _code(error), str(error))
 
 
 def _failure(order: BuildOrder, task: FileTask, code: str, reason: str) -> Failure:

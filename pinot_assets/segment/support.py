@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import Enum, StrEnum
 
+from pinot_assets.segment.pinot_functions import FUNCTIONS
 from pinot_assets.segment.time_format import PATTERNS
 
 
@@ -32,6 +33,7 @@ class Section(StrEnum):
 
 _ONLY_PINOT = "only Pinot's own builder writes it"
 _NEEDS_BUILDER = "NEEDS_JVM_BUILDER"
+_FUNCTIONS = sorted({f"`{name}`" for name, _ in FUNCTIONS})
 _ROWS_CHANGE = "it changes rows while they are read"
 
 
@@ -244,9 +246,33 @@ class Feature(Enum):
         "TIME_COLUMN_INVALID",
     )
 
+    TRANSFORM = _native(
+        Section.INGESTION,
+        f"`transformConfigs`, `filterConfig` of {', '.join(_FUNCTIONS)}, AND, OR, NOT, IS NULL, literals and "
+        "columns",
+        "translated to Spark SQL; such files are read by Spark",
+    )
+    TRANSFORM_OTHER = _refused(
+        Section.INGESTION,
+        "`transformConfigs`, `filterConfig` with any other function",
+        "nothing in Spark SQL is certainly the same: write transforms and filter in fileIngestion",
+        "TRANSFORM_NOT_TRANSLATED",
+    )
+    GROOVY = _refused(
+        Section.INGESTION,
+        "`transformConfigs`, `filterConfig` in Groovy",
+        "Spark SQL cannot say what a script does: write transforms and filter in fileIngestion",
+        "GROOVY_REFUSED",
+    )
+    TRANSFORM_INVALID = _refused(
+        Section.INGESTION,
+        "two functions of one column, functions that need each other, a `filterConfig` that is no condition",
+        "Pinot does not accept it",
+        "TRANSFORM_INVALID",
+    )
     INGESTION = _refused(
         Section.INGESTION,
-        "`transformConfigs`, `filterConfig`, `complexTypeConfig`, `enrichmentConfigs`, `aggregationConfigs`, "
+        "`complexTypeConfig`, `enrichmentConfigs`, `aggregationConfigs`, "
         "schema-conforming transformers, `rowTimeValueCheck`, `aggregateMetrics`, a schema's "
         "`transformFunction`",
         _ROWS_CHANGE,

@@ -11,10 +11,9 @@ from typing import Any
 
 from pinot_assets.segment.settings import is_true
 from pinot_assets.segment.support import Feature
+from pinot_assets.segment.transform_config import read_transforms
 
 _INGESTION = (
-    "transformConfigs",
-    "filterConfig",
     "complexTypeConfig",
     "enrichmentConfigs",
     "schemaConformingTransformerConfig",
@@ -29,6 +28,7 @@ def check_table_config(config: Mapping[str, Any]) -> tuple[list[str], list[str]]
     found, told = _ingestion(config.get("ingestionConfig") or {})
     problems += found
     notes += told
+    problems += read_transforms(config).problems
     for key in ("upsertConfig", "dedupConfig"):
         section = config.get(key) or {}
         if section and str(section.get("mode", "")).upper() != "NONE":

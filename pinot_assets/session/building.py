@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.build.query import Query
 from pinot_assets.session import put_aside, small_files
 from pinot_assets.session.model import Session
 from pinot_assets.session.plan import Plan
@@ -74,4 +75,11 @@ def _order(run: Run, session: Session, plan: Plan) -> BuildOrder:
         desired_segment_bytes=ingestion.desired_segment_bytes,
         max_bad_rows=ingestion.bad_row_limit,
         missing_column=ingestion.on_missing_column,
+        query=_query(run),
     )
+
+
+def _query(run: Run) -> Query | None:
+    ingestion = run.spec.ingestion
+    query = Query.of(ingestion.filter, ingestion.transforms, run.spec.table_json)
+    return query if query.expressions or ingestion.engine == "spark" else None

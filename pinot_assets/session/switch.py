@@ -20,8 +20,8 @@ from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode, Replicas
 from pinot_assets.session.entries import Entries
-from pinot_assets.session.upload_pace import MOST, UploadPace
 from pinot_assets.session.staging import Switch
+from pinot_assets.session.upload_pace import MOST, UploadPace
 
 BATCH = MOST
 """Segments in one upload at the most."""

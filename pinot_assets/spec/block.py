@@ -78,8 +78,8 @@ class _Reading:
         place = self.block.at(key)
         text = place.text()
         if isinstance(self.block.value[key], dict | list):
-            nested = any(family == key or family.startswith(f"{key}.") for family in FAMILIES)
-            fix = f"write flat keys, e.g. {FAMILIES[0]}.region: …" if nested else None
+            nested = [family for family in FAMILIES if family == key or family.startswith(f"{key}.")]
+            fix = f"write flat keys, {nested[0]}.<name>: …" if nested else None
             self._refuse(key, "holds more than a single value", fix)
         elif text is None:
             self._refuse(key, "has no value", "write a value or leave the key out")

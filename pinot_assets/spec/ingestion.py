@@ -24,6 +24,7 @@ from pinot_assets.spec.values import (
     Schedule,
     Server,
     Size,
+    Text,
     Timezone,
     any_case,
     one_of,
@@ -40,7 +41,8 @@ DEFAULT_MAX_ROWS: Final = 5_000_000
 INPUT_PROP: Final = "input.fs.prop"
 OUTPUT_PROP: Final = "output.fs.prop"
 READER_PROP: Final = "recordReader.prop"
-FAMILIES: Final = (INPUT_PROP, OUTPUT_PROP, READER_PROP)
+TRANSFORMS: Final = "transforms"
+FAMILIES: Final = (INPUT_PROP, OUTPUT_PROP, READER_PROP, TRANSFORMS)
 """Keys that are the beginning of many: `input.fs.prop.region`."""
 
 CSV_READER_KEYS: Final = frozenset(
@@ -173,6 +175,16 @@ class FileIngestion(BaseModel):
         Field(alias="onMissingColumn"),
     ] = "null"
     """What a column becomes that a file lacks: null, or the file fails."""
+    engine: Annotated[
+        Literal["arrow", "spark"],
+        BeforeValidator(one_of("arrow", "spark")),
+        any_case("arrow", "spark"),
+    ] = "arrow"
+    """Who reads the files: the tasks themselves, or Spark's own readers, as transforms and filter need it."""
+    transforms: dict[str, str] = {}
+    """Columns of the table as Spark SQL expressions of the file's columns: transforms.day: to_date(at)."""
+    filter: Text = ""
+    """Rows to take, as a Spark SQL condition on the file's columns."""
 
     rollback_window: Annotated[
         Literal["keepUntilSwitch", "pinotDefault"],

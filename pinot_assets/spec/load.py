@@ -24,7 +24,7 @@ from pinot_assets.spec.pinot_json import (
 )
 from pinot_assets.spec.problem import KeyPath, Note, Problem, did_you_mean
 from pinot_assets.spec.rules import Surroundings
-from pinot_assets.spec.writable import writer_findings
+from pinot_assets.spec.writable import transform_problems, writer_findings
 
 _BLOCK: Final = "fileIngestion"
 _DAGSTER: Final = "dagster"
@@ -174,10 +174,11 @@ class _FileCheck:
         self.notes += notes
         if self.problems or schema is None or table is None or ingestion is None:
             return None
+        self.problems += transform_problems(block, schema, ingestion.transforms)
         unwritable, left_to_server = writer_findings(schema, table, ingestion.min_server)
         self.problems += unwritable
         self.notes += left_to_server
-        if unwritable:
+        if self.problems:
             return None
         return TableSpec(
             name=raw_table_name(table_value["tableName"]),

@@ -112,6 +112,7 @@ class TableSpec:
             "desiredBytes": self.ingestion.desired_segment_bytes,
             "badRows": self.ingestion.bad_row_limit,
             "missingColumn": self.ingestion.on_missing_column,
+            "sql": [self.ingestion.engine, self.ingestion.filter, self.ingestion.transforms],
             "minServer": self.ingestion.min_server,
             "schema": self.schema_json,
             "timeColumn": [segments.get("timeColumnName"), segments.get("timeType")],

@@ -14,7 +14,7 @@ from pathlib import Path
 from pinot_assets.errors import BuildError, SourceError, SpecError
 from pinot_assets.source import resolve_env
 from pinot_assets.spec.environment import missing_variables
-from pinot_assets.spec.ingestion import INPUT_PROP, OUTPUT_PROP, READER_PROP, FileIngestion
+from pinot_assets.spec.ingestion import INPUT_PROP, OUTPUT_PROP, READER_PROP, TRANSFORMS, FileIngestion
 from pinot_assets.spec.location import is_within, normalise_location
 
 
@@ -203,6 +203,20 @@ def _reader_settings_are_known(case: Case) -> Iterator[Finding]:
         CsvSettings.from_reader(case.spec.reader)
     except BuildError as error:
         yield Finding(keys[0], str(error.what), error.hint)
+
+
+@_rule("engine", "filter")
+def _sql_needs_spark(case: Case) -> Iterator[Finding]:
+    needs = [key for key in sorted(case.written) if key == "filter" or key.startswith(f"{TRANSFORMS}.")]
+    if case.spec.engine == "arrow" and "engine" in case.written:
+        for key in needs:
+            yield Finding(key, "is Spark SQL, which engine: arrow cannot do", "write engine: spark")
+    elif needs or case.spec.engine == "spark":
+        text = (
+            "files are read by Spark: csv, json (one object a line), parquet and orc need nothing else,"
+            " avro needs spark-avro and s3 needs hadoop-aws"
+        )
+        yield Finding(needs[0] if needs else "engine", text, is_note=True)
 
 
 @_rule("inputDirURI", "output.segment.dir.uri")

@@ -182,4 +182,5 @@ BadRowLimit = Annotated[
     WithJsonSchema({"type": ["string", "integer"], "pattern": "^[0-9.]+ *%?$"}),
 ]
 Size = Annotated[str, BeforeValidator(_size), WithJsonSchema({"type": ["string", "integer"]})]
+Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "boolean"]})]
 Server = Annotated[str, BeforeValidator(_server), WithJsonSchema({"type": ["string", "number"]})]

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.spec.document import Part
+from pinot_assets.spec.ingestion import TRANSFORMS
 from pinot_assets.spec.pinot_json import field_specs
-from pinot_assets.spec.problem import Note, Problem
+from pinot_assets.spec.problem import Note, Problem, did_you_mean
 
 _COLUMN: Final = re.compile(r"column (.*?):")
+
+
+def transform_problems(block: Part, schema: Part, transforms: Iterable[str]) -> list[Problem]:
+    """Columns that `transforms` makes and the table does not have."""
+    columns = [place.value["name"] for _, place in field_specs(schema)]
+    return [
+        block.at(f"{TRANSFORMS}.{name}").problem("makes no column of the schema", did_you_mean(name, columns))
+        for name in transforms
+        if name not in columns
+    ]
 
 
 def writer_findings(schema: Part, table: Part, min_server: str) -> tuple[list[Problem], list[Note]]:

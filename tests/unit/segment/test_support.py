@@ -47,6 +47,10 @@ def ingestion(**settings: Any) -> Example:
     return dimension(), {"ingestionConfig": settings}
 
 
+def transform(function: str) -> Example:
+    return ingestion(transformConfigs=[{"columnName": "c", "transformFunction": function}])
+
+
 def partitioned(schema: dict[str, Any], name: str, count: int = 2, **config: Any) -> Example:
     entry = {"functionName": name, "numPartitions": count, "functionConfig": config}
     return schema, {"tableIndexConfig": {"segmentPartitionConfig": {"columnPartitionMap": {"c": entry}}}}
@@ -205,11 +209,26 @@ EXAMPLES: dict[Feature, list[Example]] = {
         (dimension(), {"segmentsConfig": {"timeColumnName": "c"}}),
         time("STRING", "1:DAYS:EPOCH"),
     ],
+    Feature.TRANSFORM: [
+        transform("toEpochDays(at)"),
+        transform("upper(concat(a, 'b'))"),
+        ingestion(filterConfig={"filterFunction": "startsWith(c, 'x') AND NOT isNull(a) OR a > 1.5"}),
+    ],
+    Feature.TRANSFORM_OTHER: [
+        transform("jsonPathString(a, '$.b')"),
+        transform("now()"),
+        ingestion(filterConfig={"filterFunction": "a IN (1; 2)"}),
+    ],
+    Feature.GROOVY: [
+        transform("Groovy({x; y}, x, y)"),
+        ingestion(filterConfig={"filterFunction": "groovy({x > 1}, x)"}),
+    ],
+    Feature.TRANSFORM_INVALID: [
+        transform("upper(c)"),
+        ingestion(filterConfig={"filterFunction": "upper(c)"}),
+    ],
     Feature.INGESTION: [
-        *(
-            ingestion(**{key: [{"x": "y"}]})
-            for key in ("transformConfigs", "filterConfig", "complexTypeConfig", "enrichmentConfigs")
-        ),
+        *(ingestion(**{key: [{"x": "y"}]}) for key in ("complexTypeConfig", "enrichmentConfigs")),
         *(
             ingestion(**{key: [{"x": "y"}]})
             for key in ("aggregationConfigs", "schemaConformingTransformerConfig")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinot_assets.session.upload_pace import MOST, SHARE, UploadPace
 from pinot_assets.session.receipt import Output
+from pinot_assets.session.upload_pace import MOST, SHARE, UploadPace
 
 MB = 1024**2
 

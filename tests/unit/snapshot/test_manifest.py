@@ -120,11 +120,11 @@ def test_a_ledger_of_the_first_release_is_read() -> None:
 def test_outputs_without_an_unpacked_size_are_read() -> None:
     output = Output("s", 1, 2, "u", 30, "h", "m", unpacked_bytes=99)
     file = PublishedFile("u", Fingerprint(3, 4), "sha", 1, 0, "cp1-000000", (output,))
-    (new,) = files_from_parquet(files_to_parquet([file]))
+    (new,) = PublishedFiles(files_to_parquet([file]))
     assert new.outputs[0].unpacked_bytes == 99
     rows = pq.read_table(io.BytesIO(files_to_parquet([file]))).to_pylist()
     del rows[0]["outputs"][0]["unpacked_bytes"]
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows), sink)
-    (old,) = files_from_parquet(sink.getvalue())
+    (old,) = PublishedFiles(sink.getvalue())
     assert (old.outputs[0].unpacked_bytes, old.outputs[0].loaded_bytes) == (0, 30)

@@ -1,0 +1,144 @@
+"""Files that Spark reads itself: one job per file, so that one file's trouble stays its own."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import uuid
+import warnings
+from collections.abc import Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from importlib.util import find_spec
+from threading import Lock
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.build.query import Query
+from pinot_assets.build.spark_query import check_expressions, first_line, missing_columns, shaped
+from pinot_assets.build.spark_reader import check_readers, open_file, reading_session
+from pinot_assets.build.spark_rows import RESULT, FindFault, WriteFile
+from pinot_assets.build.task import build_file, failure_of, version_of
+from pinot_assets.build.wanted import Wanted
+from pinot_assets.errors import BuildError, PinotAssetsError
+from pinot_assets.segment import SegmentSpec
+from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.source.objects import open_store
+
+Result = Receipt | Failure
+
+_MOST_JOBS: Final = 64  # a thread of the driver for each file under way
+_LOOK_S: Final = 0.2
+_WARNINGS: Final = Lock()  # Python's filters belong to the process
+
+
+class SparkFiles:
+    """The jobs of one build.
+
+    :param query: what is made of the rows.
+    :raises BuildError: Spark lacks a reader, pandas is missing, or an expression is not SQL.
+    """
+
+    def __init__(self, session: SparkSession, order: BuildOrder, query: Query) -> None:
+        _require_pandas()
+        self._session = reading_session(session)
+        self._order, self._query = order, query
+        self._wanted = Wanted.of(
+            SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
+        )
+        self._group = f"{order.session}-{order.attempt}-{uuid.uuid4().hex[:8]}"
+        # PySpark logs every refused expression with its whole stack trace; the error says it once.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+        check_readers(self._session, order)
+        check_expressions(self._session, query)
+
+    def results(self, tasks: Sequence[FileTask]) -> Generator[Result | None, None, None]:
+        """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
+
+        :raises BuildError: Spark is gone.
+        """
+        context = self._session.sparkContext
+        with ThreadPoolExecutor(min(len(tasks), context.defaultParallelism, _MOST_JOBS)) as pool:
+            jobs: list[Future[Result]] = [pool.submit(self._build, task) for task in tasks]
+            building = set(jobs)
+            try:
+                while building:
+                    done, building = wait(building, _LOOK_S, FIRST_COMPLETED)
+                    yield from (job.result() for job in done)
+                    yield None
+            finally:
+                left = {job for job in jobs if not job.cancel()}
+                while left:
+                    left = wait(left, timeout=_LOOK_S).not_done
+                    if left:  # again and again: a thread may just be starting its job
+                        context.cancelJobGroup(self._group)
+
+    def _build(self, task: FileTask) -> Result:
+        result = self._once(task)
+        changed = isinstance(result, Failure) and result.code == "CHANGED_DURING_READ"
+        return self._once(task) if changed else result
+
+    def _once(self, task: FileTask) -> Result:
+        uri = task.file.uri
+        self._session.sparkContext.setJobGroup(
+            self._group, f"{self._order.table}: {uri}", interruptOnCancel=True
+        )
+        try:
+            version = version_of(open_store(self._order.source_uri, self._order.source_props), uri)
+            frame = open_file(self._session, self._order, uri)
+            if frame is None:
+                return self._blank(task)
+            return self._written(task, version, frame)
+        except PinotAssetsError as error:
+            return failure_of(self._order, task, error)
+        except (PySparkException, Py4JError) as error:
+            if _stopped(self._session):
+                raise BuildError("Spark stopped while files were built", why=first_line(error)) from error
+            return self._judged(task, first_line(error))
+
+    def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> Result:
+        missing = missing_columns(self._session, frame, self._query, self._wanted)
+        rows = shaped(frame, self._query, missing, self._wanted)
+        write = WriteFile(self._order, task, version, missing)
+        with _WARNINGS, warnings.catch_warnings():
+            # PySpark looks at pandas, which nothing here uses, and complains of its version.
+            warnings.filterwarnings("ignore", category=FutureWarning, message=r".*pandas")
+            job = rows.mapInArrow(write, RESULT)
+        [row] = job.collect()
+        result: Result = pickle.loads(row[0])
+        return result
+
+    def _judged(self, task: FileTask, why: str) -> Result:
+        """Spark failed: whether the file is to blame is for its bytes to say, not for Spark's errors."""
+        context, find = self._session.sparkContext, FindFault(self._order, why)
+        try:
+            [result] = context.parallelize([task], 1).map(find).collect()
+        except Py4JError:
+            return failure_of(self._order, task, find.failed)
+        return result
+
+    def _blank(self, task: FileTask) -> Result:
+        """A file without columns: the direct reader says whether it is blank or none at all."""
+        context, order = self._session.sparkContext, self._order
+        [result] = context.parallelize([task], 1).map(lambda one: build_file(order, one)).collect()
+        return result
+
+
+def _require_pandas() -> None:
+    if find_spec("pandas") is None:
+        raise BuildError(
+            "files cannot be read with SQL here",
+            why="PySpark asks for pandas before it hands rows to Python",
+            hint='pip install "pinot-assets[sql]" where the driver runs',
+        )
+
+
+def _stopped(session: SparkSession) -> bool:
+    try:
+        return bool(session.sparkContext._jsc.sc().isStopped())
+    except Exception:
+        return True

@@ -1,0 +1,228 @@
+"""A `Query` on a file's DataFrame.
+
+Refused unless it gives the same rows every time and keeps the file one partition throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import pyarrow.types as pt
+from pyspark.errors import ParseException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pinot_assets.build.query import Query
+from pinot_assets.build.rejected import FileRejected, Unreadable
+from pinot_assets.build.spark_rows import CORRUPT, END, ROW
+from pinot_assets.build.wanted import Wanted
+from pinot_assets.errors import BuildError
+from pinot_assets.segment.pinot_expression import quoted
+
+_NARROW: Final = frozenset(("Project", "Filter"))
+_INSTANTS: Final = (TimestampType, TimestampNTZType)
+_PLAIN: Final = (NumericType, StringType, BooleanType, *_INSTANTS)
+
+
+class ExpressionFailed(FileRejected):
+    """The table's SQL cannot be applied to this file."""
+
+    code = "EXPRESSION"
+
+
+def check_expressions(session: SparkSession, query: Query) -> None:
+    """Whether all of them are SQL, before any file is looked at.
+
+    :raises BuildError: one is not.
+    """
+    for name, sql in query.expressions.items():
+        _parsed(session, name, sql)
+
+
+def missing_columns(session: SparkSession, frame: DataFrame, query: Query, wanted: Wanted) -> tuple[str, ...]:
+    """What the file lacks: columns of the expressions, and columns of the table that none of them makes.
+
+    :raises Unreadable: it has none of all that.
+    """
+    made = {*query.transforms, *dict(query.derived)}
+    read = [
+        name for key, sql in query.expressions.items() for name in _references(_parsed(session, key, sql))
+    ]
+    used = dict.fromkeys([*(c for c in wanted.schema.names if c not in made), *read])
+    ours = {*made, "_metadata"} if query.derived or query.dropped else {"_metadata"}
+    missing = tuple(name for name in used if name not in frame.columns and name not in ours)
+    if used and len(missing) == len(used):
+        raise Unreadable(
+            "the file has none of the table's columns",
+            why=f"its columns are {', '.join(frame.columns)[:200]}",
+        )
+    return missing
+
+
+def shaped(frame: DataFrame, query: Query, missing: Iterable[str], wanted: Wanted) -> DataFrame:
+    """One partition with the wanted columns, `ROW`, `CORRUPT` and `END`; the last row is the mark.
+
+    :raises ExpressionFailed: an expression is wrong for this file, or not the same every time.
+    """
+    try:
+        _check(_query(frame, F.lit(0), query, missing, wanted))
+        rows = _query(frame, F.monotonically_increasing_id(), query, missing, wanted)
+    except PySparkException as error:
+        raise ExpressionFailed(
+            "an expression cannot be applied to the file", why=first_line(error)
+        ) from error
+    mark = frame.sparkSession.range(1).select(
+        *[F.lit(None).cast(field.dataType).alias(field.name) for field in rows.schema], F.lit(True).alias(END)
+    )
+    return rows.withColumn(END, F.lit(False)).union(mark).coalesce(1)
+
+
+def first_line(error: Exception) -> str:
+    """What Spark says, without its plans and stack traces."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line[line.index("[") :] for line in lines if ": [" in line or line.startswith("[")]
+    java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    return (named or java or lines or [type(error).__name__])[0][:500]
+
+
+def _query(
+    frame: DataFrame, number: Column, query: Query, missing: Iterable[str], wanted: Wanted
+) -> DataFrame:
+    frame = frame.select("*", number.alias(ROW))
+    if CORRUPT not in frame.columns:
+        frame = frame.withColumn(CORRUPT, F.lit(None).cast("string"))
+    broken = F.col(quoted(CORRUPT)).isNotNull()  # such a row is told of, whatever the expressions say
+    members = _members(frame.sparkSession, query)
+    frame = frame.withColumns({name: F.lit(None).cast(_null_type(members.get(name, {}))) for name in missing})
+    if query.where:
+        frame = frame.where(broken | F.expr(query.where))
+    if query.transforms:
+        frame = frame.withColumns({c: F.when(~broken, F.expr(sql)) for c, sql in query.transforms.items()})
+    if query.derived or query.dropped:
+        frame = _as_pinot_sees(frame, query)
+    for column, sql in query.derived:
+        frame = frame.withColumn(column, _where_null(frame, column, F.when(~broken, F.expr(sql))))
+    if query.dropped:
+        frame = frame.where(broken | ~F.coalesce(F.expr(query.dropped), F.lit(False)))
+    kept = [_column(frame, name, wanted) for name in wanted.schema.names if name in frame.columns]
+    return frame.select(*kept, F.col(quoted(ROW)), F.col(quoted(CORRUPT)))
+
+
+def _members(session: SparkSession, query: Query) -> dict[str, Any]:
+    """The names that expressions read, as a tree: `a.b` and `a.c` are {a: {b, c}}."""
+    tree: dict[str, Any] = {}
+    for name, sql in query.expressions.items():
+        for path in _paths(_parsed(session, name, sql)):
+            place = tree
+            for step in path:
+                place = place.setdefault(step, {})
+    return tree
+
+
+def _null_type(members: dict[str, Any]) -> str:
+    """The type of a column that is not there: expressions that read its members are to find them."""
+    if not members:
+        return "string"
+    return f"struct<{','.join(f'{quoted(name)}:{_null_type(below)}' for name, below in members.items())}>"
+
+
+def _as_pinot_sees(frame: DataFrame, query: Query) -> DataFrame:
+    """Times as epoch milliseconds in the columns that Pinot's functions read or fill.
+
+    :raises ExpressionFailed: one of them is of a kind whose conversion is Pinot's alone.
+    """
+    session = frame.sparkSession
+    pinot = [*query.derived, ("", query.dropped)]
+    read = {name for _, sql in pinot if sql for name in _references(_parsed(session, "Pinot's", sql))}
+    for field in frame.schema:
+        if field.name not in read | dict(query.derived).keys():
+            continue
+        if isinstance(field.dataType, DateType | BinaryType) or not isinstance(field.dataType, _PLAIN):
+            raise ExpressionFailed(
+                f"column {field.name}: there is no translation for {field.dataType.simpleString()}",
+                hint="make the column with transforms in fileIngestion instead",
+            )
+        if isinstance(field.dataType, _INSTANTS):
+            moment = F.col(quoted(field.name)).cast("timestamp")
+            frame = frame.withColumn(field.name, F.unix_millis(moment))
+    return frame
+
+
+def _where_null(frame: DataFrame, column: str, value: Column) -> Column:
+    if column not in frame.columns:
+        return value
+    is_text = isinstance(frame.schema[column].dataType, StringType)
+    return F.coalesce(F.col(quoted(column)), value.cast("string") if is_text else value)
+
+
+def _column(frame: DataFrame, name: str, wanted: Wanted) -> Column:
+    kind: DataType = frame.schema[name].dataType
+    target = wanted.schema.field(name).type
+    # Java rounds a decimal to the nearest double; Arrow's cast may be off by one.
+    if isinstance(kind, DecimalType) and pt.is_floating(target):
+        return F.col(quoted(name)).cast("double").alias(name)
+    return F.col(quoted(name))
+
+
+def _check(frame: DataFrame) -> None:
+    plan = frame._jdf.queryExecution().analyzed()
+    jvm: Any = frame.sparkSession._jvm
+    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    if not plan.deterministic() or plan.containsPattern(patterns.CURRENT_LIKE()):
+        raise ExpressionFailed(
+            "an expression gives another value each time",
+            why="a file that is built twice must become the same segment",
+            hint="leave out rand, uuid, now, current_timestamp and the like",
+        )
+    wide = sorted({node.nodeName() for node in _inner(plan)} - _NARROW)
+    if wide or not plan.subqueriesAll().isEmpty():
+        raise ExpressionFailed(
+            f"an expression does more than a row at a time: {', '.join(wide) or 'a subquery'}",
+            why="a file is one partition from its first row to its last",
+            hint="aggregates, windows, explode and subqueries belong upstream",
+        )
+
+
+def _inner(plan: Any) -> Iterator[Any]:
+    """The plan's nodes but for the file itself."""
+    children = plan.children()
+    if children.size():
+        yield plan
+    for n in range(children.size()):
+        yield from _inner(children.apply(n))
+
+
+def _parsed(session: SparkSession, name: str, sql: str) -> Any:
+    try:
+        return session._jsparkSession.sessionState().sqlParser().parseExpression(sql)
+    except ParseException as error:
+        raise BuildError(
+            f"{name} is not Spark SQL", why=first_line(error), hint="write one expression, as in SELECT"
+        ) from error
+
+
+def _references(expression: Any) -> Iterator[str]:
+    """First parts of the names of columns in a parsed expression."""
+    return (path[0] for path in _paths(expression))
+
+
+def _paths(expression: Any) -> Iterator[list[str]]:
+    """Names of columns in a parsed expression, part by part."""
+    leaves = expression.collectLeaves()
+    for n in range(leaves.size()):
+        leaf = leaves.apply(n)
+        if leaf.getClass().getSimpleName() == "UnresolvedAttribute":
+            parts = leaf.nameParts()
+            yield [parts.apply(k) for k in range(parts.size())]

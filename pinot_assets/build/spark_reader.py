@@ -1,0 +1,195 @@
+"""Spark's own readers, set up so that they lose nothing in silence.
+
+Times are UTC, a value that does not fit is an error (ANSI), names are what they are (case counts), dates are
+Gregorian throughout, and a file is one partition whatever its size.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import unquote
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from pinot_assets.build.content import BLOCK_BYTES
+from pinot_assets.build.csv_settings import CsvSettings
+from pinot_assets.build.order import BuildOrder
+from pinot_assets.build.rejected import Unreadable
+from pinot_assets.build.spark_rows import CORRUPT
+from pinot_assets.build.spark_text import LONGEST_ROW
+from pinot_assets.errors import BuildError
+
+_WHOLE_FILE: Final = 1 << 60  # no file is larger, and with the same cost of opening no two share a partition
+SETTINGS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.columnNameOfCorruptRecord": CORRUPT,
+    "spark.sql.csv.parser.columnPruning.enabled": "false",  # a row is judged by all of its cells
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.maxPartitionBytes": str(_WHOLE_FILE),
+    "spark.sql.files.openCostInBytes": str(_WHOLE_FILE),
+    "spark.sql.icu.caseMappings.enabled": "false",  # upper and lower are Java's
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.orc.mergeSchema": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.sources.ignoreDataLocality": "true",
+}
+"""What the session that reads is set to, whatever the user's own session says."""
+
+_S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_COMMON: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "encoding": "UTF-8"}
+
+
+def reading_session(session: SparkSession) -> SparkSession:
+    """A session of its own on the same Spark."""
+    own = session.newSession()
+    for key, value in SETTINGS.items():
+        own.conf.set(key, value)
+    return own
+
+
+def check_readers(session: SparkSession, order: BuildOrder) -> None:
+    """Whether Spark has what it takes to read the order's files.
+
+    :raises BuildError: a jar is missing.
+    """
+    if order.source_uri.startswith("s3:") and not _has(session, _S3A):
+        raise BuildError(
+            "Spark cannot read s3 by itself",
+            why=f"{_S3A} is not on its class path",
+            hint="add hadoop-aws of Spark's Hadoop version and set spark.hadoop.fs.s3a.*, or leave out "
+            "transforms, filter and engine: spark",
+        )
+    if order.input_format == "avro" and not _knows_avro(session):
+        raise BuildError(
+            "Spark cannot read Avro by itself",
+            why="spark-avro is not on its class path",
+            hint="set spark.jars.packages to org.apache.spark:spark-avro_<Scala>:<Spark>, or leave out "
+            "transforms, filter and engine: spark",
+        )
+
+
+def open_file(session: SparkSession, order: BuildOrder, uri: str) -> DataFrame | None:
+    """A file's rows, nothing of them read but what says the columns' names and types.
+
+    CSV: all columns are text. JSON: types as Spark infers them, decimals exactly; with a column `CORRUPT`.
+
+    :returns: None if the file has no columns: a blank one.
+    :raises Unreadable: its columns cannot be told.
+    """
+    path = hadoop_path(uri)
+    if path.rpartition("/")[2].startswith(("_", ".")):
+        raise Unreadable("Spark leaves out files whose names start with _ or .", hint="name it otherwise")
+    reader = session.read.option("__globPaths__", "false")
+    frame = _OPENERS.get(order.input_format, _typed)(reader, order, path)
+    if frame is None or not frame.columns:
+        return None
+    if len(frame.inputFiles()) != 1:
+        raise Unreadable("Spark does not find the file by its name", hint="name it otherwise")
+    return frame
+
+
+def hadoop_path(uri: str) -> str:
+    """A file's URI as Hadoop spells it: nothing is percent-encoded.
+
+    :raises BuildError: Spark cannot reach such a store.
+    """
+    scheme, _, rest = uri.partition("://")
+    if scheme not in ("file", "s3"):
+        raise BuildError(
+            f"Spark's own readers are not set up for {scheme}", hint="leave out transforms and filter"
+        )
+    return f"{'s3a' if scheme == 's3' else scheme}://{unquote(rest)}"
+
+
+def _typed(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | None:
+    return reader.format(order.input_format).load(path)
+
+
+def _json(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | None:  # noqa: ARG001
+    reader = reader.options(**_COMMON, prefersDecimal=True, multiLine=False)
+    # Hadoop leaves out lines that are longer; the task has found them in the bytes.
+    reader = reader.option("mapreduce.input.linerecordreader.line.maxlength", str(2 * LONGEST_ROW))
+    found: StructType = reader.json(path).schema
+    if not found.fields:
+        return None
+    fields = [field for field in found.fields if field.name != CORRUPT]
+    return reader.schema(StructType([*fields, StructField(CORRUPT, StringType())])).json(path)
+
+
+def _csv(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | None:
+    settings = CsvSettings.from_reader(order.reader)
+    null = settings.nulls[-1]
+    options: dict[str, Any] = {
+        **_COMMON,
+        "sep": settings.delimiter,
+        "quote": settings.quote,
+        "escape": settings.escape or settings.quote,
+        "nullValue": null,
+        "emptyValue": null,
+        "multiLine": True,
+        "maxCharsPerColumn": BLOCK_BYTES,
+        "enforceSchema": True,
+        **({"comment": settings.comment} if settings.comment else {}),
+    }
+    has_header = settings.header is None or settings.skip_header
+    names = settings.header
+    if names is None:
+        # With a schema Spark neither infers one, which takes the name for a pattern, nor reads on.
+        cells = reader.options(**options, header=False).schema(f"first string, `{CORRUPT}` string")
+        first = cells.csv(path).head(1)
+        if not first:
+            return None
+        names = _header(first[0][0], first[0][1], settings)
+    names = tuple(name.removeprefix("\ufeff").strip() for name in names)
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    if twice:
+        raise Unreadable(f"the header names {', '.join(twice)} twice")
+    fields = [StructField(name or f"#{n}", StringType()) for n, name in enumerate(names)]
+    schema = StructType([*fields, StructField(CORRUPT, StringType())])
+    return reader.options(**options, header=has_header).schema(schema).csv(path)
+
+
+def _header(cell: str | None, row: str | None, settings: CsvSettings) -> tuple[str, ...]:
+    """Names of a first row that was read as one of a single cell: it is torn where it has more."""
+    if row is None:
+        return (cell or "",)
+    return tuple(
+        next(csv.reader(io.StringIO(row), delimiter=settings.delimiter, quotechar=settings.quote), ())
+    )
+
+
+_Opener = Callable[[DataFrameReader, BuildOrder, str], DataFrame | None]
+_OPENERS: Final[dict[str, _Opener]] = {"csv": _csv, "json": _json}
+
+
+def _knows_avro(session: SparkSession) -> bool:
+    # Spark 4 has some of the classes without the data source.
+    jvm: Any = session._jvm
+    try:
+        conf = session._jsparkSession.sessionState().conf()
+        jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource("avro", conf)
+    except AnalysisException:
+        return False
+    return True
+
+
+def _has(session: SparkSession, name: str) -> bool:
+    from py4j.protocol import Py4JJavaError
+
+    loader = session._jsparkSession.sharedState().jarClassLoader()
+    try:
+        loader.loadClass(name)
+    except Py4JJavaError:
+        return False
+    return True

@@ -1,0 +1,170 @@
+"""The Python end of a file that Spark reads: its rows arrive as one Arrow stream and are written here.
+
+Rows are in memory for one segment at a time. Spark ends the stream in the same way when it is done
+and when its reader fails, so the last row is a mark of our own: without it nothing that is left is written.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from pinot_assets.build.conform import conform
+from pinot_assets.build.csv_file import split_cells
+from pinot_assets.build.csv_settings import CsvSettings
+from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.build.rejected import BadRow, FileRejected, Unreadable, shown
+from pinot_assets.build.spark_text import check_binary, check_csv, check_json, check_packing
+from pinot_assets.build.task import build_from, version_of
+from pinot_assets.build.verdicts import Verdicts
+from pinot_assets.build.wanted import Wanted
+from pinot_assets.errors import BuildError, SourceChanged
+from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.source.objects import ObjectStore, open_store
+
+ROW: Final = "#row"
+"""Number of the row in the file, from 0. No column of a table begins with #, so these are free."""
+CORRUPT: Final = "#corrupt"
+"""Text of a row that Spark could not take apart, null for others."""
+END: Final = "#end"
+"""True in the last row, which is none of the file's."""
+
+RESULT: Final = "result binary"
+_POSITION: Final = (1 << 33) - 1  # below the partition's number, in monotonically_increasing_id
+
+
+class SparkFailed(FileRejected):
+    """Spark gave the file up: its reader, an expression or an executor failed."""
+
+    code = "SPARK"
+
+
+@dataclass(frozen=True, slots=True)
+class FindFault:
+    """Looks into a file that Spark gave up; run in a task of its own.
+
+    :ivar why: what Spark said.
+    """
+
+    order: BuildOrder
+    why: str
+
+    @property
+    def failed(self) -> SparkFailed:
+        """What is said when nothing is wrong with the file."""
+        return SparkFailed("Spark gave the file up", why=self.why, hint="see Spark's log for the rest")
+
+    def __call__(self, task: FileTask) -> Receipt | Failure:
+        """The failure of the file."""
+
+        def rows(local: Path, _: Fingerprint, __: Wanted, ___: Verdicts) -> Iterator[pa.Table]:
+            check_content(self.order, task, local)
+            check_binary(local, self.order.input_format)
+            raise self.failed
+
+        return build_from(self.order, task, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFile:
+    """What Spark's `mapInArrow` runs, once per file.
+
+    :ivar version: what the file was before Spark looked at it.
+    :ivar missing: columns that the file lacks, of the table and of the expressions.
+    """
+
+    order: BuildOrder
+    task: FileTask
+    version: Fingerprint
+    missing: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the rows; the result is one row with the receipt or failure."""
+
+        def rows(local: Path, read: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+            self._check_version(read)
+            check_content(self.order, self.task, local)
+            verdicts.lacks(self.missing)
+            yield from _rows(batches, self._split, wanted, verdicts)
+            self._check_version(version_of(self._source(), self.task.file.uri))
+
+        result = build_from(self.order, self.task, rows)
+        yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], names=[RESULT.split()[0]])
+
+    def _check_version(self, now: Fingerprint) -> None:
+        if now != self.version:
+            raise SourceChanged(
+                f"{self.task.file.uri} changed while Spark read it",
+                hint="let its writer finish; the next trigger reads it again",
+            )
+
+    def _split(self, table: pa.Table, wanted: Wanted) -> pa.Table:
+        """Cells of multi-value columns as lists of text; in CSV alone."""
+        if self.order.input_format != "csv":
+            return table
+        delimiter = CsvSettings.from_reader(self.order.reader).multi_value
+        for n, field in enumerate(table.schema):
+            is_text = pt.is_string(field.type) and field.name in wanted.schema.names
+            if delimiter is not None and is_text and pt.is_list(wanted.schema.field(field.name).type):
+                table = table.set_column(n, field.name, split_cells(table.column(n), delimiter))
+        return table
+
+    def _source(self) -> ObjectStore:
+        return open_store(self.order.source_uri, self.order.source_props)
+
+
+def check_content(order: BuildOrder, task: FileTask, local: Path) -> None:
+    """Whether Spark will find in a file what is in it.
+
+    :raises Unreadable: it will not.
+    """
+    check_packing(local, task.file.uri, order.input_format)
+    if order.input_format == "csv":
+        check_csv(local, CsvSettings.from_reader(order.reader))
+    elif order.input_format == "json":
+        check_json(local)
+
+
+def _rows(
+    batches: Iterator[pa.RecordBatch],
+    split: Callable[[pa.Table, Wanted], pa.Table],
+    wanted: Wanted,
+    verdicts: Verdicts,
+) -> Iterator[pa.Table]:
+    ended = False
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        if ended:
+            raise BuildError("Spark gave rows after the end of the file")
+        if table.num_rows and table.column(END)[-1].as_py():
+            ended = True
+            table = table.slice(0, table.num_rows - 1)
+        if pc.any(table.column(END)).as_py():
+            raise BuildError("Spark gave rows after the end of the file")
+        if table.num_rows:
+            yield _good(split(table, wanted), wanted, verdicts)
+    if not ended:
+        raise BuildError(
+            "Spark's rows ended before the file did", hint="see Spark's log for its reader's error"
+        )
+
+
+def _good(table: pa.Table, wanted: Wanted, verdicts: Verdicts) -> pa.Table:
+    numbers = (table.column(ROW).to_numpy() & _POSITION) + 1
+    corrupt = table.column(CORRUPT).is_valid().to_numpy()
+    if corrupt.any():
+        texts = table.column(CORRUPT).filter(pa.array(corrupt)).to_pylist()
+        pairs = zip(numbers[corrupt].tolist(), texts, strict=True)
+        verdicts.bad(
+            [BadRow(n, "", "", f"cannot be taken apart: {shown(t)}", Unreadable, t) for n, t in pairs]
+        )
+        table, numbers = table.filter(pa.array(~corrupt)), numbers[~corrupt]
+    return conform(table, wanted, numbers.tolist(), verdicts)

@@ -1,0 +1,136 @@
+"""What Spark's readers of text take without a word, found by a look at the bytes beforehand.
+
+They put U+FFFD for what is not UTF-8, pack a file out by its name, take a quote that is never closed for a
+long cell, and hold a JSON array or a row of any length in memory.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.orc as paorc
+import pyarrow.parquet as pq
+
+from pinot_assets.build.content import packing, text_blocks
+from pinot_assets.build.csv_settings import CsvSettings
+from pinot_assets.build.rejected import Unreadable
+from pinot_assets.build.typed import BATCH_ROWS, damaged
+
+LONGEST_ROW: Final = 64 << 20
+"""Bytes of a JSON object, as in the direct reader."""
+
+_SUFFIXES: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+
+
+def check_packing(local: Path, uri: str, input_format: str) -> None:
+    """Whether Spark will read the file as it is packed.
+
+    :param local: its copy here.
+    :raises Unreadable: it will not.
+    """
+    found = packing(local)
+    if input_format not in ("csv", "json"):
+        if found is not None:
+            raise Unreadable(f"Spark reads no {input_format} file that is packed by {found}", hint=_HINT)
+    elif found != (named := _SUFFIXES.get(Path(uri).suffix)):
+        raise Unreadable(
+            f"by its name the file is {named or 'plain text'} for Spark, but it is {found or 'plain text'}",
+            hint=f"name it {_SUFFIX_OF.get(found or '', 'without such an ending')}, or {_HINT}",
+        )
+
+
+def check_binary(local: Path, input_format: str) -> None:
+    """Whether a Parquet or ORC file is whole; nothing is said of others.
+
+    :raises Unreadable: it is not.
+    """
+    with damaged(input_format):
+        if input_format == "parquet":
+            with pq.ParquetFile(local, page_checksum_verification=True) as file:
+                for _ in file.iter_batches(BATCH_ROWS, use_threads=False):
+                    pass
+        elif input_format == "orc":
+            with pa.memory_map(str(local)) as data:
+                orc = paorc.ORCFile(data)
+                for n in range(orc.nstripes):
+                    orc.read_stripe(n)
+
+
+def check_csv(local: Path, settings: CsvSettings) -> None:
+    """Whether Spark will find in a CSV file what is in it.
+
+    :raises Unreadable: it would not, or the file is damaged.
+    """
+    left_open = _Quotes(settings.quote.encode(), (settings.escape or "").encode())
+    for block in _utf8(text_blocks(local, "csv")):
+        left_open.take(block)
+    if left_open.odd:
+        raise Unreadable(
+            "the number of quotes is odd: one is opened and never closed",
+            hint="the file is cut short, or quoteCharacter and escapeCharacter are not what wrote it",
+        )
+
+
+def check_json(local: Path) -> None:
+    """Whether Spark will find in a JSON file what is in it: one object a line.
+
+    :raises Unreadable: it would not, or the file is damaged.
+    """
+    length, is_first = 0, True
+    for block in _utf8(text_blocks(local, "json")):
+        if is_first and block.lstrip()[:1] == b"[":
+            raise Unreadable("Spark would hold a JSON array in memory as a whole", hint=f"write {_LINES}")
+        is_first = False
+        start = block.find(b"\n")
+        length += len(block) if start < 0 else start
+        if length > LONGEST_ROW:
+            raise Unreadable(f"a line is longer than {LONGEST_ROW >> 20} MB", hint=f"write {_LINES}")
+        if start >= 0:
+            length = len(block) - block.rfind(b"\n") - 1
+
+
+_HINT: Final = "leave out transforms, filter and engine: spark, which the direct reader does not need"
+_LINES: Final = "one object a line, or leave out transforms, filter and engine: spark"
+_SUFFIX_OF: Final = {kind: f"….{suffix[1:]}" for suffix, kind in _SUFFIXES.items()}
+
+
+class _Quotes:
+    """Whether a quote is open, block by block."""
+
+    def __init__(self, quote: bytes, escape: bytes) -> None:
+        self._quote = quote
+        self._escaped = (
+            re.compile(re.escape(escape) + rb".", re.DOTALL) if escape not in (b"", quote) else None
+        )
+        self._escape, self._held = escape, b""
+        self.odd = False
+
+    def take(self, block: bytes) -> None:
+        if self._escaped is not None:
+            block = self._held + block
+            self._held = b""
+            kept = self._escaped.sub(b"", block)
+            if kept.endswith(self._escape):  # what it escapes comes with the next block
+                kept, self._held = kept[:-1], self._escape
+            block = kept
+        self.odd ^= bool(block.count(self._quote) & 1)
+
+
+def _utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    row = 1
+    for block in blocks:
+        try:
+            decoder.decode(block)
+        except UnicodeDecodeError as error:
+            line = row + block[: error.start].count(b"\n")
+            raise Unreadable(f"line {line}: is not UTF-8") from None
+        row += block.count(b"\n")
+        yield block
+    if decoder.getstate()[0]:
+        raise Unreadable(f"line {row}: is not UTF-8")

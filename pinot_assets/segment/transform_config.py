@@ -1,0 +1,82 @@
+"""Pinot's `transformConfigs` and `filterConfig` as Spark SQL, or what is in the way.
+
+As Pinot's `ExpressionTransformer` does it: a function fills its column where that is null; one that uses
+columns of others runs after them. `FilterTransformer` then drops the rows for which its function is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from pinot_assets.segment.pinot_expression import NotTranslated, Translation, translate
+from pinot_assets.segment.support import Feature
+
+
+@dataclass(frozen=True, slots=True)
+class Transforms:
+    """What a table config does to rows.
+
+    :ivar derived: columns and Spark SQL expressions, in the order in which they are to be computed.
+    :ivar dropped: Spark SQL, true for rows that are left out; empty if none is.
+    :ivar problems: what cannot be translated.
+    """
+
+    derived: tuple[tuple[str, str], ...] = ()
+    dropped: str = ""
+    problems: tuple[str, ...] = ()
+
+
+def read_transforms(config: Mapping[str, Any]) -> Transforms:
+    """Translate what a table config has.
+
+    :param config: Pinot table config, as JSON values.
+    """
+    ingestion = config.get("ingestionConfig") or {}
+    problems: list[str] = []
+    found: dict[str, Translation] = {}
+    for entry in ingestion.get("transformConfigs") or ():
+        column, function = str(entry.get("columnName")), str(entry.get("transformFunction"))
+        where = f"ingestionConfig.transformConfigs: column {column}"
+        translated = _translate(where, function, problems)
+        if column in found:
+            problems.append(Feature.TRANSFORM_INVALID.refusal(where, "two functions"))
+        if translated is not None:
+            found[column] = translated
+    dropped = _translate_filter(ingestion.get("filterConfig") or {}, problems)
+    try:
+        order = [
+            *TopologicalSorter({c: sorted(t.columns & found.keys()) for c, t in found.items()}).static_order()
+        ]
+    except CycleError as error:
+        cycle = " → ".join(error.args[1])
+        problems.append(
+            Feature.TRANSFORM_INVALID.refusal("ingestionConfig.transformConfigs", f"a cycle, {cycle}")
+        )
+        order = []
+    return Transforms(tuple((column, found[column].sql) for column in order), dropped, tuple(problems))
+
+
+def _translate(where: str, function: str, problems: list[str]) -> Translation | None:
+    try:
+        return translate(function)
+    except NotTranslated as error:
+        feature = Feature.GROOVY if error.is_groovy else Feature.TRANSFORM_OTHER
+        shown = function.replace("; ", ";")  # which separates problems
+        problems.append(feature.refusal(where, f"{error} in {shown}"))
+        return None
+
+
+def _translate_filter(config: Mapping[str, Any], problems: list[str]) -> str:
+    function = config.get("filterFunction")
+    if not function:
+        return ""
+    where = "ingestionConfig.filterConfig"
+    translated = _translate(where, str(function), problems)
+    if translated is None:
+        return ""
+    if not translated.is_boolean:
+        problems.append(Feature.TRANSFORM_INVALID.refusal(where, f"{function} is neither true nor false"))
+    return translated.sql

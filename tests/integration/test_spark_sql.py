@@ -1,0 +1,249 @@
+"""Files that Spark's own readers and SQL turn into rows: what holds for every file holds for them too."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from pinot_assets.build import BuildOrder, build_file
+from pinot_assets.build.local_spark import local_session
+from pinot_assets.build.query import Query
+from pinot_assets.build.spark import SparkBuilder
+from pinot_assets.build.spark_reader import reading_session
+from pinot_assets.errors import BuildError
+from pinot_assets.session.receipt import Failure, Receipt
+
+pytestmark = pytest.mark.spark
+
+_2020 = 1_577_836_800_000
+EVEN = Query(where="cast(count AS int) % 2 = 0", transforms={"name": "upper(name)"})
+AS_IT_IS = Query()
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    started = local_session("spark sql", 2)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
+    made: BuildOrder = fakes.make_order(tmp_path, query=EVEN)
+    return made
+
+
+Build = Callable[[BuildOrder], dict[str, Any]]
+
+
+@pytest.fixture
+def build(session: SparkSession, fakes: ModuleType) -> Build:
+    def run(order: BuildOrder) -> dict[str, Any]:
+        told: list[Receipt | Failure] = []
+        SparkBuilder(lambda: session).build(order, fakes.tasks_of(order), told.append)
+        return {result.uri.rpartition("/")[2]: result for result in told}
+
+    return run
+
+
+def crc(root: Path, receipt: Receipt) -> list[tuple[str, int, int]]:
+    return [(output.segment, output.crc, output.rows) for output in receipt.outputs]
+
+
+def test_without_expressions_both_engines_write_the_same_segment(
+    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    fakes.write_names(folder / "a.csv", 2500)
+    (folder / "b [x]*, %20.csv").write_text('name,count,at\n"a ""q"", b",1,1577836800000\n"x\ny",,\n')
+    (folder / "c.csv.gz").write_bytes(gzip.compress((folder / "a.csv").read_bytes()))
+    found = build(replace(order, query=AS_IT_IS))
+    direct = replace(order, query=None, staging_uri=(tmp_path / "2" / "s").as_uri())
+    direct = replace(direct, segments_uri=(tmp_path / "2" / "t").as_uri())
+    (tmp_path / "2").mkdir()
+    assert len(found) == 3
+    for task in fakes.tasks_of(direct):
+        expected = build_file(direct, task)
+        assert isinstance(expected, Receipt)
+        receipt = found[task.file.uri.rpartition("/")[2]]
+        assert isinstance(receipt, Receipt), receipt
+        assert crc(tmp_path, receipt) == crc(tmp_path, expected)
+        assert (receipt.sha256, receipt.read, receipt.rows) == (expected.sha256, expected.read, expected.rows)
+    assert [output.rows for output in found["a.csv"].outputs] == [1000, 1000, 500]
+
+
+def test_filter_and_transforms(build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path) -> None:
+    fakes.write_names(tmp_path / "in" / "a.csv", 2500)
+    [receipt] = build(order).values()
+    assert isinstance(receipt, Receipt), receipt
+    assert [output.rows for output in receipt.outputs] == [1000, 250]
+    again = build(replace(order, session="cp8-abc"))
+    # A build of the same version elsewhere: the same rows, hence the same columns.
+    assert [output.rows for output in again["a.csv"].outputs] == [1000, 250]
+    properties = _properties(tmp_path, receipt.outputs[0].segment)
+    assert properties["column.name.minValue"] == "N0"
+    assert properties["column.count.maxValue"] == "1998"
+
+
+def _properties(root: Path, segment: str) -> dict[str, str]:
+    with tarfile.open(root / "staging" / "segments" / f"{segment}.tar.gz") as archive:
+        member = archive.extractfile(f"{segment}/v3/metadata.properties")
+        assert member is not None
+        lines = member.read().decode().splitlines()
+    return dict(line.split(" = ", 1) for line in lines if " = " in line)
+
+
+def test_a_second_run_of_a_build_finds_its_own_receipts(
+    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    fakes.write_names(tmp_path / "in" / "a.csv", 50)
+    assert build(order) == build(order)
+
+
+BAD = {
+    "cells.csv": (b"name,count,at\na,2,\nb\nc,4,\n", "UNREADABLE", "row 2: 'b'"),
+    "quote.csv": (b'name,count,at\na,2,"\nb,2,x\n', "UNREADABLE", "number of quotes is odd"),
+    "utf8.csv": (b"name,count,at\n\xff,2,\n", "UNREADABLE", "line 2: is not UTF-8"),
+    "cut.csv.gz": (
+        gzip.compress(b"name,count,at\n" + b"a,2,\n" * 9999)[:-20],
+        "UNREADABLE",
+        "damaged or cut short",
+    ),
+    "name.csv": (gzip.compress(b"name,count,at\n"), "", ""),
+    "other.csv": (b"x,y\n1,2\n", "UNREADABLE", "none of the table's columns"),
+    "twice.csv": (b"name,name\n1,2\n", "UNREADABLE", "the header names name twice"),
+    "cast.csv": (b"name,count,at\na,zz,\n", "SPARK", "CAST_INVALID_INPUT"),
+    "zone.csv": (b"name,count,at\na,2,2020-01-01 00:00:00\n", "TIMESTAMP_STRING_ZONE_DEPENDENT", "row 1"),
+    "_hidden.csv": (b"name,count,at\na,2,\n", "UNREADABLE", "names start with _ or ."),
+}
+
+
+def test_bad_files_fail_alone_and_leave_no_receipt(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+    for name, (data, _, _) in BAD.items():
+        (tmp_path / "in" / name).write_bytes(data)
+    (tmp_path / "in" / "blank.csv").write_text("\n")
+    (tmp_path / "in" / "empty.csv").write_text("")
+    (tmp_path / "in" / "good.csv").write_text("name,count,at\na,2,\n")
+    found = build(order)
+    for name, (_, code, why) in BAD.items():
+        failure = found[name]
+        assert isinstance(failure, Failure), name
+        assert failure.code == code or not code, failure
+        assert why in failure.reason, failure
+    for name, rows in (("blank.csv", 0), ("empty.csv", 0), ("good.csv", 1)):
+        assert isinstance(found[name], Receipt), found[name]
+        assert found[name].rows == rows
+    assert len(list((tmp_path / "staging").rglob("files/*.json"))) == 3
+
+
+def test_bad_rows_are_put_aside_whatever_the_filter_says(
+    build: Build, order: BuildOrder, tmp_path: Path
+) -> None:
+    (tmp_path / "in" / "a.csv").write_text("name,count,at\na,2,\nb\nc,4,zz\nd,6,\n")
+    [receipt] = build(replace(order, max_bad_rows="2")).values()
+    assert isinstance(receipt, Receipt), receipt
+    assert (receipt.rows, receipt.bad_rows) == (2, 2)
+    [aside] = (tmp_path / "staging").rglob("bad-rows/*.parquet")
+    assert pq.read_table(aside, columns=["row", "column"]).to_pylist() == [
+        {"row": 2, "column": ""},
+        {"row": 3, "column": "at"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        (Query(transforms={"name": "uuid()"}), "another value each time"),
+        (Query(transforms={"at": "now()"}), "another value each time"),
+        (Query(where="rand() < 1"), "another value each time"),
+        (Query(transforms={"name": "max(name)"}), "MISSING_GROUP_BY"),
+        (Query(transforms={"name": "explode(split(name, ''))"}), "UNSUPPORTED_GENERATOR"),
+        (Query(transforms={"name": "first_value(name) OVER (ORDER BY count)"}), "more than a row at a time"),
+        (Query(transforms={"name": "(SELECT 1)"}), "a subquery"),
+        (Query(where="nosuch(name)"), "UNRESOLVED_ROUTINE"),
+    ],
+)
+def test_expressions_that_may_not_be(
+    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path, query: Query, why: str
+) -> None:
+    fakes.write_names(tmp_path / "in" / "a.csv", 5)
+    [failure] = build(replace(order, query=query)).values()
+    assert isinstance(failure, Failure)
+    assert (failure.code, why in failure.reason) == ("EXPRESSION", True), failure
+
+
+def test_what_is_no_sql_is_told_before_any_file_is_read(
+    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    fakes.write_names(tmp_path / "in" / "a.csv", 5)
+    with pytest.raises(BuildError, match=r"transforms.name is not Spark SQL"):
+        build(replace(order, query=Query(transforms={"name": "a +"})))
+    with pytest.raises(BuildError, match="spark-avro"):
+        build(replace(order, input_format="avro"))
+
+
+def test_json_lines_and_what_spark_may_not_have(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    lines = [{"name": f"n{n}", "count": n, "p": {"q": n * 0.1}} for n in range(30)]
+    (folder / "a.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "array.json").write_text(json.dumps(lines))
+    (folder / "bad.json").write_text('{"name": "a", "p": {"q": 0}}\n{"name"\n')
+    query = Query(where="p.q < 1", transforms={"count": "coalesce(count, 7)"})
+    found = build(replace(order, input_format="json", query=query))
+    assert found["a.json"].rows == 10, found["a.json"]
+    assert found["a.json"].missing == ("at",)
+    assert "JSON array" in found["array.json"].reason
+    assert found["bad.json"].reason.startswith("row 2: ")
+
+
+def test_parquet_and_orc_with_pinots_own_transforms(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "name": ["a", None, "c"],
+            "count": pa.array([1, None, 3], pa.int64()),
+            "at": pa.array([_2020 + n for n in (0, 86_400_000, 1)], pa.timestamp("ms", "UTC")),
+        }
+    )
+    pq.write_table(rows, tmp_path / "in" / "a.parquet")
+    pinot = {
+        "transformConfigs": [
+            {"columnName": "count", "transformFunction": "toEpochDays(at)"},
+            {"columnName": "name", "transformFunction": "concat('day ', count)"},
+        ],
+        "filterConfig": {"filterFunction": "count = 3"},
+    }
+    config = {**order.table_config, "ingestionConfig": pinot}
+    query = Query.of("", {}, config)
+    order = replace(order, table_config=config, query=query, input_format="parquet")
+    [receipt] = build(order).values()
+    assert isinstance(receipt, Receipt), receipt
+    assert receipt.rows == 2
+    properties = _properties(tmp_path, receipt.outputs[0].segment)
+    assert (properties["column.name.minValue"], properties["column.name.maxValue"]) == ("a", "day 18263")
+    assert properties["column.count.maxValue"] == "18263"
+    (tmp_path / "in" / "a.parquet").unlink()
+    orc.write_table(
+        rows.drop_columns(["at"]).append_column("at", pa.array([_2020, _2020, _2020])),
+        tmp_path / "in" / "a.orc",
+    )
+    [receipt] = build(replace(order, input_format="orc", session="cp9-abc")).values()
+    assert isinstance(receipt, Receipt), receipt
+    assert receipt.rows == 2
+
+
+def test_the_users_own_session_keeps_its_settings(session: SparkSession) -> None:
+    reading_session(session)
+    assert session.conf.get("spark.sql.caseSensitive", "") == "false"
+    assert int(session.conf.get("spark.sql.files.maxPartitionBytes", "").rstrip("b")) < 1 << 40

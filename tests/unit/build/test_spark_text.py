@@ -1,0 +1,74 @@
+"""What Spark's text readers would take without a word is found in the bytes."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+from pathlib import Path
+
+import pytest
+
+from pinot_assets.build import spark_text
+from pinot_assets.build.csv_settings import CsvSettings
+from pinot_assets.build.rejected import Unreadable
+from pinot_assets.build.spark_text import check_csv, check_json, check_packing
+
+
+def written(folder: Path, data: bytes) -> Path:
+    path = folder / "source"
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("data", "uri", "input_format", "why"),
+    [
+        (gzip.compress(b"a"), "file:///a.csv", "csv", "for Spark, but it is gzip"),
+        (b"a", "file:///a.json.gz", "json", "is gzip for Spark, but it is plain text"),
+        (bz2.compress(b"a"), "file:///a.gz", "csv", "is gzip for Spark, but it is bz2"),
+        (gzip.compress(b"PAR1"), "file:///a.parquet", "parquet", "no parquet file that is packed by gzip"),
+    ],
+)
+def test_packing_goes_by_name(tmp_path: Path, data: bytes, uri: str, input_format: str, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        check_packing(written(tmp_path, data), uri, input_format)
+
+
+def test_packing_that_spark_sees_too(tmp_path: Path) -> None:
+    check_packing(written(tmp_path, gzip.compress(b"a")), "file:///a.csv.gz", "csv")
+    check_packing(written(tmp_path, b"a"), "file:///a.csv", "csv")
+    check_packing(written(tmp_path, b"PAR1"), "file:///a.gz", "parquet")
+
+
+def test_not_utf8_is_found_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pinot_assets.build.content.BLOCK_BYTES", 4)
+    with pytest.raises(Unreadable, match="line 3: is not UTF-8"):
+        check_csv(written(tmp_path, "a\né\nx".encode() + b"\xff\n"), CsvSettings())
+    with pytest.raises(Unreadable, match="line 2: is not UTF-8"):
+        check_json(written(tmp_path, b'{"a":1}\n\xc3'))
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 1 << 20])
+def test_a_quote_left_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr("pinot_assets.build.content.BLOCK_BYTES", block)
+    check_csv(written(tmp_path, b'a,b\n"x ""y""",1\n'), CsvSettings())
+    check_csv(written(tmp_path, rb'"x \" \\","y"'), CsvSettings(escape="\\"))
+    with pytest.raises(Unreadable, match="number of quotes is odd"):
+        check_csv(written(tmp_path, b'a,b\n1,"x\n2,y\n'), CsvSettings())
+    with pytest.raises(Unreadable, match="number of quotes is odd"):
+        check_csv(written(tmp_path, rb'"x \\\"'), CsvSettings(escape="\\"))
+
+
+def test_json_arrays_and_endless_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pinot_assets.build.content.BLOCK_BYTES", 8)
+    monkeypatch.setattr(spark_text, "LONGEST_ROW", 40)
+    with pytest.raises(Unreadable, match="JSON array"):
+        check_json(written(tmp_path, b' \n[{"a":1}]'))
+    check_json(written(tmp_path, b"".join(b'{"a": "%s"}\n' % (b"x" * n) for n in (1, 28, 29, 3))))
+    with pytest.raises(Unreadable, match="a line is longer than"):
+        check_json(written(tmp_path, b'{"a": 1}\n{"a": "%s"}\n' % (b"x" * 60)))
+
+
+def test_a_cut_gzip_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="damaged or cut short"):
+        check_csv(written(tmp_path, gzip.compress(b"a,b\n1,2\n" * 999)[:-9]), CsvSettings())
