@@ -14,14 +14,15 @@ from rich.console import Console
 from rich.table import Table
 
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.health.finding import hours
+from pinot_assets.health.lineage import owned
 from pinot_assets.pinot import PinotCluster, Timeouts
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
 from pinot_assets.pinot.versions import EXCLUSIVE_DELETE, REFERENCE, honours_lineage_settings, traits_of
-from pinot_assets.session.model import is_ours, seq_of
+from pinot_assets.session.model import seq_of
 from pinot_assets.settings import load_settings
 
 _TIMEOUTS = Timeouts(connect=1.0, call=3.0)
-_HOUR_MS = 3_600_000
 
 
 def show_pinot(console: Console) -> None:
@@ -31,7 +32,6 @@ def show_pinot(console: Console) -> None:
         with PinotCluster(connection) as pinot:
             version = pinot.version()
             guarded = _guards_open_replacements(pinot, version)
-            entries = list(_open_entries(pinot))
     except PinotAssetsError:
         return
     named = f"Pinot {version}" if version else f"This Pinot names no version and is taken for {REFERENCE}"
@@ -42,6 +42,12 @@ def show_pinot(console: Console) -> None:
             f"[yellow]warn[/] {EXCLUSIVE_DELETE} is off on this controller: segments of an open replacement "
             "can be deleted by anybody.\n→ remove the setting from the controller's configuration"
         )
+    try:
+        with PinotCluster(connection) as pinot:
+            entries = list(_open_entries(pinot))
+    except PinotAssetsError as error:
+        console.print(f"[yellow]warn[/] which segment replacements stand open cannot be told: {error.what}")
+        return
     if entries:
         console.print("\n[bold]Segment replacements that stand open[/]")
         console.print(open_replacements(entries, int(time.time() * 1000)))
@@ -71,16 +77,17 @@ def open_replacements(entries: list[tuple[str, LineageEntry]], now_ms: int) -> T
         padding=(0, 2, 0, 0),
     )
     for table, entry in entries:
-        age = f"{(now_ms - entry.timestamp_ms) / _HOUR_MS:.1f} h"
+        age = f"{hours(now_ms - entry.timestamp_ms)} h"
         rows.add_row(table, entry.id, age, *_owner(table, entry))
     return rows
 
 
 def _owner(table: str, entry: LineageEntry) -> tuple[str, str]:
-    names = entry.segments_to or entry.segments_from
-    if not all(is_ours(table, name) for name in names):
+    if not owned(table, entry):
         return "somebody else", "its owner ends or reverts it; it is never forced away from here"
-    sessions = sorted({seq for name in names if (seq := seq_of(name)) is not None})
+    sessions = sorted(
+        {seq for name in entry.segments_to or entry.segments_from if (seq := seq_of(name)) is not None}
+    )
     return (
         ", ".join(f"cp{seq}" for seq in sessions),
         f"the next run of {table} ends it or takes it back; see: pinot-assets session show {table}",

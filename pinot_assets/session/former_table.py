@@ -6,7 +6,6 @@ would never be filled: the ledger says that everything is published.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from pinot_assets.session.model import Mode, Outcome, close, is_ours
@@ -14,17 +13,15 @@ from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import Snapshot
 
 
-def is_made_anew(table: str, published: Snapshot, made_ms: int | None, names: Iterable[str]) -> bool:
-    """Whether the table was made after this was published to it, and holds no segment of ours.
+def is_older_than(published: Snapshot, made_ms: int | None) -> bool:
+    """Whether the table was made after this was published to it.
 
-    Either alone proves nothing: clocks differ, and somebody may have deleted every segment.
+    It proves nothing alone, since clocks differ: a table made anew holds no segment of ours either, as one
+    does whose segments somebody deleted.
 
-    :param made_ms: when Pinot made it, None where that is not known.
-    :param names: all its segments; looked at only where it was made later.
+    :param made_ms: when Pinot made the table, None where that is not known.
     """
-    if made_ms is None or not published.segments or made_ms <= published.published_ms:
-        return False
-    return not any(is_ours(table, name) for name in names)
+    return made_ms is not None and bool(published.segments) and published.published_ms < made_ms
 
 
 def forget_former_table(run: Run) -> None:
@@ -40,7 +37,7 @@ def forget_former_table(run: Run) -> None:
     if any(is_ours(table, name) for name in names):
         return  # before the ledger is read: one that cannot be is told later, when it is needed
     published = run.current_snapshot()
-    if published is None or not is_made_anew(table, published, made_ms, names):
+    if published is None or not is_older_than(published, made_ms):
         return
     session = run.active_session()
     if session is not None and session.mode is Mode.ROLLBACK:

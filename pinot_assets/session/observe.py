@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pinot_assets.session.former_table import is_made_anew
-from pinot_assets.session.model import Owner, Pointer, Session
+from pinot_assets.session.former_table import is_older_than
+from pinot_assets.session.model import Owner, Pointer, Session, is_ours
 from pinot_assets.session.plan import NO_HOLD, Hold, Plan, Status
 from pinot_assets.session.receipt import Failure
 from pinot_assets.session.staging import Staging
@@ -104,13 +104,9 @@ def _ledger(store: SessionStore, staging: Staging, pointer: Pointer) -> Snapshot
         return None
     snapshot = staging.snapshot(pointer.current_snapshot)
     table = store.table.removesuffix("_OFFLINE")
-    made_anew = is_made_anew(table, snapshot, store.table_made_ms(), _names_in(store))
-    return None if made_anew else snapshot
-
-
-def _names_in(store: SessionStore) -> Iterator[str]:
-    """Read only when somebody looks: it may be long."""
-    yield from store.segment_names()
+    if not is_older_than(snapshot, store.table_made_ms()):
+        return snapshot
+    return snapshot if any(is_ours(table, name) for name in store.segment_names()) else None
 
 
 def _planned(plan: Plan | None, failures: tuple[Failure, ...]) -> dict[str, str]:

@@ -23,7 +23,9 @@ _EMPTY = Lineage(())
 def show(monkeypatch: pytest.MonkeyPatch) -> Any:
     """`show(version, setting, lineage)`: what is printed for such a controller with one table, `t`."""
 
-    def show(version: str | Exception, setting: str | None = None, lineage: Lineage = _EMPTY) -> str:
+    def show(
+        version: str | Exception, setting: str | None = None, lineage: Lineage | Exception = _EMPTY
+    ) -> str:
         class Cluster:
             def __init__(self, connection: PinotConnection) -> None:
                 assert connection.timeouts.call <= 3
@@ -46,6 +48,8 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Any:
                 return ("t",)
 
             def lineage(self, table: str) -> Lineage:
+                if isinstance(lineage, Exception):
+                    raise lineage
                 return lineage
 
         settings = Settings(PinotConnection("http://127.0.0.1:9000"), "127.0.0.1:2181", "pinot")
@@ -119,3 +123,9 @@ def test_one_of_somebody_else_is_told_and_left_alone(show: Any) -> None:
 @pytest.mark.parametrize("state", [LineageState.COMPLETED, LineageState.REVERTED])
 def test_replacements_that_came_to_an_end_are_not_told(show: Any, state: LineageState) -> None:
     assert "stand open" not in show("1.5.1", lineage=entry({"t__cp17-3fa2c1_1_0_0"}, state))
+
+
+def test_a_lineage_that_cannot_be_read_takes_nothing_of_the_sheet_away(show: Any) -> None:
+    text = show("1.5.1", lineage=PinotUnreachable("no answer in time"))
+    assert all(trait.here in text for trait in traits_of("1.5.1"))
+    assert "which segment replacements stand open cannot be told: no answer in time" in text
