@@ -19,11 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark_query import check_expressions, first_line, missing_columns, shaped
-from pinot_assets.build.spark_reader import check_readers, open_file, reading_session
+from pinot_assets.build.spark_reader import check_readers, open_file, reading_session, size_for_spark
 from pinot_assets.build.spark_rows import RESULT, FindFault, WriteFile
 from pinot_assets.build.task import build_file, failure_of, version_of
 from pinot_assets.build.wanted import Wanted
-from pinot_assets.errors import BuildError, PinotAssetsError
+from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
@@ -90,6 +90,7 @@ class SparkFiles:
         try:
             version = version_of(open_store(self._order.source_uri, self._order.source_props), uri)
             frame = open_file(self._session, self._order, uri)
+            _same_file(uri, version, size_for_spark(self._session, uri))
             if frame is None:
                 return self._blank(task)
             return self._written(task, version, frame)
@@ -126,6 +127,16 @@ class SparkFiles:
         context, order = self._session.sparkContext, self._order
         [result] = context.parallelize([task], 1).map(lambda one: build_file(order, one)).collect()
         return result
+
+
+def _same_file(uri: str, version: Fingerprint, size: int) -> None:
+    """Spark has settings of its own for a store: they may lead to another file of this name."""
+    if size != version.size:
+        raise SourceChanged(
+            f"{uri} has {version.size} bytes, for Spark {size}",
+            why="it is being written, or Spark reads another store",
+            hint="let its writer finish; for s3, spark.hadoop.fs.s3a.endpoint must be that of input.fs.prop",
+        )
 
 
 def _require_pandas() -> None:

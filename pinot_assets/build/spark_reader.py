@@ -95,8 +95,22 @@ def open_file(session: SparkSession, order: BuildOrder, uri: str) -> DataFrame |
     if frame is None or not frame.columns:
         return None
     if len(frame.inputFiles()) != 1:
-        raise Unreadable("Spark does not find the file by its name", hint="name it otherwise")
+        raise Unreadable(
+            "Spark does not find the file by its name",
+            hint="start Spark in a UTF-8 locale (LANG=C.UTF-8), or name the file otherwise",
+        )
     return frame
+
+
+def size_for_spark(session: SparkSession, uri: str) -> int:
+    """Bytes of a file as Spark's own file system tells them.
+
+    :raises Py4JError: it cannot.
+    """
+    jvm: Any = session._jvm
+    path = jvm.org.apache.hadoop.fs.Path(hadoop_path(uri))
+    settings = session._jsparkSession.sessionState().newHadoopConf()
+    return int(path.getFileSystem(settings).getFileStatus(path).getLen())
 
 
 def hadoop_path(uri: str) -> str:

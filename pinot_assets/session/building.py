@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
 from pinot_assets.session import put_aside, small_files
@@ -10,6 +13,7 @@ from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.run import Run
 from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.spec.ingestion import FileIngestion
 
 
 def build(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[Failure]]:
@@ -75,11 +79,14 @@ def _order(run: Run, session: Session, plan: Plan) -> BuildOrder:
         desired_segment_bytes=ingestion.desired_segment_bytes,
         max_bad_rows=ingestion.bad_row_limit,
         missing_column=ingestion.on_missing_column,
-        query=_query(run),
+        query=query_of(ingestion, run.spec.table_json),
     )
 
 
-def _query(run: Run) -> Query | None:
-    ingestion = run.spec.ingestion
-    query = Query.of(ingestion.filter, ingestion.transforms, run.spec.table_json)
+def query_of(ingestion: FileIngestion, table_config: Mapping[str, Any]) -> Query | None:
+    """What Spark SQL makes of the rows; None if the tasks read the files themselves.
+
+    :param table_config: Pinot's `transformConfigs` and `filterConfig` in it need Spark, too.
+    """
+    query = Query.of(ingestion.filter, ingestion.transforms, table_config)
     return query if query.expressions or ingestion.engine == "spark" else None

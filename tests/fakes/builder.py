@@ -54,6 +54,7 @@ class InProcessBuilder(BuildsHere):
         on_done: Callable[[Receipt | Failure], None],
         on_rows: Callable[[int], None] = nobody,
     ) -> None:
+        assert order.query is None, "expressions are Spark's to evaluate"
         with ThreadPoolExecutor(self._threads) as pool:
             futures = [pool.submit(build_file, order, task) for task in tasks]
             try:
