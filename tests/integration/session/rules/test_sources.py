@@ -1,4 +1,4 @@
-"""What a switch replaces, and what others do to the table meanwhile: rule R5, edge cases E21 and E22."""
+"""What a switch replaces, and what others do to the table meanwhile: rule R5, edge case E22."""
 
 from __future__ import annotations
 
@@ -70,24 +70,6 @@ def test_r05_sources_that_somebody_merged_pause_the_table_with_their_names(synce
     assert all(name in str(caught.value) for name in mine)
     assert world.visible == before
     assert world.session.retry_count == 0
-
-
-def test_e21_a_foreign_segment_that_comes_after_w1_stays_and_is_told(make_world: Any) -> None:
-    world = make_world("swap")
-    world.write("P1")
-    world.run()
-    world.write("P2")
-    world.trigger()
-    put_foreign(world, "somebody_elses")
-    world.audit()
-    world.publish()
-    assert world.visible == ["P1", "P2", "somebody_elses"]
-    assert world.run().result is Result.NOTHING
-    assert any("somebody_elses" in note for note in world.notes)
-    world.write("P3")
-    world.run()
-    assert world.visible == ["P1", "P2", "P3"]
-    world.assert_settled()
 
 
 def test_e22_somebody_elses_open_entry_over_our_sources_is_never_forced_away(synced: Any) -> None:
