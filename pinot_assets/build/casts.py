@@ -27,11 +27,16 @@ _PLAUSIBLE = (
     (pt.is_timestamp, r"^[^0-9A-Za-z]*[0-9]"),
 )
 """What a text looks like at least to become a value of a type."""
+_FINER = (r"(\.[0-9]{3})[0-9]{1,6}([^0-9]|$)", r"\1\2")
+"""Digits of a second below milliseconds, and what is left without them."""
 _HEX = r"^([0-9a-fA-F]{2})*$"
 
 
 def cast_for(source: pa.DataType, field: pa.Field, wanted: Wanted) -> Cast | None:
-    """How a column of a file becomes one of the table, None if there is no way."""
+    """How a column of a file becomes one of the table, None if there is no way.
+
+    :param source: a type that `plain` leaves.
+    """
     if pt.is_null(source):
         return lambda column: column.cast(field.type)
     if field.name in wanted.json and (pt.is_nested(source) and not pt.is_union(source)):
@@ -46,6 +51,28 @@ def cast_for(source: pa.DataType, field: pa.Field, wanted: Wanted) -> Cast | Non
     return None if of_value is None else lambda column: _wrapped(of_value(column))
 
 
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same values without dictionaries, views and lists of fixed size, which not every kernel knows."""
+    kind = _plain(column.type)
+    return column if kind == column.type else column.cast(kind)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pt.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pt.is_string_view(kind):
+        return pa.string()
+    if pt.is_binary_view(kind):
+        return pa.binary()
+    if pt.is_large_list(kind) or pt.is_large_list_view(kind):
+        return pa.large_list(_plain(kind.value_type))
+    if pt.is_list(kind) or pt.is_list_view(kind) or pt.is_fixed_size_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    if pt.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    return kind
+
+
 def hopeless(column: pa.ChunkedArray, field: pa.Field) -> npt.NDArray[np.bool_]:
     """Which values certainly cannot be cast, as far as that can be seen all at once."""
     pattern = next((text for is_kind, text in _PLAUSIBLE if is_kind(field.type)), None)
@@ -57,13 +84,10 @@ def hopeless(column: pa.ChunkedArray, field: pa.Field) -> npt.NDArray[np.bool_]:
 
 
 def _single(source: pa.DataType, target: pa.DataType, is_decimal: bool) -> Cast | None:
-    text = pt.is_string(source) or pt.is_large_string(source) or pt.is_string_view(source)
+    text = pt.is_string(source) or pt.is_large_string(source)
     number = pt.is_integer(source) or pt.is_floating(source) or pt.is_decimal(source)
     if pt.is_null(source):
         return lambda column: column.cast(target)
-    if pt.is_dictionary(source):
-        inner = _single(source.value_type, target, is_decimal)
-        return None if inner is None else lambda column: inner(column.cast(source.value_type))
     if pt.is_timestamp(target):
         return _to_moment(source, target, text)
     if pt.is_binary(target):
@@ -105,10 +129,19 @@ def _from_text(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 
 def _has_hex(column: pa.ChunkedArray) -> bool:
     # A look at the bytes is nearly free; only where they hold an x the values are looked at.
-    buffers = (chunk.buffers()[2] for chunk in column.chunks)
-    if not any(data is not None and (b"x" in bytes(data) or b"X" in bytes(data)) for data in buffers):
+    if not any(np.isin(_bytes(chunk), (ord("x"), ord("X"))).any() for chunk in column.chunks):
         return False
     return bool(pc.any(pc.match_substring_regex(column, r"^\s*[+-]?0[xX]")).as_py())
+
+
+def _bytes(texts: pa.Array) -> npt.NDArray[np.uint8]:
+    """What the texts hold, one after the other; of a slice, no more than that."""
+    _, offsets, data = texts.buffers()
+    if data is None or not len(texts):
+        return np.empty(0, np.uint8)
+    places = np.frombuffer(offsets, np.int64 if pt.is_large_string(texts.type) else np.int32)
+    first, last = places[texts.offset], places[texts.offset + len(texts)]
+    return np.frombuffer(data, np.uint8)[first:last]
 
 
 def _hex(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -162,12 +195,8 @@ def _moments(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 
 
 def _iso(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    for unit in ("ms", "us"):
-        try:
-            return _truncate(column.cast(pa.timestamp(unit, "UTC")), target)
-        except pa.ArrowInvalid:
-            continue
-    return _truncate(column.cast(pa.timestamp("ns", "UTC")), target)
+    # By milliseconds alone: a year like 9999 has no room in a unit that could tell nanoseconds apart.
+    return pc.replace_substring_regex(column, *_FINER).cast(target)
 
 
 def _truncate(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
@@ -177,7 +206,7 @@ def _truncate(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 def is_local_time(text: str) -> bool:
     """Whether a text is a time that lacks nothing but its zone."""
     try:
-        pa.scalar(text).cast(pa.timestamp("ns"))
+        _iso(pa.chunked_array([[text]], pa.string()), pa.timestamp("ms"))
     except pa.ArrowInvalid:
         return False
     return True
@@ -204,12 +233,15 @@ def _offsets(lengths: np.ndarray, kind: type[np.signedinteger]) -> np.ndarray:
 
 
 def _json(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Structures as JSON text. Arrow cannot, so this one goes row by row."""
+    """Structures as JSON text. Arrow cannot, so this one goes row by row.
+
+    What has no place in JSON is refused: times, decimals, bytes, NaN, a map with one key twice.
+    """
     try:
         texts = [
             None if value is None else _dumped(value) for value in column.to_pylist(maps_as_pydicts="strict")
         ]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise pa.ArrowInvalid(str(error)) from error
     return pa.chunked_array([pa.array(texts, pa.string())])
 

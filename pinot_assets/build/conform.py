@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from pinot_assets.build.casts import Cast, cast_for, hopeless, is_local_time
-from pinot_assets.build.rejected import BadRow, TypeMismatch, Unreadable, ZoneMissing, shown, type_name
+from pinot_assets.build.casts import Cast, cast_for, hopeless, is_local_time, plain
+from pinot_assets.build.rejected import BadRow, TypeMismatch, Unreadable, ZoneMissing, one_line, shown
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 
@@ -32,32 +32,28 @@ def conform(table: pa.Table, wanted: Wanted, rows: Sequence[int], verdicts: Verd
     """
     bad: dict[int, pa.Field] = {}
     columns = []
+    found = {name: plain(table.column(name)) for name in wanted.present(table.column_names)}
     for field in wanted.schema:
-        if field.name not in table.column_names:
+        column = found.get(field.name)
+        if column is None:
             columns.append(pa.chunked_array([pa.nulls(table.num_rows, field.type)]))
             continue
-        column = table.column(field.name)
-        if pt.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
         cast = cast_for(column.type, field, wanted)
         if cast is None:
-            raise TypeMismatch(
-                f"column {field.name}: {column.type} cannot become {type_name(field.type)}",
-                hint="change the file or the schema; every value of the column is of this type",
-            )
+            raise _no_way(column.type, field, wanted)
         try:
             columns.append(cast(column))
         except pa.ArrowInvalid:
             wrong = bad_values(column, cast, hopeless(column, field), verdicts.room)
             for n in wrong:
                 bad.setdefault(n, field)
-            columns.append(_without(column, cast, wrong, field.type, verdicts.room))
+            columns.append(_without(column, cast, wrong, field, verdicts.room))
     result = pa.table(columns, schema=wanted.schema)
     if not bad:
         return result
     indices = sorted(bad)
-    records = _records(table.take(indices))
-    verdicts.bad([_verdict(record, bad[n], rows[n]) for n, record in zip(indices, records, strict=True)])
+    records = _records(pa.table(found).take(indices))
+    verdicts.bad([_verdict(record, bad[n], rows[n], wanted) for n, record in zip(indices, records, strict=True)])
     return result.filter(pa.array(_all_but(table.num_rows, indices)))
 
 
@@ -90,12 +86,23 @@ def record_text(values: object) -> str:
     return json.dumps(values, ensure_ascii=False, default=str)
 
 
+def _no_way(source: pa.DataType, field: pa.Field, wanted: Wanted) -> TypeMismatch:
+    hint = "change the file or the schema; every value of the column is of this type"
+    if pt.is_temporal(source):
+        hint = f"say with transforms.{field.name} what is meant, or change the file or the schema"
+    return TypeMismatch(f"column {field.name}: {source} cannot become {wanted.type_name(field)}", hint=hint)
+
+
 def _without(
-    column: pa.ChunkedArray, cast: Cast, wrong: list[int], target: pa.DataType, most: int
+    column: pa.ChunkedArray, cast: Cast, wrong: list[int], field: pa.Field, most: int
 ) -> pa.ChunkedArray:
     if len(wrong) >= most:  # more may be wrong; `verdicts` ends the file anyway
-        return pa.chunked_array([pa.nulls(len(column), target)])
-    return cast(column.take(pa.array(np.arange(len(column)), mask=~_all_but(len(column), wrong))))
+        return pa.chunked_array([pa.nulls(len(column), field.type)])
+    try:
+        return cast(column.take(pa.array(np.arange(len(column)), mask=~_all_but(len(column), wrong))))
+    except pa.ArrowInvalid as error:
+        what = f"column {field.name}: values that can be read one by one cannot be read together"
+        raise TypeMismatch(what, why=one_line(error)) from error
 
 
 def _all_but(count: int, indices: list[int]) -> npt.NDArray[np.bool_]:
@@ -104,7 +111,7 @@ def _all_but(count: int, indices: list[int]) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _verdict(record: dict[str, Any], field: pa.Field, row: int) -> BadRow:
+def _verdict(record: dict[str, Any], field: pa.Field, row: int, wanted: Wanted) -> BadRow:
     value = record[field.name]
     text = record_text(record)
     if isinstance(value, bytes) and pt.is_string(field.type):
@@ -113,7 +120,7 @@ def _verdict(record: dict[str, Any], field: pa.Field, row: int) -> BadRow:
     if pt.is_timestamp(item) and isinstance(value, str) and is_local_time(value):
         hint = "write it with Z or an offset"
         return BadRow(row, field.name, shown(value), "names no zone", ZoneMissing, text, hint)
-    why = f"cannot become {type_name(field.type)}"
+    why = f"cannot become {wanted.type_name(field)}"
     return BadRow(row, field.name, shown(value), why, TypeMismatch, text)
 
 

@@ -2,54 +2,62 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-
-import numpy as np
+from typing import Final
 
 from pinot_assets.build.content import BLOCK_BYTES
+from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.rejected import Unreadable
 
+_LINE_END: Final = rb"(?:\n|\r\n|\r(?=[^\n]))"  # whether a last \r is all of it, the next block knows
 
-def without_comments(blocks: Iterator[bytes], marker: str, quote: str) -> Iterator[bytes]:
-    """The blocks without lines that start with `marker`, but for those inside of a quoted cell.
 
-    :raises Unreadable: a line is longer than a block.
+def without_comments(blocks: Iterator[bytes], settings: CsvSettings) -> Iterator[bytes]:
+    """The blocks without lines that start with `settings.comment`, but for those inside of a quoted cell.
+
+    Rows end where Arrow ends them: a quote opens a cell at its start alone, elsewhere it is a character.
+
+    :raises Unreadable: a row is longer than a block.
     """
-    rest, quotes = b"", 0
+    assert settings.comment is not None
+    rows, comments = _patterns(settings)
+    rest = b""
     for block in blocks:
-        data = rest + block if rest else block
-        end = data.rfind(b"\n") + 1
-        if not end and len(data) > BLOCK_BYTES:
-            raise Unreadable(f"a line is longer than {BLOCK_BYTES >> 20} MB")
-        rest = data[end:]
-        if end:
-            lines = data[:end]
-            kept = _kept(lines, marker.encode(), quote.encode(), quotes)
-            quotes += kept.count(quote.encode())
-            if kept:
-                yield kept
-    if rest and (kept := _kept(rest, marker.encode(), quote.encode(), quotes)):
-        yield kept
+        data = rest + block
+        parts, position = [], 0
+        while True:
+            start = _end(comments, data, position)
+            position = _end(rows, data, start)
+            if position == start:
+                break
+            parts.append(data[start:position])
+        rest = data[position:]
+        if len(rest) > BLOCK_BYTES:
+            raise Unreadable(f"a row is longer than {BLOCK_BYTES >> 20} MB", why="or a quote is never closed")
+        if kept := b"".join(parts):
+            yield kept
+    if rest and not rest.startswith(settings.comment.encode()):
+        yield rest
 
 
-def _kept(lines: bytes, marker: bytes, quote: bytes, quotes: int) -> bytes:
-    """Whole lines without the comments among them.
+def _patterns(settings: CsvSettings) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Whole rows, and whole comments, as many as follow each other; both may be none."""
+    assert settings.comment is not None
+    comment, quote, delimiter = (
+        re.escape(text.encode()) for text in (settings.comment, settings.quote, settings.delimiter)
+    )
+    plain, quoted = rb"[^%b\r\n]++" % delimiter, rb"[^%b]++|%b%b" % (quote, quote, quote)
+    if settings.escape is not None:
+        escape = re.escape(settings.escape.encode())
+        plain = rb"[^%b\r\n%b]++|%b[\s\S]" % (delimiter, escape, escape)
+        quoted = rb"[^%b%b]++|%b%b|%b[\s\S]" % (quote, escape, quote, quote, escape)
+    cell = rb"(?:%b(?:%b)*+%b|(?!%b))(?:%b)*+" % (quote, quoted, quote, quote, plain)
+    row = rb"(?!%b)%b(?:%b%b)*+%b" % (comment, cell, delimiter, cell, _LINE_END)
+    return re.compile(rb"(?:%b)*+" % row), re.compile(rb"(?:%b[^\r\n]*+%b)*+" % (comment, _LINE_END))
 
-    :param quotes: how many quotes stand before them; an odd number means that a cell is open.
-    """
-    if not lines.startswith(marker) and b"\n" + marker not in lines:
-        return lines
-    data = np.frombuffer(lines, np.uint8)
-    starts = np.concatenate([[0], np.flatnonzero(data == ord("\n")) + 1])
-    starts = starts[starts < len(data)]
-    ends = np.append(starts[1:], len(data))
-    parts, position, comments = [], 0, 0
-    places = np.flatnonzero(data == ord(quote))
-    for n in np.flatnonzero(data[starts] == ord(marker)):
-        before = int(np.searchsorted(places, starts[n]))
-        if (quotes + before - comments) % 2:
-            continue  # inside of a cell
-        comments += int(np.searchsorted(places, ends[n])) - before  # a comment's quotes open nothing
-        parts.append(lines[position : starts[n]])
-        position = int(ends[n])
-    return b"".join([*parts, lines[position:]])
+
+def _end(pattern: re.Pattern[bytes], data: bytes, position: int) -> int:
+    found = pattern.match(data, position)
+    assert found is not None  # both patterns match nothing, too
+    return found.end()

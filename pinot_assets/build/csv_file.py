@@ -44,7 +44,7 @@ def read_csv(
     :raises FileRejected: names column and row.
     """
     if settings.comment is not None:
-        blocks = without_comments(blocks, settings.comment, settings.quote)
+        blocks = without_comments(blocks, settings)
     start = next(blocks, None)
     if start is None:
         return

@@ -74,11 +74,12 @@ class CsvSettings:
                 "skipHeader without header leaves no names for the columns", hint="set header too"
             )
         null = reader.get("nullStringValue")
+        quote, escape = _character(reader, "quoteCharacter") or '"', _character(reader, "escapeCharacter")
         is_split = _flag(reader, "multiValueDelimiterEnabled", "true")
         return cls(
             delimiter=delimiter,
-            quote=_character(reader, "quoteCharacter") or '"',
-            escape=_character(reader, "escapeCharacter"),
+            quote=quote,
+            escape=None if escape == quote else escape,  # a quote escapes itself in every CSV
             header=None if header is None else tuple(next(csv.reader([header], delimiter=delimiter), ())),
             skip_header=skip_header,
             nulls=("",) if null is None else ("", null),
@@ -96,8 +97,8 @@ class CsvSettings:
         }
         used: dict[str, str] = {}
         for key, character in named.items():
-            if character is None or (character == self.quote and key == "escapeCharacter"):
-                continue  # a quote that escapes itself is what CSV does anyway
+            if character is None:
+                continue
             if character in used:
                 raise ReaderSettings(f"{key} and {used[character]} are both {character!r}")
             used[character] = key

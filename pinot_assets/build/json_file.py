@@ -20,7 +20,7 @@ import pyarrow.types as pt
 from pinot_assets.build.conform import conform
 from pinot_assets.build.json_blocks import document_blocks
 from pinot_assets.build.json_values import DECODER, NOT_UTF_8, Real, arrow_type, converter
-from pinot_assets.build.rejected import BadRow, FileRejected, TypeMismatch, Unreadable, shown, type_name
+from pinot_assets.build.rejected import BadRow, FileRejected, TypeMismatch, Unreadable, shown
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 
@@ -178,7 +178,7 @@ class _Reader:
             try:
                 cells.append(None if value is None else convert(value))
             except (ValueError, OverflowError, RecursionError):
-                bad.append(_wrong(document, field, value))
+                bad.append(_wrong(document, field, value, self._wanted.type_name(field)))
                 self._check_room(bad)
                 return None
         return cells
@@ -254,11 +254,11 @@ def _is_document(line: bytes) -> bool:
     return isinstance(value, dict)
 
 
-def _wrong(document: _Document, field: pa.Field, value: Any) -> BadRow:
+def _wrong(document: _Document, field: pa.Field, value: Any, target: str) -> BadRow:
     text = document.text
     if isinstance(value, str) and NOT_UTF_8.search(value):
         raw = value.encode(errors="surrogateescape")
         return BadRow(document.row, field.name, shown(raw), "is not UTF-8", Unreadable, text)
     value = value.text if isinstance(value, Real) else shown(value)
-    why = f"cannot become {type_name(field.type)}"
+    why = f"cannot become {target}"
     return BadRow(document.row, field.name, value, why, TypeMismatch, text)

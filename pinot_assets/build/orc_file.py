@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.orc as paorc
 
+from pinot_assets.build.rejected import Unreadable
 from pinot_assets.build.typed import columns_of, conform_all, damaged
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
@@ -28,4 +29,17 @@ def _stripes(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Tabl
             return
         columns = columns_of(file.schema.names, wanted, verdicts)
         for n in range(file.nstripes):
-            yield pa.Table.from_batches([file.read_stripe(n, columns=columns)])
+            yield pa.Table.from_batches([_stripe(file, n, columns)])
+
+
+def _stripe(file: paorc.ORCFile, n: int, columns: list[str]) -> pa.RecordBatch:
+    try:
+        return file.read_stripe(n, columns=columns)
+    except pa.ArrowInvalid as error:
+        if "out of range for nanosecond" not in str(error):
+            raise
+        raise Unreadable(
+            "a timestamp lies before 1677 or after 2262",
+            why="Arrow's ORC reader counts in nanoseconds",
+            hint="read the table with engine: spark, or write Parquet",
+        ) from error

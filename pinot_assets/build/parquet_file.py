@@ -24,7 +24,13 @@ def read_parquet(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.
 def _batches(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
     with (
         damaged("Parquet"),
-        pq.ParquetFile(path, memory_map=True, page_checksum_verification=True, pre_buffer=False) as file,
+        pq.ParquetFile(
+            path,
+            memory_map=True,
+            page_checksum_verification=True,
+            pre_buffer=False,
+            coerce_int96_timestamp_unit="us",  # nanoseconds would end in 2262, without a word
+        ) as file,
     ):
         names = file.schema_arrow.names
         if file.metadata.num_rows == 0:

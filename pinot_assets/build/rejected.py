@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import pyarrow as pa
-import pyarrow.types as pt
-
 from pinot_assets.errors import BuildError
 
 _SHOWN = 60
@@ -91,21 +88,3 @@ def one_line(error: BaseException) -> str:
     """A library's error text, on one line and cut: some quote the rest of the file."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 4 * _SHOWN else text[: 4 * _SHOWN] + "…"
-
-
-def type_name(kind: pa.DataType) -> str:
-    """A column's type in Pinot's words."""
-    if pt.is_list(kind):
-        return f"multi-value {type_name(kind.value_type)}"
-    return _NAMES.get(kind) or ("TIMESTAMP" if pt.is_timestamp(kind) else str(kind))
-
-
-_NAMES = {
-    pa.int32(): "INT",
-    pa.int64(): "LONG",
-    pa.float32(): "FLOAT",
-    pa.float64(): "DOUBLE",
-    pa.bool_(): "BOOLEAN",
-    pa.string(): "STRING",
-    pa.binary(): "BYTES",
-}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from pinot_assets.segment import DataType, SegmentSpec
 
@@ -40,3 +41,27 @@ class Wanted:
     def missing(self, names: list[str]) -> tuple[str, ...]:
         """Those that it lacks."""
         return tuple(name for name in self.schema.names if name not in set(names))
+
+    def type_name(self, field: pa.Field) -> str:
+        """A column's type in Pinot's words."""
+        if field.name in self.json:
+            return "JSON"
+        if pt.is_list(field.type):
+            return f"multi-value {self._name(field, field.type.value_type)}"
+        return self._name(field, field.type)
+
+    def _name(self, field: pa.Field, kind: pa.DataType) -> str:
+        if field.name in self.decimals:
+            return "BIG_DECIMAL"
+        return _NAMES.get(kind) or ("TIMESTAMP" if pt.is_timestamp(kind) else str(kind))
+
+
+_NAMES = {
+    pa.int32(): "INT",
+    pa.int64(): "LONG",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.string(): "STRING",
+    pa.binary(): "BYTES",
+}

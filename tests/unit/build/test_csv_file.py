@@ -203,6 +203,24 @@ def test_comments_are_no_rows() -> None:
     assert column(text.replace("x,d", "3,#d"), "s", {"commentMarker": "#"}) == ["b\n#c", "#d"]
 
 
+@pytest.mark.parametrize(
+    ("text", "reader", "expected"),
+    [
+        ('i,s\n1,5" x\n2,"y\n#z\nw"\n#c\n', {}, ['5" x', "y\n#z\nw"]),
+        ('s\n"x\\"y"\n#c\nz', {"escapeCharacter": "\\"}, ['x"y', "z"]),
+        ("#c\ri,s\r1,x\r#d\r2,y\r", {}, ["x", "y"]),
+    ],
+)
+def test_a_comment_is_one_where_arrow_begins_a_row(
+    text: str, reader: dict[str, str], expected: list[str]
+) -> None:
+    assert column(text, "s", {"commentMarker": "#"} | reader) == expected
+
+
+def test_a_quote_that_escapes_itself_is_no_escape() -> None:
+    assert column('i,s\n1,"a""b"\n2,"c"\n', "s", {"escapeCharacter": '"'}) == ['a"b', "c"]
+
+
 def test_numbers_may_have_blanks_around_and_a_sign() -> None:
     assert column("i,s\n 7 , a \n+5,b\n-5,c\n", "i") == [7, 5, -5]
     assert column("t\n+5\n 6\n", "t") == [datetime.fromtimestamp(n / 1000, UTC) for n in (5, 6)]

@@ -17,6 +17,7 @@ from pinot_assets.build.wanted import Wanted
 
 MOMENT = pa.timestamp("ms", "UTC")
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
+LAST_DAY = datetime(9999, 12, 31, tzinfo=UTC)
 
 
 def parquet(**columns: pa.Array) -> bytes:
@@ -62,8 +63,21 @@ def convert(folder: Path, values: pa.Array, target: pa.DataType) -> list[Any]:
         (pa.array([NOON], pa.timestamp("us", "America/New_York")), MOMENT, [NOON]),
         (pa.array([NOON.replace(tzinfo=None, microsecond=999)], pa.timestamp("us")), MOMENT, [NOON]),
         (pa.array(["2013-01-01T12:00:00.000999Z", "1357041600000"]), MOMENT, [NOON, NOON]),
+        (pa.array(["2013-01-01T12:00:00.000999999Z", "9999-12-31T00:00:00Z"]), MOMENT, [NOON, LAST_DAY]),
+        (pa.array(["7", None], pa.string_view()), pa.int32(), [7, None]),
+        (pa.array(["7"], pa.string_view()), pa.float64(), [7.0]),
+        (pa.array(["true"], pa.string_view()), pa.bool_(), [True]),
+        (pa.array(["1357041600000"], pa.string_view()), MOMENT, [NOON]),
+        (pa.array(["00ff"], pa.string_view()), pa.binary(), [b"\0\xff"]),
+        (pa.array(["a"], pa.string_view()), pa.string(), ["a"]),
+        (pa.array([b"a"], pa.binary_view()), pa.binary(), [b"a"]),
+        (pa.array([["7"]], pa.list_(pa.string_view())), pa.list_(pa.int32()), [[7]]),
+        (pa.array([[1, None], None], pa.list_view(pa.int32())), pa.list_(pa.int32()), [[1, None], None]),
+        (pa.array([[1.0, 2.0], None], pa.list_(pa.float32(), 2)), pa.list_(pa.float32()), [[1.0, 2.0], None]),
+        (pa.array([["a"], ["b"]], pa.list_(pa.dictionary(pa.int8(), pa.string()))), pa.list_(pa.string()),
+         [["a"], ["b"]]),
     ],
-)
+)  # fmt: skip
 def test_types(tmp_path: Path, values: pa.Array, target: pa.DataType, expected: list[Any]) -> None:
     assert convert(tmp_path, values, target) == expected
 
@@ -75,7 +89,12 @@ def test_types(tmp_path: Path, values: pa.Array, target: pa.DataType, expected: 
         (pa.array([1.0] * 5000 + [1.5]), pa.int32(), TypeMismatch, "column x, row 5001: 1.5"),
         (pa.array([1.5]), pa.string(), TypeMismatch, "column x: double cannot become STRING"),
         (pa.array([1]), pa.bool_(), TypeMismatch, "column x: int64 cannot become BOOLEAN"),
-        (pa.array([date(2013, 1, 1)]), MOMENT, TypeMismatch, "column x: date32"),
+        (pa.array([date(2013, 1, 1)]), MOMENT, TypeMismatch, "column x: date32[day] cannot become TIMESTAMP"),
+        (pa.array([date(2013, 1, 1)]), MOMENT, TypeMismatch, "→ say with transforms.x what is meant"),
+        (pa.array([NOON]), pa.int64(), TypeMismatch, "→ say with transforms.x what is meant"),
+        (pa.array(["1", "x"], pa.string_view()), pa.int32(), TypeMismatch, "row 2: 'x' cannot become INT"),
+        (pa.array(["9999-12-31T00:00:00"]), MOMENT, ZoneMissing, "column x, row 1: '9999-12-31T00:00:00'"),
+        (pa.array(["2013-01-01T12:00:00.0001234567Z"]), MOMENT, TypeMismatch, "column x, row 1"),
         (pa.array([[1]]), pa.int32(), TypeMismatch, "column x: list"),
         (pa.array([b"a"]), pa.string(), TypeMismatch, "column x: binary"),
         (pa.array(["0", "00"]), pa.binary(), TypeMismatch, "column x, row 1: '0' cannot become BYTES"),
@@ -154,4 +173,28 @@ def test_decimals_are_text(tmp_path: Path) -> None:
         assert next(read_parquet(tmp_path / "x", wanted, Verdicts()))["n"].to_pylist() == expected
     (tmp_path / "x").write_bytes(parquet(n=pa.array(["1", "1,5"])))
     with pytest.raises(TypeMismatch, match="column n, row 2: '1,5'"):
+        list(read_parquet(tmp_path / "x", wanted, Verdicts()))
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_int96_holds_every_year(tmp_path: Path, nested: bool) -> None:
+    moments = [datetime(9999, 12, 31, 23, 59), datetime(1, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999000)]
+    values = pa.array([moments] if nested else moments, pa.list_(pa.timestamp("us")) if nested else pa.timestamp("us"))
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"x": values}), sink, use_deprecated_int96_timestamps=True)
+    table = read(tmp_path, sink.getvalue(), pa.schema([("x", pa.list_(MOMENT) if nested else MOMENT)]))
+    expected = [moment.replace(tzinfo=UTC) for moment in moments]
+    assert table["x"].to_pylist() == ([expected] if nested else expected)
+
+
+def test_structures_that_have_no_json_text(tmp_path: Path) -> None:
+    twice = pa.array([[("k", 1)], [("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int64()))
+    far = pa.StructArray.from_arrays([pa.array([0, 10**18], pa.timestamp("us"))], ["t"])
+    wanted = Wanted(pa.schema([("j", pa.string())]), json=frozenset("j"))
+    for values, row in ((twice, 2), (far, 1), (pa.array([{"a": 1.5}, {"a": float("nan")}]), 2)):
+        (tmp_path / "x").write_bytes(parquet(j=values))
+        with pytest.raises(TypeMismatch, match=f"column j, row {row}: .* cannot become JSON"):
+            list(read_parquet(tmp_path / "x", wanted, Verdicts()))
+    (tmp_path / "x").write_bytes(parquet(j=pa.array([1.5])))
+    with pytest.raises(TypeMismatch, match="column j: double cannot become JSON"):
         list(read_parquet(tmp_path / "x", wanted, Verdicts()))
