@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -20,7 +21,11 @@ BLOCK_BYTES: Final = 4 << 20
 32 of them ahead."""
 
 _BOM: Final = b"\xef\xbb\xbf"
-_PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+_PACKED: Final = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    "bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)"),  # text may begin with BZh
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),  # the latter is to be skipped
+}
 _FORMATS: Final = {b"PAR1": "parquet", b"Obj\x01": "avro", b"ORC": "orc"}
 _NAMES: Final = {"parquet": "a Parquet file", "avro": "an Avro file", "orc": "an ORC file"}
 _OTHER_KINDS: Final = {
@@ -69,8 +74,8 @@ def plain_file(path: Path, input_format: str) -> Path | None:
 def packing(path: Path) -> str | None:
     """How a file is packed: `gzip`, `bz2` or `zstd`."""
     with path.open("rb") as file:
-        start = file.read(8)
-    return _PACKED.get(_magic(start, _PACKED))
+        start = file.read(10)
+    return next((kind for kind, magic in _PACKED.items() if magic.match(start)), None)
 
 
 class Readable(io.RawIOBase):
@@ -144,11 +149,11 @@ def _magic(start: bytes, table: dict[bytes, str]) -> bytes:
 
 def _check_text(block: bytes, input_format: str) -> None:
     start = block[:_START]
-    kind = _NAMES.get(_FORMATS.get(_magic(start, _FORMATS), "")) or _OTHER_KINDS.get(
-        _magic(start, _OTHER_KINDS)
-    )
-    if kind is None and _is_binary(start):
-        kind = "binary or UTF-16 text"
+    kind = _OTHER_KINDS.get(_magic(start, _OTHER_KINDS))
+    if kind is None and (b"\0" in start or not _is_utf_8(start)):  # ORCID may be the name of a column
+        kind = _NAMES.get(_FORMATS.get(_magic(start, _FORMATS), ""))
+    if kind is None and b"\0" in start and not _is_utf_8(start):
+        kind = "binary or UTF-16 text"  # a stray zero byte in UTF-8 text is a value like others
     if kind is not None:
         raise Unreadable(
             f"the file is {kind}, not {input_format}",
@@ -169,10 +174,9 @@ def _check_binary(block: bytes, input_format: str) -> None:
     )
 
 
-def _is_binary(start: bytes) -> bool:
-    # A stray zero byte in UTF-8 text is a value like others.
+def _is_utf_8(start: bytes) -> bool:
     try:
         codecs.utf_8_decode(start, "strict", False)
     except UnicodeDecodeError:
-        return b"\0" in start
-    return False
+        return False
+    return True

@@ -95,6 +95,20 @@ def test_text_that_is_none(tmp_path: Path, data: bytes, said: str) -> None:
         list(text_blocks(write(tmp_path, data), "csv"))
 
 
+@pytest.mark.parametrize("data", [b"ORCID,name\n", b"PAR1,PAR2\n1,\xc3\xa9\n", b"BZh,name\n", b"BZh9 1,a\n"])
+def test_text_that_begins_like_something_else(tmp_path: Path, data: bytes) -> None:
+    path = write(tmp_path, data)
+    assert packing(path) is None
+    assert b"".join(text_blocks(path, "csv")) == data
+
+
+def test_packed_files_that_begin_in_rare_ways(tmp_path: Path) -> None:
+    skippable = b"\x5e\x2a\x4d\x18\4\0\0\0abcd"
+    path = write(tmp_path, skippable + zstd(b"a,b\n") + skippable + zstd(b"1,2\n"))
+    assert b"".join(text_blocks(path, "csv")) == b"a,b\n1,2\n"
+    assert list(text_blocks(write(tmp_path, bz2.compress(b"")), "csv")) == []
+
+
 def test_readable_gives_what_was_asked_for() -> None:
     file = Readable(iter([b"abc", b"", b"defg", b"h"]))
     assert [file.read(n) for n in (2, 3, 2, 5, 1)] == [b"ab", b"cde", b"fg", b"h", b""]
