@@ -53,7 +53,9 @@ def conform(table: pa.Table, wanted: Wanted, rows: Sequence[int], verdicts: Verd
         return result
     indices = sorted(bad)
     records = _records(pa.table(found).take(indices))
-    verdicts.bad([_verdict(record, bad[n], rows[n], wanted) for n, record in zip(indices, records, strict=True)])
+    verdicts.bad(
+        [_verdict(record, bad[n], rows[n], wanted) for n, record in zip(indices, records, strict=True)]
+    )
     return result.filter(pa.array(_all_but(table.num_rows, indices)))
 
 

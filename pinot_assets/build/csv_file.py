@@ -25,6 +25,7 @@ import pyarrow.types as pt
 
 from pinot_assets.build.conform import conform
 from pinot_assets.build.content import BLOCK_BYTES, Readable
+from pinot_assets.build.csv_bytes import ForeignBytes
 from pinot_assets.build.csv_comments import without_comments
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.rejected import BadRow, Unreadable, one_line, shown
@@ -71,6 +72,7 @@ class _Rows:
         # No column of a table begins with #, so the others do not get into the way.
         self._names = [name if name in wanted.schema.names else f"#{n}" for n, name in enumerate(names)]
         self._wanted, self._settings, self._verdicts = wanted, settings, verdicts
+        self._foreign = ForeignBytes()
         self._next = first  # number of the row that comes next
         self._first = first
         self._torn: list[tuple[int, str, str]] = []  # rows with too few or too many cells
@@ -99,7 +101,9 @@ class _Rows:
         )
         try:
             with pacsv.open_csv(
-                pa.PythonFile(Readable(chain(body, [f"\n{mark}\n".encode()])), mode="r"),
+                pa.PythonFile(
+                    Readable(chain(self._foreign.hidden(body), [f"\n{mark}\n".encode()])), mode="r"
+                ),
                 read_options=pacsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=names),
                 parse_options=pacsv.ParseOptions(
                     delimiter=settings.delimiter,
@@ -124,7 +128,9 @@ class _Rows:
     def _on_torn(self, row: pacsv.InvalidRow) -> str:
         """Called by Arrow for a row with the wrong number of cells."""
         number = row.number + self._first - 1
-        self._torn.append((number, f"has {row.actual_columns} cells, not {row.expected_columns}", row.text))
+        cells = "1 cell" if row.actual_columns == 1 else f"{row.actual_columns} cells"
+        why = f"has {cells}, not {row.expected_columns}"
+        self._torn.append((number, why, self._foreign.shown(row.text)))
         return "error" if _END in row.text or len(self._torn) >= self._verdicts.room else "skip"
 
     def _refuse(self, error: Exception) -> None:
@@ -148,6 +154,8 @@ class _Rows:
         self._next = end
         if torn:
             self._verdicts.bad([_torn(*row) for row in torn])
+        for n, name in enumerate(table.column_names):
+            table = table.set_column(n, name, self._foreign.restored(table.column(n)))
         return conform(self._split(table), self._wanted, numbers, self._verdicts)
 
     def _numbers(self, count: int) -> Sequence[int]:

@@ -18,7 +18,7 @@ _STEP[[ord("{"), ord("[")]] = 1
 _STEP[[ord("}"), ord("]")]] = -1
 _MARKS: Final = bytes(byte in b'{}[]"' for byte in range(256))
 _COMMA, _QUOTE, _NEWLINE = b',"\n'
-_BLANKS: Final = b" \t\r\n"
+_BLANKS: Final = np.frombuffer(b" \t\r\n", np.uint8)
 
 
 def document_blocks(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -54,7 +54,7 @@ def _of_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _of_array(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The elements of an array, its opening bracket taken off, with line breaks between them."""
-    rest, closed = b"", False
+    rest, closed, first = b"", False, True
     for block in blocks:
         if closed:
             _check_end(block)
@@ -65,12 +65,18 @@ def _of_array(blocks: Iterator[bytes]) -> Iterator[bytes]:
         if end is not None:
             closed = True
             _check_end(bytes(data[end + 1 :]))
+            last = data[int(commas[-1]) + 1 if len(commas) else 0 : end]
+            if not last.strip() and (len(commas) or not first):
+                raise Unreadable(
+                    "the array of rows ends with a comma", hint="the file may lack its last rows"
+                )
             yield bytes(data[:end])
             continue
         cut = int(commas[-1]) + 1 if len(commas) else 0
         rest = bytes(data[cut:])
         _check_length(rest)
         if cut:
+            first = False
             yield bytes(data[:cut])
     if not closed:
         raise Unreadable("the array of rows is never closed", hint="the file is cut short")
@@ -80,6 +86,8 @@ def _outer(text: bytearray) -> tuple[np.ndarray, int | None]:
     """Where commas stand behind the elements of an array, and the bracket that closes it.
 
     Elements are objects; what else may stand there is left to whoever parses it.
+
+    :raises Unreadable: there is no comma between two of them.
     """
     plain = text
     if b"\\" in text:  # an escaped quote opens and closes nothing
@@ -93,14 +101,28 @@ def _outer(text: bytearray) -> tuple[np.ndarray, int | None]:
     upto = int(closing[0]) if len(closing) else len(marks)
     ends = (_STEP[marks[:upto]] < 0) & outside[:upto] & (depth[:upto] == 0)
     behind = places[:upto][ends] + 1
-    if len(behind) and behind[-1] == len(data):
-        behind = behind[:-1]
-    for n in np.flatnonzero((data[behind] != _COMMA) & np.isin(data[behind], list(_BLANKS))):
-        place = int(behind[n])
-        while place < len(data) - 1 and data[place] in _BLANKS:
-            place += 1
-        behind[n] = place
-    return behind[data[behind] == _COMMA], int(places[upto]) if len(closing) else None
+    behind = _not_blank(data, behind)
+    is_comma = data[behind] == _COMMA
+    for place in behind[~is_comma]:  # one at most: the bracket
+        if not len(closing) or place != places[upto]:
+            raise Unreadable(
+                "the array of rows is broken", why=f"no comma stands before {_start(text, place)}"
+            )
+    return behind[is_comma], int(places[upto]) if len(closing) else None
+
+
+def _not_blank(data: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """For each place the first that is not blank, from there on; those are left out that have none."""
+    places = places[places < len(data)]
+    if not np.isin(data[places], _BLANKS).any():
+        return places
+    others = np.flatnonzero(~np.isin(data, _BLANKS))
+    found = np.searchsorted(others, places)
+    return others[found[found < len(others)]]
+
+
+def _start(text: bytearray, place: int) -> str:
+    return repr(bytes(text[place : place + 60]))
 
 
 def _check_length(rest: bytes) -> None:

@@ -8,18 +8,20 @@ Rows are counted from 1, blank lines left out.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pajson
 import pyarrow.types as pt
 
 from pinot_assets.build.conform import conform
 from pinot_assets.build.json_blocks import document_blocks
-from pinot_assets.build.json_values import DECODER, NOT_UTF_8, Real, arrow_type, converter
+from pinot_assets.build.json_values import NOT_UTF_8, Real, arrow_type, converter, parsed
 from pinot_assets.build.rejected import BadRow, FileRejected, TypeMismatch, Unreadable, shown
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
@@ -69,7 +71,7 @@ class _Reader:
         self._plan = [(f, converter(f, wanted)) for f in wanted.schema]
         self._row, self._line = 1, 1
         self._by_line: bool | None = None  # whether every document stands on a line of its own
-        self._empty = set(wanted.schema.names)  # columns that were null so far
+        self._unseen = {name: _key(name) for name in wanted.schema.names}  # columns that no document had
         self._known: bool | None = None  # whether a document has a member that is wanted; None without any
         self._names = ""
 
@@ -84,10 +86,10 @@ class _Reader:
                 self._note(members)
                 if self._known:
                     break
+            self._look(table, block)
         except (pa.ArrowException, ValueError, _NotForArrow, FileRejected):
             table = self._by_python(block, is_last)
         self._line += block.count(b"\n") - self.rest.count(b"\n")
-        self._look(table)
         return table
 
     def finish(self) -> None:
@@ -101,11 +103,20 @@ class _Reader:
             raise Unreadable(
                 "the file has none of the table's columns", why=f"its first row has {self._names or 'none'}"
             )
-        self._verdicts.lacks(tuple(name for name in self._wanted.schema.names if name in self._empty))
+        self._verdicts.lacks(tuple(self._unseen))
 
-    def _look(self, table: pa.Table) -> None:
-        rows = table.num_rows
-        self._empty -= {name for name in self._empty if table.column(name).null_count < rows}
+    def _look(self, table: pa.Table, block: bytes) -> None:
+        """Which columns a block that Arrow read has; one may be there and null in all of its documents."""
+        self._seen([name for name in self._unseen if table.column(name).null_count < table.num_rows])
+        if any(key.search(block) for key in self._unseen.values()):
+            for members in _members(block.decode(errors="surrogateescape")):
+                self._seen(members)
+                if not self._unseen:
+                    break
+
+    def _seen(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._unseen.pop(name, None)
 
     def _note(self, members: dict[str, Any]) -> None:
         self._names = self._names or ", ".join(members)[:200]
@@ -127,6 +138,8 @@ class _Reader:
                 unexpected_field_behavior="ignore",
             ),
         )
+        if any(_holds_constants(column) for column in table.columns):
+            raise _NotForArrow
         return conform(table, self._wanted, range(table.num_rows), Verdicts())
 
     def _guess(self, first: dict[str, Any]) -> pa.Schema:
@@ -157,6 +170,8 @@ class _Reader:
             end = document.row + 1
             if not self._known:
                 self._note(document.members)
+            if self._unseen:
+                self._seen(document.members)
             row = self._cells(document, bad)
             if row is not None:
                 rows.append(document.row)
@@ -193,7 +208,7 @@ class _Reader:
         position, row, end = 0, self._row, len(text)
         while (position := _BLANKS.match(text, position).end()) < end:  # type: ignore[union-attr]
             try:
-                value, stop = DECODER.raw_decode(text, position)
+                value, stop = parsed(text, position)
             except (ValueError, RecursionError) as error:
                 place = getattr(error, "pos", position)
                 if not is_last and not text[place:].strip():
@@ -233,12 +248,25 @@ class _Reader:
         raise found.verdict()
 
 
+def _holds_constants(column: pa.ChunkedArray) -> bool:
+    """Whether there may be `NaN` or `Infinity` among numbers, which Arrow takes and JSON does not know."""
+    if pt.is_list(column.type):
+        column = pc.list_flatten(column)
+    return pt.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is False
+
+
+def _key(name: str) -> re.Pattern[bytes]:
+    """Finds a member's name, or what looks like it, as people write it: with and without escapes."""
+    texts = {json.dumps(name), json.dumps(name, ensure_ascii=False)}
+    return re.compile("|".join(re.escape(text) for text in sorted(texts)).encode())
+
+
 def _members(text: str) -> Iterator[dict[str, Any]]:
     """The documents of a text up to the first that is none."""
     position = 0
     while (position := _BLANKS.match(text, position).end()) < len(text):  # type: ignore[union-attr]
         try:
-            value, position = DECODER.raw_decode(text, position)
+            value, position = parsed(text, position)
         except (ValueError, RecursionError):
             return
         if not isinstance(value, dict):
@@ -248,7 +276,7 @@ def _members(text: str) -> Iterator[dict[str, Any]]:
 
 def _is_document(line: bytes) -> bool:
     try:
-        value, _ = DECODER.raw_decode(line.decode(errors="surrogateescape").strip())
+        value, _ = parsed(line.decode(errors="surrogateescape").strip(), 0)
     except (ValueError, RecursionError):
         return not line.rstrip().endswith((b"{", b"[", b","))
     return isinstance(value, dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import pyarrow as pa
@@ -35,7 +36,24 @@ class Real:
         return self.text
 
 
-DECODER: Final = json.JSONDecoder(parse_float=Real)
+def parsed(text: str, position: int) -> tuple[Any, int]:
+    """The JSON value at a place of a text, numbers with a fraction as `Real`, and where it ends.
+
+    :raises ValueError: there is none.
+    :raises RecursionError: it is nested too deeply.
+    """
+    try:
+        return _DECODER.raw_decode(text, position)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # a number of more digits than Python makes an int of
+        return _LONG_NUMBERS.raw_decode(text, position)
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=Real)
+_LONG_NUMBERS: Final = json.JSONDecoder(
+    parse_float=Real, parse_int=lambda text: int(text) if len(text) < 4000 else Real(text)
+)
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -95,17 +113,30 @@ def _single(kind: pa.DataType, name: str, wanted: Wanted) -> Convert:
 def _integer(value: Any, limit: int) -> int:
     if type(value) is str and _DIGITS.fullmatch(value.strip()):
         value = int(value)
-    elif type(value) is Real and float(value.text).is_integer():
-        value = int(float(value.text))
+    elif type(value) is Real:
+        value = _whole(value, limit)
     if type(value) is not int or not -limit <= value < limit:
         raise ValueError
     return value
 
 
+def _whole(value: Real, limit: int) -> int:
+    """A number with fraction or exponent that is whole nevertheless, as 1.0 and 1e3 are."""
+    try:
+        exact = Decimal(value.text)
+    except InvalidOperation:
+        raise ValueError from None
+    if not -limit <= exact < limit or exact != exact.to_integral_value():
+        raise ValueError
+    return int(exact)
+
+
 def _floating(value: Any) -> float:
     if type(value) is Real:
         return float(value.text)
-    if type(value) not in (int, float, str) or (type(value) is str and "_" in value):
+    if type(value) is str and (not value.strip().isascii() or "_" in value):
+        raise ValueError
+    if type(value) not in (int, str):  # a float is what Python, not JSON, takes NaN and Infinity for
         raise ValueError
     return float(value)
 
@@ -138,8 +169,8 @@ def _decimal(value: Any) -> str:
 
 
 def _moment(value: Any) -> str:
-    if type(value) is Real and float(value.text).is_integer():
-        value = int(float(value.text))
+    if type(value) is Real:
+        value = _whole(value, 1 << 63)
     if type(value) not in (int, str):
         raise ValueError
     return str(value)

@@ -150,6 +150,7 @@ def test_a_csv_row_may_be_wrong_in_many_ways(tmp_path: Path) -> None:
         b"2,too,many,cells",
         b"2",
         b"2,\xff\xfe,1",
+        b"2,\xe9,1,9",
         b'2,"a\nb",1;x',
         b"2147483648,s,1",
         b"3,good,7",
@@ -157,15 +158,19 @@ def test_a_csv_row_may_be_wrong_in_many_ways(tmp_path: Path) -> None:
     good, bad = read(tmp_path, b"\n".join([b"i,s,m", *lines, b""]), "csv")
     assert len(good) == 31
     assert good[-1] == {"i": 3, "s": "good", "m": [7]}
+    bad.sort(key=lambda row: row["row"])  # torn rows are told before values
     assert [(row["row"], row["column"], row["reason"]) for row in bad] == [
         (32, "", "has 4 cells, not 3: '2,too,many,cells'"),
-        (33, "", "has 1 cells, not 3: '2'"),
+        (33, "", "has 1 cell, not 3: '2'"),
         (34, "s", "is not UTF-8"),
-        (35, "m", "cannot become multi-value INT"),
-        (36, "i", "cannot become INT"),
+        (35, "", "has 4 cells, not 3: '2,\\udce9,1,9'"),
+        (36, "m", "cannot become multi-value INT"),
+        (37, "i", "cannot become INT"),
     ]
     assert bad[0]["record"] == "2,too,many,cells"
-    assert json.loads(bad[3]["record"]) == {"i": "2", "s": "a\nb", "m": ["1", "x"]}
+    assert bad[3]["record"] == "2,\\udce9,1,9"
+    assert (bad[2]["value"], bad[2]["code"]) == ("b'\\xff\\xfe'", "UNREADABLE")
+    assert json.loads(bad[4]["record"]) == {"i": "2", "s": "a\nb", "m": ["1", "x"]}
 
 
 @pytest.mark.parametrize("rows", [0, 1, 30, 60])
@@ -180,7 +185,13 @@ def test_torn_rows_at_both_ends_of_a_csv_file(tmp_path: Path, rows: int) -> None
 
 def test_an_open_quote_is_never_one_bad_row(tmp_path: Path) -> None:
     rows = b"i,s,m\n" + b"1,a,1\n" * 20
-    for tail in (b'2,"b,1\n' + b"3,c,1\n" * 5, b'2,b,"1\n3,c,1\n', b'2,"b'):
+    for tail in (
+        b'2,"\xe9,1\n' + b"3,c,1\n" * 5,
+        b'2,b,"\xe9',
+        b'2,"b,1\n' + b"3,c,1\n" * 5,
+        b'2,b,"1\n3,c,1\n',
+        b'2,"b',
+    ):
         with pytest.raises(Unreadable, match="row 22: a quote is opened and never closed"):
             read(tmp_path, rows + tail, "csv")
 
@@ -241,6 +252,9 @@ def test_a_timestamp_without_a_zone_is_told_apart(tmp_path: Path) -> None:
     [
         (b"s\na\n", "csv", ("i", "m")),
         (b'{"s":"a"}\n{"s":null,"m":[]}\n', "json", ("i",)),
+        (b'{"s":"i","x":{"i":1},"m":null}\n{"s":"m","y":[1]}\n', "json", ("i",)),
+        (b'[{"s":"a"},{"i":null},{"m" :null}]', "json", ()),
+        (b'{"s":"a"}\n{"s":1,"m":"7","i":null}\n', "json", ()),
         (b"i,s,m\n", "csv", ()),
         (b"", "json", ()),
     ],

@@ -67,7 +67,7 @@ def test_rows_end_where_arrow_ends_them(found: list[bytes], escape: str | None) 
 
 
 def rows_of(text: str, escape: str | None) -> list[str]:
-    """As Arrow's parser goes through a file, a character after the other; and comments end with their line."""
+    """As Arrow's parser goes through a file, one character after the other; comments end with their line."""
     rows, row, state, is_escaped = [], "", "row", False
     for character, following in pairwise([*text, ""]):
         row += character

@@ -84,7 +84,7 @@ def test_quotes_newlines_and_blank_lines() -> None:
         ("i,b\n1,yes\n", TypeMismatch, "column b, row 2: 'yes' cannot become BOOLEAN"),
         ("i,t\n1,2013-01-01T00:00:00Z\n1,yesterday\n", TypeMismatch, "column t, row 3: 'yesterday'"),
         ("i,t\n1,2013-01-01 00:00:00\n", ZoneMissing, "column t, row 2: '2013-01-01 00:00:00' names no zone"),
-        ("i,s\n1,a\n1\n", Unreadable, "row 3: has 1 cells, not 2: '1'"),
+        ("i,s\n1,a\n1\n", Unreadable, "row 3: has 1 cell, not 2: '1'"),
         ('i,s\n1,a\n2,"b\n3,c\n', Unreadable, "row 3: a quote is opened and never closed"),
         ('i,s,x\n1,a,5" tall\n2,b,"c\n3,d,e\n', Unreadable, "row 3: a quote is opened and never closed"),
         ('s,i\na,1\nb,"2', Unreadable, "row 3: a quote is opened and never closed"),

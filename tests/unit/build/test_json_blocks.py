@@ -27,9 +27,11 @@ def blocks(text: str, size: int) -> list[bytes]:
 
 
 @settings(deadline=None)
-@given(documents, st.integers(1, 40), st.sampled_from([None, 1]))
-def test_an_array_is_taken_off_wherever_blocks_end(found: list[Any], size: int, indent: int | None) -> None:
-    parts = blocks(json.dumps(found, indent=indent) + "\n", size)
+@given(documents, st.integers(1, 40), st.sampled_from([None, 1]), st.sampled_from([",", " ,", "\n ,\t"]))
+def test_an_array_is_taken_off_wherever_blocks_end(
+    found: list[Any], size: int, indent: int | None, comma: str
+) -> None:
+    parts = blocks(f"[{comma.join(json.dumps(one, indent=indent) for one in found)} ]\n", size)
     decoder, read = json.JSONDecoder(), []
     for part in parts:
         text, position = part.decode(), 0
@@ -61,6 +63,11 @@ def test_documents_of_several_lines_stay_whole() -> None:
     [
         ('[{"a":1},', "never closed"),
         ('[{"a":"]"', "never closed"),
+        ('[{"a":1} {"b":2}]', 'no comma stands before .*{"b":2}'),
+        ('[{"a":1}{"b":2}]', "no comma stands before"),
+        ('[{"a":1},{"a":2}\n\n"x"]', "no comma stands before"),
+        ('[{"a":1},]', "the array of rows ends with a comma"),
+        ('[{"a":"' + "x" * 30 + '"} , \n ]', "the array of rows ends with a comma"),
         ('[{"a":1}] {}', "something follows the array of rows"),
         ('[{"a":1}]' + " " * 50 + "x", "something follows the array of rows"),
     ],

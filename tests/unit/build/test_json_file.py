@@ -54,6 +54,10 @@ def test_missing_members_are_null_and_unknown_ones_left_out() -> None:
     [
         ("i", ["1", "-2147483648", "1.0", '"7"', "null"], [1, -(2**31), 1, 7, None]),
         ("l", ["9223372036854775807", '"-9223372036854775808"'], [2**63 - 1, -(2**63)]),
+        ("l", ["123456789012345678.0", "9.223372036854775807E18"], [123456789012345678, 2**63 - 1]),
+        ("l", ["1e3", "-0.0"], [1000, 0]),
+        ("d", ['"NaN "', '"-Infinity"'], [pytest.approx(float("nan"), nan_ok=True), float("-inf")]),
+        ("j", ['{"a":' + "9" * 5000 + "}"], ['{"a":' + "9" * 5000 + "}"]),
         ("d", ["1", "1.5", "1e400", '"2.5"'], [1.0, 1.5, float("inf"), 2.5]),
         ("s", ['"a"', "12", "true", '"\\u00e9\\ud83d\\ude00"'], ["a", "12", "true", "é😀"]),
         ("s", ["12", '"a"'], ["12", "a"]),
@@ -84,6 +88,16 @@ def test_values_may_change_their_kind_late() -> None:
         ('{"i":"1_0"}', TypeMismatch, "column i, row 1: '1_0'"),
         ('{"d":"1_0"}', TypeMismatch, "column d, row 1: '1_0'"),
         ('{"d":[1]}', TypeMismatch, "column d, row 1"),
+        ('{"l":123456789012345678.5}', TypeMismatch, "column l, row 1: 123456789012345678.5"),
+        ('{"l":9.223372036854775808E18}', TypeMismatch, "column l, row 1"),
+        ('{"l":1e999999999}', TypeMismatch, "column l, row 1"),
+        ('{"l":1e-99999999999999999999}', TypeMismatch, "column l, row 1"),
+        ('{"t":123456789012345678.5}', TypeMismatch, "column t, row 1"),
+        ('{"d":NaN}', TypeMismatch, "column d, row 1: nan cannot become DOUBLE"),
+        ('{"d":1}\n{"d":-Infinity}', TypeMismatch, "column d, row 2: -inf cannot become DOUBLE"),
+        ('{"d":1}\n{"d":1e400}\n{"d":NaN}', TypeMismatch, "column d, row 3: nan cannot become DOUBLE"),
+        ('{"d":"１２"}', TypeMismatch, "column d, row 1"),
+        ('{"i":1}\n{"i":' + "9" * 5000 + "}", TypeMismatch, "column i, row 2: 9999"),
         ('{"s":1.5}', TypeMismatch, "column s, row 1: 1.5"),
         ('{"s":{"a":1}}', TypeMismatch, "column s, row 1"),
         ('{"s":"\\ud83d"}', TypeMismatch, "column s, row 1"),
@@ -109,6 +123,10 @@ def test_what_is_wrong_is_named(text: str | bytes, error: type[FileRejected], sa
 
 def test_columns_that_are_null_in_every_row_are_still_known() -> None:
     assert read('{"i":null}\n{"x":1}\n').num_rows == 2
+
+
+def test_a_number_of_any_length_may_stand_in_a_member_that_nobody_wants() -> None:
+    assert read('{"i":1,"x":' + "9" * 5000 + '}\n{"i":2.0}\n')["i"].to_pylist() == [1, 2]
 
 
 def test_the_last_of_two_members_counts_as_in_jackson() -> None:

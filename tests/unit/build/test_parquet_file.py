@@ -179,7 +179,9 @@ def test_decimals_are_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("nested", [False, True])
 def test_int96_holds_every_year(tmp_path: Path, nested: bool) -> None:
     moments = [datetime(9999, 12, 31, 23, 59), datetime(1, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999000)]
-    values = pa.array([moments] if nested else moments, pa.list_(pa.timestamp("us")) if nested else pa.timestamp("us"))
+    values = pa.array(
+        [moments] if nested else moments, pa.list_(pa.timestamp("us")) if nested else pa.timestamp("us")
+    )
     sink = io.BytesIO()
     pq.write_table(pa.table({"x": values}), sink, use_deprecated_int96_timestamps=True)
     table = read(tmp_path, sink.getvalue(), pa.schema([("x", pa.list_(MOMENT) if nested else MOMENT)]))
