@@ -6,6 +6,7 @@ A cast takes a chunked array and raises ArrowInvalid where a value cannot be had
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -18,18 +19,11 @@ from pinot_assets.build.wanted import Wanted
 
 Cast = Callable[[pa.ChunkedArray], pa.ChunkedArray]
 
-_DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?$"
-_PLAUSIBLE = (
-    # Any blanks around, whatever counts as one.
-    (pt.is_integer, r"^[^0-9A-Za-z.]*[0-9]+[^0-9A-Za-z.]*$"),
-    (pt.is_floating, r"(?i)^[^0-9a-z.]*(\.?[0-9][0-9.e+-]*|nan|inf|infinity)[^0-9a-z.]*$"),
-    (pt.is_boolean, r"(?i)^[^0-9a-z]*(true|false|0|1)[^0-9a-z]*$"),
-    (pt.is_timestamp, r"^[^0-9A-Za-z]*[0-9]"),
-)
-"""What a text looks like at least to become a value of a type."""
+DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?$"
 _FINER = (r"(\.[0-9]{3})[0-9]{1,6}([^0-9]|$)", r"\1\2")
 """Digits of a second below milliseconds, and what is left without them."""
-_HEX = r"^([0-9a-fA-F]{2})*$"
+_DAY = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]([ T]|$)")
+HEX = r"^([0-9a-fA-F]{2})*$"
 
 
 def cast_for(source: pa.DataType, field: pa.Field, wanted: Wanted) -> Cast | None:
@@ -73,16 +67,6 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def hopeless(column: pa.ChunkedArray, field: pa.Field) -> npt.NDArray[np.bool_]:
-    """Which values certainly cannot be cast, as far as that can be seen all at once."""
-    pattern = next((text for is_kind, text in _PLAUSIBLE if is_kind(field.type)), None)
-    if pattern is None or not (pt.is_string(column.type) or pt.is_large_string(column.type)):
-        return np.zeros(len(column), dtype=bool)
-    plausible = pc.fill_null(pc.match_substring_regex(column, pattern), True)
-    found: npt.NDArray[np.bool_] = ~plausible.to_numpy().astype(bool)
-    return found
-
-
 def _single(source: pa.DataType, target: pa.DataType, is_decimal: bool) -> Cast | None:
     text = pt.is_string(source) or pt.is_large_string(source)
     number = pt.is_integer(source) or pt.is_floating(source) or pt.is_decimal(source)
@@ -112,7 +96,7 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _decimal(column: pa.ChunkedArray) -> pa.ChunkedArray:
     texts = pc.utf8_trim_whitespace(_text(column))
-    if pc.all(pc.match_substring_regex(texts, _DECIMAL)).as_py() is False:
+    if pc.all(pc.match_substring_regex(texts, DECIMAL)).as_py() is False:
         raise pa.ArrowInvalid("not a number")
     return texts
 
@@ -146,7 +130,7 @@ def _bytes(texts: pa.Array) -> npt.NDArray[np.uint8]:
 
 def _hex(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Pairs of hex digits, as Pinot reads BYTES from text."""
-    if pc.all(pc.match_substring_regex(column, _HEX)).as_py() is False:
+    if pc.all(pc.match_substring_regex(column, HEX)).as_py() is False:
         raise pa.ArrowInvalid("not an even number of hex digits")
     return pa.chunked_array([_unhexed(chunk) for chunk in column.cast(pa.large_string()).chunks], pa.binary())
 
@@ -185,9 +169,11 @@ def _to_moment(source: pa.DataType, target: pa.DataType, text: bool) -> Cast | N
 def _moments(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     """Epoch milliseconds or ISO-8601 with a zone, in text."""
     try:
-        return column.cast(pa.int64()).cast(target)  # all of them, as a rule
+        if not _has_hex(column):
+            return column.cast(pa.int64()).cast(target)  # all of them, as a rule
     except pa.ArrowInvalid:
-        column = pc.utf8_trim_whitespace(column)
+        pass
+    column = pc.utf8_trim_whitespace(column)
     epoch = pc.match_substring_regex(column, r"^[+-]?[0-9]+$")
     millis = pc.if_else(epoch, pc.utf8_ltrim(column, "+"), None).cast(pa.int64()).cast(target)
     iso = pc.if_else(epoch, None, column)
@@ -205,6 +191,8 @@ def _truncate(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 
 def is_local_time(text: str) -> bool:
     """Whether a text is a time that lacks nothing but its zone."""
+    if not _DAY.match(text):
+        return False
     try:
         _iso(pa.chunked_array([[text]], pa.string()), pa.timestamp("ms"))
     except pa.ArrowInvalid:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from pinot_assets.build.casts import Cast, cast_for, hopeless, is_local_time, plain
+from pinot_assets.build.casts import Cast, cast_for, is_local_time, plain
+from pinot_assets.build.hopeless import hopeless
 from pinot_assets.build.rejected import BadRow, TypeMismatch, Unreadable, ZoneMissing, one_line, shown
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+
+_MANY: Final = 100
 
 
 def conform(table: pa.Table, wanted: Wanted, rows: Sequence[int], verdicts: Verdicts) -> pa.Table:
@@ -44,7 +47,7 @@ def conform(table: pa.Table, wanted: Wanted, rows: Sequence[int], verdicts: Verd
         try:
             columns.append(cast(column))
         except pa.ArrowInvalid:
-            wrong = bad_values(column, cast, hopeless(column, field), verdicts.room)
+            wrong = bad_values(column, cast, hopeless(column, field, wanted), verdicts.room)
             for n in wrong:
                 bad.setdefault(n, field)
             columns.append(_without(column, cast, wrong, field, verdicts.room))
@@ -62,7 +65,8 @@ def conform(table: pa.Table, wanted: Wanted, rows: Sequence[int], verdicts: Verd
 def bad_values(column: pa.ChunkedArray, cast: Cast, known: npt.NDArray[np.bool_], most: int) -> list[int]:
     """Indices of the first values that cannot be cast, ascending.
 
-    :param known: which values certainly cannot; the others are found by halving, which is slow for many.
+    :param known: which values certainly cannot; the others are found by halving, and one by one where there
+        are many.
     :param most: how many are looked for.
     """
     certain: list[int] = np.flatnonzero(known)[:most].tolist()
@@ -77,6 +81,8 @@ def bad_values(column: pa.ChunkedArray, cast: Cast, known: npt.NDArray[np.bool_]
         except pa.ArrowInvalid:
             if length == 1:
                 found.append(start)
+            elif len(found) > _MANY:
+                stack += [(n, 1) for n in reversed(range(start, start + length))]
             else:
                 half = length // 2
                 stack += [(start + half, length - half), (start, half)]

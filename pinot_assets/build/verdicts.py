@@ -30,6 +30,9 @@ _SCHEMA: Final = pa.schema(
     ]
 )
 _NO_LIMIT: Final = 1 << 62
+_ENOUGH: Final = 100_000
+"""From so many bad rows on a percentage is measured by the rows read so far, too: a file that is plainly bad
+is not worth reading to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,9 @@ class Quarantine(Verdicts):
         self.bad_rows += len(rows)
         if self._limit.rows is not None and self.bad_rows > self._limit.rows:
             raise self._too_many(f"more than {self._limit.rows} rows are bad")
+        percent, read = self._limit.percent, rows[-1].row
+        if percent is not None and self.bad_rows >= _ENOUGH and self.bad_rows * 100 > percent * read:
+            raise self._too_many(f"{self.bad_rows} of the first {read} rows are bad")
         self._writer = self._writer or pq.ParquetWriter(self._path, _SCHEMA, compression="zstd")
         self._writer.write_table(
             pa.table([[*column] for column in zip(*map(self._cells, rows), strict=True)], _SCHEMA)

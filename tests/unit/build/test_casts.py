@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.build.casts import cast_for, hopeless
+from pinot_assets.build import conform
+from pinot_assets.build.casts import cast_for
 from pinot_assets.build.conform import bad_values
+from pinot_assets.build.hopeless import hopeless
 from pinot_assets.build.wanted import Wanted
 
 TYPES = [
@@ -17,9 +20,30 @@ TYPES = [
     pa.bool_(),
     pa.timestamp("ms", "UTC"),
     pa.string(),
+    pa.binary(),
 ]
 texts = st.text("0123456789+-.:TZeExXnaifytrulse \t\n\x0b\x85\u00a0\u2003") | st.sampled_from(
-    ["2020-01-01T00:00:00Z", "-Infinity", "NaN", "+7", " 1e5 ", "TRUE", "0x1f", ".5", "5.", "-inf", "1_0"]
+    [
+        "2020-01-01T00:00:00Z",
+        "2020-13-01T00:00:00Z",
+        "2020-01-01 00:00+01",
+        "2147483648",
+        "-2147483648",
+        "0" * 30 + "7",
+        "9223372036854775808",
+        "00ff",
+        "2020-01-01 0000Z",
+        "-Infinity",
+        "NaN",
+        "+7",
+        " 1e5 ",
+        "TRUE",
+        "0x1f",
+        ".5",
+        "5.",
+        "-inf",
+        "1_0",
+    ]
 )
 
 
@@ -31,7 +55,8 @@ def test_what_is_hopeless_cannot_be_cast_and_what_is_not_bad_can(
     kind: pa.DataType, values: list[str]
 ) -> None:
     field = pa.field("x", kind)
-    cast = cast_for(pa.string(), field, Wanted(pa.schema([field])))
+    wanted = Wanted(pa.schema([field]))
+    cast = cast_for(pa.string(), field, wanted)
     assert cast is not None
 
     def is_bad(value: str | None) -> bool:
@@ -43,8 +68,72 @@ def test_what_is_hopeless_cannot_be_cast_and_what_is_not_bad_can(
 
     bad = [n for n, value in enumerate(values) if is_bad(value)]
     column = pa.chunked_array([pa.array(values, pa.string())])
-    known = hopeless(column, field)
+    known = hopeless(column, field, wanted)
     assert {n for n, is_known in enumerate(known) if is_known} <= set(bad)
     for most in (1, 2, 99):
         assert bad_values(column, cast, known, most)[:1] == bad[:1]
     assert bad_values(column, cast, known, 99) == bad
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64()], ids=str)
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**31) - 1, 2**31), max_size=5).map(
+        lambda values: pa.array(values, pa.int64())
+    )
+    | st.lists(st.none() | st.floats() | st.integers(-3, 3).map(float), max_size=5).map(
+        lambda values: pa.array(values, pa.float64())
+    )
+    | st.lists(st.none() | st.integers(0, 2**64 - 1), max_size=5).map(lambda v: pa.array(v, pa.uint64()))
+)
+def test_numbers_that_have_no_room(kind: pa.DataType, values: pa.Array) -> None:
+    field = pa.field("x", kind)
+    wanted = Wanted(pa.schema([field]))
+    column = pa.chunked_array([values])
+    cast = cast_for(values.type, field, wanted)
+    assert cast is not None
+    tried = bad_values(column, cast, np.zeros(len(values), bool), 99)
+    assert set(np.flatnonzero(hopeless(column, field, wanted))) <= set(tried)
+
+
+def test_the_values_of_a_list_are_looked_at_together() -> None:
+    field = pa.field("x", pa.list_(pa.int32()))
+    column = pa.chunked_array([[["1", "x"], None], [[], ["7"], ["8", "2147483648"]]], pa.list_(pa.string()))
+    assert hopeless(column, field, Wanted(pa.schema([field]))).tolist() == [True, False, False, False, True]
+
+
+def test_many_bad_values_are_all_found() -> None:
+    texts = [f"2021-02-{n % 31 + 1:02}T00:00:00Z" for n in range(2 * 31 * conform._MANY)]  # none on the 29th
+    field = pa.field("x", pa.timestamp("ms", "UTC"))
+    wanted = Wanted(pa.schema([field]))
+    cast = cast_for(pa.string(), field, wanted)
+    assert cast is not None
+    column = pa.chunked_array([texts])
+    found = bad_values(column, cast, hopeless(column, field, wanted), 1 << 20)
+    assert found == [n for n in range(len(texts)) if n % 31 > 27]
+
+
+BAD = {
+    pa.int32(): "2147483648",
+    pa.int64(): "99999999999999999999",
+    pa.float64(): "1,5",
+    pa.bool_(): "yes",
+    pa.timestamp("ms", "UTC"): "2020-13-01T00:00:00Z",
+    pa.binary(): "zz",
+}
+
+
+@pytest.mark.parametrize("kind", BAD, ids=str)
+@pytest.mark.parametrize("is_list", [False, True])
+def test_the_usual_bad_value_is_seen_without_a_cast(kind: pa.DataType, is_list: bool) -> None:
+    """A million of them must not take a thousand seconds."""
+    field = pa.field("x", pa.list_(kind) if is_list else kind)
+    column = pa.chunked_array([[[BAD[kind]]] if is_list else [BAD[kind]]])
+    assert hopeless(column, field, Wanted(pa.schema([field]))).tolist() == [True]
+
+
+def test_the_usual_bad_decimal_is_seen_without_a_cast() -> None:
+    field = pa.field("x", pa.string())
+    wanted = Wanted(pa.schema([field]), decimals=frozenset("x"))
+    column = pa.chunked_array([["1,5", "x", "", None, " 1e5 ", "-.5"]])
+    assert hopeless(column, field, wanted).tolist() == [True, True, True, False, False, False]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from pinot_assets.build import verdicts
 from pinot_assets.build.rejected import BadRow, ColumnMissing, TooManyBadRows, TypeMismatch
 from pinot_assets.build.verdicts import Limit, Quarantine, Verdicts
 
@@ -69,10 +70,19 @@ def test_a_limit_of_the_file_s_rows(tmp_path: Path, rows: int, too_many: bool) -
         quarantine.finish(rows)
 
 
+def test_a_plainly_bad_file_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts, "_ENOUGH", 20)
+    quarantine = Quarantine(tmp_path / "bad.parquet", "file:///a", Limit.parse("10%"))
+    quarantine.bad([bad(n) for n in range(1, 20)])  # 19 of 19 may still be few
+    quarantine.bad([bad(n) for n in range(299, 301)])
+    with pytest.raises(TooManyBadRows, match="41 of the first 320 rows are bad, maxBadRows is 10%"):
+        quarantine.bad([bad(n) for n in range(301, 321)])
+
+
 def test_missing_columns_are_kept_or_fail_the_file() -> None:
-    verdicts = Verdicts()
-    verdicts.lacks(("a", "b"))
-    assert verdicts.missing == ("a", "b")
+    kind = Verdicts()
+    kind.lacks(("a", "b"))
+    assert kind.missing == ("a", "b")
     strict = Verdicts("fail")
     strict.lacks(())
     with pytest.raises(ColumnMissing, match="the file has no column a, b"):
