@@ -10,29 +10,24 @@ import pyarrow as pa
 def cut(tables: Iterator[pa.Table], max_rows: int, desired_bytes: int | None) -> Iterator[pa.Table]:
     """Tables of as many rows as a segment may have, the last one fewer.
 
-    :param desired_bytes: size of a segment, measured by what its rows take in memory. How many rows that is
-        is judged once, by the first rows of the file, so that a task run twice cuts in the same places.
+    :param desired_bytes: size of a segment, measured by what its rows take in memory. Rows that come together
+        count as equally large, so that nothing but the file and its reader say where it is cut: a task run
+        twice cuts in the same places.
     """
     pending: list[pa.Table] = []
-    rows, limit = 0, None
+    rows = size = 0
     for table in tables:
-        if not table.num_rows:
-            continue
-        limit = limit or _limit(table, max_rows, desired_bytes)
-        start = 0
-        while rows + table.num_rows - start >= limit:
-            part = table.slice(start, limit - rows)
+        while table.num_rows:
+            room = max_rows - rows
+            if desired_bytes is not None:
+                room = min(room, (desired_bytes - size) * table.num_rows // max(1, table.nbytes))
+            if table.num_rows < room:
+                pending.append(table)
+                rows, size = rows + table.num_rows, size + table.nbytes
+                break
+            part = table.slice(0, room if pending else max(1, room))
             yield pa.concat_tables([*pending, part])
-            pending, rows, start = [], 0, start + part.num_rows
-        if start < table.num_rows:
-            pending.append(table.slice(start))
-            rows += table.num_rows - start
+            pending, rows, size = [], 0, 0
+            table = table.slice(part.num_rows)
     if pending:
         yield pa.concat_tables(pending)
-
-
-def _limit(first: pa.Table, max_rows: int, desired_bytes: int | None) -> int:
-    if desired_bytes is None:
-        return max_rows
-    rows: int = desired_bytes * first.num_rows // max(1, first.nbytes)
-    return max(1, min(max_rows, rows))

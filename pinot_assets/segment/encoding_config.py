@@ -12,7 +12,7 @@ from typing import Any
 
 from pinot_assets.segment.encoding import Codec, Encoding, Optimize, RawFormat
 from pinot_assets.segment.fields import Column
-from pinot_assets.segment.settings import is_true
+from pinot_assets.segment.settings import is_true, number, whole_number
 from pinot_assets.segment.support import Feature, Problems
 from pinot_assets.segment.types import FieldType
 
@@ -53,8 +53,9 @@ def read_encoding(
         if raw:
             problems.append((Feature.ENCODING_INVALID, "an inverted index without dictionary"))
     else:
-        optimize, always = _optimize(column, indexing, entry)
+        optimize, always, found = _optimize(column, indexing, entry)
         raw = raw or always
+        problems += found
     settings, found = _forward(entry)
     problems += found
     codec_name = settings.get("compressionCodec") or settings.get("chunkCompressionType")
@@ -105,20 +106,24 @@ def _dictionary(
 
 def _optimize(
     column: Column, indexing: Mapping[str, Any], entry: Mapping[str, Any]
-) -> tuple[Optimize | None, bool]:
-    """When the values decide, and whether the column is raw whatever they are."""
+) -> tuple[Optimize | None, bool, Problems]:
+    """When the values decide, whether the column is raw whatever they are, and problems."""
     if not is_true(indexing.get("optimizeDictionary")):
         metrics = is_true(indexing.get("optimizeDictionaryForMetrics"))
         if not metrics or column.field_type is not FieldType.METRIC:
-            return None, False
+            return None, False, []
     elif any(_has_index(key, key.upper(), column, indexing, entry) for key in ("json", "text")):
-        return None, True
+        return None, True, []
     if not column.single_value:
-        return None, False
-    size, distinct = (indexing.get(f"noDictionary{what}RatioThreshold") for what in ("Size", "Cardinality"))
-    return Optimize(
-        0.85 if size is None else float(size), None if distinct is None else float(distinct)
-    ), False
+        return None, False, []
+    keys = [f"noDictionary{what}RatioThreshold" for what in ("Size", "Cardinality")]
+    size, distinct = (number(indexing.get(key)) for key in keys)
+    problems = [
+        (Feature.ENCODING_INVALID, f"{key} {indexing[key]}")
+        for key, found in zip(keys, (size, distinct), strict=True)
+        if found is None and indexing.get(key) is not None
+    ]
+    return Optimize(0.85 if size is None else size, distinct), False, problems
 
 
 def _has_index(
@@ -190,12 +195,14 @@ def _raw_format(
     problems += found
     derive = is_true(settings.get("deriveNumDocsPerChunk"))
     target_bytes, docs = _data_size(settings.get("targetMaxChunkSize")), settings.get("targetDocsPerChunk")
-    target_docs = 1000 if docs is None else int(docs)
+    target_docs = 1000 if docs is None else whole_number(docs)
     if target_bytes is None:
         problems.append((Feature.ENCODING_INVALID, f"targetMaxChunkSize {settings['targetMaxChunkSize']}"))
     counts_docs = (column.is_fixed_width and column.single_value) or (version < 4 and not derive)
-    if not (1 if counts_docs else -_MAX_INT) <= target_docs <= _MAX_INT // (16 if counts_docs else 1):
-        problems.append((Feature.ENCODING_INVALID, f"targetDocsPerChunk {target_docs}"))
+    lowest, highest = (1, _MAX_INT // 16) if counts_docs else (-_MAX_INT, _MAX_INT)
+    if target_docs is None or not lowest <= target_docs <= highest:
+        problems.append((Feature.ENCODING_INVALID, f"targetDocsPerChunk {docs}"))
+        target_docs = lowest
     return RawFormat(codec, version, derive, target_bytes or 1, target_docs), problems
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from pinot_assets.segment.encoding import Encoding
-from pinot_assets.segment.settings import is_true
+from pinot_assets.segment.settings import is_true, whole_number
 from pinot_assets.segment.support import Feature, Problems, refusals
 from pinot_assets.segment.text import UNSAFE_VALUE
 from pinot_assets.segment.types import (
@@ -136,6 +136,8 @@ def _problems(field: Mapping[str, Any], field_type: FieldType) -> Problems:
         found.append((Feature.COLUMN_NAME, "unsafe format or granularity"))
     if str(field.get("maxLengthExceedStrategy") or "NO_ACTION") not in TooLong.__members__:
         found.append((Feature.COLUMN_INVALID, f"maxLengthExceedStrategy {field['maxLengthExceedStrategy']}"))
+    if _max_length(field) is None:
+        found.append((Feature.COLUMN_INVALID, f"maxLength {field['maxLength']}"))
     default = field.get("defaultNullValue")
     if default is not None:
         try:
@@ -147,7 +149,7 @@ def _problems(field: Mapping[str, Any], field_type: FieldType) -> Problems:
 
 def _column(field: Mapping[str, Any], field_type: FieldType, nullable: bool) -> Column:
     data_type = DataType[field["dataType"]]
-    default, length = field.get("defaultNullValue"), field.get("maxLength")
+    default = field.get("defaultNullValue")
     strategy = field.get("maxLengthExceedStrategy")
     is_date = field_type is FieldType.DATE_TIME
     return Column(
@@ -159,11 +161,18 @@ def _column(field: Mapping[str, Any], field_type: FieldType, nullable: bool) -> 
         else parse_default(data_type, default),
         nullable=nullable,
         single_value=is_true(field.get("singleValueField", True)),
-        max_length=DEFAULT_MAX_LENGTH if length is None else int(length),
+        max_length=_max_length(field) or 0,
         strategy=None if strategy is None else TooLong[strategy],
         format=_format(field, data_type) if is_date else None,
         granularity=str(field.get("granularity", "")) if is_date else None,
     )
+
+
+def _max_length(field: Mapping[str, Any]) -> int | None:
+    """The longest value; None if what is written is no length."""
+    given = field.get("maxLength")
+    length = DEFAULT_MAX_LENGTH if given is None else whole_number(given)
+    return None if length is None or length < 0 else length
 
 
 def _format(field: Mapping[str, Any], data_type: DataType) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pinot_assets.segment.bloom import DEFAULT_FPP, BloomFilter
-from pinot_assets.segment.settings import is_true
+from pinot_assets.segment.settings import is_true, number, whole_number
 from pinot_assets.segment.support import Feature
 from pinot_assets.segment.types import DataType
 
@@ -132,11 +132,13 @@ class _Reader:
         settings = self._nested.get("bloom", settings) or {}
         if is_true(settings.get("disabled")):
             return None
-        fpp = float(settings.get("fpp") or DEFAULT_FPP)
-        if self._column.data_type is DataType.BOOLEAN or not 0 < fpp < 1:
-            self._refuse(Feature.BLOOM_INVALID, f"bloom filter with fpp {fpp}")
+        share, limit = settings.get("fpp") or DEFAULT_FPP, settings.get("maxSizeInBytes") or 0
+        fpp, size = number(share), whole_number(limit)
+        if self._column.data_type is DataType.BOOLEAN or fpp is None or not 0 < fpp < 1 or size is None:
+            of_size = "" if size is not None else f" and maxSizeInBytes {limit}"
+            self._refuse(Feature.BLOOM_INVALID, f"bloom filter with fpp {share}{of_size}")
             return None
-        return BloomFilter(fpp, int(settings.get("maxSizeInBytes") or 0))
+        return BloomFilter(fpp, size)
 
     def others(self) -> None:
         """Every index that is not written here."""

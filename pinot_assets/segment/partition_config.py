@@ -44,11 +44,15 @@ def read_partitionings(
     return found, problems
 
 
-def _partitioning(entry: Mapping[str, Any], column: Column, min_server: tuple[int, int]) -> Partitioning:
+def _partitioning(
+    entry: Mapping[str, Any] | None, column: Column, min_server: tuple[int, int]
+) -> Partitioning:
     """One entry of `columnPartitionMap`.
 
     :raises ValueError: says what is wrong.
     """
+    if entry is None:
+        raise ValueError("no settings")
     name, count, config = (
         str(entry.get("functionName")),
         entry.get("numPartitions"),
@@ -71,6 +75,8 @@ def _partitioning(entry: Mapping[str, Any], column: Column, min_server: tuple[in
 
 
 def _config(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    if not isinstance(config, Mapping):
+        raise ValueError(f"functionConfig {config}")
     found = []
     for key, value in config.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)

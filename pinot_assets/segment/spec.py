@@ -18,6 +18,7 @@ from pinot_assets.segment.index_config import Indexes, read_indexes
 from pinot_assets.segment.partition import Partitioning
 from pinot_assets.segment.partition_config import read_partitionings, read_sort_order
 from pinot_assets.segment.settings import is_true
+from pinot_assets.segment.shape import check_shape
 from pinot_assets.segment.support import Feature, refusals
 from pinot_assets.segment.table_config import check_table_config
 from pinot_assets.segment.text import utf16_key
@@ -65,6 +66,8 @@ class SegmentSpec:
         :param min_server: oldest server that must read the segments, `major.minor`.
         :raises UnsupportedFeature: the text lists every column and feature that cannot be written.
         """
+        if problems := check_shape(schema, table_config):
+            raise _cannot(problems)
         server, problems = _parse_server(min_server)
         indexing = table_config.get("tableIndexConfig") or {}
         columns, found = read_columns(schema, is_true(indexing.get("nullHandlingEnabled")))
@@ -95,11 +98,7 @@ class SegmentSpec:
         time_format, found = _time_format(time_column, columns)
         problems += found
         if problems:
-            raise UnsupportedFeature(
-                "The segment writer cannot build this table as configured",
-                why="; ".join(dict.fromkeys(problems)),
-                hint="Change schema or table config, or leave these features out of the table.",
-            )
+            raise _cannot(problems)
         ingestion = table_config.get("ingestionConfig") or {}
         return cls(
             columns=tuple(sorted(columns, key=lambda column: utf16_key(column.name))),
@@ -121,6 +120,14 @@ class SegmentSpec:
         single values; a column may be missing, which means all null.
         """
         return pa.schema([(column.name, _arrow_type(column)) for column in self.columns])
+
+
+def _cannot(problems: list[str]) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        "The segment writer cannot build this table as configured",
+        why="; ".join(dict.fromkeys(problems)),
+        hint="Change schema or table config, or leave these features out of the table.",
+    )
 
 
 def _arrow_type(column: Column) -> pa.DataType:

@@ -82,7 +82,7 @@ class Feature(Enum):
     COLUMN_INVALID = _refused(
         Section.COLUMNS,
         "multi-value BIG_DECIMAL and JSON, multi-value metrics and date-times, metrics that are no numbers "
-        "or BYTES, date-times without format, a name twice, no column at all",
+        "or BYTES, date-times without format, a `maxLength` that is none, a name twice, no column at all",
         "Pinot has no such columns",
         "COLUMN_INVALID",
     )
@@ -167,7 +167,7 @@ class Feature(Enum):
     BLOOM = _native(Section.INDEXES, "bloom filter", "Pinot's own builder writes it too")
     BLOOM_INVALID = _refused(
         Section.INDEXES,
-        "bloom filter on BOOLEAN or with an fpp that is no share",
+        "bloom filter on BOOLEAN, with an fpp that is no share or a size that is no number",
         "Pinot does not accept it",
         "INDEX_INVALID",
     )
@@ -283,6 +283,12 @@ class Feature(Enum):
         "`upsertConfig`, `dedupConfig`",
         "such a table's segments are no files that can be replaced",
         "UPSERT_UNSUPPORTED",
+    )
+    CONFIG_SHAPE = _refused(
+        Section.INGESTION,
+        "a text where Pinot has a list or an object, and the like; a column twice in `fieldConfigList`",
+        "Pinot does not accept it",
+        "CONFIG_INVALID",
     )
     OLD_SERVER = _refused(
         Section.INGESTION,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -37,5 +39,31 @@ def test_no_more_is_read_than_the_next_segment_needs() -> None:
 
 
 @pytest.mark.parametrize(("desired", "rows"), [(80, 10), (87, 10), (1, 1), (10_000, 30)])
-def test_the_desired_size_is_measured_by_the_first_rows(desired: int, rows: int) -> None:
+def test_the_desired_size_is_measured_in_memory(desired: int, rows: int) -> None:
     assert next(cut(iter(tables([20] * 3)), 30, desired)).num_rows == rows
+
+
+def test_rows_that_grow_later_are_cut_as_small_as_others() -> None:
+    """65,536 rows of nulls, then texts of 2 KB."""
+
+    def source() -> Iterator[pa.Table]:
+        yield pa.table({"x": pa.nulls(65_536, pa.string())})
+        for _ in range(20):
+            yield pa.table({"x": pa.array(["x" * 2000] * 2000)})
+
+    pieces = [(piece.num_rows, piece.nbytes) for piece in cut(source(), 5_000_000, 10_000_000)]
+    assert sum(rows for rows, _ in pieces) == 65_536 + 40_000
+    assert all(9_990_000 < size <= 10_010_000 for _, size in pieces[:-1])
+
+
+def test_a_row_that_is_larger_than_a_segment_is_one() -> None:
+    tables = [pa.table({"x": ["a" * 100] * 3}), pa.table({"x": ["b"]})]
+    assert [piece.num_rows for piece in cut(iter(tables), 10, 50)] == [1, 1, 1, 1]
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.text(max_size=9), max_size=5), max_size=5), st.integers(1, 60), st.integers(1, 6))
+def test_no_row_is_lost_by_size(found: list[list[str]], desired: int, most: int) -> None:
+    pieces = list(cut((pa.table({"x": pa.array(x, pa.string())}) for x in found), most, desired))
+    assert [x for piece in pieces for x in piece["x"].to_pylist()] == [x for part in found for x in part]
+    assert all(0 < piece.num_rows <= most for piece in pieces)

@@ -68,6 +68,8 @@ EXAMPLES: dict[Feature, list[Example]] = {
     Feature.COLUMN_INVALID: [
         plain(dimension("BIG_DECIMAL", singleValueField=False)),
         plain(dimension("JSON", singleValueField=False)),
+        plain(dimension(maxLength="x")),
+        plain(dimension(maxLength=-1)),
         plain(metric("INT", singleValueField=False)),
         time("TIMESTAMP", "TIMESTAMP", singleValueField=False),
         *(plain(metric(kind)) for kind in ("STRING", "JSON", "BOOLEAN", "TIMESTAMP")),
@@ -128,6 +130,9 @@ EXAMPLES: dict[Feature, list[Example]] = {
         raw(indexTypes=["INVERTED"]),
         raw(indexes={"dictionary": {}}),
         raw(properties={"rawIndexWriterVersion": 7}),
+        raw(indexes={"forward": {"targetDocsPerChunk": "x"}}),
+        indexing(optimizeDictionary=True, noDictionarySizeRatioThreshold="x"),
+        indexing(optimizeDictionary=True, noDictionaryCardinalityRatioThreshold="x"),
     ],
     Feature.ENCODING_TOO_NEW: [
         (dimension(), {**raw(compressionCodec="GZIP")[1], **OLD_SERVER}),
@@ -147,6 +152,8 @@ EXAMPLES: dict[Feature, list[Example]] = {
     Feature.BLOOM_INVALID: [
         (dimension("BOOLEAN"), {"tableIndexConfig": {"bloomFilterColumns": ["c"]}}),
         field(indexes={"bloom": {"fpp": 2}}),
+        indexing(bloomFilterConfigs={"c": {"fpp": "x"}}),
+        indexing(bloomFilterConfigs={"c": {"maxSizeInBytes": "x"}}),
     ],
     Feature.SERVER_BUILT: [
         indexing(rangeIndexColumns=["c"]),
@@ -193,6 +200,14 @@ EXAMPLES: dict[Feature, list[Example]] = {
         partitioned(dimension("DOUBLE"), "Modulo"),
         partitioned(dimension("BYTES"), "Murmur", useRawBytes=True),
         partitioned(dimension(), "Murmur", count=0),
+        indexing(segmentPartitionConfig={"columnPartitionMap": {"c": None}}),
+        indexing(
+            segmentPartitionConfig={
+                "columnPartitionMap": {
+                    "c": {"functionName": "Murmur", "numPartitions": 2, "functionConfig": "x"}
+                }
+            }
+        ),
         (dimension(), {**partitioned({}, "Murmur3")[1], **OLD_SERVER}),
     ],
     Feature.SEGMENT_FORMAT: [indexing(segmentFormatVersion="v1")],
@@ -238,6 +253,17 @@ EXAMPLES: dict[Feature, list[Example]] = {
         plain(dimension(transformFunction="x + 1")),
     ],
     Feature.UPSERT: [(dimension(), {key: {"mode": "FULL"}}) for key in ("upsertConfig", "dedupConfig")],
+    Feature.CONFIG_SHAPE: [
+        indexing(sortedColumn="c"),
+        indexing(bloomFilterConfigs={"c": "x"}),
+        (dimension(), {"tableIndexConfig": []}),
+        (dimension(), {"fieldConfigList": {"name": "c"}}),
+        (dimension(), {"fieldConfigList": [None]}),
+        (dimension(), {"fieldConfigList": [{"name": "c", "indexes": {"bloom": "x"}}]}),
+        (dimension(), {"fieldConfigList": [{"name": "c"}, {"name": "c", "encodingType": "RAW"}]}),
+        ({"dimensionFieldSpecs": "c"}, {}),
+        ({"dimensionFieldSpecs": ["c"]}, {}),
+    ],
     Feature.OLD_SERVER: [(dimension(), {"minServer": "0.10"})],
 }
 CASES = [(feature, example) for feature in Feature for example in EXAMPLES.get(feature, [])]
