@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
-import psutil
 import pyarrow as pa
 
 from pinot_assets.build.cut import cut
@@ -26,6 +23,7 @@ from pinot_assets.build.moving import Signs
 from pinot_assets.build.order import BuildOrder, FileTask, segment_name
 from pinot_assets.build.read import read_batches
 from pinot_assets.build.rejected import FileRejected
+from pinot_assets.build.scratch import scratch_folder
 from pinot_assets.build.verdicts import Limit, Quarantine, Verdicts
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import (
@@ -45,7 +43,6 @@ Rows = Callable[[Path, Fingerprint, Wanted, Verdicts], Iterator[pa.Table]]
 """Where a file's rows come from: its local copy, the copy's version, what is wanted, who is told what is
 wrong. Gives tables of exactly what is wanted."""
 
-_TEMPORARY = "pinot-assets-build-"
 _BAD_ROWS = "bad-rows.parquet"
 
 
@@ -79,24 +76,13 @@ def build_from(order: BuildOrder, task: FileTask, rows: Rows) -> Receipt | Failu
         same version first, that one (rule R13).
     """
     try:
-        with _temporary_folder() as folder, _signs(order, task) as signs:
+        with scratch_folder() as folder, _signs(order, task) as signs:
             return _build(order, task, rows, folder, signs)
     except PinotAssetsError as error:
         return failure_of(order, task, error)
     except Exception as error:
         # A bug or a full disk under one file must not take the other files' job with it.
         return _failure(order, task, "INTERNAL", f"{type(error).__name__}: {error}")
-
-
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    """A folder that is gone afterwards; also removes those that killed workers of this host left behind."""
-    ours = f"{_TEMPORARY}{socket.gethostname()}@"
-    for left in Path(tempfile.gettempdir()).glob(f"{ours}*"):
-        if not psutil.pid_exists(int(left.name.removeprefix(ours).partition("-")[0])):
-            shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f"{ours}{os.getpid()}-") as folder:
-        yield Path(folder)
 
 
 @contextmanager

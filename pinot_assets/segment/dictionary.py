@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import struct
 
 import numpy as np
@@ -13,6 +14,8 @@ from pinot_assets.segment.ranked import Ranked
 from pinot_assets.segment.types import DataType
 
 MAX_BYTES = 2**31 - 1
+_WASTE_TIMES, _WASTE_BYTES = 4, 16 << 20
+_LOG = logging.getLogger(__name__)
 _SCATTER_ROWS = 1 << 16
 _VARIABLE_MAGIC = b".vl;"
 _VARIABLE_HEADER = 16
@@ -62,6 +65,7 @@ def _padded(name: str, entries: pa.LargeBinaryArray) -> bytes:
     width = int(lengths.max())
     if width * len(entries) > MAX_BYTES:
         raise _too_large(name, f"{len(entries)} entries padded to the longest of {width} bytes exceed 2 GiB")
+    _tell_waste(name, width * len(entries), int(lengths.sum()))
     if int(lengths.min()) == width:
         return data[ends[0] : ends[-1]].tobytes()
     out = np.zeros(len(entries) * width, dtype=np.uint8)
@@ -71,6 +75,18 @@ def _padded(name: str, entries: pa.LargeBinaryArray) -> bytes:
         start, stop = ends[row], ends[min(row + _SCATTER_ROWS, len(entries))]
         out[np.arange(start, stop) + np.repeat(shift[rows], lengths[rows])] = data[start:stop]
     return out.tobytes()
+
+
+def _tell_waste(name: str, padded: int, used: int) -> None:
+    """A few long texts make all entries long (spec section 12)."""
+    if padded > max(_WASTE_TIMES * used, _WASTE_BYTES):
+        _LOG.warning(
+            "the dictionary of column %s takes %d MB for %d MB of text, padded to the longest: "
+            "set varLengthDictionaryColumns or noDictionaryColumns, or a smaller maxLength",
+            name,
+            padded >> 20,
+            used >> 20,
+        )
 
 
 def _too_large(name: str, why: str) -> BuildError:

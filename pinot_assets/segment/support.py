@@ -146,7 +146,8 @@ class Feature(Enum):
     )
     ENCODING_INVALID = _refused(
         Section.ENCODINGS,
-        "settings that contradict each other or are out of range; an inverted index without dictionary",
+        "settings that contradict each other or are out of range; an inverted index without dictionary that "
+        "is to be written into the segment",
         "Pinot does not accept it",
         "ENCODING_INVALID",
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -177,7 +177,7 @@ class BucketObjectStore:
 
     def put_if_absent(self, key: str, data: bytes) -> None:
         """A conditional PUT (rule R13)."""
-        self._put(key, data, len(data), hashlib.sha256(data).hexdigest())
+        self._put(key, data, len(data), lambda: hashlib.sha256(data).hexdigest())
 
     def put_file_if_absent(self, key: str, path: Path) -> None:
         """A conditional PUT (rule R13); the file is held in memory meanwhile.
@@ -191,9 +191,7 @@ class BucketObjectStore:
                 why="the store takes at most 5000 MiB in one conditional PUT",
                 hint="lower maxNumRecordsPerSegment",
             )
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        self._put(key, path, size, digest)
+        self._put(key, path, size, lambda: _sha256(path))
 
     def delete(self, key: str) -> None:
         """DELETE; a versioned bucket keeps the old version behind a delete marker."""
@@ -254,7 +252,7 @@ class BucketObjectStore:
         """What a listed empty object is: only a HEAD tells it from a folder marker (None)."""
         return self._head(self._full(key)) if key else None
 
-    def _put(self, key: str, data: bytes | Path, size: int, sha256: str) -> None:
+    def _put(self, key: str, data: bytes | Path, size: int, sha256: Callable[[], str]) -> None:
         full = self._full(key)
         try:
             obstore.put(self._transfers, full, data, mode="create")
@@ -265,7 +263,7 @@ class BucketObjectStore:
             # broken after the write: what stands there decides.
             self._settle(key, size, sha256, error)
 
-    def _settle(self, key: str, size: int, sha256: str, error: Exception) -> None:
+    def _settle(self, key: str, size: int, sha256: Callable[[], str], error: Exception) -> None:
         """Look what stands at the key after a write that did not say success.
 
         :raises StoreConflict: other content.
@@ -277,7 +275,7 @@ class BucketObjectStore:
             if isinstance(error, AlreadyExistsError):
                 raise SourceError(f"Cannot write {self.uri_of(key)}", why=why, hint="try again") from None
             raise self._error(f"Cannot write {self.uri_of(key)}", error) from None
-        if found.size != size or self.sha256(key) != sha256:
+        if found.size != size or self.sha256(key) != sha256():
             raise StoreConflict(
                 f"{self.uri_of(key)} already exists with other content",
                 hint="read it and go on from what it says; objects here are never overwritten",
@@ -302,6 +300,11 @@ class BucketObjectStore:
 
     def _error(self, what: str, error: Exception) -> SourceError:
         return SourceError(what, why=_reason(error), hint=_hint(error))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _fingerprint(meta: Mapping[str, Any]) -> Fingerprint:

@@ -5,8 +5,6 @@ import hashlib
 import json
 import os
 import pickle
-import socket
-import subprocess
 import tarfile
 import tempfile
 from collections.abc import Callable
@@ -313,25 +311,14 @@ def test_a_wrong_order_is_a_failure_too(
 def test_no_temporary_file_stays(
     tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dead = subprocess.Popen(["true"])
-    dead.wait()
-    here = f"pinot-assets-build-{socket.gethostname()}"
-    (tmp_path / "tmp" / f"{here}@{dead.pid}-left").mkdir(parents=True)
+    left = tmp_path / "tmp" / "pinot-assets-build-left"
+    left.mkdir(parents=True)
+    (left / "lock").touch()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     done(order, one_task)
     os.truncate(tmp_path / "in" / "a.csv", 20)
     failed(replace(order, attempt=2), one_task)
     assert list((tmp_path / "tmp").iterdir()) == []
-
-
-def test_the_folder_of_a_running_task_is_left_alone(
-    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alive = tmp_path / "tmp" / f"pinot-assets-build-{socket.gethostname()}@{os.getppid()}-x"
-    alive.mkdir(parents=True)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    done(order, one_task)
-    assert alive.exists()
 
 
 def test_orders_tasks_and_results_can_be_pickled(order: BuildOrder, one_task: FileTask) -> None:

@@ -45,6 +45,19 @@ def test_trap27_a_fixed_dictionary_that_looks_variable_is_written_variable() -> 
     assert payload("BYTES", [b".vl;\0\0\0\2"]) == b".vl;\0\0\0\2"
 
 
+def test_a_dictionary_that_is_mostly_padding_is_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = ["a" * 100, *map(str, range(100))]
+    payload("STRING", values)
+    assert caplog.text == ""  # a small one is no matter
+    monkeypatch.setattr("pinot_assets.segment.dictionary._WASTE_BYTES", 1000)
+    payload("STRING", ["a" * 100] * 99 + ["b" * 99])
+    assert caplog.text == ""
+    payload("STRING", values)
+    assert "the dictionary of column c takes" in caplog.text
+
+
 def test_all_values_empty_make_an_empty_dictionary() -> None:
     assert payload("BYTES", [b"", b""]) == b""
 
