@@ -28,6 +28,11 @@ _FIXED: Final = {
     "skipUnParseableLines": "false",
     "stopOnError": "true",
 }
+_INSTEAD: Final = {
+    "ignoreSurroundingSpaces": "blanks around a cell belong to a text and nowhere else; "
+    "take them off with transforms.<column>: trim(<column>)",
+    "skipUnParseableLines": "rows that cannot be read are put aside with onBadRow: quarantine",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +63,11 @@ class CsvSettings:
         """
         unknown = sorted(k for k in reader if k not in _KEYS and reader[k].lower() != _FIXED.get(k))
         if unknown:
-            dropping = "rows that cannot be read are put aside with onBadRow: quarantine; "
             raise ReaderSettings(
                 f"csv reader settings {', '.join(unknown)} are not supported",
-                hint=f"{dropping if 'skipUnParseableLines' in unknown else ''}known: {', '.join(_KEYS)}",
+                hint="; ".join(
+                    [*(_INSTEAD[key] for key in unknown if key in _INSTEAD), f"known: {', '.join(_KEYS)}"]
+                ),
             )
         name = reader.get("fileFormat", "DEFAULT").upper()
         if name not in _FORMATS:
