@@ -87,7 +87,7 @@ class _Reader:
                 if self._known:
                     break
             self._look(table, block)
-        except (pa.ArrowException, ValueError, _NotForArrow, FileRejected):
+        except (pa.ArrowException, ValueError, OverflowError, RecursionError, _NotForArrow, FileRejected):
             table = self._by_python(block, is_last)
         self._line += block.count(b"\n") - self.rest.count(b"\n")
         return table
@@ -129,26 +129,45 @@ class _Reader:
         first = next(_members(block[:_LOOK_AHEAD].decode(errors="surrogateescape")), None)
         if first is None:
             raise _NotForArrow
+        # What Arrow makes of an object is not its text, so these columns alone are read document by document.
+        own = [f for f in self._wanted.schema if self._holds_objects(f, first.get(f.name))]
         table = pajson.read_json(
             pa.BufferReader(block),
             read_options=pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
             parse_options=pajson.ParseOptions(
-                explicit_schema=self._guess(first),
+                explicit_schema=self._guess(first, own),
                 newlines_in_values=not self._by_line,
                 unexpected_field_behavior="ignore",
             ),
         )
         if any(_holds_constants(column) for column in table.columns):
             raise _NotForArrow
+        for name, values in self._texts(block, own).items():
+            table = table.append_column(name, [values])
         return conform(table, self._wanted, range(table.num_rows), Verdicts())
 
-    def _guess(self, first: dict[str, Any]) -> pa.Schema:
+    def _holds_objects(self, field: pa.Field, value: Any) -> bool:
+        return field.name in self._wanted.json and value is not None and not isinstance(value, str)
+
+    def _texts(self, block: bytes, fields: list[pa.Field]) -> dict[str, pa.Array]:
+        """JSON columns of a block that Arrow read otherwise."""
+        if not fields:
+            return {}
+        plan = [(field.name, converter(field, self._wanted)) for field in fields]
+        texts: dict[str, list[str | None]] = {name: [] for name, _ in plan}
+        for members in _members(block.decode(errors="surrogateescape")):
+            for name, convert in plan:
+                value = members.get(name)
+                texts[name].append(None if value is None else convert(value))
+        return {name: pa.array(values, pa.string()) for name, values in texts.items()}
+
+    def _guess(self, first: dict[str, Any], without: list[pa.Field]) -> pa.Schema:
         """What Arrow is to expect, judged by one document. A wrong guess costs time, never a value."""
-        return pa.schema([(f.name, self._guessed(f, first.get(f.name))) for f in self._wanted.schema])
+        return pa.schema(
+            [(f.name, self._guessed(f, first.get(f.name))) for f in self._wanted.schema if f not in without]
+        )
 
     def _guessed(self, field: pa.Field, value: Any) -> pa.DataType:
-        if field.name in self._wanted.json and value is not None and not isinstance(value, str):
-            raise _NotForArrow
         is_list = pt.is_list(field.type)
         item = field.type.value_type if is_list else field.type
         if is_list and isinstance(value, list):

@@ -6,15 +6,19 @@ Texts are Arrow large_binary arrays of UTF-8. Half a surrogate pair stands in th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinot_assets.segment.clean import Values
 from pinot_assets.segment.decimals import Decimals
 from pinot_assets.segment.text import java_double, java_float
 from pinot_assets.segment.types import DataType
+
+if TYPE_CHECKING:
+    from pinot_assets.segment.clean import Values
 
 Numbers = npt.NDArray[np.generic]
 

@@ -167,6 +167,38 @@ def test_both_ways_to_read_agree(first: dict[str, Any], rest: list[dict[str, Any
     assert fast._by_arrow(data).equals(slow._by_python(data, is_last=True))
 
 
+objects = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.fixed_dictionaries({"j": objects}, optional={"i": cells["i"]}), min_size=1, max_size=4))
+def test_both_ways_to_read_objects_agree(documents: list[dict[str, Any]]) -> None:
+    data = "\n".join(map(json.dumps, documents)).encode()
+    schema = pa.schema([("i", pa.int32()), ("j", pa.string())])
+    fast, slow = (json_file._Reader(Wanted(schema, json=frozenset("j")), Verdicts()) for _ in range(2))
+    expected = slow._by_python(data, is_last=True)
+    assert fast.read(data, is_last=True).equals(expected)
+
+
+def test_objects_do_not_keep_the_other_columns_from_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_file._Reader, "_by_python", None)
+    rows = read('{"j":{"a":1.50},"i":1}\n{"i":2,"j":[]}\n{"i":3}\n{"j":"x","s":"y"}').to_pylist()
+    assert [(row["i"], row["j"], row["s"]) for row in rows] == [
+        (1, '{"a":1.50}', None),
+        (2, "[]", None),
+        (3, None, None),
+        (None, "x", "y"),
+    ]
+
+
 @pytest.mark.parametrize(
     "text", ['[{"i":1},{"i":2}]', ' [ {"i" : 1 }\n,\n{"i":2}\n] \n', '{"i":1}{"i":2}', '{"i":1} {"i":2}']
 )
