@@ -24,7 +24,7 @@ from pinot_assets.errors import BuildError
 from pinot_assets.segment.decimals import Decimals, stored_decimals
 from pinot_assets.segment.distinct import NULL, Codes, distinct, take
 from pinot_assets.segment.fields import Column, TooLong
-from pinot_assets.segment.json_shape import is_canonical
+from pinot_assets.segment.json_shape import canonical_texts
 from pinot_assets.segment.json_text import JsonRefused, canonical_json
 from pinot_assets.segment.multi_value import Lengths, elements, filled_rows, is_list, only_elements
 from pinot_assets.segment.text import cut_utf16, utf16_length
@@ -105,8 +105,8 @@ def _values(column: Column, values: pa.Array) -> Values:
     if column.data_type is DataType.BIG_DECIMAL:
         return stored_decimals(values)
     if column.data_type is DataType.JSON:
-        texts = values.cast(pa.large_binary())
-        return _mapped(texts, ~is_canonical(texts), _on_text(_json, column))
+        texts, found = canonical_texts(values.cast(pa.large_binary()))
+        return _mapped(texts, ~found, _on_text(_json, column))
     if STORAGE[column.data_type].disk is None:
         return values.cast(pa.large_binary())
     return values.to_numpy(zero_copy_only=False)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.segment import json_shape
-from pinot_assets.segment.json_shape import is_canonical
+from pinot_assets.segment.json_shape import canonical_texts
 from pinot_assets.segment.json_text import JsonRefused, canonical_json
 
 numbers = st.from_regex(r"\A-?[0-9]{1,20}(\.[0-9]{1,8})?([eE][+-]?[0-9]{1,2})?\Z")
@@ -42,50 +42,59 @@ documents = st.recursive(
 anything = st.text(st.sampled_from(':,[]{}"0123.-eE tru'), max_size=12)
 
 
+def found_of(texts: list[str]) -> list[tuple[str, str | None]]:
+    """Texts, and what they become where that was found."""
+    values, found = canonical_texts(pa.array([text.encode() for text in texts], pa.large_binary()))
+    assert len(values) == len(texts)
+    return [
+        (text, value.decode() if is_found else None)
+        for text, value, is_found in zip(texts, values.to_pylist(), found, strict=True)
+    ]
+
+
 @settings(max_examples=400, deadline=None)
 @given(st.lists(documents | anything, min_size=1, max_size=6))
-def test_what_is_found_is_what_pinot_would_store(found: list[str]) -> None:
-    values = [text.encode() for text in found] * 3  # so that they have some shapes in common
-    mask = is_canonical(pa.array(values, pa.large_binary()))
-    for text, is_found in zip(found * 3, mask, strict=True):
-        if is_found:
-            assert canonical_json(text) == text
+def test_what_is_found_is_what_pinot_would_store(texts: list[str]) -> None:
+    for text, stored in found_of(texts * 3):  # so that they have some shapes in common
+        if stored is not None:
+            assert stored == canonical_json(text)
 
 
-def _canonical(text: str) -> bool:
+def _expected(text: str) -> str | None:
     try:
-        return canonical_json(text) == text
+        return canonical_json(text)
     except JsonRefused:
-        return False
+        return None
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(numbers, min_size=1, max_size=20))
 def test_numbers_of_all_kinds(found: list[str]) -> None:
-    texts = [f'{{"a":[{number}],"b":{number}}}' for number in found]
-    mask = is_canonical(pa.array([text.encode() for text in texts * 3], pa.large_binary()))
-    assert [
-        text for text, is_found in zip(texts, mask, strict=False) if is_found and not _canonical(text)
-    ] == []
+    for text, stored in found_of([f'{{"a":[{number}], "b": {number}}}' for number in found] * 3):
+        assert stored in (None, _expected(text))
 
 
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
 @pytest.mark.parametrize(
     "make",
     [
-        lambda n: {"id": n, "name": f"é{n}, \u2028", "tags": [n, {"x": None, "y": -n}], "ok": n % 2 == 0},
+        lambda n: {"id": n, "name": f"é{n}, : \u2028", "tags": [n, {"x": None, "y": -n}], "ok": n % 2 == 0},
         lambda n: {"price": n + 0.25, "low": -0.5, "small": 0.000001, "zero": 0},
         lambda n: [n, n * n, f"a:{n}", ":,", ""],
     ],
 )
-def test_the_usual_text_is_found(make: Any) -> None:
-    texts = [json.dumps(make(n), ensure_ascii=False, separators=(",", ":")) for n in range(1000)]
-    texts = [text.replace("1e-06", "0.000001") for text in texts]
-    assert is_canonical(pa.array([text.encode() for text in texts], pa.large_binary())).mean() > 0.9
+def test_the_usual_text_is_found(make: Any, separators: tuple[str, str]) -> None:
+    texts = [json.dumps(make(n), ensure_ascii=False, separators=separators) for n in range(1000)]
+    found = found_of([text.replace("1e-06", "0.000001") for text in texts])
+    assert sum(stored is not None for _, stored in found) > 900
+    assert all(stored in (None, canonical_json(text)) for text, stored in found)
 
 
 def test_slices_and_many_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_shape, "_AT_A_TIME", 15)
     texts = [b'{"a":1}', b'{"a": 1}', b'{"a":1,"a":2}', b"", b"null", b"nope"] * 5
-    mask = is_canonical(pa.array([b"x", *texts], pa.large_binary())[1:])
-    assert mask.tolist() == [True, False, False, True, True, False] * 5
-    assert is_canonical(pa.array([], pa.large_binary())).tolist() == []
+    values, mask = canonical_texts(pa.array([b"x", *texts], pa.large_binary())[1:])
+    assert mask.tolist() == [True, True, False, True, True, False] * 5
+    assert values[:3].to_pylist() == [b'{"a":1}', b'{"a":1}', b'{"a":1,"a":2}']
+    nothing, mask = canonical_texts(pa.array([], pa.large_binary()))
+    assert (len(nothing), len(mask)) == (0, 0)
