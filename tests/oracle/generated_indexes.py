@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 WHOLE = ("INT", "LONG", "BOOLEAN", "TIMESTAMP")
-SORTABLE = (*WHOLE, "FLOAT", "DOUBLE", "BYTES", "BIG_DECIMAL")  # in the order that Python has too
+SORTABLE = (*WHOLE, "FLOAT", "DOUBLE", "STRING", "BYTES", "BIG_DECIMAL")
+BOUNDED = ["null", "a", "b", "é", "\u0130", "-2147483648", "0", "true", "1.0", "", "x" * 511]
 FUNCTIONS: list[tuple[str, dict[str, Any] | None]] = [
     ("Murmur", None),
     ("murmur2", {}),
@@ -45,7 +46,14 @@ def index_settings(draw: st.DrawFn, columns: list[Any]) -> dict[str, Any]:
 def partitioning(draw: st.DrawFn, kind: str) -> dict[str, Any]:
     """An entry of `columnPartitionMap`, sometimes with more partitions than the 12 of a small `HashSet`."""
     functions = [*FUNCTIONS, ("Modulo", None), ("Modulo", None)] if kind in WHOLE else FUNCTIONS
-    name, config = draw(st.sampled_from(functions))
+    name, config = draw(st.sampled_from([*functions, ("BoundedColumnValue", None)]))
+    if name == "BoundedColumnValue":
+        values = ["a", *draw(st.lists(st.sampled_from(BOUNDED), max_size=6))]
+        return {
+            "functionName": name,
+            "numPartitions": len([value for value in values if value]) + 1,
+            "functionConfig": {"columnValues": "|".join(values), "columnValuesDelimiter": "|"},
+        }
     return {
         "functionName": name,
         "numPartitions": draw(st.sampled_from([1, 7, 40, 1000])),

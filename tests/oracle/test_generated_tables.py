@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import HealthCheck, Phase, given, settings
+import pytest
+from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
+from oracle.case import property_of
 from oracle.chunks import assert_same_chunks
 from oracle.generated_indexes import index_settings
 
-from pinot_assets.segment import SegmentSpec, build_segment
+from pinot_assets.errors import UnsupportedFeature
+from pinot_assets.segment import Segment, SegmentSpec, build_segment
 
 CREATED = 1_790_000_000_000
 TYPES = ["INT", "LONG", "FLOAT", "DOUBLE", "STRING", "BOOLEAN", "TIMESTAMP", "JSON", "BYTES", "BIG_DECIMAL"]
@@ -134,14 +139,11 @@ class GeneratedColumn:
     encoded: bool = False
     lengths: np.ndarray | None = field(default=None, repr=False)
     config: dict[str, Any] = field(default_factory=dict)
+    format: str = "1:MILLISECONDS:EPOCH"
 
     @property
     def schema(self) -> dict[str, Any]:
-        extra = (
-            {"format": "1:MILLISECONDS:EPOCH", "granularity": "1:DAYS"}
-            if self.section.startswith("date")
-            else {}
-        )
+        extra = {"format": self.format, "granularity": "1:DAYS"} if self.section.startswith("date") else {}
         several = {"singleValueField": False} if self.lengths is not None else {}
         return {"name": self.name, "dataType": self.kind, **extra, **several, **self.options}
 
@@ -187,6 +189,13 @@ class GeneratedColumn:
             n for n, row in enumerate(rows) if row is NULL
         ]
 
+    def sort_keys(self) -> list[Any]:
+        """What each row is sorted by; texts by UTF-16, before half a pair becomes a question mark."""
+        if self.kind != "STRING":
+            return self.stored()[0]
+        keys = [self._units(self.default() if value is None else value) for value in self.pool]
+        return self.by_row([*keys, self._units(self.default())])
+
     def default(self) -> Any:
         if "defaultNullValue" in self.options:
             given = self.options["defaultNullValue"]
@@ -220,14 +229,18 @@ class GeneratedColumn:
         return value + 0 if self.kind in ("FLOAT", "DOUBLE") else int(value)
 
     def _cut(self, text: str) -> str:
+        return self._units(text).decode("utf-16-be", "surrogatepass").encode("utf-8", "replace").decode()
+
+    def _units(self, text: str) -> bytes:
+        """What is kept of a text, in UTF-16."""
+        whole = text.encode("utf-16-be", "surrogatepass")
         strategy = self.options.get("maxLengthExceedStrategy", "TRIM_LENGTH")
         if strategy == "NO_ACTION" and "\0" not in text:
-            return text
-        units = text.split("\0")[0].encode("utf-16-le")[: 2 * self.options.get("maxLength", 512)]
-        kept = units.decode("utf-16-le", "surrogatepass")
-        if strategy == "SUBSTITUTE_DEFAULT_VALUE" and kept != text:
-            kept = self.default()
-        return kept.encode("utf-8", "replace").decode()
+            return whole
+        units = text.split("\0")[0].encode("utf-16-be")[: 2 * self.options.get("maxLength", 512)]
+        if strategy == "SUBSTITUTE_DEFAULT_VALUE" and units != whole:
+            return str(self.default()).encode("utf-16-be")
+        return units
 
     def _cut_bytes(self, value: bytes) -> bytes:
         kept = value[: self.options.get("maxLength", 512)]
@@ -249,6 +262,8 @@ class GeneratedTable:
     columns: list[GeneratedColumn]
     null_handling: str
     indexing: dict[str, Any]
+    time_column: str | None = None
+    custom: dict[str, str] = field(default_factory=dict)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -265,7 +280,7 @@ class GeneratedTable:
         return {
             "tableName": "t_OFFLINE",
             "tableType": "OFFLINE",
-            "segmentsConfig": {"replication": "1"},
+            "segmentsConfig": {"replication": "1", "timeColumnName": self.time_column},
             "tenants": {},
             "tableIndexConfig": {"nullHandlingEnabled": self.null_handling == "table", **self.indexing},
             "metadata": {},
@@ -287,7 +302,7 @@ class GeneratedTable:
     def order(self) -> list[int]:
         """The rows as `sortedColumn` sorts them."""
         keys = [
-            column.stored()[0]
+            column.sort_keys()
             for name in self.indexing.get("sortedColumn", [])
             for column in self.columns
             if column.name == name
@@ -413,16 +428,52 @@ def _nulls(draw: st.DrawFn, rng: np.random.Generator, rows: int) -> np.ndarray:
 
 
 @st.composite
-def tables(draw: st.DrawFn, rows: st.SearchStrategy[int], most: int) -> GeneratedTable:
-    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=most, unique=True))
-    count = draw(rows)
-    drawn = [draw(columns(name, count)) for name in names]
-    return GeneratedTable(
-        drawn,
-        draw(st.sampled_from(["off", "table", "column"])),
-        draw(st.sampled_from([{}, {}, *({switch: True} for switch in SWITCHES)]))
-        | draw(st.one_of(st.just({}), index_settings(drawn))),
+def time_columns(draw: st.DrawFn, name: str, rows: int) -> GeneratedColumn:
+    """A column that tells a segment's time range: no nulls, which would become the time of the build."""
+    kind, text = draw(st.sampled_from([*TIMES]))
+    made = TIMES[kind, text]
+    days = draw(st.lists(st.integers(DAY_1971 + 1, DAY_2071 - 1), min_size=1, max_size=9, unique=True))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    return GeneratedColumn(
+        name=name,
+        kind=kind,
+        section="dateTimeFieldSpecs",
+        options={},
+        pool=[made(day) for day in days],
+        choice=rng.integers(0, len(days), rows),
+        encoded=draw(st.booleans()),
+        format=text,
     )
+
+
+DAY_1971, DAY_2071 = 365, 36_890
+TIMES: dict[tuple[str, str], Callable[[int], Any]] = {
+    ("INT", "1:DAYS:EPOCH"): lambda day: day,
+    ("LONG", "1:MILLISECONDS:EPOCH"): lambda day: day * 86_400_000 + 7,
+    ("TIMESTAMP", "TIMESTAMP"): lambda day: day * 86_400_000 + 7,
+    ("STRING", "SIMPLE_DATE_FORMAT|yyyy-MM-dd|UTC"): lambda day: f"{date.fromordinal(719_163 + day)}",
+    ("LONG", "SIMPLE_DATE_FORMAT|yyyyMMdd|UTC"): lambda day: int(f"{date.fromordinal(719_163 + day):%Y%m%d}"),
+}
+
+
+@st.composite
+def tables(
+    draw: st.DrawFn, rows: st.SearchStrategy[int], most: int, names: list[str] = NAMES
+) -> GeneratedTable:
+    found = draw(st.lists(st.sampled_from(names), min_size=1, max_size=most, unique=True))
+    count = draw(rows)
+    drawn = [draw(columns(name, count)) for name in found]
+    indexing = draw(st.sampled_from([{}, {}, *({switch: True} for switch in SWITCHES)]))
+    indexing |= draw(st.one_of(st.just({}), index_settings(drawn)))
+    time_column = draw(st.sampled_from([None, None, "time"]))
+    if time_column is not None:
+        drawn.append(draw(time_columns(time_column, count)))
+    null_handling = draw(st.sampled_from(["off", "table", "column"]))
+    custom = draw(st.dictionaries(st.sampled_from(["k", "input.data.file.uri", "a-b"]), CUSTOM, max_size=3))
+    return GeneratedTable(drawn, null_handling, indexing, time_column, custom)
+
+
+CUSTOM = st.text(st.sampled_from("ab:/=%&é\u65e5?"), min_size=1, max_size=20)
 
 
 SWITCHES = ["optimizeDictionary", "optimizeDictionaryForMetrics", "optimizeDictionaryType"]
@@ -437,11 +488,25 @@ def has_many_nulls(table: GeneratedTable) -> bool:
 def check(table: GeneratedTable, oracle: Any) -> None:
     spec = SegmentSpec.from_pinot(table.schema, table.table_config)
     data = pa.table({column.name: column.arrow() for column in table.columns})
-    ours = build_segment(data, spec, name="t_0", table_name="t", creation_time_ms=CREATED, now_ms=CREATED)
+    ours = build_segment(
+        data,
+        spec,
+        name="t_0",
+        table_name="t",
+        creation_time_ms=CREATED,
+        now_ms=CREATED,
+        custom=table.custom,
+    )
     order, rows = table.order(), table.rows()
     theirs = oracle.build(
-        [rows[row] for row in order], table.schema, table.table_config, name="t_0", creation_time_ms=CREATED
+        [rows[row] for row in order],
+        table.schema,
+        table.table_config,
+        name="t_0",
+        creation_time_ms=CREATED,
+        custom=table.custom,
     )
+    note_features(table, ours)
     (oracle.assert_identical if table.compresses_alike() else assert_same_chunks)(theirs, ours.files)
     read = oracle.read(oracle.segment_folder(ours.files), {c.name: c.kind for c in table.columns})
     for column in table.columns:
@@ -459,6 +524,24 @@ def check(table: GeneratedTable, oracle: Any) -> None:
         assert found.nulls == (nulls if table.nullable(column) else [])
 
 
+DRAWN: set[str] = set()
+"""Features that the tables so far had, see `test_the_tables_had_all_of_it`."""
+
+
+def note_features(table: GeneratedTable, segment: Segment) -> None:
+    kinds = {column.name: column.kind for column in table.columns}
+    for column in segment.columns:
+        if column.name in table.indexing.get("segmentPartitionConfig", {}).get("columnPartitionMap", {}):
+            values = property_of(segment, f"column.{column.name}.partitionValues") or ""
+            DRAWN.add(property_of(segment, f"column.{column.name}.partitionFunction") or "")
+            DRAWN.update(["more than 13 partitions"] if values.count(",") > 13 else [])
+    DRAWN.update(f"sorted {kinds[name]}" for name in table.indexing.get("sortedColumn", []))
+    DRAWN.update(f"time {c.kind} {c.format}" for c in table.columns if c.name == table.time_column)
+    DRAWN.update(["custom"] if table.custom else [])
+    texts = (value for c in table.columns if c.kind == "STRING" for value in c.pool if value)
+    DRAWN.update(["astral"] if any(max(text) > "\uffff" for text in texts) else [])
+
+
 def _same_json(stored: str, wanted: Any) -> bool:
     if isinstance(wanted, tuple):
         return stored == wanted[1]
@@ -472,6 +555,7 @@ COMMON = settings(
     suppress_health_check=[
         HealthCheck.too_slow,
         HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
         HealthCheck.function_scoped_fixture,
     ],
 )
@@ -484,6 +568,35 @@ SMALL = int(os.environ.get("ORACLE_EXAMPLES", "52"))
 @given(table=tables(st.integers(1, 300), 8))
 def test_small_tables(table: GeneratedTable, oracle: Any) -> None:
     check(table, oracle)
+
+
+def test_the_tables_had_all_of_it() -> None:
+    """Chance is fixed (`derandomize`), so this is the same for the same number of tables."""
+    if not DRAWN:
+        pytest.fail("run it together with test_small_tables")
+    wanted = {"custom", "astral", "more than 13 partitions", "sorted STRING", "BoundedColumnValue", "Modulo"}
+    wanted |= {f"time {kind} {text}" for kind, text in TIMES}
+    assert wanted - DRAWN == set()
+
+
+ASCII_NAMES = [name for name in NAMES if name.isascii()]
+
+
+@settings(COMMON, max_examples=20)
+@given(table=tables(st.integers(1, 300), 4, ASCII_NAMES))
+def test_tables_for_an_old_server(table: GeneratedTable, oracle: Any, old_server: Any) -> None:
+    """Built for 0.11, they are read alike by 0.11 and 1.5.1; Pinot's builder of 1.5.1 makes others."""
+    try:
+        spec = SegmentSpec.from_pinot(table.schema, table.table_config, min_server="0.11")
+    except UnsupportedFeature as error:
+        if "SERVER_TOO_OLD" not in str(error) and "Murmur3" not in str(error):
+            raise
+        reject()
+    data = pa.table({column.name: column.arrow() for column in table.columns})
+    segment = build_segment(data, spec, name="t_0", table_name="t", creation_time_ms=CREATED, now_ms=CREATED)
+    folder = oracle.segment_folder(segment.files)
+    kinds = {column.name: column.kind for column in table.columns}
+    assert old_server.read(folder, kinds) == oracle.read(folder, kinds)
 
 
 @settings(COMMON, max_examples=8, phases=[Phase.generate])

@@ -58,6 +58,25 @@ def test_trap32_raw_multi_value_columns(oracle: Any, old_server: Any) -> None:
     same_values(build(MULTI, single=False, raw=True), MULTI, oracle, old_server)
 
 
+@pytest.mark.parametrize("default", ["a, b", " x ", ",", "\\,", "\u00a0a", "x\t", "é,ü"])
+@pytest.mark.parametrize("single", [True, False])
+def test_trap32_default_values_that_old_servers_cannot_read_from_metadata(
+    oracle: Any, old_server: Any, default: str, single: bool
+) -> None:
+    """Metadata protect such a text by NULs, which 0.11 takes for a part of it; what rows hold is in the
+    dictionary, and what a missing column becomes is in the schema."""
+    field = {"name": "s", "dataType": "STRING", "defaultNullValue": default, "singleValueField": single}
+    config = {"tableIndexConfig": {"nullHandlingEnabled": True}}
+    spec = SegmentSpec.from_pinot({"dimensionFieldSpecs": [field]}, config, min_server="0.11")
+    table = pa.table({"s": arrow_array(["q", None, default, "z"], pa.string())})
+    segment = build_segment(table, spec, name="t_0", table_name="t", creation_time_ms=CREATED, now_ms=CREATED)
+    folder = oracle.segment_folder(segment.files)
+    new, old = (reader.read(folder, {"s": "STRING"})["s"] for reader in (oracle, old_server))
+    values = ["q", default, default, "z"]
+    assert new.values == old.values == (values if single else [[value] for value in values])
+    assert new.nulls == old.nulls == [1]
+
+
 def same_values(segment: Segment, kinds: dict[str, list[Any]], oracle: Any, old_server: Any) -> None:
     columns = {kind.lower(): kind for kind in kinds}
     folder = oracle.segment_folder(segment.files)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +138,17 @@ def test_trap08_nan_and_negative_zero(case: Case, kind: str, section: str) -> No
             "zeros": (field, [-0.0] * 7),
         }
     )
+
+
+@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
+def test_trap08_nan_and_negative_zero_in_lists(case: Case, oracle: Any, kind: str) -> None:
+    nan = float("nan")
+    rows = [[nan, 1.5, nan], [-0.0, 0.0], [nan], [nan, None], [2.5, -0.0, nan], None, []]
+    field = {"dataType": kind, "singleValueField": False, "defaultNullValue": 7.5}
+    segment = case.same({"c": (field, rows)})
+    read = oracle.read(oracle.segment_folder(segment.files), {"c": kind})["c"]
+    assert read.values == [[1.5], [0.0, 0.0], [7.5], [7.5], [2.5, 0.0], [7.5], [7.5]]
+    assert read.nulls == [2, 3, 5, 6]
 
 
 JSON_TEXTS = [
@@ -338,6 +351,19 @@ def test_trap29_the_first_entry_counts_as_the_segments_directory(
     (tmp_path / "files.tar.gz").write_bytes(gzip.compress(plain[1024:]))  # without the two directories
     unpacked = oracle.untar(tmp_path / "files.tar.gz", tmp_path / "out")
     assert Path(unpacked[0]).name == "columns.psf"
+
+
+def test_trap29_two_blocks_of_zeros_end_the_tar(case: Case, oracle: Any, tmp_path: Path) -> None:
+    """Readers that do not look at gzip's own end take anything shorter for a tar that was cut."""
+    write_tar(case.same({"i": (INT, [3, 1])}), tmp_path / "t_0.tar.gz")
+    plain = gzip.decompress((tmp_path / "t_0.tar.gz").read_bytes())
+    with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
+        last = tar.getmembers()[-1]
+    end = last.offset_data + -(-last.size // 512) * 512
+    assert len(plain) % 512 == 0
+    assert len(plain) - end >= 1024
+    assert plain[end:] == bytes(len(plain) - end)
+    assert Path(oracle.untar(tmp_path / "t_0.tar.gz", tmp_path / "out")[-1]).name == Path(last.name).name
 
 
 def test_trap29_pinot_unpacks_the_tar(case: Case, oracle: Any, tmp_path: Path) -> None:
