@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from types import ModuleType
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -24,6 +25,7 @@ from fakes.waiting import until
 from pinot_assets.build import build_file
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection, wait_online
+from pinot_assets.pinot.broker import Broker, NoResult
 from pinot_assets.session.receipt import Receipt
 
 pytestmark = pytest.mark.integration
@@ -100,7 +102,9 @@ class Column:
 
     def _shown(self, value: Any) -> Any:
         match self.kind:
-            case "FLOAT" | "DOUBLE":
+            case "FLOAT":
+                return _float(value + 0.0)
+            case "DOUBLE":
                 return value + 0.0
             case "TIMESTAMP":
                 return _java_time(value)
@@ -117,6 +121,10 @@ class Column:
 
 def _is_null(value: Any) -> bool:
     return value is None or value != value
+
+
+def _float(value: float) -> float:
+    return float(pa.scalar(value, pa.float32()).as_py())
 
 
 def _java_time(ms: int) -> str:
@@ -194,8 +202,20 @@ def table_config(name: str, found: list[Column]) -> dict[str, Any]:
 
 @dataclass
 class Served:
+    is_new: bool
     columns: dict[str, Column]
-    ask: Callable[[str], list[tuple[Any, ...]]]
+    broker: Broker
+    table: str
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        return [*self.broker.query(sql.replace("FROM t", f'FROM "{self.table}"')).rows]
+
+    def ask_exactly(self, sql: str) -> list[list[Any]]:
+        """0.11 answers with a decimal as a JSON number, of which a client makes a float."""
+        body = {"sql": sql.replace("FROM t", f'FROM "{self.table}"')}
+        reply = httpx.post(f"{self.broker.url}/query/sql", json=body).text
+        rows: list[list[Any]] = json.loads(reply, parse_float=Decimal)["resultTable"]["rows"]
+        return rows
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +228,12 @@ def served(
         is_new = tuple(map(int, pinot.version().split(".")[:2])) >= (1, 5)
         found = columns(is_new)
         name = f"every_{time.time_ns()}"
-        schema = {"schemaName": name, "dimensionFieldSpecs": [column.schema for column in found]}
+        metrics = [column for column in found if column.kind == "BIG_DECIMAL"]  # 0.11 has no such dimension
+        schema = {
+            "schemaName": name,
+            "dimensionFieldSpecs": [column.schema for column in found if column not in metrics],
+            "metricFieldSpecs": [column.schema for column in metrics],
+        }
         config = table_config(name, found)
         order = fakes.make_order(
             folder,
@@ -232,10 +257,7 @@ def served(
             wait_online(pinot, name, [output.segment for output in receipt.outputs], seconds=120)
             broker = pinot.broker(pinot.brokers(name)[0])
             until(lambda: broker.rows(name) == ROWS)
-            yield Served(
-                {column.name: column for column in found},
-                lambda sql: [*broker.query(sql.replace("FROM t", f'FROM "{name}"')).rows],
-            )
+            yield Served(is_new, {column.name: column for column in found}, broker, name)
         finally:
             pinot.delete_table(name)
             pinot.delete_schema(name)
@@ -247,7 +269,7 @@ def _read(column: Column, value: Any) -> Any:
         return [_read(column, one) for one in value]
     match column.kind:
         case "FLOAT":
-            return pa.scalar(float(value), pa.float32()).as_py()
+            return _float(float(value))
         case "DOUBLE":
             return float(value)
         case "JSON":
@@ -260,7 +282,10 @@ def _read(column: Column, value: Any) -> Any:
 def test_every_value_is_what_the_file_held(served: Served) -> None:
     wrong = {}
     for column in served.columns.values():
-        rows = served.ask(f'SELECT id, "{column.name}" FROM t ORDER BY id LIMIT {ROWS + 1}')
+        if column.name == "mv_BYTES" and not served.is_new:
+            continue  # 0.11 has no answer for such a column; its values can be asked for, see below
+        sql = f'SELECT id, "{column.name}" FROM t ORDER BY id LIMIT {ROWS + 1}'
+        rows = (served.ask_exactly if column.kind == "BIG_DECIMAL" else served.ask)(sql)
         assert [row[0] for row in rows] == [*range(ROWS)]
         got, expected = [_read(column, row[1]) for row in rows], column.expected()
         differ = [n for n in range(ROWS) if got[n] != expected[n]]
@@ -298,12 +323,20 @@ def test_nulls_are_where_the_file_had_none(served: Served) -> None:
 )
 def test_indexes_and_pruning_find_every_row(served: Served, name: str, literal: str, value: Any) -> None:
     expected = served.columns[name].expected().count(value)
-    assert served.ask(f'SELECT COUNT(*) FROM t WHERE "{name}" = {literal}') == [(expected,)]
+    try:
+        [(found,)] = served.ask(f'SELECT COUNT(*) FROM t WHERE "{name}" = {literal}')
+    except NoResult:  # the broker has pruned all segments by their partitions
+        found = 0
+    assert found == expected
 
 
-def test_an_inverted_index_of_lists_finds_every_row(served: Served) -> None:
-    expected = sum(1000 in row for row in served.columns["mv_INT"].expected())
-    assert served.ask("SELECT COUNT(*) FROM t WHERE mv_INT = 1000") == [(expected,)]
+@pytest.mark.parametrize(
+    ("name", "literal", "value"),
+    [("mv_INT", "1000", 1000), ("mv_STRING", "'\uffff'", "\uffff"), ("mv_BYTES", "'00ff'", "00ff")],
+)
+def test_filters_find_every_list(served: Served, name: str, literal: str, value: Any) -> None:
+    expected = sum(value in row for row in served.columns[name].expected())
+    assert served.ask(f"SELECT COUNT(*) FROM t WHERE {name} = {literal}") == [(expected,)]
 
 
 def test_sums_over_raw_columns(served: Served) -> None:
