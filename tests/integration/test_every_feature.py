@@ -202,7 +202,6 @@ def table_config(name: str, found: list[Column]) -> dict[str, Any]:
 
 @dataclass
 class Served:
-    is_new: bool
     columns: dict[str, Column]
     broker: Broker
     table: str
@@ -257,7 +256,7 @@ def served(
             wait_online(pinot, name, [output.segment for output in receipt.outputs], seconds=120)
             broker = pinot.broker(pinot.brokers(name)[0])
             until(lambda: broker.rows(name) == ROWS)
-            yield Served(is_new, {column.name: column for column in found}, broker, name)
+            yield Served({column.name: column for column in found}, broker, name)
         finally:
             pinot.delete_table(name)
             pinot.delete_schema(name)
@@ -282,8 +281,8 @@ def _read(column: Column, value: Any) -> Any:
 def test_every_value_is_what_the_file_held(served: Served) -> None:
     wrong = {}
     for column in served.columns.values():
-        if column.name == "mv_BYTES" and not served.is_new:
-            continue  # 0.11 has no answer for such a column; its values can be asked for, see below
+        if column.kind == "BYTES" and not column.single:
+            continue  # no Pinot answers with such a column; its values can be asked for, see below
         sql = f'SELECT id, "{column.name}" FROM t ORDER BY id LIMIT {ROWS + 1}'
         rows = (served.ask_exactly if column.kind == "BIG_DECIMAL" else served.ask)(sql)
         assert [row[0] for row in rows] == [*range(ROWS)]
