@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 WHOLE = ("INT", "LONG", "BOOLEAN", "TIMESTAMP")
@@ -23,6 +24,8 @@ FUNCTIONS: list[tuple[str, dict[str, Any] | None]] = [
 def index_settings(draw: st.DrawFn, columns: list[Any]) -> dict[str, Any]:
     """Settings of `tableIndexConfig` for columns that have `name`, `kind`, `lengths` and `config`."""
     some = draw(st.lists(st.sampled_from(columns), unique_by=id))
+    sortable = [column.name for column in columns if column.kind in SORTABLE and column.lengths is None]
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     partitions = {column.name: draw(partitioning(column.kind)) for column in some if column.lengths is None}
     return {
         "segmentPartitionConfig": {"columnPartitionMap": partitions},
@@ -36,9 +39,7 @@ def index_settings(draw: st.DrawFn, columns: list[Any]) -> dict[str, Any]:
         },
         "invertedIndexColumns": [column.name for column in some if "encodingType" not in column.config],
         "createInvertedIndexDuringSegmentGeneration": draw(st.booleans()),
-        "sortedColumn": [
-            column.name for column in some if column.kind in SORTABLE and column.lengths is None
-        ][: draw(st.integers(0, 2))],
+        "sortedColumn": rng.permutation(sortable)[: rng.integers(0, 3)].tolist(),
     }
 
 
