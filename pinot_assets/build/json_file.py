@@ -8,8 +8,6 @@ Rows are counted from 1, blank lines left out.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
@@ -21,12 +19,12 @@ import pyarrow.types as pt
 
 from pinot_assets.build.conform import conform
 from pinot_assets.build.json_blocks import document_blocks
+from pinot_assets.build.json_documents import BLANKS, is_document, key_pattern, members_of
 from pinot_assets.build.json_values import NOT_UTF_8, Real, arrow_type, converter, parsed
 from pinot_assets.build.rejected import BadRow, FileRejected, TypeMismatch, Unreadable, shown
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 
-_BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _LOOK_AHEAD: Final = 1 << 16
 
 
@@ -71,18 +69,18 @@ class _Reader:
         self._plan = [(f, converter(f, wanted)) for f in wanted.schema]
         self._row, self._line = 1, 1
         self._by_line: bool | None = None  # whether every document stands on a line of its own
-        self._unseen = {name: _key(name) for name in wanted.schema.names}  # columns that no document had
+        self._unseen = {name: key_pattern(name) for name in wanted.schema.names}  # no document had them
         self._known: bool | None = None  # whether a document has a member that is wanted; None without any
         self._names = ""
 
     def read(self, block: bytes, *, is_last: bool = False) -> pa.Table:
         """The rows of one block."""
         if self._by_line is None:
-            self._by_line = _is_document(block.lstrip().partition(b"\n")[0])
+            self._by_line = is_document(block.lstrip().partition(b"\n")[0])
         try:
             table = self._by_arrow(block)
             self._row += table.num_rows
-            for members in _members(block.decode(errors="surrogateescape")) if not self._known else ():
+            for members in members_of(block.decode(errors="surrogateescape")) if not self._known else ():
                 self._note(members)
                 if self._known:
                     break
@@ -109,7 +107,7 @@ class _Reader:
         """Which columns a block that Arrow read has; one may be there and null in all of its documents."""
         self._seen([name for name in self._unseen if table.column(name).null_count < table.num_rows])
         if any(key.search(block) for key in self._unseen.values()):
-            for members in _members(block.decode(errors="surrogateescape")):
+            for members in members_of(block.decode(errors="surrogateescape")):
                 self._seen(members)
                 if not self._unseen:
                     break
@@ -126,7 +124,7 @@ class _Reader:
 
     def _by_arrow(self, block: bytes) -> pa.Table:
         # Most documents are short; the rest of the block need not become text for the first one.
-        first = next(_members(block[:_LOOK_AHEAD].decode(errors="surrogateescape")), None)
+        first = next(members_of(block[:_LOOK_AHEAD].decode(errors="surrogateescape")), None)
         if first is None:
             raise _NotForArrow
         # What Arrow makes of an object is not its text, so these columns alone are read document by document.
@@ -155,7 +153,7 @@ class _Reader:
             return {}
         plan = [(field.name, converter(field, self._wanted)) for field in fields]
         texts: dict[str, list[str | None]] = {name: [] for name, _ in plan}
-        for members in _members(block.decode(errors="surrogateescape")):
+        for members in members_of(block.decode(errors="surrogateescape")):
             for name, convert in plan:
                 value = members.get(name)
                 texts[name].append(None if value is None else convert(value))
@@ -225,7 +223,7 @@ class _Reader:
         """The documents of a block; what is none goes to `bad`, and what is not complete to `rest`."""
         text = block.decode(errors="surrogateescape")
         position, row, end = 0, self._row, len(text)
-        while (position := _BLANKS.match(text, position).end()) < end:  # type: ignore[union-attr]
+        while (position := BLANKS.match(text, position).end()) < end:  # type: ignore[union-attr]
             try:
                 value, stop = parsed(text, position)
             except (ValueError, RecursionError) as error:
@@ -272,33 +270,6 @@ def _holds_constants(column: pa.ChunkedArray) -> bool:
     if pt.is_list(column.type):
         column = pc.list_flatten(column)
     return pt.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is False
-
-
-def _key(name: str) -> re.Pattern[bytes]:
-    """Finds a member's name, or what looks like it, as people write it: with and without escapes."""
-    texts = {json.dumps(name), json.dumps(name, ensure_ascii=False)}
-    return re.compile("|".join(re.escape(text) for text in sorted(texts)).encode())
-
-
-def _members(text: str) -> Iterator[dict[str, Any]]:
-    """The documents of a text up to the first that is none."""
-    position = 0
-    while (position := _BLANKS.match(text, position).end()) < len(text):  # type: ignore[union-attr]
-        try:
-            value, position = parsed(text, position)
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(value, dict):
-            return
-        yield value
-
-
-def _is_document(line: bytes) -> bool:
-    try:
-        value, _ = parsed(line.decode(errors="surrogateescape").strip(), 0)
-    except (ValueError, RecursionError):
-        return not line.rstrip().endswith((b"{", b"[", b","))
-    return isinstance(value, dict)
 
 
 def _wrong(document: _Document, field: pa.Field, value: Any, target: str) -> BadRow:

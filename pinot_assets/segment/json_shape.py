@@ -67,7 +67,8 @@ def _plain(values: pa.LargeBinaryArray) -> Mask:
     """Texts in which every second quote closes: without escapes, and with an even number of quotes."""
     ends, data = _buffers(values)
     unsure, quotes = np.flatnonzero(_UNSURE[data]), np.flatnonzero(data == ord('"'))
-    return (_counts(unsure, ends) == 0) & (_counts(quotes, ends) % 2 == 0)
+    found: Mask = (_counts(unsure, ends) == 0) & (_counts(quotes, ends) % 2 == 0)
+    return found
 
 
 def _without_blanks(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
