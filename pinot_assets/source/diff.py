@@ -20,7 +20,7 @@ _CONTENT_ETAG = re.compile(r"[0-9a-f]{32}(-\d+)?")
 _NO_ETAG = "\0"  # unlike any
 _VERSION = ["size", "mtime_us", "etag"]
 
-_STRETCH = 1000  # rows: of one with a change in it, each is looked up
+_STRETCH = 250  # rows: of one with a change in it, each is looked up
 
 
 @dataclass(frozen=True, slots=True)
