@@ -26,7 +26,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_account_comes_from_the_uri() -> None:
     settings = AdlsSettings.of(parse_root(ADLS), {"accessKey": "${PA_SECRET}"})
-    assert (settings.container, settings.allow_http) == ("in", False)
+    assert (settings.container, settings.allow_http) == ("raw", False)
     assert settings.config == {
         "account_name": "lake",
         "endpoint": "https://lake.blob.core.windows.net",
