@@ -1,7 +1,7 @@
 """What it costs to know what changed among a million files, over listing them.
 
 `make bench-plan`. A process lists a bucket (pages of ListObjectsV2 from 127.0.0.1) with the product's client
-and does nothing else; another one lists it as a trigger does, reads the ledger, and compares the two.
+and does nothing else; another one reads the ledger, lists as a trigger does, and compares the two.
 """
 
 from __future__ import annotations
@@ -35,76 +35,93 @@ from measure import (
 )
 from object_pages import BUCKET, PAGE, PREFIX, etag, key, modified, serving, size
 
+from pinot_assets.session.listing import changes_of
 from pinot_assets.session.receipt import Output
-from pinot_assets.snapshot.manifest import PublishedFile, PublishedFiles, files_to_parquet, versions_of
+from pinot_assets.snapshot.manifest import (
+    PublishedFile,
+    PublishedFiles,
+    Snapshot,
+    files_to_parquet,
+    sha256_hex,
+)
 from pinot_assets.source import open_store, take_inventory
-from pinot_assets.source.diff import differing
+from pinot_assets.source.bucket_objects import BucketObjectStore
 from pinot_assets.source.fingerprint import Fingerprint
-from pinot_assets.source.listed_files import columns_of
-from pinot_assets.source.s3_objects import S3ObjectStore
 
 ROUNDS = 3
 OBJECTS = 1_000_000
 LARGE_PIECE = 50_000
-CHANGED = 100
+CHANGED = 100  # of each kind, all over the ledger
 GOAL_GB = 1.5
 
 
-def bare(url: str, count: int) -> None:
-    """The listing alone: pages as the client gives them, counted."""
-    store = _store(url)
-    listed = sum(len(page) for page in obstore.list(store._calls, PREFIX, chunk_size=PAGE))
-    assert listed == count
+def bare(store: BucketObjectStore, count: int) -> None:
+    """The listing alone: pages in the client's cheapest form, counted."""
+    pages = obstore.list(store._calls, PREFIX, chunk_size=PAGE, return_arrow=True)
+    assert sum(page.num_rows for page in pages) == count
 
 
-def planned(url: str, count: int, ledger: Path) -> None:
+def planned(store: BucketObjectStore, count: int, ledger: Path) -> None:
     """What a trigger knows before it plans: what is new, rewritten, gone."""
-    inventory = take_inventory(_store(url), include="glob:**/*.parquet")
-    published = PublishedFiles(ledger.read_bytes())
-    listed, others = differing(columns_of(inventory.files), versions_of(published))
-    assert (len(inventory.files), len(published)) == (count, count)
-    # Some were written anew, the last ones have been deleted and as many are new.
-    assert (listed.num_rows, others.num_rows) == (2 * CHANGED, 2 * CHANGED)
+    data = ledger.read_bytes()
+    assert sha256_hex(data) == ledger.stem
+    snapshot = Snapshot(1, "t_OFFLINE", "cp1", "SYNC", "", None, "", "", 0, PublishedFiles(data))
+    inventory = take_inventory(store, include="glob:**/*.parquet")
+    found = changes_of(store, inventory, snapshot)
+    assert (len(inventory.files), len(snapshot.files)) == (count, count)
+    assert [*map(len, (found.new, found.rewritten, found.deleted))] == [CHANGED] * 3
 
 
-def write_ledger(path: Path, count: int) -> None:
+def write_ledger(folder: Path, count: int) -> Path:
     """A ledger of so many files, all but a few as they are listed; in pieces, to hold little of it."""
-    numbers = [*range(count - CHANGED), *range(count, count + CHANGED)]
+    path = folder / "ledger"
     writer = None
     for start in range(0, count, LARGE_PIECE):
-        data = files_to_parquet(_published(numbers[start : start + LARGE_PIECE]))
+        data = files_to_parquet(_published(range(start, min(start + LARGE_PIECE, count)), count // CHANGED))
         table = pq.read_table(pa.BufferReader(data))
         writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
         writer.write_table(table)
     assert writer is not None
     writer.close()
+    return path.rename(folder / f"{sha256_hex(path.read_bytes())}.parquet")
 
 
-def _published(numbers: list[int]) -> Iterator[PublishedFile]:
+def _published(numbers: range, step: int) -> Iterator[PublishedFile]:
     for n in numbers:
-        name = f"bench__cp7-0a1b2c_1_{n}_0"
-        tar = f"s3://staging/bench/segments/{name}"
-        sha256 = etag(n) + etag(-n)
-        output = Output(name, n * 7919, 1000, f"{tar}.tar.gz", size(n), sha256, f"{tar}.metadata.tar.gz")
-        version = Fingerprint(size(n), modified(n) * 1_000_000, etag(n if n >= CHANGED else n + 1))
-        yield PublishedFile(
-            f"s3://{BUCKET}/{key(n)}", version, sha256, 1000, 0, "cp7-0a1b2c", (output,), version.token, 1.5
-        )
+        if n % step == step // 2:
+            continue  # new
+        yield _file(n, key(n), size(n) - 1 if n % step == 0 else size(n))
+        if n % step == step - 1:
+            yield _file(n, key(n).replace("c000", "c001"), size(n))  # deleted since
 
 
-def _store(url: str) -> S3ObjectStore:
+def _file(n: int, name: str, bytes_: int) -> PublishedFile:
+    segment = f"bench__cp7-0a1b2c_1_{n}_0"
+    tar = f"s3://staging/bench/segments/{segment}"
+    sha256 = etag(n) + etag(-n)
+    output = Output(segment, n * 7919, 1000, f"{tar}.tar.gz", size(n), sha256, f"{tar}.metadata.tar.gz")
+    version = Fingerprint(bytes_, modified(n) * 1_000_000, etag(n))
+    return PublishedFile(
+        f"s3://{BUCKET}/{name}", version, sha256, 1000, 0, "cp7-0a1b2c", (output,), version.token, 1.5
+    )
+
+
+def _store(url: str) -> BucketObjectStore:
     store = open_store(f"s3://{BUCKET}/{PREFIX}", {"endpoint": url, "region": "us-east-1"})
-    assert isinstance(store, S3ObjectStore)
+    assert isinstance(store, BucketObjectStore)
     return store
 
 
 def work(name: str, job: dict[str, Any]) -> None:
-    """Be one of the two processes."""
+    """Be one of the two processes; what it imports and its client are there before it is measured."""
+    store = _store(job["url"])
+    assert store._calls is not None
+    pa.scalar(0)  # the first one imports pandas where there is one
     meter = Meter()
     if name == "bare":
-        bare(job["url"], job["count"])
+        bare(store, job["count"])
     else:
-        planned(job["url"], job["count"], Path(job["ledger"]))
+        planned(store, job["count"], Path(job["ledger"]))
     answer({"cost": asdict(meter.read()), "peak": peak_bytes()})
 
 
@@ -123,8 +140,7 @@ def main() -> None:
     found: dict[str, list[Cost]] = {"bare": [], "planned": []}
     peaks: dict[str, list[float]] = {"bare": [], "planned": []}
     with tempfile.TemporaryDirectory(prefix="bench-plan-") as scratch, serving(arguments.objects) as url:
-        ledger = Path(scratch, "ledger.parquet")
-        write_ledger(ledger, arguments.objects)
+        ledger = write_ledger(Path(scratch), arguments.objects)
         job = json.dumps({"url": url, "count": arguments.objects, "ledger": str(ledger)})
         for _ in range(arguments.rounds):
             for name in found:

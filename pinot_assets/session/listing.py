@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from pinot_assets.errors import ListingFailed
 from pinot_assets.session.model import Mode, Session
 from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import Changes
 from pinot_assets.session.run import Run
-from pinot_assets.snapshot.manifest import Snapshot, versions_of
-from pinot_assets.source import Fingerprint, Inventory, Published, Readiness, SourceFile, diff
+from pinot_assets.snapshot.manifest import Snapshot, hashes_of, versions_of
+from pinot_assets.source import Inventory, ObjectStore, Readiness, SourceFile, diff
 from pinot_assets.source.diff import differing
 from pinot_assets.source.listed_files import columns_of, files_of
 
@@ -27,20 +29,23 @@ def list_ready(run: Run, session: Session | None, current: Snapshot | None) -> R
     return judge_listing(run.spec, inventory, current, run.hold(), plan)
 
 
-def changes_of(run: Run, inventory: Inventory, current: Snapshot | None) -> Changes:
+def changes_of(source: ObjectStore, inventory: Inventory, current: Snapshot | None) -> Changes:
     """Compare a listing with the ledger.
 
     :param inventory: what counts of it.
     :raises SourceError: a file's content had to be looked at and could not be.
     """
-    listed, published = differing(columns_of(inventory.files), versions_of(current.files if current else ()))
+    files = current.files if current else ()
+    hashes = cache(lambda: hashes_of(files))  # of a million files: read only where content decides
+
+    def has_same_content(file: SourceFile) -> bool:
+        return source.sha256(source.key_of(file.uri)) == hashes()[file.uri]
+
+    listed, published = differing(columns_of(inventory.files), versions_of(files))
     found = diff(
         {file.uri: file for file in files_of(listed)},
-        {
-            row["uri"]: Published(Fingerprint(row["size"], row["mtime_us"], row["etag"]), row["sha256"])
-            for row in published.to_pylist()
-        },
-        lambda file: _content_sha256(run, file),
+        {file.uri: file.fingerprint for file in files_of(published)},
+        has_same_content,
     )
     return Changes(
         new=tuple(found.new),
@@ -92,7 +97,3 @@ def _refuse_new_patterns(run: Run, current: Snapshot) -> None:
             why=f"there are files, {first.uri} for one, and files of it are published",
             hint="check inputDirURI and the patterns; to empty the table, write emptySourceAction: APPLY",
         )
-
-
-def _content_sha256(run: Run, file: SourceFile) -> str:
-    return run.edges.source.sha256(run.edges.source.key_of(file.uri))

@@ -11,7 +11,7 @@ from pinot_assets.session.plan import NO_HOLD, Hold, Plan, Status
 from pinot_assets.session.receipt import Failure
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
-from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.manifest import Snapshot, versions_of
 from pinot_assets.source import (
     Fingerprint,
     Inventory,
@@ -23,6 +23,8 @@ from pinot_assets.source import (
     judge,
     take_inventory,
 )
+from pinot_assets.source.diff import differing
+from pinot_assets.source.listed_files import columns_of, files_of
 from pinot_assets.spec import TableSpec
 
 
@@ -150,20 +152,20 @@ def judge_listing(
 
 def sight(spec: TableSpec, inventory: Inventory, observation: Observation) -> Sighting:
     """Compare a listing with the ledger, less what is not there yet and what a rollback holds."""
-    ledger = observation.snapshot.ledger if observation.snapshot else {}
-    hold = observation.hold
-    found = judge_listing(spec, inventory, observation.snapshot, hold, observation.plan)
-    files = found.counted.files
-    free = {uri: file for uri, file in files.items() if not hold.holds(file)}
+    hold, snapshot = observation.hold, observation.snapshot
+    found = judge_listing(spec, inventory, snapshot, hold, observation.plan)
+    listed, published = differing(
+        columns_of(found.counted.files), versions_of(snapshot.files if snapshot else ())
+    )
+    seen, known = ({file.uri: file for file in files_of(side)} for side in (listed, published))
+    free = sorted(uri for uri, file in seen.items() if not hold.holds(file))
     return Sighting(
         listed=len(inventory.files),
         digest=found.counted.digest,
         listing=inventory.digest,
-        new=tuple(sorted(set(free) - set(ledger))),
-        rewritten=tuple(
-            sorted(u for u, f in free.items() if u in ledger and ledger[u].fingerprint != f.fingerprint)
-        ),
-        deleted=tuple(sorted(set(ledger) - set(files) - set(hold.removals))),
+        new=tuple(uri for uri in free if uri not in known),
+        rewritten=tuple(uri for uri in free if uri in known),
+        deleted=tuple(sorted(known.keys() - seen.keys() - set(hold.removals))),
         later=found.later,
         waiting=found.waiting,
     )

@@ -9,6 +9,7 @@ import io
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from operator import attrgetter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -290,7 +291,7 @@ def segments_from(plan: Plan, current: Snapshot | None, visible: frozenset[str])
 def published_files(
     plan: Plan, receipts: Mapping[int, Receipt], current: Snapshot | None
 ) -> tuple[PublishedFile, ...]:
-    """The rows of the next snapshot."""
+    """The rows of the next snapshot, in the order of their URIs: the diff is fastest by far then."""
     added = [PublishedFile.from_receipt(receipts[r.ordinal], plan.session) for r in plan.done]
     kept: list[PublishedFile] = []
     if plan.mode is not Mode.SWAP and current is not None:
@@ -305,7 +306,7 @@ def published_files(
             if touched is not None and file is newest[file.uri]:
                 file = replace(file, fingerprint=touched)
             kept.append(file)
-    return (*kept, *added)
+    return tuple(sorted((*kept, *added), key=attrgetter("uri")))  # stable: the newest of a file stays last
 
 
 def _removals(mode: Mode, changes: Changes) -> tuple[str, ...]:

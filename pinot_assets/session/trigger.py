@@ -75,7 +75,7 @@ def _trigger(run: Run, work_off: _Work) -> Report:
     if found.waiting:
         report = Report(Result.WAITING, session, listed=0, unready=found.waiting, notes=tuple(run.notes))
     else:
-        changes = changes_of(run, found.counted, current)
+        changes = changes_of(run.edges.source, found.counted, current)
         opened = look_at(run, session) if session is not None else None
         report = replace(work_off(run, opened, changes, current), unready=found.later)
     return replace(report, listed=len(found.listed.files), files=found.listed.files)

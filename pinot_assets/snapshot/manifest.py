@@ -78,7 +78,8 @@ class Snapshot:
     :ivar listing_digest: digest of the inventory that was published.
     :ivar config_fingerprint: of the table spec that built it.
     :ivar audit: the findings that opened the gate, as plain values.
-    :ivar files: published versions, oldest session first for each file.
+    :ivar files: published versions in the order of their URIs, oldest session first for each file. Older
+        releases wrote them in another order of URIs.
     """
 
     seq: int
@@ -140,7 +141,7 @@ _FILES = pa.schema(
     ]
 )
 
-VERSIONS = pa.schema([_FILES.field(name) for name in ("uri", "size", "mtime_us", "etag", "sha256")])
+VERSIONS = pa.schema([_FILES.field(name) for name in ("uri", "size", "mtime_us", "etag")])
 """What the diff looks at."""
 
 
@@ -177,6 +178,11 @@ class PublishedFiles(Sequence[PublishedFile]):
         """All rows as the columns of `VERSIONS`."""
         return pq.read_table(pa.BufferReader(self._data), columns=VERSIONS.names)
 
+    def hashes(self) -> dict[str, str]:
+        """The sha256 of each URI's last row."""
+        table = pq.read_table(pa.BufferReader(self._data), columns=["uri", "sha256"])
+        return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
     @cached_property
     def _rows(self) -> tuple[PublishedFile, ...]:
         rows = pq.read_table(pa.BufferReader(self._data)).to_pylist()
@@ -208,12 +214,13 @@ def versions_of(files: Sequence[PublishedFile]) -> pa.Table:
     """Published versions as the columns of `VERSIONS`, in their order."""
     if isinstance(files, PublishedFiles):
         return files.versions
-    rows = [
-        {"uri": f.uri, "size": f.fingerprint.size, "mtime_us": f.fingerprint.mtime_us,
-         "etag": f.fingerprint.etag, "sha256": f.sha256}
-        for f in files
-    ]  # fmt: skip
+    rows = [{"uri": f.uri, **f.fingerprint.to_json()} for f in files]
     return pa.Table.from_pylist(rows, schema=VERSIONS)
+
+
+def hashes_of(files: Sequence[PublishedFile]) -> dict[str, str]:
+    """The sha256 of each file's newest version, by URI."""
+    return files.hashes() if isinstance(files, PublishedFiles) else {f.uri: f.sha256 for f in files}
 
 
 def _published_file(row: Mapping[str, Any]) -> PublishedFile:

@@ -3,7 +3,7 @@
 No Dagster and no Spark in here: executors use it.
 """
 
-from pinot_assets.source.diff import Diff, Published, diff
+from pinot_assets.source.diff import Diff, diff
 from pinot_assets.source.env import resolve_env
 from pinot_assets.source.fingerprint import Fingerprint, SourceFile
 from pinot_assets.source.inventory import Inventory, take_inventory
@@ -20,7 +20,6 @@ __all__ = [
     "ObjectInfo",
     "ObjectStore",
     "PathPattern",
-    "Published",
     "Readiness",
     "Rules",
     "SourceFile",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -34,15 +34,18 @@ from pinot_assets.source.adls_settings import AdlsSettings
 from pinot_assets.source.endpoints import CALL_TIMEOUT, TRANSFER_TIMEOUT, Settings
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.gcs_settings import GcsSettings
-from pinot_assets.source.listed_files import COLUMNS, page_of
+from pinot_assets.source.listed_files import COLUMNS, page_of, text_of
 from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent
 from pinot_assets.source.s3_settings import S3Settings
-from pinot_assets.source.uris import Root, check_key, is_plain, join_uri, key_below
+from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain, join_uri, key_below
 
 # ADLS takes no larger object in one PUT (S3 5 GiB, GCS more), and only one PUT can be conditional.
 MAX_PUT_BYTES = 5000 * 1024**2
 
 _SETTINGS: dict[str, type[Settings]] = {"s3": S3Settings, "gs": GcsSettings, "abfss": AdlsSettings}
+
+# Objects held as columns at a time: many, since each step over them costs the same for one.
+_PAGE = 10_000
 
 _QUERY = re.compile(r"\?\S*")
 
@@ -92,42 +95,48 @@ class BucketObjectStore:
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Page by page; an object may be told twice, never left out."""
         below = self._full(prefix) if prefix else self._root.path
-        for page in self._listed(below, 1000):
+        for page in self._listed(below):
             yield from self._objects_of(page)
 
     def pages(self) -> Iterator[pa.Table]:
-        """The same of all objects, a page at a time; only unusual ones are looked at one by one."""
-        for page in self._listed(self._root.path, 10_000):
-            keys = [meta["path"][self._strip :] for meta in page]
-            sizes = [meta["size"] for meta in page]
-            if 0 in sizes or not is_plain("".join(keys)):
-                yield page_of(self._objects_of(page))
-                continue
-            seconds = [int(meta["last_modified"].timestamp()) for meta in page]
-            etags = pa.array([meta["e_tag"] for meta in page], pa.string())
+        """The same of all objects as columns; only unusual ones are looked at one by one."""
+        for page in self._listed(self._root.path):
+            root, keys = self._below_root(page.column("path"))
+            usual = _usual(keys, page.column("size"))
+            if usual is not None:
+                yield page_of(self._objects_of(page.filter(pc.invert(usual))))
+                page, keys = page.filter(usual), keys.filter(usual)
+            seconds = pc.divide(page.column("last_modified").cast(pa.int64()), 1_000_000)
             yield pa.table(
                 [
-                    pc.binary_join_element_wise(f"{self.uri}/", pa.array(keys, pa.string()), ""),
-                    pa.array(sizes, pa.int64()),
-                    pc.multiply(pa.array(seconds, pa.int64()), 1_000_000),
-                    pc.replace_substring(etags, '"', ""),
+                    pc.binary_join_element_wise(root, keys, ""),
+                    page.column("size").cast(pa.int64()),
+                    pc.multiply(seconds, 1_000_000),
+                    _without_quotes(page.column("e_tag")),
                 ],
                 schema=COLUMNS,
             )
 
-    def _listed(self, below: str, chunk: int) -> Iterator[Sequence[Mapping[str, Any]]]:
-        """Objects as obstore gives them, so many at a time.
+    def _below_root(self, paths: pa.Array) -> tuple[str, pa.Array]:
+        """A URI, and for each path in the bucket what of it stands behind that URI."""
+        if is_plain(self._root.path):
+            return f"{self._root.scheme}://{self._root.bucket}/", paths
+        return f"{self.uri}/", pc.utf8_slice_codeunits(paths, self._strip)
+
+    def _listed(self, below: str) -> Iterator[pa.RecordBatch]:
+        """Objects as obstore gives them, some thousands at a time.
 
         :raises ListingFailed: as `list`.
         """
         try:
-            yield from obstore.list(self._calls, below or None, chunk_size=chunk)
+            for page in obstore.list(self._calls, below or None, chunk_size=_PAGE, return_arrow=True):
+                yield pa.record_batch(page)
         except (BaseError, OSError) as error:
             raise self._listing_failed(error) from None
 
-    def _objects_of(self, page: Sequence[Mapping[str, Any]]) -> Iterator[ObjectInfo]:
+    def _objects_of(self, page: pa.RecordBatch) -> Iterator[ObjectInfo]:
         try:
-            for meta in page:
+            for meta in page.to_pylist():
                 key = meta["path"][self._strip :]
                 if meta["size"] > 0:
                     yield ObjectInfo(key, self.uri_of(key), _fingerprint(meta))
@@ -316,6 +325,20 @@ def _fingerprint(meta: Mapping[str, Any]) -> Fingerprint:
         etag=None if etag is None else etag.replace('"', ""),
         version_id=meta["version"],
     )
+
+
+def _usual(keys: pa.Array, sizes: pa.Array) -> pa.Array | None:
+    """Which objects need no second look: neither empty nor of a name that its URI escapes; None: all."""
+    full = pc.greater(sizes, 0)
+    if are_plain(bytes(text_of(keys))):
+        return None if pc.all(full).as_py() else full
+    return pc.and_(full, pc.match_substring_regex(keys, PLAIN_KEY))
+
+
+def _without_quotes(etags: pa.Array) -> pa.Array:
+    """`etag.replace('"', "")` of each; as a rule there is one at either end."""
+    trimmed = pc.ascii_trim(etags, '"')
+    return pc.replace_substring(trimmed, '"', "") if b'"' in bytes(text_of(trimmed)) else trimmed
 
 
 def _status(error: Exception) -> str | None:

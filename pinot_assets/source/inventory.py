@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -86,8 +87,8 @@ def narrowed(inventory: Inventory, absent: Collection[str]) -> Inventory:
 
 
 # What more than a pattern decides about: names that writers leave around, and escapes.
-_MARKS = (b"%", b"//", b"/.", b"/_", b".tmp")  # without them, it cannot be
 _SPECIAL = r"%|//|/\.|/_SUCCESS$|/_temporary/|\.tmp$"
+_BEHIND_SLASH = b"/._"  # nothing of the middle of it without one of these
 
 
 class _Look:
@@ -103,7 +104,7 @@ class _Look:
         self._include, self._exclude, self._marker = include, exclude, marker
         self._root_path = path_of_uri(root)
         self._root_is_plain = is_plain(self._root_path.replace(":", "", 1))
-        self._marks = [*_MARKS] if marker is None else [*_MARKS, f"/{marker}".encode()]
+        self._ends = [".tmp"] if marker is None else [".tmp", f"/{marker}"]
         self.skipped = self.hidden = 0
         self.complete: set[str] = set()
         self.being_written: set[str] = set()
@@ -117,8 +118,8 @@ class _Look:
         if special is not None:
             plain = pc.invert(special)
             ones, page, below = page.filter(special), page.filter(plain), below.filter(plain)
-        matched = self._matched(pc.binary_join_element_wise(self._root_path, below, ""))
-        kept = page if matched is None else page.filter(matched)
+        matched = self._matched(below)
+        kept = page if matched is None or pc.all(matched).as_py() else page.filter(matched)
         self.skipped += page.num_rows - kept.num_rows
         taken = [file for file in files_of(ones) if self._takes(file.uri)]
         return pa.concat_tables([kept, page_of(taken)]) if taken else kept
@@ -127,17 +128,16 @@ class _Look:
         """Which of the names below the root need to be looked at one by one; None: none of them."""
         if not self._root_is_plain:
             return pc.is_valid(below)
-        text = bytes(text_of(below))
-        if not any(mark in text for mark in self._marks):
+        if not (_has_mark(text_of(below)) or any(pc.any(pc.ends_with(below, e)).as_py() for e in self._ends)):
             return None
         special = pc.match_substring_regex(below, _SPECIAL)
         return special if self._marker is None else pc.or_(special, pc.ends_with(below, f"/{self._marker}"))
 
-    def _matched(self, paths: pa.Array) -> pa.Array | None:
-        matched = None if self._include is None else self._include.matching(paths)
+    def _matched(self, below: pa.Array) -> pa.Array | None:
+        matched = None if self._include is None else self._include.matching(self._root_path, below)
         if self._exclude is None:
             return matched
-        others = pc.invert(self._exclude.matching(paths))
+        others = pc.invert(self._exclude.matching(self._root_path, below))
         return others if matched is None else pc.and_(matched, others)
 
     def _takes(self, uri: str) -> bool:
@@ -158,6 +158,13 @@ class _Look:
         else:
             return True
         return False
+
+
+def _has_mark(text: memoryview) -> bool:
+    """Whether any of some names, put together, holds what a special one has, but for its end."""
+    codes = np.frombuffer(text, np.uint8)
+    behind = bytes(codes[np.flatnonzero(codes[:-1] == ord("/")) + 1])
+    return b"%" in bytes(text) or any(code in behind for code in _BEHIND_SLASH)
 
 
 def _is_hidden(key: str, include: PathPattern | None) -> bool:

@@ -6,7 +6,7 @@ URIs are plain ASCII (`uris`), so Arrow's order of bytes is Python's order of te
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -58,13 +58,15 @@ class ListedFiles(Mapping[str, SourceFile]):
 
     @cached_property
     def digest(self) -> str:
-        """The sha256 in hex of all URIs and versions."""
-        digest = hashlib.sha256()
-        for batch in self.columns.to_batches():
-            uri, size, mtime, etag = batch.columns
-            numbers = (size.cast(pa.string()), mtime.cast(pa.string()))
-            ends = pc.binary_join_element_wise(pc.fill_null(etag, ""), "\n", "")
-            digest.update(text_of(pc.binary_join_element_wise(uri, *numbers, ends, "\t")))
+        """The sha256 in hex of all URIs and versions: column by column, texts behind their lengths."""
+        digest = hashlib.sha256(f"{len(self)}\n".encode())
+        for column in self.columns.columns:
+            is_text = column.type == pa.string()
+            values = pc.fill_null(column, "") if is_text else column
+            for numbers in (pc.binary_length(values) if is_text else values).chunks:
+                digest.update(numbers.to_numpy())
+            for texts in values.chunks if is_text else ():
+                digest.update(text_of(texts))
         return digest.hexdigest()
 
     @cached_property
@@ -100,11 +102,17 @@ def files_of(columns: pa.Table) -> Iterator[SourceFile]:
 
 def text_of(texts: pa.Array) -> memoryview:
     """What texts hold, one after the other."""
-    if not len(texts):
-        return memoryview(b"")
     _, offsets, data = texts.buffers()
+    if data is None or not len(texts):
+        return memoryview(b"")
     view = memoryview(offsets).cast("i")
     return memoryview(data)[view[texts.offset] : view[texts.offset + len(texts)]]
+
+
+def in_order(table: pa.Table, compare: Callable[[pa.ChunkedArray, pa.ChunkedArray], pa.ChunkedArray]) -> bool:
+    """Whether every URI compares (`pc.less`, `pc.less_equal`) with the next one."""
+    uris = table.column("uri")
+    return bool(pc.all(compare(uris.slice(0, max(0, len(uris) - 1)), uris.slice(1))).as_py() is not False)
 
 
 def _as_table(page: pa.RecordBatch | pa.Table) -> pa.Table:
@@ -113,15 +121,9 @@ def _as_table(page: pa.RecordBatch | pa.Table) -> pa.Table:
 
 def _sorted(table: pa.Table) -> pa.Table:
     table = table.combine_chunks()
-    if not _ascends(table):
+    if not in_order(table, pc.less):
         table = table.take(pc.sort_indices(table, [("uri", "ascending")])).combine_chunks()
-        if not _ascends(table):
+        if not in_order(table, pc.less):
             last = {file.uri: file for file in files_of(table)}
             table = page_of(last.values())
     return table
-
-
-def _ascends(table: pa.Table) -> bool:
-    """Whether every URI comes after the one before it."""
-    uris = table.column("uri")
-    return bool(pc.all(pc.less(uris.slice(0, max(0, len(uris) - 1)), uris.slice(1))).as_py() is not False)

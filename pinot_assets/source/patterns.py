@@ -19,6 +19,9 @@ from pinot_assets.source.java_glob import ANY, glob_error, glob_to_regex
 from pinot_assets.source.java_regex import regex_to_python
 from pinot_assets.source.uris import unquote_key
 
+# Most patterns: told by the end of a name alone, since it holds a slash.
+_SUFFIX = re.compile(r"(?i:glob):\*\*/\*([A-Za-z0-9._=-]*)")
+
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
@@ -34,8 +37,13 @@ class PathPattern:
         """Whether the whole path matches (`PathMatcher.matches(Paths.get(path))`)."""
         return self._regex.fullmatch(normalise_path(path)) is not None
 
-    def matching(self, paths: pa.Array) -> pa.Array:
-        """`matches` of each, of normalised paths of plain ASCII characters (`uris.is_plain`)."""
+    def matching(self, root: str, names: pa.Array) -> pa.Array:
+        """`matches` of a root with each of these names behind it: normalised paths of plain ASCII characters
+        (`uris.is_plain`), each name with a slash in it.
+        """
+        if suffix := _SUFFIX.fullmatch(self.text):
+            return pc.ends_with(names, suffix[1])
+        paths = pc.binary_join_element_wise(root, names, "")
         # To such texts Arrow's regular expressions and Python's mean the same, but for what globs are made
         # of: a class behind a lookahead, and everything else that a `regex:` may hold.
         regex = self._regex.pattern.replace(ANY, ".")

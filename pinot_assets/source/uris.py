@@ -19,6 +19,8 @@ from pinot_assets.errors import SourceError
 # No comma: Pinot splits the values of a segment's custom map at it.
 _SAFE = "/!$&'()*+;=:@"
 _PLAIN = (string.ascii_letters + string.digits + "/._=-").encode()
+PLAIN_KEY = r"^[A-Za-z0-9/._=-]*$"
+"""Of `is_plain`, for Arrow."""
 # Hadoop once took `s3://key:secret@bucket`: never shown in an error.
 _USER_INFO = re.compile(r"//[^/]*@")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -117,8 +119,13 @@ def quote_key(key: str) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a key or path, or several put together, means the same in percent-encoding."""
-    return not text.encode(errors="surrogateescape").translate(None, _PLAIN)
+    """Whether a key or path means the same in percent-encoding."""
+    return are_plain(text.encode(errors="surrogateescape"))
+
+
+def are_plain(texts: bytes) -> bool:
+    """`is_plain` of several keys or paths at once, put together."""
+    return not texts.translate(None, _PLAIN)
 
 
 def unquote_key(text: str) -> str:

@@ -82,7 +82,7 @@ def test_what_executors_cannot_or_must_not_be_told_is_refused(fields: dict[str, 
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("uri", ["gs://lake/in", "abfss://in@lake.dfs.core.windows.net", "${PLACE}"])
+@pytest.mark.parametrize("uri", ["gs://lake/in", "abfss://raw@lake.dfs.core.windows.net", "${PLACE}"])
 def test_another_cloud_gets_none_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str) -> None:
     monkeypatch.setenv("PLACE", "gs://lake/in")
     spec = write_table(tmp_path, "flights", {"consistentPushEnabled": "true", "inputDirURI": uri})

@@ -293,8 +293,8 @@ def test_without_a_ledger_only_swap_replaces() -> None:
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        (Mode.APPEND, ["a1", "b1", "q1", "a2"]),
-        (Mode.SYNC, ["b1", "a2"]),
+        (Mode.APPEND, ["a1", "a2", "b1", "q1"]),
+        (Mode.SYNC, ["a2", "b1"]),
         (Mode.SWAP, ["a2", "b1"]),
     ],
 )

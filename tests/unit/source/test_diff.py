@@ -1,15 +1,28 @@
 from __future__ import annotations
 
 import hashlib
+import sys
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.snapshot.manifest import VERSIONS
-from pinot_assets.source.diff import Published, diff, differing
+from pinot_assets.source.diff import Diff, differing
+from pinot_assets.source.diff import diff as compared
 from pinot_assets.source.fingerprint import Fingerprint, SourceFile
 from pinot_assets.source.listed_files import files_of, page_of
+
+
+class Published(NamedTuple):
+    fingerprint: Fingerprint
+    sha256: str
+
 
 MD5 = "9dd4e461268c8034f5c8564e155c67a6"
 OTHER = "0cc175b9c0f1b6a831c399e269772661"
@@ -17,6 +30,13 @@ OTHER = "0cc175b9c0f1b6a831c399e269772661"
 
 def sha(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def diff(
+    listed: dict[str, SourceFile], ledger: dict[str, Published], sha256: Callable[[SourceFile], str]
+) -> Diff:
+    versions = {uri: file.fingerprint for uri, file in ledger.items()}
+    return compared(listed, versions, lambda file: sha256(file) == ledger[file.uri].sha256)
 
 
 def listing(**files: Fingerprint) -> dict[str, SourceFile]:
@@ -127,26 +147,51 @@ VERSION = st.builds(Fingerprint, st.integers(0, 2), st.integers(0, 1), st.sample
 URIS = st.sampled_from("abcde")
 
 
-@settings(deadline=None)
-@given(st.dictionaries(URIS, VERSION), st.lists(st.tuples(URIS, VERSION)))
-def test_what_differs_is_what_the_diff_tells(
-    listed: dict[str, Fingerprint], ledger: list[tuple[str, Fingerprint]]
-) -> None:
-    rows = [
-        {"uri": uri, "size": v.size, "mtime_us": v.mtime_us, "etag": v.etag, "sha256": str(n)}
-        for n, (uri, v) in enumerate(ledger)
-    ]
-    files = listing(**dict(sorted(listed.items())))
-    newest = {uri: Published(v, str(n)) for n, (uri, v) in enumerate(ledger)}
-    left, published = differing(page_of(files.values()), pa.Table.from_pylist(rows, schema=VERSIONS))
-    few = {
-        row["uri"]: Published(Fingerprint(row["size"], row["mtime_us"], row["etag"]), row["sha256"])
-        for row in published.to_pylist()
-    }
-    assert len(few) == published.num_rows
+def ledger_of(rows: list[tuple[str, Fingerprint]]) -> pa.Table:
+    values = [{"uri": uri, **version.to_json()} for uri, version in rows]
+    return pa.Table.from_pylist(values, schema=VERSIONS)
 
-    whole = diff(files, newest, lambda _: "")
-    part = diff({file.uri: file for file in files_of(left)}, few, lambda _: "")
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(URIS, VERSION),
+    st.lists(st.tuples(URIS, VERSION)),
+    st.sampled_from([1, 2, 1000]),
+    st.booleans(),
+)
+def test_what_differs_is_what_the_diff_tells(
+    listed: dict[str, Fingerprint], ledger: list[tuple[str, Fingerprint]], stretch: int, in_order: bool
+) -> None:
+    if in_order:  # as this release writes it; the newest of a URI is the last
+        ledger.sort(key=itemgetter(0))
+    files = listing(**dict(sorted(listed.items())))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys.modules[differing.__module__], "_STRETCH", stretch)
+        left, others = differing(page_of(files.values()), ledger_of(ledger))
+    seen, known = ({file.uri: file for file in files_of(side)} for side in (left, others))
+    assert (len(seen), len(known)) == (left.num_rows, others.num_rows)
+
+    newest = dict(ledger)
+    whole = compared(files, newest, lambda _: False)
+    part = compared(seen, {uri: file.fingerprint for uri, file in known.items()}, lambda _: False)
     assert (part.new, part.rewritten, part.deleted) == (whole.new, whole.rewritten, whole.deleted)
     assert part.touched == whole.touched
     assert part.unchanged == ()
+
+
+def test_a_million_rows_are_not_looked_up_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only stretches that differ are; here one URI is gone from the ledger and one is new in it."""
+    rows = [(f"{n:05}", Fingerprint(n, n, None)) for n in range(5000)]
+    looked_up: list[int] = []
+    index_in = pc.index_in
+
+    def counting(uris: pa.ChunkedArray, **others: Any) -> pa.ChunkedArray:
+        looked_up.append(len(uris))
+        return index_in(uris, **others)
+
+    monkeypatch.setattr(pc, "index_in", counting)
+    listed = page_of([SourceFile(uri, version) for uri, version in rows[:2500] + rows[2501:]])
+    left, others = differing(listed, ledger_of(rows[:4200] + rows[4201:]))
+    assert left.column("uri").to_pylist() == ["04200"]
+    assert others.column("uri").to_pylist() == ["02500"]
+    assert 0 < sum(looked_up) <= 2 * 1000

@@ -14,7 +14,7 @@ from pinot_assets.source.gcs_settings import GcsSettings
 from pinot_assets.source.objects import open_store
 from pinot_assets.source.uris import parse_root
 
-ADLS = "abfss://in@lake.dfs.core.windows.net/x"
+ADLS = "abfss://raw@lake.dfs.core.windows.net/x"
 GCS = "gs://bucket/x"
 PRINCIPAL = {"tenantId": "t", "clientId": "c", "clientSecret": "${PA_SECRET}"}
 
@@ -26,7 +26,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_account_comes_from_the_uri() -> None:
     settings = AdlsSettings.of(parse_root(ADLS), {"accessKey": "${PA_SECRET}"})
-    assert (settings.container, settings.allow_http) == ("in", False)
+    assert (settings.container, settings.allow_http) == ("raw", False)
     assert settings.config == {
         "account_name": "lake",
         "endpoint": "https://lake.blob.core.windows.net",
@@ -36,7 +36,7 @@ def test_the_account_comes_from_the_uri() -> None:
 
 
 def test_a_national_cloud_is_its_domain() -> None:
-    settings = AdlsSettings.of(parse_root("abfss://in@lake.dfs.core.chinacloudapi.cn"), {})
+    settings = AdlsSettings.of(parse_root("abfss://raw@lake.dfs.core.chinacloudapi.cn"), {})
     assert settings.config["endpoint"] == "https://lake.blob.core.chinacloudapi.cn"
     assert settings.credentials is None
 
