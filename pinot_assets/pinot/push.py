@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.port import PushMode, PushReport, StagedObjects
-from pinot_assets.pinot.sending import Sending, Uploads, await_no_leftovers
+from pinot_assets.pinot.leftovers import await_no_leftovers
+from pinot_assets.pinot.sending import Sending
+from pinot_assets.pinot.upload import Uploads
 from pinot_assets.session.receipt import Output
 
 
@@ -32,7 +34,7 @@ def push_segments(
     return PushReport(
         pushed=tuple(output.segment for output in missing),
         skipped=tuple(skipped),
-        mode=push.mode,
+        mode=push.mode if push.calls else None,
         fallback=push.fallback,
         calls=push.calls,
         seconds=time.monotonic() - started,

@@ -246,7 +246,7 @@ class FakePinot:
             return PushReport(
                 pushed=tuple(output.segment for output in new),
                 skipped=tuple(o.segment for o in outputs if o not in new),
-                mode=mode or PushMode.METADATA,
+                mode=(mode or PushMode.METADATA) if new else None,
                 fallback=None,
                 calls=self._dialect.uploads(len(new)),
                 seconds=0.0,
