@@ -199,7 +199,7 @@ def ours(pinot: PinotCluster, table: str, outputs: Sequence[Output]) -> list[flo
         batch = pace.next_of(left)
         report = pinot.push(table, batch, staged=STAGED, mode=PushMode.METADATA)
         seconds += [report.seconds / len(batch)] * len(batch)
-        pace, left = UploadPace.after(batch, report.seconds, DEADLINE_S), left[len(batch) :]
+        pace, left = pace.after(batch, report, DEADLINE_S), left[len(batch) :]
     return seconds
 
 

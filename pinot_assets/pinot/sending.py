@@ -19,8 +19,8 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 from pinot_assets.errors import PinotError, PinotUnreachable, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot.batch import Announced, batch_tar
 from pinot_assets.pinot.http import CutOff, UploadFailed
-from pinot_assets.pinot.port import PushMode, StagedObjects
 from pinot_assets.pinot.leftovers import await_no_leftovers
+from pinot_assets.pinot.port import PushMode, StagedObjects
 from pinot_assets.pinot.upload import Uploader, Uploads
 from pinot_assets.session.receipt import Output
 
