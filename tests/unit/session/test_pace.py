@@ -89,7 +89,7 @@ def test_rows_of_a_changed_file_that_is_read_again_were_read(clock: Clock) -> No
 
 
 def test_a_file_that_fails_does_not_hasten_the_end(clock: Clock) -> None:
-    """Time left goes by bytes: those that were read of it say nothing of how wide the other files' rows are."""
+    """Time left goes by bytes: what was read of it says nothing of how wide the other files' rows are."""
     pace = Pace({0: 100, 1: 100, 2: 100}, clock)
     clock.now += 10
     pace.built(receipt(0, 1000))
