@@ -97,7 +97,8 @@ def _require_disks(run: Run, coming: Sequence[Output], needed: int, replication:
         raise PushRefused(
             f"the switch of {run.spec.name} does not fit on the disks of its servers",
             why=f"{_mb(needed)} to come over {len(servers)} servers, {_mb(part)} each, and {_mb(tars)} of "
-            f"tars while they load; {server} has {_mb(fullest.total - fullest.used)} free of {_mb(fullest.total)}",
+            f"tars while they load; {server} has {_mb(fullest.total - fullest.used)} free of "
+            f"{_mb(fullest.total)}",
             hint="give the servers larger disks, or add servers and rebalance: a switch needs room for old "
             f"and new segments at once{way_out}",
         )

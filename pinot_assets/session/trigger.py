@@ -17,6 +17,7 @@ from pinot_assets.session.hybrid import refuse_second_writer
 from pinot_assets.session.listing import changes_of, list_ready
 from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State
 from pinot_assets.session.plan import Changes, Next, Plan
+from pinot_assets.session.publisher import told
 from pinot_assets.session.rebuild import ledger
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.record import read_switch
@@ -158,7 +159,7 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
             session,
             failures=run.edges.staging.put_failures(session.id, session.attempt, failed),
             counts=plan.counts(len(failed)) | {"done": kept + len(built), "pending": 0},
-            last_error=plain.told(failed),
+            last_error=told(failed),
         )
         run.lease.write(session=session)
     if failed and session.push is not PushKind.PLAIN:
