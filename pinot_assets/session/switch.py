@@ -72,6 +72,7 @@ class Switcher(Entries):
         pace, mode, fallback = UploadPace(), self.push_mode, None
         pushed = calls = 0
         while left:
+            self.before_write()  # one that slept past its lease goes no further
             batch = pace.next_of(left, BATCH)
             report = self.edges.pinot.push(
                 self.table,

@@ -140,6 +140,20 @@ def test_r02_without_the_lease_nothing_is_looked_at() -> None:
     assert pinot.reads == 0
 
 
+def test_r02_whoever_slept_past_its_lease_in_a_push_goes_no_further() -> None:
+    """Another run has pushed the rest meanwhile, so there is nothing to send, and no look before it."""
+    pinot = Pinot()
+    pinot.lands = [[f"s{n}" for n in range(300)]]
+
+    def lost() -> None:
+        if pinot.pushes:
+            raise LeaseLost("gone")
+
+    with pytest.raises(LeaseLost):
+        push(pinot, 300, lost)
+    assert len(pinot.pushes) == 1
+
+
 def test_nothing_to_add_is_nothing_to_push() -> None:
     pinot = Pinot()
     assert push(pinot, 0).mode is None
