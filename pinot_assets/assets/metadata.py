@@ -52,8 +52,11 @@ def of_report(report: Report) -> Metadata:
         "bad_rows": report.bad_rows,
         "small_files": len(small(report.built)),
         "worker_seconds": round(sum(r.seconds for r in report.built), 3),
+        "build_seconds": round(report.build_seconds, 3),
         "bytes_built": sum(o.tar_bytes for r in report.built for o in r.outputs),
     }
+    if (rate := report.rows_per_s) is not None:
+        values["rows_per_s"] = round(rate)
     if report.session is not None:
         values |= {"session": report.session.id, **of_session(report.session)}
     if failed:

@@ -41,19 +41,19 @@ class PinotCluster(Controller):
         return versions.takes_batches(self._release)
 
     def takes_over_half_uploads(self) -> bool:
-        """See `pinot_assets.pinot.sending.Uploads`."""
+        """See `pinot_assets.pinot.upload.Uploads`."""
         return versions.takes_over_half_uploads(self._release)
 
     def takes_batches(self) -> bool:
-        """See `pinot_assets.pinot.sending.Uploads`."""
+        """See `pinot_assets.pinot.upload.Uploads`."""
         return self._batches
 
     def give_up_batches(self) -> None:
-        """See `pinot_assets.pinot.sending.Uploads`."""
+        """See `pinot_assets.pinot.upload.Uploads`."""
         self._batches = False
 
     def uploader(self, table: str) -> Uploader:
-        """See `pinot_assets.pinot.sending.Uploads`."""
+        """See `pinot_assets.pinot.upload.Uploads`."""
         return Uploader(self._doors.at(self._leads.of(table)), table, self.connection.timeouts.upload)
 
     def push(

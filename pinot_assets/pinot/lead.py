@@ -7,13 +7,20 @@ seen to be a door to the same ZooKeeper: what a controller calls its address may
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import time
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 from pinot_assets.errors import PinotError
+from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.http import Call, Doors, Kind
 from pinot_assets.pinot.tables import quoted
+
+TRY_AGAIN_SECONDS = 60.0
+"""A lead that could not be used may be starting; to ask it costs a connection's deadline."""
 
 _BORN = ("czxid", "ctime")
 
@@ -21,10 +28,12 @@ _BORN = ("czxid", "ctime")
 class Leads:
     """Finds the lead of a table; remembers how many controllers there are and whose address can be used."""
 
-    def __init__(self, doors: Doors) -> None:
+    def __init__(self, doors: Doors, clock: Callable[[], float] = time.monotonic) -> None:
         self._doors = doors
+        self._clock = clock
         self._several: bool | None = None
-        self._usable: dict[str, bool] = {}
+        self._usable: set[str] = set()
+        self._refused: dict[str, float] = {}
 
     def of(self, table: str) -> str:
         """Base URL for uploads: that of the table's lead, or the configured one where it cannot be used."""
@@ -42,11 +51,21 @@ class Leads:
             )
         except PinotError:
             return configured
-        if url is None:
-            return configured
-        if url not in self._usable:
-            self._usable[url] = same_cluster(self._doors, configured, url, table)
-        return url if self._usable[url] else configured
+        return url if url is not None and self._is_usable(url, table) else configured
+
+    def _is_usable(self, url: str, table: str) -> bool:
+        connection = self._doors.connection
+        if url in self._usable:
+            return True
+        if url == connection.controller_url or not may_be_asked(connection, url):
+            return False
+        if self._clock() - self._refused.get(url, -math.inf) < TRY_AGAIN_SECONDS:
+            return False
+        if same_cluster(self._doors, connection.controller_url, url, table):
+            self._usable.add(url)
+            return True
+        self._refused[url] = self._clock()
+        return False
 
 
 def lead_of(reply: Mapping[str, Any] | None, scheme: str) -> str | None:
@@ -56,6 +75,26 @@ def lead_of(reply: Mapping[str, Any] | None, scheme: str) -> str | None:
         if host and port.isdigit():
             return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
     return None
+
+
+def may_be_asked(connection: PinotConnection, url: str) -> bool:
+    """Whether an address that a controller told is worth a look.
+
+    What it calls loopback is its own machine, not ours; and our credentials go along with every call, so they
+    need an address that proves by its certificate who it is.
+    """
+    host = urlsplit(url).hostname or ""
+    if _is_loopback(host) and not _is_loopback(urlsplit(connection.controller_url).hostname or ""):
+        return False
+    return connection.auth is None or (url.startswith("https:") and connection.tls.verify)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    return address.is_loopback or address.is_unspecified
 
 
 def same_cluster(doors: Doors, known: str, other: str, table: str) -> bool:

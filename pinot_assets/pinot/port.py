@@ -58,7 +58,8 @@ class PushReport:
 
     :ivar pushed: names uploaded by this call, confirmed by reading (rule R8).
     :ivar skipped: names that were there already with the same CRC.
-    :ivar mode: the mode that worked; pass it on to the next batch to save the trial.
+    :ivar mode: the mode that worked; pass it on to the next batch to save the trial. None where nothing was
+        sent.
     :ivar fallback: why METADATA was given up for TAR, None if it was not.
     :ivar calls: uploads that were sent, those that failed included.
     :ivar seconds: wall time of the whole call.
@@ -66,7 +67,7 @@ class PushReport:
 
     pushed: tuple[str, ...]
     skipped: tuple[str, ...]
-    mode: PushMode
+    mode: PushMode | None
     fallback: str | None
     calls: int
     seconds: float

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from pinot_assets.errors import PushRefused
+from pinot_assets.pinot.leftovers import await_no_leftovers
 from pinot_assets.pinot.port import PushMode, PushReport, StagedObjects
-from pinot_assets.pinot.sending import Sending, Uploads, await_no_leftovers
+from pinot_assets.pinot.sending import Sending
+from pinot_assets.pinot.upload import Uploads
 from pinot_assets.session.receipt import Output
 
 
@@ -24,15 +27,16 @@ def push_segments(
     """Upload what is not there yet and confirm it; see `pinot_assets.pinot.port.Pinot.push`."""
     started = time.monotonic()
     _check_names(outputs)
-    missing, skipped = _missing(pinot, table, outputs)
+    absent = missing(pinot, table, outputs)
     push = Sending(pinot, table, staged, mode, before_upload)
-    if missing:
-        await_no_leftovers(pinot, table, missing)
-        push.all(missing)
+    if absent:
+        await_no_leftovers(pinot, table, absent)
+        push.all(absent)
+    pushed = dict.fromkeys(output.segment for output in absent)
     return PushReport(
-        pushed=tuple(output.segment for output in missing),
-        skipped=tuple(skipped),
-        mode=push.mode,
+        pushed=tuple(pushed),
+        skipped=tuple(output.segment for output in outputs if output.segment not in pushed),
+        mode=push.mode if push.calls else None,
         fallback=push.fallback,
         calls=push.calls,
         seconds=time.monotonic() - started,
@@ -45,7 +49,23 @@ def _check_names(outputs: Sequence[Output]) -> None:
         raise ValueError(f"segments named twice in one push: {sorted(twice)}")
 
 
-def _missing(pinot: Uploads, table: str, outputs: Sequence[Output]) -> tuple[list[Output], list[str]]:
+class Shown(Protocol):
+    """What a table holds."""
+
+    def all_segments(self, table: str) -> frozenset[str]:
+        """Names in the ideal state."""
+        ...
+
+    def segment_crcs(self, table: str) -> Mapping[str, int]:
+        """CRC by name."""
+        ...
+
+
+def missing(pinot: Shown, table: str, outputs: Sequence[Output]) -> list[Output]:
+    """Those that are not in the table yet.
+
+    :raises PushRefused: one is there with another content.
+    """
     crcs = pinot.segment_crcs(table)
     other = [output for output in outputs if crcs.get(output.segment, output.crc) != output.crc]
     if other:
@@ -57,5 +77,4 @@ def _missing(pinot: Uploads, table: str, outputs: Sequence[Output]) -> tuple[lis
         )
     # Metadata alone is the left-over of an upload that failed half way.
     there = pinot.all_segments(table) & crcs.keys()
-    missing = [output for output in outputs if output.segment not in there]
-    return missing, [output.segment for output in outputs if output.segment in there]
+    return [output for output in outputs if output.segment not in there]

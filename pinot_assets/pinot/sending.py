@@ -10,16 +10,18 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from pinot_assets.errors import PinotError, PinotUnreachable, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot.batch import Announced, batch_tar
 from pinot_assets.pinot.http import CutOff, UploadFailed
+from pinot_assets.pinot.leftovers import await_no_leftovers
 from pinot_assets.pinot.port import PushMode, StagedObjects
-from pinot_assets.pinot.upload import Uploader
+from pinot_assets.pinot.upload import Uploader, Uploads
 from pinot_assets.session.receipt import Output
 
 THREADS = 4
@@ -29,43 +31,11 @@ READERS = 16
 # anew is away for some 10 s.
 ATTEMPTS = 6
 PAUSE, LONGEST_PAUSE = 1.0, 5.0
-# A controller removes what a failed upload left behind after 2 s, then after 4 s more.
-LEFTOVER_SECONDS = 10.0
 # How long an upload whose answer was lost is given to show up, counted from its last sign of life.
 SETTLE_SECONDS = 5.0
+# How long Pinot may be away before it can be looked for at all.
+AWAY_SECONDS = 30.0
 POLL_SECONDS = 0.25
-
-
-class Uploads(Protocol):
-    """The calls that a push is made of (`pinot_assets.pinot.cluster.PinotCluster`)."""
-
-    def all_segments(self, table: str) -> frozenset[str]:
-        """Names in the ideal state."""
-        ...
-
-    def registered_segments(self, table: str) -> frozenset[str]:
-        """Names in the ideal state, and those of uploads that failed or are under way."""
-        ...
-
-    def segment_crcs(self, table: str) -> dict[str, int]:
-        """CRC by name."""
-        ...
-
-    def takes_over_half_uploads(self) -> bool:
-        """Whether an upload that meets what a failed one left starts afresh."""
-        ...
-
-    def takes_batches(self) -> bool:
-        """Whether to try batches: the release knows them, and none was refused that went up one by one."""
-        ...
-
-    def give_up_batches(self) -> None:
-        """A batch was refused, and then the same went up one by one: remember it."""
-        ...
-
-    def uploader(self, table: str) -> Uploader:
-        """Uploads to the controller that leads the table now."""
-        ...
 
 
 class Sending:
@@ -111,9 +81,10 @@ class Sending:
 
     def _step(self, left: list[Output]) -> list[Output]:
         """Push the first of these, or all; returns those that are left. After one that raised, Pinot is
-        asked before anything is sent again."""
+        asked before anything is sent again, when it is done with what it may have heard after all."""
         self._may_send_again = False
         if self._unsure:
+            await_no_leftovers(self._pinot, self._table, left)
             left = self._absent(left)
         self._unsure = True
         left = self._some(left) if left else left
@@ -169,39 +140,34 @@ class Sending:
     def _each(self, outputs: Sequence[Output]) -> dict[str, PinotError]:
         """Upload one by one, a few at a time; after a trouble no other is begun. What went wrong, by name."""
         uploader = self._pinot.uploader(self._table)
-
-        def upload(output: Output) -> PinotError | None:
-            try:
-                if self.mode is PushMode.METADATA:
-                    metadata = self._staged.read(output.metadata_uri)
-                    uploader.metadata(output.segment, metadata, output.tar_uri)
-                else:
-                    self._upload_tar(uploader, output)
-            except PinotError as trouble:
-                return trouble
-            return None
-
         with ThreadPoolExecutor(min(THREADS, len(outputs)), "push") as pool:
             for start in range(0, len(outputs), THREADS):
                 group = outputs[start : start + THREADS]
-                self._before_upload()
-                self.calls += len(group)
-                told = zip(group, pool.map(upload, group), strict=True)
-                if troubles := {output.segment: trouble for output, trouble in told if trouble is not None}:
+                with tempfile.TemporaryDirectory(prefix="pinot-assets-") as folder:
+                    ready = list(pool.map(partial(self._ready, uploader, Path(folder)), group))
+                    self._before_upload()
+                    self.calls += len(group)
+                    told = zip(group, pool.map(_trouble, ready), strict=True)
+                    troubles = {output.segment: trouble for output, trouble in told if trouble is not None}
+                if troubles:
                     return troubles
         return {}
 
-    def _upload_tar(self, uploader: Uploader, output: Output) -> None:
-        with tempfile.TemporaryDirectory(prefix="pinot-assets-") as folder:
-            tar = Path(folder) / "segment.tar.gz"
-            sha256 = self._staged.download(output.tar_uri, tar)
-            if output.tar_sha256 and sha256 != output.tar_sha256:
-                raise PushRefused(
-                    f"{output.tar_uri} is not what was staged there",
-                    why="its hash differs from its receipt's",
-                    hint="restore the object",
-                )
-            uploader.tar(output.segment, tar)
+    def _ready(self, uploader: Uploader, folder: Path, output: Output) -> Callable[[], None]:
+        """The upload, with all that it sends at hand: to fetch a tar takes any time, and between a look at
+        the lease and what it allows there must be none (rule R2)."""
+        if self.mode is PushMode.METADATA:
+            metadata = self._staged.read(output.metadata_uri)
+            return lambda: uploader.metadata(output.segment, metadata, output.tar_uri)
+        tar = folder / output.segment
+        sha256 = self._staged.download(output.tar_uri, tar)
+        if output.tar_sha256 and sha256 != output.tar_sha256:
+            raise PushRefused(
+                f"{output.tar_uri} is not what was staged there",
+                why="its hash differs from its receipt's",
+                hint="restore the object",
+            )
+        return lambda: uploader.tar(output.segment, tar)
 
     # --- and look ------------------------------------------------------------------------------------
 
@@ -216,16 +182,21 @@ class Sending:
         as their metadata is, or their answer is only late, Pinot may be at work on them: two uploads of one
         name at a time can undo each other.
         """
-        until, before = time.monotonic() + SETTLE_SECONDS, -1
-        while absent := self._absent(outputs):
-            lost = {o.segment: troubles[o.segment] for o in absent if o.segment in troubles}
-            traces = len(lost.keys() & self._pinot.registered_segments(self._table))
-            cut_off = all(isinstance(e, CutOff) for e in lost.values() if isinstance(e, SwitchStateUnknown))
-            self._may_send_again = cut_off and not traces
-            # Fewer are absent, or more are begun: Pinot is at work.
-            alive = len(outputs) - len(absent) + traces
-            if alive > before:
-                until, before = time.monotonic() + SETTLE_SECONDS, alive
+        until, before, absent = time.monotonic() + AWAY_SECONDS, -1, list(outputs)
+        while absent:
+            self._may_send_again = False
+            with suppress(PinotError):  # what cannot be read is not known yet
+                absent = self._absent(outputs)
+                lost = {o.segment: troubles[o.segment] for o in absent if o.segment in troubles}
+                traces = len(lost.keys() & self._pinot.registered_segments(self._table))
+                cut_off = all(
+                    isinstance(e, CutOff) for e in lost.values() if isinstance(e, SwitchStateUnknown)
+                )
+                self._may_send_again = cut_off and not traces
+                # Fewer are absent, or more are begun: Pinot is at work.
+                alive = len(outputs) - len(absent) + traces
+                if alive > before:
+                    until, before = time.monotonic() + SETTLE_SECONDS, alive
             if time.monotonic() >= until:
                 break
             time.sleep(POLL_SECONDS)
@@ -266,27 +237,9 @@ class Sending:
         )
 
 
-def await_no_leftovers(pinot: Uploads, table: str, outputs: Sequence[Output]) -> None:
-    """Wait until Pinot has cleaned up after failed uploads of these names.
-
-    Up to 0.11 an upload that meets what is left is taken for a refresh: refused, or accepted and never
-    assigned to a server. Later on it starts afresh, but a clean-up that comes late takes the new metadata
-    with it; what a batch left before the one that it could not copy stays there.
-    """
-    names = {output.segment for output in outputs}
-    started = time.monotonic()
-    waited = False
-    while names and (left := (pinot.registered_segments(table) - pinot.all_segments(table)) & names):
-        if time.monotonic() - started >= LEFTOVER_SECONDS:
-            if pinot.takes_over_half_uploads():
-                return
-            raise PushRefused(
-                f"{len(left)} segments of table {table} are half there from an earlier upload",
-                why=f"{min(left)} has metadata and no place in the ideal state",
-                hint="delete them in Pinot, then push again",
-            )
-        time.sleep(POLL_SECONDS)
-        waited = True
-    if waited:
-        # Pinot removes the metadata first and the file of that name in the deep store a moment later.
-        time.sleep(POLL_SECONDS)
+def _trouble(upload: Callable[[], None]) -> PinotError | None:
+    try:
+        upload()
+    except PinotError as trouble:
+        return trouble
+    return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from pinot_assets.pinot.http import Call, Door, Kind
 
@@ -54,3 +54,35 @@ class Uploader:
         self._door.send(
             Call("POST", path, Kind.UPLOAD, self._deadline, params=self._params, headers=headers, files=files)
         )
+
+
+class Uploads(Protocol):
+    """The calls that a push is made of (`pinot_assets.pinot.cluster.PinotCluster`)."""
+
+    def all_segments(self, table: str) -> frozenset[str]:
+        """Names in the ideal state."""
+        ...
+
+    def registered_segments(self, table: str) -> frozenset[str]:
+        """Names in the ideal state, and those of uploads that failed or are under way."""
+        ...
+
+    def segment_crcs(self, table: str) -> dict[str, int]:
+        """CRC by name."""
+        ...
+
+    def takes_over_half_uploads(self) -> bool:
+        """Whether an upload that meets what a failed one left starts afresh."""
+        ...
+
+    def takes_batches(self) -> bool:
+        """Whether to try batches: the release knows them, and none was refused that went up one by one."""
+        ...
+
+    def give_up_batches(self) -> None:
+        """A batch was refused, and then the same went up one by one: remember it."""
+        ...
+
+    def uploader(self, table: str) -> Uploader:
+        """Uploads to the controller that leads the table now."""
+        ...

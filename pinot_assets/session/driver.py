@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
 from pinot_assets.audit import Finding
+from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.session import plain
 from pinot_assets.session import publish as publishing
 from pinot_assets.session import rollback as rolling_back
@@ -39,12 +40,16 @@ T = TypeVar("T")
 
 
 def _watched(step: Callable[Concatenate[Driver, P], T]) -> Callable[Concatenate[Driver, P], T]:
-    """A step under the driver's watchdog (rule R25)."""
+    """A step under the driver's watchdog (rule R25); one that leaves a write to Pinot unknown says so."""
 
     @wraps(step)
     def watched(driver: Driver, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with driver.guard():
-            return step(driver, *args, **kwargs)
+            try:
+                return step(driver, *args, **kwargs)
+            except SwitchStateUnknown:
+                driver._run.lease.left_unknown()
+                raise
 
     return watched
 

@@ -23,7 +23,7 @@ class Pace:
     def __init__(self, sizes: Mapping[int, int], clock: Callable[[], float] = time.monotonic) -> None:
         self._sizes, self._clock, self._begun = sizes, clock, clock()
         self.files, self.done = len(sizes), 0
-        self._bytes = self._read_bytes = self._rows = self._moving = 0
+        self._bytes = self._read_bytes = self._rows = self._moving = self._in_vain = 0
 
     def built(self, outcome: Receipt | Failure) -> None:
         """One file is through; its rows, if any were moving, come with the next word of those that do."""
@@ -36,13 +36,15 @@ class Pace:
             self._moving = max(0, self._moving - outcome.rows - outcome.bad_rows)
 
     def moving(self, rows: int) -> None:
-        """So many rows are read of files that are not through."""
+        """So many rows are read of files that are not through. Fewer than before: one failed, or it changed
+        and is read again; what was read of it was read."""
+        self._in_vain += max(0, self._moving - rows)
         self._moving = rows
 
     @property
     def rows(self) -> int:
-        """Rows read."""
-        return self._rows + self._moving
+        """Rows read, those of files that failed included as far as they were told of."""
+        return self._rows + self._moving + self._in_vain
 
     @property
     def rows_per_s(self) -> float | None:

@@ -35,6 +35,7 @@ class Report:
     :ivar new: new files, rewritten, deleted: the listing against the ledger.
     :ivar built: receipts of this trigger.
     :ivar kept: files whose earlier receipt was used again.
+    :ivar build_seconds: wall time of the build; 0 where nothing was to be built.
     :ivar unready: files that were left alone because they are being written; in a WAITING report those
         that everything waits for.
     :ivar notes: what else a person should know (settled switches, swept strays, …).
@@ -50,6 +51,7 @@ class Report:
     built: tuple[Receipt, ...] = ()
     kept: int = 0
     failed: tuple[Failure, ...] = ()
+    build_seconds: float = 0.0
     unready: tuple[Unready, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -84,6 +86,12 @@ class Report:
     def bad_rows(self) -> int:
         """Rows that this trigger's builds put aside."""
         return sum(receipt.bad_rows for receipt in self.built)
+
+    @property
+    def rows_per_s(self) -> float | None:
+        """Rows that the build read in a second, of files that were built; None where none was."""
+        rows = sum(receipt.rows for receipt in self.built) + self.bad_rows
+        return rows / self.build_seconds if rows and self.build_seconds else None
 
     @property
     def _failed(self) -> str:

@@ -8,15 +8,19 @@ three while the one before the present is kept until the switch (`rollbackWindow
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import ServerDisk
 from pinot_assets.pinot.table_config import is_refresh
+from pinot_assets.session.receipt import Output
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
+
+LOADS = 40
+"""Segments that a server loads at a time, at the most: Helix's threads for it."""
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGTP]?)B?\s*", re.IGNORECASE)
 _UNITS = {unit: 1024**power for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
@@ -50,12 +54,13 @@ def require_room(run: Run, switch: Switch) -> None:
         return
     replication = replication_of(run.table_config)
     pushed = run.edges.pinot.all_segments(run.spec.name)
-    needed = sum(o.loaded_bytes for o in switch.segments_to if o.segment not in pushed) * replication
+    coming = [o for o in switch.segments_to if o.segment not in pushed]
+    needed = sum(o.loaded_bytes for o in coming) * replication
     older = _bytes_before(run, switch) * replication
     freed = older if run.switcher.starts_forced else 0
     way_out = "; rollbackWindow: pinotDefault keeps one generation less" if older > freed else ""
     _require_quota(run, needed, freed, replication, way_out)
-    _require_disks(run, needed - freed, way_out)
+    _require_disks(run, coming, needed - freed, replication, way_out)
 
 
 def _require_quota(run: Run, needed: int, freed: int, replication: int, way_out: str) -> None:
@@ -72,24 +77,28 @@ def _require_quota(run: Run, needed: int, freed: int, replication: int, way_out:
         )
 
 
-def _require_disks(run: Run, needed: int, way_out: str) -> None:
-    """Every server takes its part of what comes. One that does not tell its disk is not judged."""
+def _require_disks(run: Run, coming: Sequence[Output], needed: int, replication: int, way_out: str) -> None:
+    """Every server takes its part of what comes, and holds the tars beside it of what it loads at the moment.
+    One that does not tell its disk is not judged."""
     if needed <= 0:
         return
     servers = run.edges.pinot.table_servers(run.spec.name)
     disks = run.edges.pinot.server_disks(servers)
     part = needed // max(len(servers), 1)
+    at_once = min(LOADS, -(-len(coming) * replication // max(len(servers), 1)))
+    tars = sum(sorted((o.tar_bytes for o in coming), reverse=True)[:at_once])
     short = {
         server: disk
         for server, disk in disks.items()
-        if isinstance(disk, ServerDisk) and part > disk.total - disk.used
+        if isinstance(disk, ServerDisk) and part + tars > disk.total - disk.used
     }
     if short:
         server, fullest = min(short.items(), key=lambda item: item[1].total - item[1].used)
         raise PushRefused(
             f"the switch of {run.spec.name} does not fit on the disks of its servers",
-            why=f"{_mb(needed)} to come over {len(servers)} servers, {_mb(part)} each; {server} has "
-            f"{_mb(fullest.total - fullest.used)} free of {_mb(fullest.total)}",
+            why=f"{_mb(needed)} to come over {len(servers)} servers, {_mb(part)} each, and {_mb(tars)} of "
+            f"tars while they load; {server} has {_mb(fullest.total - fullest.used)} free of "
+            f"{_mb(fullest.total)}",
             hint="give the servers larger disks, or add servers and rebalance: a switch needs room for old "
             f"and new segments at once{way_out}",
         )

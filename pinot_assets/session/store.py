@@ -254,8 +254,8 @@ class Lease:
 
     :ivar pointer: the pointer as this owner last wrote it.
     :ivar on_progress: called after every write, and before every one to Pinot.
-    :ivar took_over_from: the owner before, if it never let go itself (it may still have a Pinot call under
-        way); None after a clean release.
+    :ivar took_over_from: who may still have a Pinot call under way: the owner before, if it never let go
+        itself, or did not know what became of its last one; None after a clean release.
     """
 
     def __init__(
@@ -317,12 +317,20 @@ class Lease:
         self.on_progress()
 
     def wait_out_former_owner(self, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Before the first write to Pinot: let a call of a dead owner reach its deadline (rule R2)."""
+        """Before a write to Pinot: let a call of a dead owner reach its deadline (rule R2)."""
         if self.took_over_from is not None:
-            left = self._store.waits.pinot_write - (time.monotonic() - self._since)
-            if left > 0:
-                sleep(left)
+            if self._left_to_wait > 0:
+                sleep(self._left_to_wait)
             self.took_over_from = None
+
+    def left_unknown(self) -> None:
+        """What became of a write to Pinot is not known: whoever writes next, this owner or another one, waits
+        for it as for that of a dead owner."""
+        self.took_over_from, self._since = self.pointer.owner, time.monotonic()
+
+    @property
+    def _left_to_wait(self) -> float:
+        return self._store.waits.pinot_write - (time.monotonic() - self._since)
 
     @_answered()
     def prune(self) -> None:
@@ -332,11 +340,14 @@ class Lease:
                 self._zk.delete(f"{self._store.path}/{node}")
 
     def release(self) -> None:
-        """Let go: the name leaves the pointer and the lease node goes, in one transaction. Never raises."""
+        """Let go: the name leaves the pointer and the lease node goes, in one transaction. Never raises.
+
+        A name stays as long as a call of its bearer may be under way: the next owner waits for that.
+        """
         path = self._store.path
         transaction = self._zk.transaction()
         transaction.delete(f"{path}/lease", version=0)
-        free = replace(self.pointer, owner=None)
+        free = replace(self.pointer, owner=self.took_over_from if self._left_to_wait > 0 else None)
         transaction.set_data(path, self._store._pointer_bytes(free), version=self._pointer_version)
         try:
             transaction.commit()

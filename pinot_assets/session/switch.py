@@ -19,6 +19,7 @@ from pinot_assets.audit import (
 from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode, Replicas
+from pinot_assets.pinot.push import missing
 from pinot_assets.session.entries import Entries
 from pinot_assets.session.staging import Switch
 from pinot_assets.session.upload_pace import MOST, UploadPace
@@ -32,7 +33,7 @@ class Pushed:
     """What W3 did.
 
     :ivar segments: how many were uploaded; the others were there already.
-    :ivar mode: how, or how it would have been done; None when the switch only removes.
+    :ivar mode: how, or how it was to be done; None where that is not known yet.
     :ivar fallback: why METADATA push was given up for whole tars, None if it was not.
     :ivar calls: uploads that it took.
     """
@@ -62,10 +63,16 @@ class Switcher(Entries):
     # --- W3 ------------------------------------------------------------------------------------------
 
     def push(self, switch: Switch, entry_id: str) -> Pushed:
-        """Push what Pinot does not have yet, hidden by the entry."""
-        left, pace, mode, fallback = switch.segments_to, UploadPace(), self.push_mode, None
+        """Push what Pinot does not have yet, hidden by the entry.
+
+        :raises PushRefused: Pinot does not take one, or has another content under its name.
+        """
+        self.before_write()  # what a former owner sent has landed by then, or is seen to be under way
+        left = missing(self.edges.pinot, self.table, switch.segments_to)
+        pace, mode, fallback = UploadPace(), self.push_mode, None
         pushed = calls = 0
         while left:
+            self.before_write()  # one that slept past its lease goes no further
             batch = pace.next_of(left, BATCH)
             report = self.edges.pinot.push(
                 self.table,
@@ -76,9 +83,8 @@ class Switcher(Entries):
             )
             pushed, calls, left = pushed + len(report.pushed), calls + report.calls, left[len(batch) :]
             # The first batch finds the mode that works; the others are told.
-            mode, fallback = report.mode, fallback or report.fallback
-            if report.pushed:
-                pace = UploadPace.after(batch, report.seconds, self.edges.waits.pinot_write)
+            mode, fallback = report.mode or mode, fallback or report.fallback
+            pace = pace.after(batch, report, self.edges.waits.pinot_write)
         return Pushed(pushed, mode, fallback, calls)
 
     def _before_upload(self, entry_id: str) -> None:

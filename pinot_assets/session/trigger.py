@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from pinot_assets.session.hybrid import refuse_second_writer
 from pinot_assets.session.listing import changes_of, list_ready
 from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State
 from pinot_assets.session.plan import Changes, Next, Plan
+from pinot_assets.session.publisher import told
 from pinot_assets.session.rebuild import ledger
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.record import read_switch
@@ -149,26 +151,28 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
     if plan.to_build and session.state is State.INIT:
         session = replace(session, state=State.IN_PROGRESS)
         run.lease.write(session=session)
+    begun = time.monotonic()
     built, failed = build(run, session, plan) if plan.to_build else ([], [])
+    work = _Done(built, kept, failed, time.monotonic() - begun if plan.to_build else 0.0)
     if failed:
         session = replace(
             session,
             failures=run.edges.staging.put_failures(session.id, session.attempt, failed),
             counts=plan.counts(len(failed)) | {"done": kept + len(built), "pending": 0},
-            last_error=plain.told(failed),
+            last_error=told(failed),
         )
         run.lease.write(session=session)
     if failed and session.push is not PushKind.PLAIN:
         if session.push is PushKind.ATOMIC:
             session = abandon(run, session, Outcome.ABANDONED_RETRIES, "one run publishes all, or nothing")
-        return _report(run, Result.FAILED, session, changes, _Done(built, kept, failed))
+        return _report(run, Result.FAILED, session, changes, work)
     found = run.edges.staging.receipts(plan)
     plan = planning.accept(plan, found)
     if session.push is PushKind.PLAIN:
         plan = plain.without(plan, frozenset(f.uri for f in failed))
         if failed and not (plan.done or plan.removals or plan.touched):
             session = abandon(run, session, Outcome.ABANDONED_RETRIES, "every file failed")
-            return _report(run, Result.FAILED, session, changes, _Done(built, kept, failed))
+            return _report(run, Result.FAILED, session, changes, work)
     if plan.to_build:
         raise SessionError(
             f"{len(plan.to_build)} files of {session.id} have no valid receipt after their build",
@@ -178,7 +182,7 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
     stage_all = plain.stage if session.push is PushKind.PLAIN else stage
     session = stage_all(run, session, plan, {o: r for o, (_, r) in found.items()})
     result = Result.STAGED if session.state is State.SWITCH else Result.NOOP
-    return _report(run, result, session, changes, _Done(built, kept, failed))
+    return _report(run, result, session, changes, work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +190,7 @@ class _Done:
     built: Sequence[Receipt] = ()
     kept: int = 0
     failed: Sequence[Failure] = ()
+    seconds: float = 0.0
 
 
 def _report(
@@ -202,5 +207,6 @@ def _report(
         built=tuple(work.built),
         kept=work.kept,
         failed=tuple(work.failed),
+        build_seconds=work.seconds,
         notes=tuple(run.notes),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pinot_assets.pinot.port import PushReport
 from pinot_assets.session.receipt import Output
 
 MOST = 500
@@ -43,11 +44,14 @@ class UploadPace:
             count += 1
         return outputs[:count]
 
-    @classmethod
-    def after(cls, outputs: Sequence[Output], seconds: float, deadline: float) -> UploadPace:
-        """What is right after these took so long.
+    def after(self, outputs: Sequence[Output], report: PushReport, deadline: float) -> UploadPace:
+        """What is right after a push of these; the same, if nothing had to be sent.
 
         :param deadline: seconds within which an upload has to be over.
         """
-        share = SHARE * deadline / max(seconds, 1e-3)
-        return cls(max(1, int(len(outputs) * share)), int(sum(o.tar_bytes for o in outputs) * share))
+        names = frozenset(report.pushed)
+        sent = [output for output in outputs if output.segment in names]
+        if not sent:
+            return self
+        share = SHARE * deadline / max(report.seconds, 1e-3)
+        return UploadPace(max(1, int(len(sent) * share)), int(sum(o.tar_bytes for o in sent) * share))

@@ -14,7 +14,8 @@ class Waits:
 
     :ivar lease: ZooKeeper session time-out: a dead run holds its table for so long.
     :ivar pinot_write: longest deadline of a Pinot call that changes something. Shorter than `lease`; a new
-        owner waits so long before its first write, if the owner before never let go (rule R2).
+        owner waits so long before its first write, if the owner before never let go, or left one of unknown
+        end (rule R2).
     :ivar second_look: an empty source is believed only when a listing so much later agrees (edge case E2).
     :ivar first_entry: a table's first lineage entry is read back so much later: another controller that
         writes the node for the first time, too, can take it away (rule R6).

@@ -85,7 +85,7 @@ class Lab:
 
     :ivar trouble: has `lose_call` and `lose_reply`.
     :ivar inside: past the port: `put_entry`, `run_retention`, `listed_segments`, `narrow_and_end`,
-        `before_lineage_write`.
+        `before_lineage_write`, `leave_metadata`.
     :ivar hurried: a Pinot with callers whose deadlines are over after a second.
     """
 

@@ -46,6 +46,16 @@ def test_a_lost_push_is_found_by_pushing_again(fake_lab: Lab) -> None:
     fake_lab.push("a")
 
 
+def test_a_push_that_is_cut_short_is_half_there_until_it_comes_again(fake_lab: Lab) -> None:
+    fake_lab.pinot.halve_push()
+    with pytest.raises(SwitchStateUnknown):
+        fake_lab.push("a", "b", "c")
+    assert fake_lab.all == fake_lab.visible == {"a"}
+    assert fake_lab.pinot.segment_metadata(fake_lab.table, "c").total_docs == 3
+    fake_lab.push("a", "b", "c")
+    assert fake_lab.visible == {"a", "b", "c"}
+
+
 def test_a_broken_replica_until_it_is_mended(fake_lab: Lab) -> None:
     fake_lab.pinot.break_replica(fake_lab.table, "a")
     with pytest.raises(PinotError, match="ERROR"):

@@ -17,6 +17,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from pinot_assets.pinot import LineageEntry
+from pinot_assets.session.receipt import Output
 
 # After a pass wrote the lineage it takes the segments out of the ideal state: some milliseconds.
 SETTLE_SECONDS = 0.3
@@ -32,6 +33,7 @@ class Inside:
         self, zookeeper: str, cluster: str, controller_url: str, door: ZookeeperDoor | None = None
     ) -> None:
         self._nodes = f"/{cluster}/PROPERTYSTORE/SEGMENT_LINEAGE"
+        self._segments = f"/{cluster}/PROPERTYSTORE/SEGMENTS"
         self._door = door
         self._zk = KazooClient(zookeeper, timeout=30)
         self._zk.start(timeout=15)
@@ -60,6 +62,20 @@ class Inside:
         names = [",".join(sorted(side)) for side in (entry.segments_from, entry.segments_to)]
         record["listFields"][entry.id] = [*names, entry.state.value, str(entry.timestamp_ms)]
         self._zk.set(path, json.dumps(record).encode())
+
+    def leave_metadata(self, table: str, output: Output) -> None:
+        """Put the metadata of a segment there, and nothing else of it: an upload that was cut short."""
+        fields = {
+            "segment.crc": str(output.crc),
+            "segment.total.docs": str(output.rows),
+            "segment.creation.time": "1700000000000",
+            "segment.push.time": "1700000000000",
+            "segment.index.version": "v3",
+            "segment.download.url": "",
+        }
+        record = {"id": output.segment, "simpleFields": fields, "mapFields": {}, "listFields": {}}
+        path = f"{self._segments}/{table}_OFFLINE/{output.segment}"
+        self._zk.create(path, json.dumps(record).encode(), makepath=True)
 
     def run_retention(self, table: str) -> None:
         """One pass of Pinot's retention, which writes the lineage node whatever it finds; waits for it."""

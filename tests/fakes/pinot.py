@@ -79,6 +79,7 @@ class FakePinot:
         self._after: dict[str, list[Callable[[], None]]] = {}
         self._refused: dict[str, str] = {}
         self._slow: dict[str, int] = {}
+        self._halves = False
         self._deaf: set[str] = set()
 
     # --- trouble ---------------------------------------------------------------------------------
@@ -110,6 +111,11 @@ class FakePinot:
     def accept_push(self, segment: str) -> None:
         """Take `refuse_push` back."""
         del self._refused[segment]
+
+    def halve_push(self) -> None:
+        """Of what the next push sends the first half arrives and of the rest the metadata alone, as where a
+        controller dies over it; its caller cannot know: SwitchStateUnknown."""
+        self._halves = True
 
     def load_slowly(self, segment: str, looks: int) -> None:
         """When pushed, the segment becomes ONLINE at the `looks`-th look at its replicas."""
@@ -149,6 +155,10 @@ class FakePinot:
         found = self._table(table)
         found.entries, doomed = after_retention(found, next(self._clock))
         self._delete(table, doomed)
+
+    def leave_metadata(self, table: str, output: Output) -> None:
+        """Put the metadata of a segment there, and nothing else of it: an upload that was cut short."""
+        self._table(table).metadata[output.segment] = _metadata(output, b"", next(self._clock))
 
     def listed_segments(self, table: str) -> set[str]:
         """Names in Pinot's own listing."""
@@ -232,21 +242,29 @@ class FakePinot:
                 there = found.segments.get(output.segment)
                 if there is not None and there.crc != output.crc:
                     raise PushRefused(f"{output.segment} is there already with another content")
+            halves, self._halves = self._halves, False
             new = [output for output in outputs if output.segment not in found.segments]
+            half_there = [o.segment for o in new if o.segment in found.metadata]
+            if half_there and (refusal := self._dialect.half_uploads_refused):
+                raise PushRefused(f"{len(half_there)} segments are half there", why=refusal)
             if new:
                 before_upload()
-            for output in new:
+            for number, output in enumerate(new):
                 if output.segment in self._refused:
                     raise PushRefused(f"{output.segment} was refused", why=self._refused[output.segment])
                 metadata = _metadata(output, staged.read(output.metadata_uri), next(self._clock))
                 found.metadata[output.segment] = metadata
+                if halves and number >= len(new) // 2:
+                    continue
                 found.segments[output.segment] = output
                 found.loading[output.segment] = self._slow.pop(output.segment, 0)
                 self._tell_brokers(table)
+            if halves and new:
+                _lost()
             return PushReport(
                 pushed=tuple(output.segment for output in new),
                 skipped=tuple(o.segment for o in outputs if o not in new),
-                mode=mode or PushMode.METADATA,
+                mode=(mode or PushMode.METADATA) if new else None,
                 fallback=None,
                 calls=self._dialect.uploads(len(new)),
                 seconds=0.0,

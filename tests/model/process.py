@@ -28,6 +28,7 @@ class Kind(StrEnum):
     STOPS_BEFORE = "stops before"
     STOPS_AFTER = "stops after"
     TWICE = "arrives twice"
+    HALF = "arrives half"
     LATE = "arrives late, its caller knows nothing"
 
 

@@ -35,7 +35,7 @@ def _live(mode: str, troubles: list[Trouble]) -> tuple[Table, int]:
 
 
 # What can be lost and come twice is the same in all modes; what stays half done is not.
-HALF_DONE = {Kind.DIES_AFTER, Kind.STOPS_BEFORE, Kind.STOPS_AFTER, Kind.LATE}
+HALF_DONE = {Kind.DIES_AFTER, Kind.STOPS_BEFORE, Kind.STOPS_AFTER, Kind.HALF, Kind.LATE}
 CASES = [(m, k) for m in sorted(MODES) for k in sorted(Kind) if m == "sync" or k in HALF_DONE]
 
 

@@ -73,6 +73,8 @@ class WatchedPinot:
                 if kind is Kind.LATE:
                     self._late(name, arrive)
                     raise SwitchStateUnknown("no answer came")
+                if kind is Kind.HALF and name == "push":
+                    self._pinot.halve_push()
                 answer = arrive()
                 if kind is Kind.TWICE:
                     with suppress(PinotError):

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -126,6 +127,40 @@ def test_a_killed_holder_loses_the_lease_by_time_out(zookeeper: str, table: str)
             lease.wait_out_former_owner(slept.append)
             assert len(slept) == 1
             assert 0 < slept[0] <= store.waits.pinot_write
+
+
+def test_r02_after_a_write_of_unknown_end_whoever_writes_next_waits(zookeeper: str, table: str) -> None:
+    """It may still be on its way to Pinot, as one of a dead owner."""
+    with open_store(zookeeper, table) as store:
+        lease = store.take_lease(ME)
+        lease.left_unknown()
+        lease.release()
+        assert store.holder() is None
+        slept: list[float] = []
+        lease = store.take_lease(YOU)
+        lease.release()  # it wrote nothing, and did not wait
+        lease = store.take_lease(YOU)
+        lease.wait_out_former_owner(slept.append)
+        lease.release()
+        assert len(slept) == 1
+        assert slept[0] > store.waits.pinot_write - 5
+        assert store.pointer().owner is None
+        lease = store.take_lease(ME)
+        lease.wait_out_former_owner(slept.append)
+        assert len(slept) == 1
+        lease.left_unknown()
+        lease.wait_out_former_owner(slept.append)  # itself, too
+        assert len(slept) == 2
+
+
+def test_r02_what_was_waited_for_long_enough_is_not_waited_for_again(zookeeper: str, table: str) -> None:
+    with open_store(zookeeper, table) as store:
+        store.waits = Waits(pinot_write=0.01)
+        lease = store.take_lease(ME)
+        lease.left_unknown()
+        time.sleep(0.02)
+        lease.release()
+        assert store.pointer().owner is None
 
 
 _HOLDER = """

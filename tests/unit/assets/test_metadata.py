@@ -83,6 +83,7 @@ def test_of_a_report() -> None:
         rewritten=("c",),
         built=(receipt("a", output("s0", 100)), receipt("b", output("s1", 50))),
         kept=1,
+        build_seconds=0.5,
         notes=("swept a stray",),
     )
     shown = plain(of_report(report))
@@ -96,12 +97,14 @@ def test_of_a_report() -> None:
         "files_kept": 1,
         "files_failed": 0,
         "rows_built": 14,
+        "rows_per_s": 32,
         "bad_rows": 2,
         "small_files": 2,
         "bytes_built": 150,
         "attempt": 2,
         "retry_count": 1,
     }
+    assert shown["build_seconds"] == 0.5
     assert (shown["session"], shown["state"]) == ("cp3-abcdef", "SWITCH")
     assert (shown["outcome"], shown["session_files"]) == ("open", "0 files")
     assert shown["notes"] == "- swept a stray"
@@ -112,6 +115,7 @@ def test_of_a_report_without_session() -> None:
     shown = plain(of_report(Report(Result.NOTHING, None, listed=2)))
     assert shown["summary"] == "nothing to do: 2 files listed, all published"
     assert "session" not in shown
+    assert "rows_per_s" not in shown
 
 
 def test_failed_files_are_a_table_whatever_their_reasons_hold() -> None:

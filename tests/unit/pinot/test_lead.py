@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
-from pinot_assets.pinot import PinotConnection
+from pinot_assets.pinot import BasicAuth, PinotConnection, Tls, TokenAuth
 from pinot_assets.pinot.http import Doors
-from pinot_assets.pinot.lead import Leads, lead_of
+from pinot_assets.pinot.lead import TRY_AGAIN_SECONDS, Leads, lead_of
 
 ONE, TWO = "http://one:9000", "http://two:9000"
 STAT = {"czxid": 77, "ctime": 1_700_000_000_000, "mzxid": 80}
@@ -20,9 +21,11 @@ class Cluster:
     def __init__(self, **answers: dict[str, Any]) -> None:
         self.answers = answers
         self.asked: list[str] = []
+        self.now = 0.0
 
-    def leads(self) -> Leads:
-        return Leads(Doors(PinotConnection(ONE), httpx.MockTransport(self._answer)))
+    def leads(self, url: str = ONE, **connection: Any) -> Leads:
+        doors = Doors(PinotConnection(url, **connection), httpx.MockTransport(self._answer))
+        return Leads(doors, lambda: self.now)
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(f"{request.url.host}{request.url.path}")
@@ -69,11 +72,61 @@ def test_a_controller_of_another_cluster_is_not_taken(stat: Any) -> None:
     assert controllers("Controller_two_9000", *SEVERAL, two=stat).leads().of("t") == ONE
 
 
-def test_a_lead_that_cannot_be_reached_is_tried_once() -> None:
+def test_a_lead_that_cannot_be_reached_is_not_tried_again_at_once() -> None:
     cluster = controllers("Controller_two_9000", *SEVERAL)
     leads = cluster.leads()
     assert [leads.of("t"), leads.of("t")] == [ONE, ONE]
     assert 1 <= sum(asked.startswith("two") for asked in cluster.asked) <= 3  # and its quick retries
+
+
+def test_one_unlucky_moment_is_not_for_ever() -> None:
+    cluster = controllers("Controller_two_9000", *SEVERAL)
+    leads = cluster.leads()
+    assert leads.of("t") == ONE
+    cluster.answers["two"] = {"/zk/stat": STAT}
+    cluster.now += TRY_AGAIN_SECONDS - 1
+    assert leads.of("t") == ONE
+    cluster.now += 2
+    assert leads.of("t") == TWO
+
+
+LOOPBACK = ["localhost", "LOCALHOST", "my.localhost", "127.0.0.1", "127.9.9.9", "::1", "0.0.0.0", "::"]
+
+
+@pytest.mark.parametrize("host", LOOPBACK)
+def test_what_a_controller_calls_localhost_is_not_asked(host: str) -> None:
+    """It is another machine here, or ours."""
+    cluster = controllers(f"Controller_{host}_9000", *SEVERAL, **{host.lower(): STAT})
+    assert cluster.leads().of("t") == ONE
+    assert {asked.partition("/")[0] for asked in cluster.asked} == {"one"}
+
+
+@pytest.mark.parametrize(
+    "configured", ["http://localhost:9000", "http://127.0.0.1:9000", "http://[::1]:9000"]
+)
+def test_on_one_machine_localhost_is_the_lead(configured: str) -> None:
+    cluster = controllers("Controller_localhost_9001", *SEVERAL)
+    host = str(urlsplit(configured).hostname)
+    cluster.answers |= {host: cluster.answers["one"], "localhost": cluster.answers["one"]}
+    assert cluster.leads(configured).of("t") == "http://localhost:9001"
+
+
+SECURE, SECURE_TWO = "https://one:9000", "https://two:9000"
+
+
+@pytest.mark.parametrize("auth", [BasicAuth("u", "secret"), TokenAuth("secret")])
+def test_credentials_go_to_no_address_that_has_not_proved_who_it_is(auth: BasicAuth | TokenAuth) -> None:
+    cluster = controllers("Controller_two_9000", *SEVERAL, two=STAT)
+    assert cluster.leads(auth=auth).of("t") == ONE
+    assert cluster.leads(SECURE, auth=auth, tls=Tls(verify=False)).of("t") == SECURE
+    assert not any(asked.startswith("two") for asked in cluster.asked)
+    assert cluster.leads(SECURE, auth=auth).of("t") == SECURE_TWO
+
+
+def test_the_configured_controller_that_leads_is_not_asked_who_it_is() -> None:
+    cluster = controllers("Controller_one_9000", *SEVERAL)
+    assert cluster.leads(auth=TokenAuth("secret")).of("t") == ONE
+    assert "one/zk/stat" not in cluster.asked
 
 
 @pytest.mark.parametrize("lead", [None, "", "nobody", "Controller_two_x"])

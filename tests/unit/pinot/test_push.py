@@ -5,13 +5,14 @@ import tarfile
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from fakes.staged import Staged
 
 from pinot_assets.errors import LeaseLost, PinotError, PinotUnreachable, PushRefused, SwitchStateUnknown
-from pinot_assets.pinot import PushMode, online, sending, wait_online
+from pinot_assets.pinot import PushMode, leftovers, online, sending, wait_online
 from pinot_assets.pinot.http import CutOff, UploadFailed
 from pinot_assets.pinot.port import Replicas
 from pinot_assets.pinot.push import push_segments
@@ -112,7 +113,9 @@ STAGED = Staged(lambda uri: SMALL if uri.endswith(".metadata.tar.gz") else uri.e
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(sending, "SETTLE_SECONDS", 0.1)
-    monkeypatch.setattr(sending, "LEFTOVER_SECONDS", 0.1)
+    monkeypatch.setattr(sending, "AWAY_SECONDS", 0.2)
+    monkeypatch.setattr(leftovers, "LEFTOVER_SECONDS", 0.1)
+    monkeypatch.setattr(leftovers, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(sending, "PAUSE", 0.01)
     monkeypatch.setattr(online, "POLL_SECONDS", 0.01)
 
@@ -135,6 +138,13 @@ def test_a_hundred_at_once() -> None:
 
 def test_nothing_to_push() -> None:
     assert push_segments(Controller(), "t", [], staged=STAGED).pushed == ()
+
+
+@pytest.mark.parametrize("mode", [None, *PushMode])
+def test_where_nothing_was_sent_no_mode_has_worked(mode: PushMode | None) -> None:
+    pinot = Controller()
+    pinot.segments = {"a": 7}
+    assert push_segments(pinot, "t", [output("a")], staged=STAGED, mode=mode).mode is None
 
 
 def test_another_content_under_a_name_is_refused_before_anything_is_sent() -> None:
@@ -233,6 +243,68 @@ def test_a_lost_call_that_does_not_show_up_stays_unknown() -> None:
     with pytest.raises(SwitchStateUnknown):
         push_segments(pinot, "t", [output("a")], staged=STAGED)
     assert pinot.calls == [("metadata", "a")]
+
+
+@pytest.mark.parametrize("batches", [True, False])
+@pytest.mark.parametrize("lost", [SwitchStateUnknown("late"), CutOff("reset")])
+@pytest.mark.parametrize("read", ["all_segments", "segment_crcs", "registered_segments"])
+def test_a_lost_call_that_cannot_be_looked_for_is_never_sent_again(
+    read: str, lost: PinotError, batches: bool
+) -> None:
+    """Pinot may be at work on it: a second upload of 1.5.1 removes what the first one wrote."""
+    pinot = Controller(batches=batches)
+
+    def script(mode: str, name: str) -> None:
+        def unreachable(table: str) -> frozenset[str]:
+            raise PinotUnreachable("no connection")
+
+        setattr(pinot, read, unreachable)
+        raise lost
+
+    pinot.script = script
+    with pytest.raises(SwitchStateUnknown):
+        push_segments(pinot, "t", [output("a"), output("b")], staged=STAGED, mode=PushMode.METADATA)
+    assert len(pinot.calls) <= (1 if batches else 2)
+
+
+def test_a_lost_call_is_looked_for_until_pinot_can_be_read() -> None:
+    pinot = Controller()
+    reads = [PinotUnreachable("no connection")] * 3
+
+    def away() -> None:
+        if reads:
+            raise reads.pop()
+
+    def script(mode: str, name: str) -> None:
+        pinot.segments[name] = 7
+        pinot.late = [away] * 10
+        raise CutOff("reset")
+
+    pinot.script = script
+    assert push_segments(pinot, "t", [output("a")], staged=STAGED).pushed == ("a",)
+    assert pinot.calls == [("metadata", "a")]
+
+
+def test_what_shows_up_late_is_waited_for_before_it_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut off, no trace of it for a while, and then Pinot begins to work on it after all."""
+    monkeypatch.setattr(sending, "SETTLE_SECONDS", 0)
+    looks = [frozenset[str](), frozenset[str](), frozenset({"s0"})]
+
+    class Slow(Controller):
+        def registered_segments(self, table: str) -> frozenset[str]:
+            if looks:
+                return looks.pop(0)
+            self.segments = {"s0": 7, "s1": 7}
+            return frozenset(self.segments)
+
+    pinot = Slow(batches=True)
+
+    def cut(mode: str, name: str) -> None:
+        raise CutOff("reset")
+
+    pinot.script = cut
+    push_segments(pinot, "t", names(2), staged=STAGED, mode=PushMode.METADATA)
+    assert pinot.calls == [("batch", "s0 s1")]
 
 
 def test_a_refusal_of_what_an_earlier_lost_call_put_there_is_none() -> None:
@@ -453,6 +525,25 @@ def test_r02_lease_and_entry_are_looked_at_before_every_upload(batches: bool, lo
     sent: list[int] = []
     push_segments(pinot, "t", names(10), staged=STAGED, before_upload=lambda: sent.append(len(pinot.calls)))
     assert sent == looks
+
+
+@pytest.mark.parametrize("mode", PushMode)
+@pytest.mark.parametrize("batches", [True, False])
+def test_r02_nothing_is_read_between_the_look_and_the_upload(mode: PushMode, batches: bool) -> None:
+    """To download a tar may take as long as the lease lasts."""
+    pinot = Controller(batches=batches)
+    done: list[str] = []
+
+    def read(uri: str) -> bytes:
+        done.append("read")
+        return STAGED.read(uri)
+
+    pinot.script = lambda mode, name: done.append("upload")
+    push_segments(
+        pinot, "t", names(5), staged=Staged(read), mode=mode, before_upload=lambda: done.append("look")
+    )
+    assert done.count("upload") == len(pinot.calls) > 0
+    assert {("read", "upload"), ("look", "read")}.isdisjoint(pairwise(done))
 
 
 def test_r02_whoever_lost_the_lease_sends_nothing_again() -> None:

@@ -61,6 +61,44 @@ def test_a_failed_file_is_through_and_says_nothing_of_the_speed(clock: Clock) ->
     assert str(pace) == "2 of 2 files, 10 rows, 1 rows/s"
 
 
+def test_rows_of_a_file_that_fails_were_read(clock: Clock) -> None:
+    pace = Pace({0: 900, 1: 100}, clock)
+    clock.now += 10
+    pace.moving(1_000_000)
+    pace.built(Failure("file:///in/0", 0, 0, "UNREADABLE", "torn"))
+    assert (pace.rows, pace.rows_per_s) == (1_000_000, 100_000)
+    clock.now += 10
+    pace.moving(200_000)  # of the other file
+    assert pace.rows >= 1_000_000
+    before = pace.rows
+    pace.moving(300_000)
+    assert pace.rows == before + 100_000  # it goes on, and does not stand until it is where it was
+
+
+def test_rows_of_a_changed_file_that_is_read_again_were_read(clock: Clock) -> None:
+    pace = Pace({0: 900}, clock)
+    told = []
+    for rows in (100_000, 500_000, 10_000, 400_000, 600_000):
+        clock.now += 15
+        pace.moving(rows)
+        told.append(pace.rows)
+    assert told == sorted(told)
+    assert 600_000 < told[-1] <= 500_000 + 600_000
+    pace.built(receipt(0, 600_000))
+    assert pace.rows == told[-1]
+
+
+def test_a_file_that_fails_does_not_hasten_the_end(clock: Clock) -> None:
+    """Time left goes by bytes: what was read of it says nothing of how wide the other files' rows are."""
+    pace = Pace({0: 100, 1: 100, 2: 100}, clock)
+    clock.now += 10
+    pace.built(receipt(0, 1000))
+    pace.moving(900)
+    pace.built(Failure("file:///in/1", 1, 0, "UNREADABLE", "torn"))
+    pace.moving(0)
+    assert pace.left_s == pytest.approx(10 * 100 / 200)
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"), [(1, "1 s"), (119, "2 min"), (3600, "1 h 00 min"), (7380, "2 h 03 min")]
 )

@@ -84,15 +84,46 @@ def test_unpacked_segments_count_where_that_is_known() -> None:
         require_room(run("12M", present=0), Switch(1, (), (packed, unpacked)))
 
 
+def unpacked(name: str, size: int, tar: int = 0) -> Output:
+    return replace(output(name, tar), unpacked_bytes=size)
+
+
 def test_each_server_takes_its_part() -> None:
     disks = {"s1": ServerDisk(100 * MB, 40 * MB), "s2": ServerDisk(100 * MB, 95 * MB)}
-    five, six = (Switch(1, (), (output("a", size * MB),)) for size in (5, 6))
+    five, six = (Switch(1, (), (unpacked("a", size * MB),)) for size in (5, 6))
     require_room(run(None, present=0, disks=disks), five)
     with pytest.raises(
-        PushRefused, match=r"12\.0 MB to come over 2 servers, 6\.0 MB each; s2 has 5\.0 MB free of 100"
+        PushRefused, match=r"12\.0 MB to come over 2 servers, 6\.0 MB each, .* s2 has 5\.0 MB free of 100"
     ):
         require_room(run(None, present=0, disks=disks), six)
     require_room(run(None, present=0, disks=disks, servers=("s1", "s2", "s3")), six)  # 4 MB each
+
+
+def test_a_server_holds_the_tars_too_while_it_unpacks_them() -> None:
+    disks = {"s1": ServerDisk(100 * MB, 90 * MB), "s2": ServerDisk(100 * MB, 90 * MB)}
+    fits = Switch(1, (), (unpacked("a", 4 * MB, tar=2 * MB), unpacked("b", 3 * MB, tar=MB)))
+    require_room(run(None, present=0, disks=disks), fits)  # 7 and 3 MB
+    with pytest.raises(PushRefused, match=r"8\.0 MB each, and 3\.0 MB of tars while they load; s1 has 10\.0"):
+        require_room(run(None, present=0, disks=disks), Switch(1, (), (*fits.segments_to, unpacked("c", MB))))
+
+
+def test_no_more_tars_are_held_than_a_server_loads_at_a_time() -> None:
+    """Helix gives it 40 threads."""
+    many = tuple(unpacked(f"s{n}", MB, tar=MB) for n in range(100))
+    used = ServerDisk(1000 * MB, (1000 - 140) * MB)
+    require_room(run(None, present=0, disks={"s1": used, "s2": used}), Switch(1, (), many))
+    full = ServerDisk(1000 * MB, (1000 - 139) * MB)
+    with pytest.raises(PushRefused, match=r"40\.0 MB of tars"):
+        require_room(run(None, present=0, disks={"s1": full, "s2": full}), Switch(1, (), many))
+
+
+def test_a_server_that_gets_one_segment_holds_one_tar() -> None:
+    few = (unpacked("a", MB, tar=9 * MB), unpacked("b", MB, tar=9 * MB))
+    disk = ServerDisk(100 * MB, 90 * MB)
+    servers = tuple(f"s{n}" for n in range(4))
+    require_room(
+        run(None, present=0, disks=dict.fromkeys(servers, disk), servers=servers), Switch(1, (), few)
+    )
 
 
 def test_the_fullest_disk_is_named() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pinot_assets.pinot import PushMode, PushReport
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.upload_pace import MOST, SHARE, UploadPace
 
@@ -16,6 +17,11 @@ MB = 1024**2
 
 def outputs(*sizes: int) -> list[Output]:
     return [Output(f"s{n}", 1, 1, "", size, "", "") for n, size in enumerate(sizes)]
+
+
+def after(outputs: Sequence[Output], seconds: float, deadline: float) -> UploadPace:
+    report = PushReport(tuple(o.segment for o in outputs), (), PushMode.METADATA, None, 1, seconds)
+    return UploadPace().after(outputs, report, deadline)
 
 
 def pushed_at(
@@ -27,7 +33,7 @@ def pushed_at(
         batch = pace.next_of(left)
         seconds = cost(list(batch))
         batches.append((len(batch), seconds))
-        pace, left = UploadPace.after(batch, seconds, deadline), left[len(batch) :]
+        pace, left = after(batch, seconds, deadline), left[len(batch) :]
     return batches
 
 
@@ -56,7 +62,7 @@ def test_a_large_one_after_small_ones_does_not_go_with_them() -> None:
 
 def test_a_store_that_gets_slow_is_given_less() -> None:
     batch = outputs(*[MB] * 400)
-    assert UploadPace.after(batch, 15.0, 20.0).segments == 133
+    assert after(batch, 15.0, 20.0).segments == 133
 
 
 def test_no_more_than_asked_for() -> None:
@@ -79,4 +85,10 @@ def test_everything_is_pushed_whatever_it_costs(
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-9])
 def test_a_clock_that_stands_still(seconds: float) -> None:
-    assert len(UploadPace.after(outputs(0), seconds, 20.0).next_of(outputs(*[0] * 600))) == MOST
+    assert len(after(outputs(0), seconds, 20.0).next_of(outputs(*[0] * 600))) == MOST
+
+
+def test_what_was_there_already_says_nothing_of_the_pace() -> None:
+    before = UploadPace(50, 10 * MB)
+    report = PushReport((), ("s0", "s1"), None, None, 0, 0.01)
+    assert before.after(outputs(1, 1), report, 20.0) == before

@@ -276,3 +276,43 @@ def test_e12_a_rollback_that_its_table_did_not_outlive_is_closed(
     synced.run()
     assert synced.visible == ["P1", "P2", "P3"]
     synced.assert_settled()
+
+
+# --- an upload -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["append", "sync", "swap"])
+def test_r02_an_upload_of_unknown_end_is_waited_for_before_the_next_look(make_world: Make, mode: str) -> None:
+    """Two uploads of the same segments at a time can undo each other."""
+    world = published(make_world(mode))
+    world.write("P3")
+    late: list[tuple[Any, ...]] = []
+    push = world.pinot.push
+    world.pinot.push = lambda *args, **options: late.append((args, options)) or unknown()
+    with pytest.raises(SwitchStateUnknown):
+        world.run()
+    sent: list[str] = []
+
+    def pushing(table: str, outputs: Any, **options: Any) -> Any:
+        sent.extend(o.segment for o in outputs)
+        return push(table, outputs, **options)
+
+    world.pinot.push = pushing
+    world.slept.clear()
+    underway = {o.segment for args, _ in late for o in args[1]}
+
+    def lands() -> None:
+        while late:
+            args, options = late.pop()
+            push(*args, **{**options, "before_upload": lambda: None})
+
+    world.on_sleep = lands
+    world.run()
+    assert world.slept[0] > world.waits.pinot_write - 5
+    assert underway.isdisjoint(sent)
+    assert world.visible == ["P1", "P2", "P3"]
+    world.assert_settled()
+
+
+def unknown() -> Any:
+    raise SwitchStateUnknown("the upload was sent and no answer came")

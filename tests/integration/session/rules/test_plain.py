@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete
+from pinot_assets.errors import PinotUnreachable, PushRefused, SnapshotIncomplete, SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.model import Outcome, PushKind, State
 from pinot_assets.session.report import Result
@@ -214,6 +216,103 @@ def test_when_pinot_takes_no_file_the_session_is_given_up(plain: Any) -> None:
     assert plain.sessions[-1].outcome is Outcome.ABANDONED_RETRIES
     plain.run()
     assert plain.visible == ["F1"]
+
+
+# --- many files ------------------------------------------------------------------------------------
+
+
+def reads_of(world: Any) -> int:
+    """Looks at the whole table."""
+    return sum(world.pinot.calls.count(read) for read in ("all_segments", "visible_segments", "segment_crcs"))
+
+
+def test_new_files_of_one_segment_go_together(make_world: Make) -> None:
+    reads = []
+    for count in (6, 18):
+        world = make_world("sync", **PLAIN)
+        world.write(*(f"F{n:02}" for n in range(count)))
+        world.trigger()
+        world.audit()
+        world.pinot.calls.clear()
+        world.publish()
+        assert world.pinot.calls.count("push") == 2  # the first shows what goes out in time
+        assert len(world.visible) == count
+        reads.append(reads_of(world))
+        world.assert_settled()
+        shutil.rmtree(world.folder)
+        world.folder.mkdir()
+    assert reads[0] == reads[1]
+
+
+def test_what_takes_an_entry_goes_alone_and_in_its_turn(make_world: Make) -> None:
+    world = make_world("sync", **PLAIN)
+    world.write("D", "A")
+    world.run()
+    world.options["maxNumRecordsPerSegment"] = 1
+    world.write("B", "C", "E", "F", A="A.1", D="D.1 D.2")
+    world.watch_anew()
+    world.run()
+    assert [set(after) ^ set(before) for before, after in pairwise(world.seen)] == [
+        {"A", "A.1"},
+        {"B"},  # the first of them shows what goes out in time
+        {"C"},
+        {"D", "D.1", "D.2"},
+        {"E", "F"},
+    ]
+    world.assert_settled()
+
+
+@pytest.mark.parametrize("bad", [{2}, {2, 3}, {2, 5}, {1, 2, 3, 4, 5}])
+def test_of_files_that_go_together_pinot_keeps_back_those_that_it_refuses(plain: Any, bad: set[int]) -> None:
+    plain.write(*(f"F{n}" for n in range(6)))
+    report = plain.trigger()
+    doomed = {receipt.outputs[0].segment for receipt in report.built if int(receipt.uri[-1]) in bad}
+    for name in doomed:
+        plain.pinot.refuse_push(name)
+    plain.audit()
+    plain.publish()
+    assert plain.visible == [f"F{n}" for n in range(6) if n not in bad]
+    failed = plain.staging.failures(plain.sessions[-1].failures)
+    assert {int(f.uri[-1]) for f in failed} == bad
+    for name in doomed:
+        plain.pinot.accept_push(name)
+    plain.run()
+    assert plain.visible == [f"F{n}" for n in range(6)]
+    plain.assert_settled()
+
+
+def test_an_upload_of_many_that_is_left_unknown_is_looked_at_by_the_next_trigger(plain: Any) -> None:
+    plain.write(*(f"F{n}" for n in range(6)))
+    plain.trigger()
+    plain.audit()
+    plain.pinot.after("push", lambda: plain.pinot.lose_reply("push"))
+    with pytest.raises(SwitchStateUnknown):
+        plain.publish()
+    plain.slept.clear()
+    pushes = plain.pinot.calls.count("push")
+    plain.run()
+    assert plain.slept[0] > plain.waits.pinot_write - 5
+    assert plain.pinot.calls.count("push") == pushes
+    assert plain.visible == [f"F{n}" for n in range(6)]
+    assert plain.sessions[-1].failures is None
+    plain.assert_settled()
+
+
+def test_what_is_to_come_is_weighed_before_anything_is_published(
+    plain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain.write("F1", "F2")
+    with monkeypatch.context() as patch:
+        patch.setattr("pinot_assets.session.room.quota_bytes", lambda table: 1)
+        for _ in range(3):
+            with pytest.raises(PushRefused, match=r"raise quota\.storage"):
+                plain.run()
+    assert "push" not in plain.pinot.calls
+    builds = plain.builds
+    plain.run()
+    assert plain.builds == builds  # nothing is built twice
+    assert plain.visible == ["F1", "F2"]
+    plain.assert_settled()
 
 
 CALLS = (
