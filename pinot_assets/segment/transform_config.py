@@ -38,8 +38,11 @@ def read_transforms(config: Mapping[str, Any]) -> Transforms:
     problems: list[str] = []
     found: dict[str, Translation] = {}
     for entry in ingestion.get("transformConfigs") or ():
-        column, function = str(entry.get("columnName")), str(entry.get("transformFunction"))
+        column, function = entry.get("columnName"), entry.get("transformFunction")
         where = f"ingestionConfig.transformConfigs: column {column}"
+        if not column or not function:
+            problems.append(Feature.TRANSFORM_INVALID.refusal(where, "no columnName, or no function"))
+            continue
         translated = _translate(where, function, problems)
         if column in found:
             problems.append(Feature.TRANSFORM_INVALID.refusal(where, "two functions"))

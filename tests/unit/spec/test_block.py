@@ -193,7 +193,7 @@ def test_swap_is_enough_by_itself(folder):
             "leave it out",
         ),
         ({"segmentNameGenerator": "inputFile"}, "segmentNameGenerator", "same segment name", "leave it out"),
-        ({"inputDirURI": "gs://bucket/in"}, "inputDirURI", "scheme", "s3://"),
+        ({"inputDirURI": "hdfs://bucket/in"}, "inputDirURI", "scheme", "s3://"),
         ({"inputDirURI": "s3://"}, "inputDirURI", "no bucket", "s3://"),
         ({"inputDirURI": ""}, "inputDirURI", "empty", ""),
         (
