@@ -6,8 +6,9 @@ import logging
 import pickle
 import uuid
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from importlib.util import find_spec
 from threading import Lock
 from typing import Final
@@ -20,8 +21,8 @@ from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark_query import check_expressions, first_line, missing_columns, shaped
 from pinot_assets.build.spark_reader import check_readers, open_file, reading_session, size_for_spark
-from pinot_assets.build.spark_rows import RESULT, FindFault, WriteFile
-from pinot_assets.build.task import build_file, failure_of, version_of
+from pinot_assets.build.spark_rows import RESULT, ConfirmBlank, FindFault, WriteFile
+from pinot_assets.build.task import failure_of, version_of
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.segment import SegmentSpec
@@ -31,8 +32,11 @@ from pinot_assets.source.objects import open_store
 
 Result = Receipt | Failure
 
-_MOST_JOBS: Final = 64  # a thread of the driver for each file under way
+_MOST_JOBS: Final = 64
+"""A thread of the driver for each file under way. Never as many as there are cores: a cluster that grows with
+its work has few of them when a build begins, and grows only if it is asked for more."""
 _LOOK_S: Final = 0.2
+_SPARKS: Final = (PySparkException, Py4JError)
 _WARNINGS: Final = Lock()  # Python's filters belong to the process
 
 
@@ -61,21 +65,11 @@ class SparkFiles:
 
         :raises BuildError: Spark is gone.
         """
-        context = self._session.sparkContext
-        with ThreadPoolExecutor(min(len(tasks), context.defaultParallelism, _MOST_JOBS)) as pool:
-            jobs: list[Future[Result]] = [pool.submit(self._build, task) for task in tasks]
-            building = set(jobs)
-            try:
-                while building:
-                    done, building = wait(building, _LOOK_S, FIRST_COMPLETED)
-                    yield from (job.result() for job in done)
-                    yield None
-            finally:
-                left = {job for job in jobs if not job.cancel()}
-                while left:
-                    left = wait(left, timeout=_LOOK_S).not_done
-                    if left:  # again and again: a thread may just be starting its job
-                        context.cancelJobGroup(self._group)
+        yield from as_they_finish(self._build, tasks, self._cancel)
+
+    def _cancel(self) -> None:
+        with suppress(Exception):  # Spark may be what failed
+            self._session.sparkContext.cancelJobGroup(self._group)
 
     def _build(self, task: FileTask) -> Result:
         result = self._once(task)
@@ -90,16 +84,18 @@ class SparkFiles:
         try:
             version = version_of(open_store(self._order.source_uri, self._order.source_props), uri)
             frame = open_file(self._session, self._order, uri)
-            _same_file(uri, version, size_for_spark(self._session, uri))
+            same_file(uri, version, size_for_spark(self._session, uri))
             if frame is None:
-                return self._blank(task)
+                return self._blank(task, version)
             return self._written(task, version, frame)
         except PinotAssetsError as error:
             return failure_of(self._order, task, error)
-        except (PySparkException, Py4JError) as error:
+        except Exception as error:
             if _stopped(self._session):
                 raise BuildError("Spark stopped while files were built", why=first_line(error)) from error
-            return self._judged(task, first_line(error))
+            if isinstance(error, _SPARKS):
+                return self._judged(task, first_line(error))
+            return failure_of(self._order, task, error)  # the other files go on
 
     def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> Result:
         missing = missing_columns(self._session, frame, self._query, self._wanted)
@@ -118,19 +114,48 @@ class SparkFiles:
         context, find = self._session.sparkContext, FindFault(self._order, why)
         try:
             [result] = context.parallelize([task], 1).map(find).collect()
-        except Py4JError:
+        except _SPARKS:
             return failure_of(self._order, task, find.failed)
         return result
 
-    def _blank(self, task: FileTask) -> Result:
+    def _blank(self, task: FileTask, version: Fingerprint) -> Result:
         """A file without columns: the direct reader says whether it is blank or none at all."""
-        context, order = self._session.sparkContext, self._order
-        [result] = context.parallelize([task], 1).map(lambda one: build_file(order, one)).collect()
+        context, confirm = self._session.sparkContext, ConfirmBlank(self._order, version)
+        [result] = context.parallelize([task], 1).map(confirm).collect()
         return result
 
 
-def _same_file(uri: str, version: Fingerprint, size: int) -> None:
-    """Spark has settings of its own for a store: they may lead to another file of this name."""
+def as_they_finish(
+    build: Callable[[FileTask], Result], tasks: Sequence[FileTask], cancel: Callable[[], object]
+) -> Generator[Result | None, None, None]:
+    """Run `build` for all tasks in threads: every result, and None after every look.
+
+    :param build: its error ends everything.
+    :param cancel: ends what `build` waits for; called until no thread is left, when the caller leaves early
+        and after an error.
+    """
+    with ThreadPoolExecutor(min(len(tasks), _MOST_JOBS)) as pool:
+        jobs: list[Future[Result]] = [pool.submit(build, task) for task in tasks]
+        building = set(jobs)
+        try:
+            while building:
+                done, building = wait(building, _LOOK_S, FIRST_COMPLETED)
+                yield from (job.result() for job in done)
+                yield None
+        finally:
+            left = {job for job in jobs if not job.cancel()}
+            while left:
+                left = wait(left, timeout=_LOOK_S).not_done
+                if left:  # again and again: a thread may just be starting its job
+                    cancel()
+
+
+def same_file(uri: str, version: Fingerprint, size: int) -> None:
+    """Spark has settings of its own for a store: they may lead to another file of this name.
+
+    :param size: bytes of the one that it finds.
+    :raises SourceChanged: it is another one.
+    """
     if size != version.size:
         raise SourceChanged(
             f"{uri} has {version.size} bytes, for Spark {size}",

@@ -7,7 +7,6 @@ Gregorian throughout, and a file is one partition whatever its size.
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import unquote
@@ -19,7 +18,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from pinot_assets.build.content import BLOCK_BYTES
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.order import BuildOrder
-from pinot_assets.build.rejected import Unreadable
+from pinot_assets.build.rejected import Unreadable, one_line
 from pinot_assets.build.spark_rows import CORRUPT
 from pinot_assets.build.spark_text import LONGEST_ROW
 from pinot_assets.errors import BuildError
@@ -178,9 +177,10 @@ def _header(cell: str | None, row: str | None, settings: CsvSettings) -> tuple[s
     """Names of a first row that was read as one of a single cell: it is torn where it has more."""
     if row is None:
         return (cell or "",)
-    return tuple(
-        next(csv.reader(io.StringIO(row), delimiter=settings.delimiter, quotechar=settings.quote), ())
-    )
+    try:
+        return tuple(settings.first_row(row)[0])
+    except csv.Error as error:
+        raise Unreadable("the file has no header that could be read", why=one_line(error)) from error
 
 
 _Opener = Callable[[DataFrameReader, BuildOrder, str], DataFrame | None]

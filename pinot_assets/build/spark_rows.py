@@ -20,6 +20,7 @@ from pinot_assets.build.conform import conform
 from pinot_assets.build.csv_file import split_cells
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.build.read import read_batches
 from pinot_assets.build.rejected import BadRow, FileRejected, Unreadable, shown
 from pinot_assets.build.spark_text import check_binary, check_csv, check_json, check_packing
 from pinot_assets.build.task import build_from, version_of
@@ -74,6 +75,37 @@ class FindFault:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmBlank:
+    """Builds a file in which Spark finds no columns, if it has no rows indeed; run in a task of its own.
+
+    :ivar version: what the file was before Spark looked at it.
+    """
+
+    order: BuildOrder
+    version: Fingerprint
+
+    def __call__(self, task: FileTask) -> Receipt | Failure:
+        """The receipt of no rows, or the file's failure."""
+
+        def rows(local: Path, read: Fingerprint, wanted: Wanted, _: Verdicts) -> Iterator[pa.Table]:
+            _same_version(task, read, self.version)
+            check_content(self.order, task, local)
+            # With verdicts of its own: a row put aside would be one that the query never saw.
+            found = read_batches(
+                local, wanted, self.order.input_format, reader=self.order.reader, verdicts=Verdicts()
+            )
+            for table in found:
+                if table.num_rows:
+                    raise Unreadable(
+                        "Spark finds no columns in the file, though it has rows",
+                        hint="leave out transforms, filter and engine: spark, or name columns in its rows",
+                    )
+                yield table
+
+        return build_from(self.order, task, rows)
+
+
+@dataclass(frozen=True, slots=True)
 class WriteFile:
     """What Spark's `mapInArrow` runs, once per file.
 
@@ -90,21 +122,15 @@ class WriteFile:
         """Write the rows; the result is one row with the receipt or failure."""
 
         def rows(local: Path, read: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
-            self._check_version(read)
+            _same_version(self.task, read, self.version)
             check_content(self.order, self.task, local)
             verdicts.lacks(self.missing)
             yield from _rows(batches, self._split, wanted, verdicts)
-            self._check_version(version_of(self._source(), self.task.file.uri))
+            now = version_of(self._source(), self.task.file.uri)
+            _same_version(self.task, now, self.version)
 
         result = build_from(self.order, self.task, rows)
         yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], names=[RESULT.split()[0]])
-
-    def _check_version(self, now: Fingerprint) -> None:
-        if now != self.version:
-            raise SourceChanged(
-                f"{self.task.file.uri} changed while Spark read it",
-                hint="let its writer finish; the next trigger reads it again",
-            )
 
     def _split(self, table: pa.Table, wanted: Wanted) -> pa.Table:
         """Cells of multi-value columns as lists of text; in CSV alone."""
@@ -119,6 +145,14 @@ class WriteFile:
 
     def _source(self) -> ObjectStore:
         return open_store(self.order.source_uri, self.order.source_props)
+
+
+def _same_version(task: FileTask, now: Fingerprint, version: Fingerprint) -> None:
+    if now != version:
+        raise SourceChanged(
+            f"{task.file.uri} changed while Spark read it",
+            hint="let its writer finish; the next trigger reads it again",
+        )
 
 
 def check_content(order: BuildOrder, task: FileTask, local: Path) -> None:
