@@ -21,6 +21,7 @@ from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark_query import check_expressions, first_line, missing_columns, shaped
 from pinot_assets.build.spark_reader import check_readers, open_file, reading_session, size_for_spark
+from pinot_assets.build.spark_reading import Reading
 from pinot_assets.build.spark_rows import RESULT, ConfirmBlank, FindFault, WriteFile
 from pinot_assets.build.task import failure_of, version_of
 from pinot_assets.build.wanted import Wanted
@@ -47,25 +48,32 @@ class SparkFiles:
     :raises BuildError: Spark lacks a reader, pandas is missing, or an expression is not SQL.
     """
 
-    def __init__(self, session: SparkSession, order: BuildOrder, query: Query) -> None:
+    def __init__(
+        self, session: SparkSession, order: BuildOrder, query: Query, tasks: Sequence[FileTask]
+    ) -> None:
         _require_pandas()
         self._session = reading_session(session)
-        self._order, self._query = order, query
+        self._order, self._query, self._tasks = order, query, tasks
         self._wanted = Wanted.of(
             SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
         )
         self._group = f"{order.session}-{order.attempt}-{uuid.uuid4().hex[:8]}"
+        self._reading = Reading(session.sparkContext, self._group)
         # PySpark logs every refused expression with its whole stack trace; the error says it once.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         check_readers(self._session, order)
         check_expressions(self._session, query)
 
-    def results(self, tasks: Sequence[FileTask]) -> Generator[Result | None, None, None]:
+    def results(self) -> Generator[Result | None, None, None]:
         """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
 
         :raises BuildError: Spark is gone.
         """
-        yield from as_they_finish(self._build, tasks, self._cancel)
+        yield from as_they_finish(self._build, self._tasks, self._cancel)
+
+    def moved(self) -> bool:
+        """Whether Spark came further since this was last asked, where no task tells."""
+        return self._reading.moved()
 
     def _cancel(self) -> None:
         with suppress(Exception):  # Spark may be what failed

@@ -60,8 +60,9 @@ def reading_session(session: SparkSession) -> SparkSession:
 def check_readers(session: SparkSession, order: BuildOrder) -> None:
     """Whether Spark has what it takes to read the order's files.
 
-    :raises BuildError: a jar is missing.
+    :raises BuildError: it is not set up for their store, or a jar is missing.
     """
+    hadoop_path(order.source_uri)
     if order.source_uri.startswith("s3:") and not _has(session, _S3A):
         raise BuildError(
             "Spark cannot read s3 by itself",
@@ -120,7 +121,8 @@ def hadoop_path(uri: str) -> str:
     scheme, _, rest = uri.partition("://")
     if scheme not in ("file", "s3"):
         raise BuildError(
-            f"Spark's own readers are not set up for {scheme}", hint="leave out transforms and filter"
+            f"Spark's own readers are not set up for {scheme}",
+            hint="leave out transforms, filter, engine: spark and Pinot's transformConfigs and filterConfig",
         )
     return f"{'s3a' if scheme == 's3' else scheme}://{unquote(rest)}"
 

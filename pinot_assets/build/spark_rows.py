@@ -37,6 +37,8 @@ CORRUPT: Final = "#corrupt"
 """Text of a row that Spark could not take apart, null for others."""
 END: Final = "#end"
 """True in the last row, which is none of the file's."""
+MADE: Final = "#transformConfigs of "
+"""Before the name of a column: what Pinot's transformConfigs put where the file has none."""
 
 RESULT: Final = "result binary"
 _POSITION: Final = (1 << 33) - 1  # below the partition's number, in monotonically_increasing_id
@@ -201,4 +203,26 @@ def _good(table: pa.Table, wanted: Wanted, verdicts: Verdicts) -> pa.Table:
             [BadRow(n, "", "", f"cannot be taken apart: {shown(t)}", Unreadable, t) for n, t in pairs]
         )
         table, numbers = table.filter(pa.array(~corrupt)), numbers[~corrupt]
-    return conform(table, wanted, numbers.tolist(), verdicts)
+    return _filled(conform(table, _with_made(table, wanted), numbers.tolist(), verdicts), wanted)
+
+
+def _with_made(table: pa.Table, wanted: Wanted) -> Wanted:
+    """With the made columns beside the file's, in the same types."""
+    made = [name for name in wanted.schema.names if MADE + name in table.column_names]
+    fields = [wanted.schema.field(name).with_name(MADE + name) for name in made]
+    return Wanted(
+        pa.schema([*wanted.schema, *fields]),
+        wanted.json.union(MADE + name for name in wanted.json),
+        wanted.decimals.union(MADE + name for name in wanted.decimals),
+    )
+
+
+def _filled(table: pa.Table, wanted: Wanted) -> pa.Table:
+    """The made values where the file's are null."""
+    columns = [
+        pc.coalesce(table.column(name), table.column(MADE + name))
+        if MADE + name in table.column_names
+        else table.column(name)
+        for name in wanted.schema.names
+    ]
+    return pa.table(columns, schema=wanted.schema)
