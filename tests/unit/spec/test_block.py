@@ -193,7 +193,7 @@ def test_swap_is_enough_by_itself(folder):
             "leave it out",
         ),
         ({"segmentNameGenerator": "inputFile"}, "segmentNameGenerator", "same segment name", "leave it out"),
-        ({"inputDirURI": "gs://bucket/in"}, "inputDirURI", "scheme", "s3://"),
+        ({"inputDirURI": "ftp://bucket/in"}, "inputDirURI", "scheme", "s3://"),
         ({"inputDirURI": "s3://"}, "inputDirURI", "no bucket", "s3://"),
         ({"inputDirURI": ""}, "inputDirURI", "empty", ""),
         (
@@ -277,7 +277,9 @@ def test_pinots_own_functions_bring_spark_in_unless_the_engine_is_written_otherw
     assert "transformConfigs and filterConfig" in problem.reason
 
 
-@pytest.mark.parametrize("location", ["gs://b/in", "abfss://c@a.dfs.core.windows.net/in", "${PLACE}/in"])
+@pytest.mark.parametrize(
+    "location", ["gs://lake/in", "abfss://files@account.dfs.core.windows.net/in", "${PLACE}/in"]
+)
 @pytest.mark.parametrize(
     ("block", "change"),
     [
@@ -288,15 +290,15 @@ def test_pinots_own_functions_bring_spark_in_unless_the_engine_is_written_otherw
     ],
 )
 def test_what_spark_does_not_read_is_told_before_it_tries(folder, monkeypatch, location, block, change):
-    monkeypatch.setenv("PLACE", "gs://b")
+    monkeypatch.setenv("PLACE", "gs://lake")
     (problem,) = folder.problems({"inputDirURI": location, **block}, change=change or (lambda w: None))
     assert problem.key == "fileIngestion.inputDirURI"
     assert "not set up for" in problem.reason
 
 
-@pytest.mark.parametrize("location", ["gs://b/in", "abfss://c@a.dfs.core.windows.net/in"])
+@pytest.mark.parametrize("location", ["gs://lake/in", "abfss://files@account.dfs.core.windows.net/in"])
 def test_what_arrow_reads_may_lie_anywhere(folder, location):
-    assert folder.problems({"inputDirURI": location, "output.segment.dir.uri": "gs://b/out"}) == []
+    assert folder.problems({"inputDirURI": location, "output.segment.dir.uri": "gs://lake/out"}) == []
 
 
 def test_a_misspelt_required_key_is_one_problem(folder):
