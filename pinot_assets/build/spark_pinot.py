@@ -53,6 +53,8 @@ def apply_pinot(frame: DataFrame, query: Query, broken: Column) -> DataFrame:
     :raises ExpressionFailed: what Pinot would make of a column is not certain.
     """
     steps = [made for _, made in query.derived] + ([query.dropped] if query.dropped else [])
+    for step in steps:
+        _check_texts(frame, step)  # of the file's types; below, of those that functions gave
     frame = _epochs(frame, {*dict(query.derived), *_read(steps)})
     for n, (column, made) in enumerate(query.derived):
         _check_texts(frame, made)
@@ -103,7 +105,7 @@ def _check_texts(frame: DataFrame, step: Translation) -> None:
         if field.name in step.texts and not isinstance(field.dataType, _CERTAIN_TEXT):
             raise ExpressionFailed(
                 f"column {field.name}: {field.dataType.simpleString()} is used as text",
-                why="Spark's text of such a number is not Java's",
+                why="Spark's text of such a value is not Java's",
                 hint=_HINT,
             )
 

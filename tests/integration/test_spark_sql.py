@@ -323,6 +323,15 @@ def test_what_pinot_would_make_of_a_column_is_certain_or_refused(
     assert why in failure.reason
 
 
+def test_a_time_used_as_text_is_refused(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"at": pa.array([_2020], pa.timestamp("ms"))}), tmp_path / "in" / "a.parquet")
+    made = pinots(order, ("name", "concat(at, 'x')"))
+    [failure] = build(replace(made, input_format="parquet")).values()
+    assert isinstance(failure, Failure), failure
+    assert "column at: timestamp" in failure.reason
+    assert "is used as text" in failure.reason
+
+
 def test_an_odd_file_fails_alone_whatever_it_is(
     build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
