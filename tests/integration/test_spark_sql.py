@@ -323,6 +323,21 @@ def test_what_pinot_would_make_of_a_column_is_certain_or_refused(
     assert why in failure.reason
 
 
+def test_names_may_hold_what_sql_has_a_meaning_for(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+    fields = [{"name": name, "dataType": "STRING"} for name in ("a.b", "c d", "e`f", "g'h")]
+    config = {**order.table_config, "segmentsConfig": {"replication": "1"}}
+    order = replace(order, schema={"schemaName": "names", "dimensionFieldSpecs": fields}, table_config=config)
+    row = {"a.b": "1", "c d": "2", "e`f": "3", "x": 4}
+    (tmp_path / "in" / "a.json").write_text(json.dumps(row) + "\n")
+    made = pinots(order, ("g'h", """concat("a.b", "c d")"""), ("a.b", "upper(x)"))
+    made = replace(made, query=replace(made.query, where="`e``f` = '3'", transforms={"c d": "`c d` || '!'"}))
+    [receipt] = build(replace(made, input_format="json")).values()
+    assert isinstance(receipt, Receipt), receipt
+    properties = _properties(tmp_path, receipt.outputs[0].segment)
+    values = {key.split(".minValue")[0]: value for key, value in properties.items() if "minValue" in key}
+    assert values == {"column.a.b": "1", "column.c d": "2!", "column.e`f": "3", "column.g'h": "12!"}
+
+
 def test_a_time_used_as_text_is_refused(build: Build, order: BuildOrder, tmp_path: Path) -> None:
     pq.write_table(pa.table({"at": pa.array([_2020], pa.timestamp("ms"))}), tmp_path / "in" / "a.parquet")
     made = pinots(order, ("name", "concat(at, 'x')"))
