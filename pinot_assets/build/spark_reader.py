@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DecimalType, DoubleType, StringType, StructField, StructType
 
 from pinot_assets.build.content import BLOCK_BYTES
 from pinot_assets.build.csv_settings import CsvSettings
@@ -36,6 +36,7 @@ SETTINGS: Final = {
     "spark.sql.files.maxPartitionBytes": str(_WHOLE_FILE),
     "spark.sql.files.openCostInBytes": str(_WHOLE_FILE),
     "spark.sql.icu.caseMappings.enabled": "false",  # upper and lower are Java's
+    "spark.sql.legacy.allowNegativeScaleOfDecimal": "true",  # 1e5 in JSON; see exact_types
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.orc.mergeSchema": "false",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
@@ -45,6 +46,7 @@ SETTINGS: Final = {
 }
 """What the session that reads is set to, whatever the user's own session says."""
 
+_MOST_DIGITS: Final = 38
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _COMMON: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "encoding": "UTF-8"}
 
@@ -132,14 +134,39 @@ def _typed(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame |
 
 
 def _json(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | None:  # noqa: ARG001
-    reader = reader.options(**_COMMON, prefersDecimal=True, multiLine=False)
+    reader = reader.options(**_COMMON, multiLine=False)
     # Hadoop leaves out lines that are longer; the task has found them in the bytes.
     reader = reader.option("mapreduce.input.linerecordreader.line.maxlength", str(2 * LONGEST_ROW))
-    found: StructType = reader.json(path).schema
+    found = reader.option("prefersDecimal", True).json(path).schema
     if not found.fields:
         return None
+    if "decimal" in found.simpleString():
+        found = exact_types(found, reader.option("prefersDecimal", False).json(path).schema)
     fields = [field for field in found.fields if field.name != CORRUPT]
     return reader.schema(StructType([*fields, StructField(CORRUPT, StringType())])).json(path)
+
+
+def exact_types(decimals: Any, plain: Any) -> Any:
+    """Types of JSON with decimals for its fractions.
+
+    :param decimals: as Spark infers them where it prefers decimals: for text of digits, too.
+    :param plain: as it does otherwise.
+    """
+    if isinstance(decimals, StructType) and isinstance(plain, StructType):
+        return StructType(
+            [
+                StructField(field.name, exact_types(field.dataType, plain[field.name].dataType))
+                for field in decimals.fields
+            ]
+        )
+    if isinstance(decimals, ArrayType) and isinstance(plain, ArrayType):
+        return ArrayType(exact_types(decimals.elementType, plain.elementType))
+    if isinstance(plain, StringType):
+        return plain
+    if isinstance(decimals, DecimalType) and decimals.scale < 0:  # 1e5 is one digit and five zeros
+        digits = decimals.precision - decimals.scale
+        return DecimalType(digits, 0) if digits <= _MOST_DIGITS else DoubleType()
+    return decimals
 
 
 def _csv(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | None:

@@ -147,9 +147,8 @@ def _table() -> dict[tuple[str, int], Function]:
     found["lower", 1] = _function("STRING", "lower({0})", "STRING")
     found["reverse", 1] = _function("STRING", "reverse({0})", "STRING")
     found["concat", 2] = _function("STRING", "concat({0}, {1})", "STRING", "STRING")
-    # Java's trim takes away everything up to the blank; its length counts UTF-16.
-    blanks = r"regexp_replace({0}, '^[\\u0000-\\u0020]+|[\\u0000-\\u0020]+\\z', '')"
-    found["trim", 1] = _function("STRING", blanks, "STRING")
+    found["trim", 1] = _function("STRING", "trim({0})", "STRING")  # SQL's: of blanks alone, no tabs
+    # Java counts UTF-16.
     found["length", 1] = _function("LONG", "(octet_length(encode({0}, 'UTF-16BE')) DIV 2)", "STRING")
     found["startswith", 2] = _function("BOOLEAN", "startswith({0}, {1})", "STRING", "STRING")
     found["endswith", 2] = _function("BOOLEAN", "endswith({0}, {1})", "STRING", "STRING")

@@ -90,7 +90,7 @@ def test_filter_and_transforms(build: Build, fakes: ModuleType, order: BuildOrde
     [receipt] = build(order).values()
     assert isinstance(receipt, Receipt), receipt
     assert [output.rows for output in receipt.outputs] == [1000, 250]
-    again = build(replace(order, session="cp8-abc"))
+    again = build(replace(order, session="cp8-abc", staging_uri=order.staging_uri.replace("cp7", "cp8")))
     # A build of the same version elsewhere: the same rows, hence the same columns.
     assert [output.rows for output in again["a.csv"].outputs] == [1000, 250]
     properties = _properties(tmp_path, receipt.outputs[0].segment)
@@ -114,7 +114,7 @@ def test_a_second_run_of_a_build_finds_its_own_receipts(
 
 
 BAD = {
-    "cells.csv": (b"name,count,at\na,2,\nb\nc,4,\n", "UNREADABLE", "row 2: 'b'"),
+    "cells.csv": (b"name,count,at\na,2,\nb\nc,4,\n", "UNREADABLE", "row 2: cannot be taken apart: 'b'"),
     "quote.csv": (b'name,count,at\na,2,"\nb,2,x\n', "UNREADABLE", "number of quotes is odd"),
     "utf8.csv": (b"name,count,at\n\xff,2,\n", "UNREADABLE", "line 2: is not UTF-8"),
     "cut.csv.gz": (
@@ -304,7 +304,8 @@ def test_later_functions_see_what_earlier_ones_filled(
         ([("made", "count + 1"), ("name", "concat(made, 'x')")], "", "column made: double is used as text"),
         ([("count", "price * 2")], "count > 1", "bigint in the file, double by transformConfigs"),
         ([("name", "price * 2")], "", "double cannot become STRING"),
-        ([("name", "upper(p)")], "", "there is no translation for struct<q:bigint>"),
+        ([("name", "upper(p)")], "", "column p: struct<q:bigint> is used as text"),
+        ([("count", "p + 1")], "", "there is no translation for struct<q:bigint>"),
     ],
 )
 def test_what_pinot_would_make_of_a_column_is_certain_or_refused(
@@ -323,6 +324,30 @@ def test_what_pinot_would_make_of_a_column_is_certain_or_refused(
     assert why in failure.reason
 
 
+@pytest.mark.parametrize(("made", "text"), [("name", "01234"), ("concat(name, '!')", "01234!")])
+def test_text_of_digits_in_json_stays_text(
+    build: Build, order: BuildOrder, tmp_path: Path, made: str, text: str
+) -> None:
+    rows = '{"name": "01234", "count": 1.0}\n{"name": "0.50", "count": 2}\n'
+    (tmp_path / "in" / "a.json").write_text(rows)
+    query = Query(where="count * 10 = 10", transforms={"name": made})
+    [receipt] = build(replace(order, input_format="json", query=query)).values()
+    assert isinstance(receipt, Receipt), receipt
+    assert _properties(tmp_path, receipt.outputs[0].segment)["column.name.maxValue"] == text
+
+
+def test_numbers_with_an_exponent(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+    (tmp_path / "in" / "a.json").write_text('{"count": 1e5}\n{"count": 2E+1}\n')
+    (tmp_path / "in" / "large.json").write_text('{"x": 1e300, "count": 1}\n{"x": 5, "count": 2}\n')
+    (tmp_path / "in" / "mixed.json").write_text('{"x": 1e2, "count": 3}\n{"x": 2.5, "count": 4}\n')
+    query = Query(where="coalesce(x, 7) > 6")
+    found = build(replace(order, input_format="json", query=query))
+    for name, largest in (("a.json", "100000"), ("large.json", "1"), ("mixed.json", "3")):
+        assert isinstance(found[name], Receipt), found[name]
+        properties = _properties(tmp_path, found[name].outputs[0].segment)
+        assert properties["column.count.maxValue"] == largest
+
+
 def test_names_may_hold_what_sql_has_a_meaning_for(build: Build, order: BuildOrder, tmp_path: Path) -> None:
     fields = [{"name": name, "dataType": "STRING"} for name in ("a.b", "c d", "e`f", "g'h")]
     config = {**order.table_config, "segmentsConfig": {"replication": "1"}}
@@ -332,7 +357,7 @@ def test_names_may_hold_what_sql_has_a_meaning_for(build: Build, order: BuildOrd
     made = pinots(order, ("g'h", """concat("a.b", "c d")"""), ("a.b", "upper(x)"))
     made = replace(made, query=replace(made.query, where="`e``f` = '3'", transforms={"c d": "`c d` || '!'"}))
     [receipt] = build(replace(made, input_format="json")).values()
-    assert isinstance(receipt, Receipt), receipt
+    assert isinstance(receipt, Receipt), receipt.reason
     properties = _properties(tmp_path, receipt.outputs[0].segment)
     values = {key.split(".minValue")[0]: value for key, value in properties.items() if "minValue" in key}
     assert values == {"column.a.b": "1", "column.c d": "2!", "column.e`f": "3", "column.g'h": "12!"}
@@ -487,5 +512,7 @@ def test_parquet_and_orc_with_pinots_own_transforms(build: Build, order: BuildOr
 
 def test_the_users_own_session_keeps_its_settings(session: SparkSession) -> None:
     reading_session(session)
-    assert session.conf.get("spark.sql.caseSensitive", "") == "false"
-    assert int(session.conf.get("spark.sql.files.maxPartitionBytes", "").rstrip("b")) < 1 << 40
+    assert session.conf.get("spark.sql.caseSensitive") == "false"
+    whole = session.conf.get("spark.sql.files.maxPartitionBytes")
+    assert whole is not None
+    assert int(whole.rstrip("b")) < 1 << 40
