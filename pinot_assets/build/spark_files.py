@@ -108,11 +108,11 @@ class SparkFiles:
     def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> Result:
         missing = missing_columns(self._session, frame, self._query, self._wanted)
         rows = shaped(frame, self._query, missing, self._wanted)
-        write = WriteFile(self._order, task, version, missing)
+        write = WriteFile(self._order, task, version, missing, tuple(rows.columns))
         with _WARNINGS, warnings.catch_warnings():
             # PySpark looks at pandas, which nothing here uses, and complains of its version.
             warnings.filterwarnings("ignore", category=FutureWarning, message=r".*pandas")
-            job = rows.mapInArrow(write, RESULT)
+            job = rows.toDF(*map(str, range(len(rows.columns)))).mapInArrow(write, RESULT)
         [row] = job.collect()
         result: Result = pickle.loads(row[0])
         return result

@@ -113,12 +113,14 @@ class WriteFile:
 
     :ivar version: what the file was before Spark looked at it.
     :ivar missing: columns that the file lacks, of the table and of the expressions.
+    :ivar columns: names of what arrives. PySpark takes names for expressions, so there they are numbers.
     """
 
     order: BuildOrder
     task: FileTask
     version: Fingerprint
     missing: tuple[str, ...]
+    columns: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows; the result is one row with the receipt or failure."""
@@ -127,7 +129,8 @@ class WriteFile:
             _same_version(self.task, read, self.version)
             check_content(self.order, self.task, local)
             verdicts.lacks(self.missing)
-            yield from _rows(batches, self._split, wanted, verdicts)
+            named = (batch.rename_columns(self.columns) for batch in batches)
+            yield from _rows(named, self._split, wanted, verdicts)
             now = version_of(self._source(), self.task.file.uri)
             _same_version(self.task, now, self.version)
 

@@ -69,7 +69,7 @@ session.stop()
 
 _PROPERTIES = """
 spark.cores.max 2
-spark.driver.memory 400m
+spark.driver.memory 512m
 spark.driver.host 127.0.0.1
 spark.driver.bindAddress 127.0.0.1
 spark.executor.memory 450m

@@ -98,8 +98,10 @@ def stream(**columns: pa.Array) -> Iterator[pa.RecordBatch]:
 
 
 def written(order: BuildOrder, task: FileTask, **columns: pa.Array) -> Receipt | Failure:
-    write = WriteFile(order, task, task.file.fingerprint, ())
-    [batch] = write(stream(**columns))
+    arriving = [*stream(**columns)]
+    names = arriving[0].schema.names
+    write = WriteFile(order, task, task.file.fingerprint, (), tuple(names))
+    [batch] = write(batch.rename_columns([*map(str, range(len(names)))]) for batch in arriving)
     result: Receipt | Failure = pickle.loads(batch.column(0)[0].as_py())
     return result
 
