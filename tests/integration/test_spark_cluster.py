@@ -229,9 +229,8 @@ def assert_each_row_once(found: Any, master: str, folder: Path) -> None:
     # Whatever ran twice wrote the same bytes under the same names, and nothing else is there.
     segments = folder / "table" / "staging" / "segments"
     names = {output["segment"] for output in outputs}
-    assert {
-        path.name.removesuffix(".tar.gz").removesuffix(".metadata") for path in segments.iterdir()
-    } == names
+    tars = {path.name.removesuffix(".tar.gz") for path in segments.glob("*.tar.gz")}
+    assert {name.removesuffix(".metadata") for name in tars} == names
     for output in outputs:
         tar = (segments / f"{output['segment']}.tar.gz").read_bytes()
         assert hashlib.sha256(tar).hexdigest() == output["tar_sha256"]
