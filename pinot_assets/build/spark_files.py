@@ -20,7 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark_query import check_expressions, first_line, missing_columns, shaped
-from pinot_assets.build.spark_reader import check_readers, open_file, reading_session, size_for_spark
+from pinot_assets.build.spark_reader import (
+    check_readers,
+    open_file,
+    reading_session,
+    size_for_spark,
+    use_in_thread,
+)
 from pinot_assets.build.spark_reading import Reading
 from pinot_assets.build.spark_rows import RESULT, ConfirmBlank, FindFault, WriteFile
 from pinot_assets.build.task import failure_of, version_of
@@ -90,6 +96,7 @@ class SparkFiles:
             self._group, f"{self._order.table}: {uri}", interruptOnCancel=True
         )
         try:
+            use_in_thread(self._session)
             version = version_of(open_store(self._order.source_uri, self._order.source_props), uri)
             frame = open_file(self._session, self._order, uri)
             same_file(uri, version, size_for_spark(self._session, uri))

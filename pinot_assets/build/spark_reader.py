@@ -59,6 +59,15 @@ def reading_session(session: SparkSession) -> SparkSession:
     return own
 
 
+def use_in_thread(session: SparkSession) -> None:
+    """Have its settings count in this thread: casts are ANSI or not as they are when they are made.
+
+    Otherwise those of the session that the thread found count, with which a text that is no number is null.
+    """
+    classes = getattr(SparkSession, "_get_j_spark_session_class", lambda jvm: jvm.SparkSession)  # 4, and 3.5
+    classes(session._jvm).setActiveSession(session._jsparkSession)
+
+
 def check_readers(session: SparkSession, order: BuildOrder) -> None:
     """Whether Spark has what it takes to read the order's files.
 

@@ -336,6 +336,27 @@ def test_text_of_digits_in_json_stays_text(
     assert _properties(tmp_path, receipt.outputs[0].segment)["column.name.maxValue"] == text
 
 
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_what_cannot_be_cast_is_an_error_whatever_the_users_session_says(
+    session: SparkSession, build: Build, order: BuildOrder, tmp_path: Path, ansi: str
+) -> None:
+    """Spark 3.5's sessions are not ANSI by themselves: there such a row would be left out in silence."""
+    before = session.conf.get("spark.sql.ansi.enabled")
+    assert before is not None
+    (tmp_path / "in" / "a.csv").write_text("name,count\na,zz\n")
+    session.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        found = [
+            *build(order).values(),
+            *build(pinots(order, ("at", "name * 2"))).values(),
+            *build(pinots(order, dropped="name > 2")).values(),
+        ]
+    finally:
+        session.conf.set("spark.sql.ansi.enabled", before)
+    assert [type(failure) for failure in found] == [Failure] * 3
+    assert {failure.code for failure in found} == {"SPARK"}
+
+
 def test_numbers_with_an_exponent(build: Build, order: BuildOrder, tmp_path: Path) -> None:
     (tmp_path / "in" / "a.json").write_text('{"count": 1e5}\n{"count": 2E+1}\n')
     (tmp_path / "in" / "large.json").write_text('{"x": 1e300, "count": 1}\n{"x": 5, "count": 2}\n')
@@ -360,7 +381,7 @@ def test_names_may_hold_what_sql_has_a_meaning_for(build: Build, order: BuildOrd
     assert isinstance(receipt, Receipt), receipt.reason
     properties = _properties(tmp_path, receipt.outputs[0].segment)
     values = {key.split(".minValue")[0]: value for key, value in properties.items() if "minValue" in key}
-    assert values == {"column.a.b": "1", "column.c d": "2!", "column.e`f": "3", "column.g'h": "12!"}
+    assert values == {"column.a.b": "1", r"column.c\ d": "2!", "column.e`f": "3", "column.g'h": "12!"}
 
 
 def test_a_time_used_as_text_is_refused(build: Build, order: BuildOrder, tmp_path: Path) -> None:
