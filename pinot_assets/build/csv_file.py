@@ -11,7 +11,6 @@ Rows are counted from the file's first, header included, blank lines and comment
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -211,15 +210,12 @@ def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
     if settings.header is not None and not settings.skip_header:
         return [name.strip() for name in settings.header], 0, 0
     lines = start[:_HEADER_BYTES].splitlines(keepends=True)
-    text = [line.decode(errors="replace") for line in lines]
-    reader = csv.reader(
-        io.StringIO("".join(text), newline=""), delimiter=settings.delimiter, quotechar=settings.quote
-    )
+    text = "".join(line.decode(errors="replace") for line in lines)
     try:
-        first = next(row for row in reader if row)
-    except (StopIteration, csv.Error) as error:
+        first, count = settings.first_row(text)
+    except csv.Error as error:
         raise Unreadable("the file has no header that could be read", why=one_line(error)) from error
-    offset = sum(len(line) for line in lines[: reader.line_num])
+    offset = sum(len(line) for line in lines[:count])
     return [name.strip() for name in settings.header or first], 1, offset
 
 

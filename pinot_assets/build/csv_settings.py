@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
@@ -92,6 +93,22 @@ class CsvSettings:
             comment=_character(reader, "commentMarker"),
             multi_value=(_character(reader, "multiValueDelimiter") or ";") if is_split else None,
         )._consistent(reader)
+
+    def first_row(self, text: str) -> tuple[list[str], int]:
+        """The cells of the first row that is not blank, and how many lines are gone with it.
+
+        :raises csv.Error: there is none, or it cannot be taken apart.
+        """
+        rows = csv.reader(
+            io.StringIO(text, newline=""),
+            delimiter=self.delimiter,
+            quotechar=self.quote,
+            escapechar=self.escape if self.escape != self.quote else None,
+        )
+        for row in rows:
+            if row:
+                return row, rows.line_num
+        raise csv.Error("all lines are blank")
 
     def _consistent(self, reader: Mapping[str, str]) -> Self:
         named = {

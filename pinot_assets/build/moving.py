@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -72,11 +72,20 @@ class Signs:
             self._staging.delete(before)
 
 
-class Watch:
-    """What the driver sees of them."""
+def _nothing() -> bool:
+    return False
 
-    def __init__(self, staging: ObjectStore, attempt: int) -> None:
+
+class Watch:
+    """What the driver sees of them.
+
+    :param staging: the session's folder.
+    :param else_moved: whether work was done since it was last asked of which tasks tell nothing.
+    """
+
+    def __init__(self, staging: ObjectStore, attempt: int, else_moved: Callable[[], bool] = _nothing) -> None:
         self._staging, self._folder = staging, f"moving/{attempt}"
+        self._else_moved = else_moved
         self._seen: frozenset[str] = frozenset()
         self._last = time.monotonic()
 
@@ -88,13 +97,14 @@ class Watch:
         if time.monotonic() - self._last < EVERY_S:
             return None
         self._last = time.monotonic()
+        moved = self._else_moved()
         try:
             seen = frozenset(info.key for info in self._staging.list(self._folder))
         except SourceError as error:
             _LOG.warning("signs of life could not be read: %s", error)
-            return None
+            seen = self._seen
         fresh, self._seen = seen - self._seen, seen
-        return _rows(seen, frozenset(done)) if fresh else None
+        return _rows(seen, frozenset(done)) if moved or fresh else None
 
 
 def _rows(keys: Iterable[str], done: frozenset[int]) -> int:

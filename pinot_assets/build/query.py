@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from pinot_assets.segment.pinot_expression import Translation
 from pinot_assets.segment.transform_config import read_transforms
 
 
@@ -21,8 +22,8 @@ class Query:
 
     where: str = ""
     transforms: Mapping[str, str] = field(default_factory=dict)
-    derived: tuple[tuple[str, str], ...] = ()
-    dropped: str = ""
+    derived: tuple[tuple[str, Translation], ...] = ()
+    dropped: Translation | None = None
 
     @classmethod
     def of(cls, where: str, transforms: Mapping[str, str], table_config: Mapping[str, Any]) -> Self:
@@ -36,7 +37,7 @@ class Query:
     @property
     def expressions(self) -> dict[str, str]:
         """All of them, by what people call them."""
-        named = {"filter": self.where, "filterConfig": self.dropped}
+        named = {"filter": self.where, "filterConfig": self.dropped.sql if self.dropped else ""}
         named |= {f"transforms.{column}": sql for column, sql in self.transforms.items()}
-        named |= {f"transformConfigs of {column}": sql for column, sql in self.derived}
+        named |= {f"transformConfigs of {column}": made.sql for column, made in self.derived}
         return {name: sql for name, sql in named.items() if sql}

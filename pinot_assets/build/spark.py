@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
@@ -61,8 +61,9 @@ class SparkBuilder:
         session = self._session_factory()
         tasks = sorted(tasks, key=lambda task: -task.file.fingerprint.size)
         told: set[int] = set()
-        watch = Watch(open_store(order.staging_uri, order.staging_props), order.attempt)
-        with closing(_results(session, order, tasks)) as results:
+        jobs = _jobs(session, order, tasks)
+        watch = Watch(open_store(order.staging_uri, order.staging_props), order.attempt, jobs.moved)
+        with closing(jobs.results()) as results:
             for result in results:
                 if result is None:
                     if (rows := watch.look(told)) is not None:
@@ -91,13 +92,22 @@ class SparkBuilder:
             context.setJobDescription(None)  # type: ignore[arg-type]
 
 
-def _results(
-    session: SparkSession, order: BuildOrder, tasks: Sequence[FileTask]
-) -> Generator[Result | None, None, None]:
-    """Every file's result, some twice, and None after every look."""
+class _Jobs(Protocol):
+    """What Spark runs for one build."""
+
+    def results(self) -> Generator[Result | None, None, None]:
+        """Every file's result, some twice, and None after every look. Leaving early cancels the jobs."""
+        ...
+
+    def moved(self) -> bool:
+        """Whether Spark came further since this was last asked, where no task tells."""
+        ...
+
+
+def _jobs(session: SparkSession, order: BuildOrder, tasks: Sequence[FileTask]) -> _Jobs:
     if order.query is None:
-        return _Job(session.sparkContext, order, tasks).results()
-    return SparkFiles(session, order, order.query).results(tasks)
+        return _Job(session.sparkContext, order, tasks)
+    return SparkFiles(session, order, order.query, tasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +163,10 @@ class _Job:
             finally:
                 if not job.done():
                     self._context.cancelJobGroup(self._group)
+
+    def moved(self) -> bool:
+        """Never: every task tells by itself."""
+        return False
 
     def _collect(self) -> list[Result]:
         # Job group and description belong to the thread that starts the job.

@@ -6,8 +6,9 @@ import logging
 import pickle
 import uuid
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from importlib.util import find_spec
 from threading import Lock
 from typing import Final
@@ -19,9 +20,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark_query import check_expressions, first_line, missing_columns, shaped
-from pinot_assets.build.spark_reader import check_readers, open_file, reading_session, size_for_spark
-from pinot_assets.build.spark_rows import RESULT, FindFault, WriteFile
-from pinot_assets.build.task import build_file, failure_of, version_of
+from pinot_assets.build.spark_reader import (
+    check_readers,
+    open_file,
+    reading_session,
+    size_for_spark,
+    use_in_thread,
+)
+from pinot_assets.build.spark_reading import Reading
+from pinot_assets.build.spark_rows import RESULT, ConfirmBlank, FindFault, WriteFile
+from pinot_assets.build.task import failure_of, version_of
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.segment import SegmentSpec
@@ -31,8 +39,11 @@ from pinot_assets.source.objects import open_store
 
 Result = Receipt | Failure
 
-_MOST_JOBS: Final = 64  # a thread of the driver for each file under way
+_MOST_JOBS: Final = 64
+"""A thread of the driver for each file under way. Never as many as there are cores: a cluster that grows with
+its work has few of them when a build begins, and grows only if it is asked for more."""
 _LOOK_S: Final = 0.2
+_SPARKS: Final = (PySparkException, Py4JError)
 _WARNINGS: Final = Lock()  # Python's filters belong to the process
 
 
@@ -43,39 +54,36 @@ class SparkFiles:
     :raises BuildError: Spark lacks a reader, pandas is missing, or an expression is not SQL.
     """
 
-    def __init__(self, session: SparkSession, order: BuildOrder, query: Query) -> None:
+    def __init__(
+        self, session: SparkSession, order: BuildOrder, query: Query, tasks: Sequence[FileTask]
+    ) -> None:
         _require_pandas()
         self._session = reading_session(session)
-        self._order, self._query = order, query
+        self._order, self._query, self._tasks = order, query, tasks
         self._wanted = Wanted.of(
             SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
         )
         self._group = f"{order.session}-{order.attempt}-{uuid.uuid4().hex[:8]}"
+        self._reading = Reading(session.sparkContext, self._group)
         # PySpark logs every refused expression with its whole stack trace; the error says it once.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         check_readers(self._session, order)
         check_expressions(self._session, query)
 
-    def results(self, tasks: Sequence[FileTask]) -> Generator[Result | None, None, None]:
+    def results(self) -> Generator[Result | None, None, None]:
         """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
 
         :raises BuildError: Spark is gone.
         """
-        context = self._session.sparkContext
-        with ThreadPoolExecutor(min(len(tasks), context.defaultParallelism, _MOST_JOBS)) as pool:
-            jobs: list[Future[Result]] = [pool.submit(self._build, task) for task in tasks]
-            building = set(jobs)
-            try:
-                while building:
-                    done, building = wait(building, _LOOK_S, FIRST_COMPLETED)
-                    yield from (job.result() for job in done)
-                    yield None
-            finally:
-                left = {job for job in jobs if not job.cancel()}
-                while left:
-                    left = wait(left, timeout=_LOOK_S).not_done
-                    if left:  # again and again: a thread may just be starting its job
-                        context.cancelJobGroup(self._group)
+        yield from as_they_finish(self._build, self._tasks, self._cancel)
+
+    def moved(self) -> bool:
+        """Whether Spark came further since this was last asked, where no task tells."""
+        return self._reading.moved()
+
+    def _cancel(self) -> None:
+        with suppress(Exception):  # Spark may be what failed
+            self._session.sparkContext.cancelJobGroup(self._group)
 
     def _build(self, task: FileTask) -> Result:
         result = self._once(task)
@@ -88,27 +96,30 @@ class SparkFiles:
             self._group, f"{self._order.table}: {uri}", interruptOnCancel=True
         )
         try:
+            use_in_thread(self._session)
             version = version_of(open_store(self._order.source_uri, self._order.source_props), uri)
             frame = open_file(self._session, self._order, uri)
-            _same_file(uri, version, size_for_spark(self._session, uri))
+            same_file(uri, version, size_for_spark(self._session, uri))
             if frame is None:
-                return self._blank(task)
+                return self._blank(task, version)
             return self._written(task, version, frame)
         except PinotAssetsError as error:
             return failure_of(self._order, task, error)
-        except (PySparkException, Py4JError) as error:
+        except Exception as error:
             if _stopped(self._session):
                 raise BuildError("Spark stopped while files were built", why=first_line(error)) from error
-            return self._judged(task, first_line(error))
+            if isinstance(error, _SPARKS):
+                return self._judged(task, first_line(error))
+            return failure_of(self._order, task, error)  # the other files go on
 
     def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> Result:
         missing = missing_columns(self._session, frame, self._query, self._wanted)
         rows = shaped(frame, self._query, missing, self._wanted)
-        write = WriteFile(self._order, task, version, missing)
+        write = WriteFile(self._order, task, version, missing, tuple(rows.columns))
         with _WARNINGS, warnings.catch_warnings():
             # PySpark looks at pandas, which nothing here uses, and complains of its version.
             warnings.filterwarnings("ignore", category=FutureWarning, message=r".*pandas")
-            job = rows.mapInArrow(write, RESULT)
+            job = rows.toDF(*map(str, range(len(rows.columns)))).mapInArrow(write, RESULT)
         [row] = job.collect()
         result: Result = pickle.loads(row[0])
         return result
@@ -118,19 +129,48 @@ class SparkFiles:
         context, find = self._session.sparkContext, FindFault(self._order, why)
         try:
             [result] = context.parallelize([task], 1).map(find).collect()
-        except Py4JError:
+        except _SPARKS:
             return failure_of(self._order, task, find.failed)
         return result
 
-    def _blank(self, task: FileTask) -> Result:
+    def _blank(self, task: FileTask, version: Fingerprint) -> Result:
         """A file without columns: the direct reader says whether it is blank or none at all."""
-        context, order = self._session.sparkContext, self._order
-        [result] = context.parallelize([task], 1).map(lambda one: build_file(order, one)).collect()
+        context, confirm = self._session.sparkContext, ConfirmBlank(self._order, version)
+        [result] = context.parallelize([task], 1).map(confirm).collect()
         return result
 
 
-def _same_file(uri: str, version: Fingerprint, size: int) -> None:
-    """Spark has settings of its own for a store: they may lead to another file of this name."""
+def as_they_finish(
+    build: Callable[[FileTask], Result], tasks: Sequence[FileTask], cancel: Callable[[], object]
+) -> Generator[Result | None, None, None]:
+    """Run `build` for all tasks in threads: every result, and None after every look.
+
+    :param build: its error ends everything.
+    :param cancel: ends what `build` waits for; called until no thread is left, when the caller leaves early
+        and after an error.
+    """
+    with ThreadPoolExecutor(min(len(tasks), _MOST_JOBS)) as pool:
+        jobs: list[Future[Result]] = [pool.submit(build, task) for task in tasks]
+        building = set(jobs)
+        try:
+            while building:
+                done, building = wait(building, _LOOK_S, FIRST_COMPLETED)
+                yield from (job.result() for job in done)
+                yield None
+        finally:
+            left = {job for job in jobs if not job.cancel()}
+            while left:
+                left = wait(left, timeout=_LOOK_S).not_done
+                if left:  # again and again: a thread may just be starting its job
+                    cancel()
+
+
+def same_file(uri: str, version: Fingerprint, size: int) -> None:
+    """Spark has settings of its own for a store: they may lead to another file of this name.
+
+    :param size: bytes of the one that it finds.
+    :raises SourceChanged: it is another one.
+    """
     if size != version.size:
         raise SourceChanged(
             f"{uri} has {version.size} bytes, for Spark {size}",

@@ -5,50 +5,47 @@ Refused unless it gives the same rows every time and keeps the file one partitio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-import pyarrow.types as pt
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    NumericType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
-)
 
 from pinot_assets.build.query import Query
-from pinot_assets.build.rejected import FileRejected, Unreadable
+from pinot_assets.build.rejected import Unreadable
+from pinot_assets.build.spark_pinot import ExpressionFailed, apply_pinot, table_columns
 from pinot_assets.build.spark_rows import CORRUPT, END, ROW
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.pinot_expression import quoted
 
 _NARROW: Final = frozenset(("Project", "Filter"))
-_INSTANTS: Final = (TimestampType, TimestampNTZType)
-_PLAIN: Final = (NumericType, StringType, BooleanType, *_INSTANTS)
-
-
-class ExpressionFailed(FileRejected):
-    """The table's SQL cannot be applied to this file."""
-
-    code = "EXPRESSION"
+_MOVING: Final = re.compile(
+    r"""\b(?:date|timestamp|timestamp_ltz|timestamp_ntz)
+        (?:\s|/\*.*?\*/|--[^\n]*\n)*
+        r?(['"])\s*(?:now|today|tomorrow|yesterday)\b.*?\1""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+"""Literals of Spark's that are another moment every day, and constants like others once they are parsed."""
 
 
 def check_expressions(session: SparkSession, query: Query) -> None:
-    """Whether all of them are SQL, before any file is looked at.
+    """Whether all of them are SQL that says the same every day, before any file is looked at.
 
     :raises BuildError: one is not.
     """
     for name, sql in query.expressions.items():
+        if (found := moving_literal(sql)) is not None:
+            raise _unsteady(BuildError, f"{name}: {found} is")
         _parsed(session, name, sql)
+
+
+def moving_literal(sql: str) -> str | None:
+    """The first literal like `date'today'` in an expression."""
+    found = _MOVING.search(sql)
+    return None if found is None else found[0]
 
 
 def missing_columns(session: SparkSession, frame: DataFrame, query: Query, wanted: Wanted) -> tuple[str, ...]:
@@ -111,13 +108,8 @@ def _query(
     if query.transforms:
         frame = frame.withColumns({c: F.when(~broken, F.expr(sql)) for c, sql in query.transforms.items()})
     if query.derived or query.dropped:
-        frame = _as_pinot_sees(frame, query)
-    for column, sql in query.derived:
-        frame = frame.withColumn(column, _where_null(frame, column, F.when(~broken, F.expr(sql))))
-    if query.dropped:
-        frame = frame.where(broken | ~F.coalesce(F.expr(query.dropped), F.lit(False)))
-    kept = [_column(frame, name, wanted) for name in wanted.schema.names if name in frame.columns]
-    return frame.select(*kept, F.col(quoted(ROW)), F.col(quoted(CORRUPT)))
+        frame = apply_pinot(frame, query, broken)
+    return frame.select(*table_columns(frame, wanted), F.col(quoted(ROW)), F.col(quoted(CORRUPT)))
 
 
 def _members(session: SparkSession, query: Query) -> dict[str, Any]:
@@ -138,54 +130,12 @@ def _null_type(members: dict[str, Any]) -> str:
     return f"struct<{','.join(f'{quoted(name)}:{_null_type(below)}' for name, below in members.items())}>"
 
 
-def _as_pinot_sees(frame: DataFrame, query: Query) -> DataFrame:
-    """Times as epoch milliseconds in the columns that Pinot's functions read or fill.
-
-    :raises ExpressionFailed: one of them is of a kind whose conversion is Pinot's alone.
-    """
-    session = frame.sparkSession
-    pinot = [*query.derived, ("", query.dropped)]
-    read = {name for _, sql in pinot if sql for name in _references(_parsed(session, "Pinot's", sql))}
-    for field in frame.schema:
-        if field.name not in read | dict(query.derived).keys():
-            continue
-        if isinstance(field.dataType, DateType | BinaryType) or not isinstance(field.dataType, _PLAIN):
-            raise ExpressionFailed(
-                f"column {field.name}: there is no translation for {field.dataType.simpleString()}",
-                hint="make the column with transforms in fileIngestion instead",
-            )
-        if isinstance(field.dataType, _INSTANTS):
-            moment = F.col(quoted(field.name)).cast("timestamp")
-            frame = frame.withColumn(field.name, F.unix_millis(moment))
-    return frame
-
-
-def _where_null(frame: DataFrame, column: str, value: Column) -> Column:
-    if column not in frame.columns:
-        return value
-    is_text = isinstance(frame.schema[column].dataType, StringType)
-    return F.coalesce(F.col(quoted(column)), value.cast("string") if is_text else value)
-
-
-def _column(frame: DataFrame, name: str, wanted: Wanted) -> Column:
-    kind: DataType = frame.schema[name].dataType
-    target = wanted.schema.field(name).type
-    # Java rounds a decimal to the nearest double; Arrow's cast may be off by one.
-    if isinstance(kind, DecimalType) and pt.is_floating(target):
-        return F.col(quoted(name)).cast("double").alias(name)
-    return F.col(quoted(name))
-
-
 def _check(frame: DataFrame) -> None:
     plan = frame._jdf.queryExecution().analyzed()
     jvm: Any = frame.sparkSession._jvm
     patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
     if not plan.deterministic() or plan.containsPattern(patterns.CURRENT_LIKE()):
-        raise ExpressionFailed(
-            "an expression gives another value each time",
-            why="a file that is built twice must become the same segment",
-            hint="leave out rand, uuid, now, current_timestamp and the like",
-        )
+        raise _unsteady(ExpressionFailed, "an expression gives")
     wide = sorted({node.nodeName() for node in _inner(plan)} - _NARROW)
     if wide or not plan.subqueriesAll().isEmpty():
         raise ExpressionFailed(
@@ -193,6 +143,14 @@ def _check(frame: DataFrame) -> None:
             why="a file is one partition from its first row to its last",
             hint="aggregates, windows, explode and subqueries belong upstream",
         )
+
+
+def _unsteady(kind: type[BuildError], what: str) -> BuildError:
+    return kind(
+        f"{what} another value each time",
+        why="a file that is built twice must become the same segment",
+        hint="leave out rand, uuid, now, current_timestamp, date'today' and the like",
+    )
 
 
 def _inner(plan: Any) -> Iterator[Any]:

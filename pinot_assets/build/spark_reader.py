@@ -7,19 +7,18 @@ Gregorian throughout, and a file is one partition whatever its size.
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DecimalType, DoubleType, StringType, StructField, StructType
 
 from pinot_assets.build.content import BLOCK_BYTES
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.order import BuildOrder
-from pinot_assets.build.rejected import Unreadable
+from pinot_assets.build.rejected import Unreadable, one_line
 from pinot_assets.build.spark_rows import CORRUPT
 from pinot_assets.build.spark_text import LONGEST_ROW
 from pinot_assets.errors import BuildError
@@ -37,6 +36,7 @@ SETTINGS: Final = {
     "spark.sql.files.maxPartitionBytes": str(_WHOLE_FILE),
     "spark.sql.files.openCostInBytes": str(_WHOLE_FILE),
     "spark.sql.icu.caseMappings.enabled": "false",  # upper and lower are Java's
+    "spark.sql.legacy.allowNegativeScaleOfDecimal": "true",  # 1e5 in JSON; see exact_types
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.orc.mergeSchema": "false",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
@@ -46,6 +46,7 @@ SETTINGS: Final = {
 }
 """What the session that reads is set to, whatever the user's own session says."""
 
+_MOST_DIGITS: Final = 38
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _COMMON: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "encoding": "UTF-8"}
 
@@ -58,11 +59,21 @@ def reading_session(session: SparkSession) -> SparkSession:
     return own
 
 
+def use_in_thread(session: SparkSession) -> None:
+    """Have its settings count in this thread: casts are ANSI or not as they are when they are made.
+
+    Otherwise those of the session that the thread found count, with which a text that is no number is null.
+    """
+    classes = getattr(SparkSession, "_get_j_spark_session_class", lambda jvm: jvm.SparkSession)  # 4, and 3.5
+    classes(session._jvm).setActiveSession(session._jsparkSession)
+
+
 def check_readers(session: SparkSession, order: BuildOrder) -> None:
     """Whether Spark has what it takes to read the order's files.
 
-    :raises BuildError: a jar is missing.
+    :raises BuildError: it is not set up for their store, or a jar is missing.
     """
+    hadoop_path(order.source_uri)
     if order.source_uri.startswith("s3:") and not _has(session, _S3A):
         raise BuildError(
             "Spark cannot read s3 by itself",
@@ -121,7 +132,8 @@ def hadoop_path(uri: str) -> str:
     scheme, _, rest = uri.partition("://")
     if scheme not in ("file", "s3"):
         raise BuildError(
-            f"Spark's own readers are not set up for {scheme}", hint="leave out transforms and filter"
+            f"Spark's own readers are not set up for {scheme}",
+            hint="leave out transforms, filter, engine: spark and Pinot's transformConfigs and filterConfig",
         )
     return f"{'s3a' if scheme == 's3' else scheme}://{unquote(rest)}"
 
@@ -131,14 +143,39 @@ def _typed(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame |
 
 
 def _json(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | None:  # noqa: ARG001
-    reader = reader.options(**_COMMON, prefersDecimal=True, multiLine=False)
+    reader = reader.options(**_COMMON, multiLine=False)
     # Hadoop leaves out lines that are longer; the task has found them in the bytes.
     reader = reader.option("mapreduce.input.linerecordreader.line.maxlength", str(2 * LONGEST_ROW))
-    found: StructType = reader.json(path).schema
+    found = reader.option("prefersDecimal", True).json(path).schema
     if not found.fields:
         return None
+    if "decimal" in found.simpleString():
+        found = exact_types(found, reader.option("prefersDecimal", False).json(path).schema)
     fields = [field for field in found.fields if field.name != CORRUPT]
     return reader.schema(StructType([*fields, StructField(CORRUPT, StringType())])).json(path)
+
+
+def exact_types(decimals: Any, plain: Any) -> Any:
+    """Types of JSON with decimals for its fractions.
+
+    :param decimals: as Spark infers them where it prefers decimals: for text of digits, too.
+    :param plain: as it does otherwise.
+    """
+    if isinstance(decimals, StructType) and isinstance(plain, StructType):
+        return StructType(
+            [
+                StructField(field.name, exact_types(field.dataType, plain[field.name].dataType))
+                for field in decimals.fields
+            ]
+        )
+    if isinstance(decimals, ArrayType) and isinstance(plain, ArrayType):
+        return ArrayType(exact_types(decimals.elementType, plain.elementType))
+    if isinstance(plain, StringType):
+        return plain
+    if isinstance(decimals, DecimalType) and decimals.scale < 0:  # 1e5 is one digit and five zeros
+        digits = decimals.precision - decimals.scale
+        return DecimalType(digits, 0) if digits <= _MOST_DIGITS else DoubleType()
+    return decimals
 
 
 def _csv(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | None:
@@ -178,9 +215,10 @@ def _header(cell: str | None, row: str | None, settings: CsvSettings) -> tuple[s
     """Names of a first row that was read as one of a single cell: it is torn where it has more."""
     if row is None:
         return (cell or "",)
-    return tuple(
-        next(csv.reader(io.StringIO(row), delimiter=settings.delimiter, quotechar=settings.quote), ())
-    )
+    try:
+        return tuple(settings.first_row(row)[0])
+    except csv.Error as error:
+        raise Unreadable("the file has no header that could be read", why=one_line(error)) from error
 
 
 _Opener = Callable[[DataFrameReader, BuildOrder, str], DataFrame | None]

@@ -20,6 +20,7 @@ from pinot_assets.build.conform import conform
 from pinot_assets.build.csv_file import split_cells
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.build.read import read_batches
 from pinot_assets.build.rejected import BadRow, FileRejected, Unreadable, shown
 from pinot_assets.build.spark_text import check_binary, check_csv, check_json, check_packing
 from pinot_assets.build.task import build_from, version_of
@@ -36,6 +37,8 @@ CORRUPT: Final = "#corrupt"
 """Text of a row that Spark could not take apart, null for others."""
 END: Final = "#end"
 """True in the last row, which is none of the file's."""
+MADE: Final = "#transformConfigs of "
+"""Before the name of a column: what Pinot's transformConfigs put where the file has none."""
 
 RESULT: Final = "result binary"
 _POSITION: Final = (1 << 33) - 1  # below the partition's number, in monotonically_increasing_id
@@ -74,37 +77,65 @@ class FindFault:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmBlank:
+    """Builds a file in which Spark finds no columns, if it has no rows indeed; run in a task of its own.
+
+    :ivar version: what the file was before Spark looked at it.
+    """
+
+    order: BuildOrder
+    version: Fingerprint
+
+    def __call__(self, task: FileTask) -> Receipt | Failure:
+        """The receipt of no rows, or the file's failure."""
+
+        def rows(local: Path, read: Fingerprint, wanted: Wanted, _: Verdicts) -> Iterator[pa.Table]:
+            _same_version(task, read, self.version)
+            check_content(self.order, task, local)
+            # With verdicts of its own: a row put aside would be one that the query never saw.
+            found = read_batches(
+                local, wanted, self.order.input_format, reader=self.order.reader, verdicts=Verdicts()
+            )
+            for table in found:
+                if table.num_rows:
+                    raise Unreadable(
+                        "Spark finds no columns in the file, though it has rows",
+                        hint="leave out transforms, filter and engine: spark, or name columns in its rows",
+                    )
+                yield table
+
+        return build_from(self.order, task, rows)
+
+
+@dataclass(frozen=True, slots=True)
 class WriteFile:
     """What Spark's `mapInArrow` runs, once per file.
 
     :ivar version: what the file was before Spark looked at it.
     :ivar missing: columns that the file lacks, of the table and of the expressions.
+    :ivar columns: names of what arrives. PySpark takes names for expressions, so there they are numbers.
     """
 
     order: BuildOrder
     task: FileTask
     version: Fingerprint
     missing: tuple[str, ...]
+    columns: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows; the result is one row with the receipt or failure."""
 
         def rows(local: Path, read: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
-            self._check_version(read)
+            _same_version(self.task, read, self.version)
             check_content(self.order, self.task, local)
             verdicts.lacks(self.missing)
-            yield from _rows(batches, self._split, wanted, verdicts)
-            self._check_version(version_of(self._source(), self.task.file.uri))
+            named = (batch.rename_columns(self.columns) for batch in batches)
+            yield from _rows(named, self._split, wanted, verdicts)
+            now = version_of(self._source(), self.task.file.uri)
+            _same_version(self.task, now, self.version)
 
         result = build_from(self.order, self.task, rows)
         yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], names=[RESULT.split()[0]])
-
-    def _check_version(self, now: Fingerprint) -> None:
-        if now != self.version:
-            raise SourceChanged(
-                f"{self.task.file.uri} changed while Spark read it",
-                hint="let its writer finish; the next trigger reads it again",
-            )
 
     def _split(self, table: pa.Table, wanted: Wanted) -> pa.Table:
         """Cells of multi-value columns as lists of text; in CSV alone."""
@@ -119,6 +150,14 @@ class WriteFile:
 
     def _source(self) -> ObjectStore:
         return open_store(self.order.source_uri, self.order.source_props)
+
+
+def _same_version(task: FileTask, now: Fingerprint, version: Fingerprint) -> None:
+    if now != version:
+        raise SourceChanged(
+            f"{task.file.uri} changed while Spark read it",
+            hint="let its writer finish; the next trigger reads it again",
+        )
 
 
 def check_content(order: BuildOrder, task: FileTask, local: Path) -> None:
@@ -167,4 +206,26 @@ def _good(table: pa.Table, wanted: Wanted, verdicts: Verdicts) -> pa.Table:
             [BadRow(n, "", "", f"cannot be taken apart: {shown(t)}", Unreadable, t) for n, t in pairs]
         )
         table, numbers = table.filter(pa.array(~corrupt)), numbers[~corrupt]
-    return conform(table, wanted, numbers.tolist(), verdicts)
+    return _filled(conform(table, _with_made(table, wanted), numbers.tolist(), verdicts), wanted)
+
+
+def _with_made(table: pa.Table, wanted: Wanted) -> Wanted:
+    """With the made columns beside the file's, in the same types."""
+    made = [name for name in wanted.schema.names if MADE + name in table.column_names]
+    fields = [wanted.schema.field(name).with_name(MADE + name) for name in made]
+    return Wanted(
+        pa.schema([*wanted.schema, *fields]),
+        wanted.json.union(MADE + name for name in wanted.json),
+        wanted.decimals.union(MADE + name for name in wanted.decimals),
+    )
+
+
+def _filled(table: pa.Table, wanted: Wanted) -> pa.Table:
+    """The made values where the file's are null."""
+    columns = [
+        pc.coalesce(table.column(name), table.column(MADE + name))
+        if MADE + name in table.column_names
+        else table.column(name)
+        for name in wanted.schema.names
+    ]
+    return pa.table(columns, schema=wanted.schema)

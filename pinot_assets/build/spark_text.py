@@ -1,13 +1,12 @@
 """What Spark's readers of text take without a word, found by a look at the bytes beforehand.
 
-They put U+FFFD for what is not UTF-8, pack a file out by its name, take a quote that is never closed for a
-long cell, and hold a JSON array or a row of any length in memory.
+They put U+FFFD for what is not UTF-8, pack a file out by its name, hold a JSON array or a row of any length
+in memory, and have ways of their own with quotes and line ends (`csv_scan`).
 """
 
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 
 from pinot_assets.build.content import packing, text_blocks
+from pinot_assets.build.csv_scan import scan_csv
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.rejected import Unreadable
 from pinot_assets.build.typed import BATCH_ROWS, damaged
@@ -66,14 +66,7 @@ def check_csv(local: Path, settings: CsvSettings) -> None:
 
     :raises Unreadable: it would not, or the file is damaged.
     """
-    left_open = _Quotes(settings.quote.encode(), (settings.escape or "").encode())
-    for block in _utf8(text_blocks(local, "csv")):
-        left_open.take(block)
-    if left_open.odd:
-        raise Unreadable(
-            "the number of quotes is odd: one is opened and never closed",
-            hint="the file is cut short, or quoteCharacter and escapeCharacter are not what wrote it",
-        )
+    scan_csv(_utf8(text_blocks(local, "csv")), settings)
 
 
 def check_json(local: Path) -> None:
@@ -97,28 +90,6 @@ def check_json(local: Path) -> None:
 _HINT: Final = "leave out transforms, filter and engine: spark, which the direct reader does not need"
 _LINES: Final = "one object a line, or leave out transforms, filter and engine: spark"
 _SUFFIX_OF: Final = {kind: f"….{suffix[1:]}" for suffix, kind in _SUFFIXES.items()}
-
-
-class _Quotes:
-    """Whether a quote is open, block by block."""
-
-    def __init__(self, quote: bytes, escape: bytes) -> None:
-        self._quote = quote
-        self._escaped = (
-            re.compile(re.escape(escape) + rb".", re.DOTALL) if escape not in (b"", quote) else None
-        )
-        self._escape, self._held = escape, b""
-        self.odd = False
-
-    def take(self, block: bytes) -> None:
-        if self._escaped is not None:
-            block = self._held + block
-            self._held = b""
-            kept = self._escaped.sub(b"", block)
-            if kept.endswith(self._escape):  # what it escapes comes with the next block
-                kept, self._held = kept[:-1], self._escape
-            block = kept
-        self.odd ^= bool(block.count(self._quote) & 1)
 
 
 def _utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:

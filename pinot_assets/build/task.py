@@ -56,14 +56,19 @@ _CODES: tuple[tuple[type[PinotAssetsError], str], ...] = (
     (StoreConflict, "STAGING_CONFLICT"),
     (SourceError, "STORE"),
     (UnsupportedFeature, "UNSUPPORTED"),
-    (BuildError, "BUILD"),
+    (PinotAssetsError, "BUILD"),
 )
 
 
 def build_file(order: BuildOrder, task: FileTask) -> Receipt | Failure:
-    """Build one file, read through Arrow; see `build_from`."""
+    """Build one file, read through Arrow; see `build_from`.
+
+    An order with a query fails: here nobody could do what it says.
+    """
 
     def rows(local: Path, _: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+        if order.query is not None:
+            raise BuildError("a file with SQL was about to be read without it")
         return read_batches(local, wanted, order.input_format, reader=order.reader, verdicts=verdicts)
 
     return build_from(order, task, rows)
@@ -78,11 +83,9 @@ def build_from(order: BuildOrder, task: FileTask, rows: Rows) -> Receipt | Failu
     try:
         with scratch_folder() as folder, _signs(order, task) as signs:
             return _build(order, task, rows, folder, signs)
-    except PinotAssetsError as error:
-        return failure_of(order, task, error)
     except Exception as error:
         # A bug or a full disk under one file must not take the other files' job with it.
-        return _failure(order, task, "INTERNAL", f"{type(error).__name__}: {error}")
+        return failure_of(order, task, error)
 
 
 @contextmanager
@@ -278,18 +281,17 @@ def _record(order: BuildOrder, receipt: Receipt) -> Receipt:
     return receipt
 
 
-def _code(error: PinotAssetsError) -> str:
-    if isinstance(error, FileRejected):
-        return error.code
-    return next((code for kind, code in _CODES if isinstance(error, kind)), "BUILD")
-
-
-def failure_of(order: BuildOrder, task: FileTask, error: PinotAssetsError) -> Failure:
-    """An error about one file as its outcome."""
-    return _failure(order, task, _code(error), str(error))
-
-
-def _failure(order: BuildOrder, task: FileTask, code: str, reason: str) -> Failure:
+def failure_of(order: BuildOrder, task: FileTask, error: Exception) -> Failure:
+    """What went wrong with one file as its outcome; `INTERNAL` for what is none of our own errors."""
+    code, reason = _code(error), str(error)
+    if not isinstance(error, PinotAssetsError):
+        reason = f"{type(error).__name__}: {error}"
     # A damaged file may be quoted; its bytes must not steer the terminal that shows them.
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(reason.split()))
     return Failure(task.file.uri, task.ordinal, order.attempt, code, text)
+
+
+def _code(error: Exception) -> str:
+    if isinstance(error, FileRejected):
+        return error.code
+    return next((code for kind, code in _CODES if isinstance(error, kind)), "INTERNAL")

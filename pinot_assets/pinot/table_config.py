@@ -28,6 +28,12 @@ def is_refresh(config: Mapping[str, Any]) -> bool:
     return isinstance(kind, str) and kind.upper() == "REFRESH"
 
 
+def has_transforms(config: Mapping[str, Any]) -> bool:
+    """Whether Pinot's own functions make or drop rows of the table: transformConfigs, or a filterConfig."""
+    made = setting(config, "ingestionConfig", "transformConfigs")
+    return bool(made or setting(config, "ingestionConfig", "filterConfig", "filterFunction"))
+
+
 def period_ms(text: object) -> int | None:
     """A period such as `1d`, `12h` or `1d6h30m` in milliseconds; None for what Pinot cannot read.
 

@@ -56,11 +56,13 @@ class Translation:
     """An expression in Spark SQL.
 
     :ivar columns: columns that it reads.
+    :ivar texts: those of them that it uses as text.
     :ivar is_boolean: whether it is a condition.
     """
 
     sql: str
     columns: frozenset[str]
+    texts: frozenset[str]
     is_boolean: bool
 
 
@@ -73,7 +75,8 @@ def translate(function: str) -> Translation:
         raise NotTranslated("Groovy, a script,", is_groovy=True)
     parser = _Parser(function)
     found = parser.whole()
-    return Translation(found.sql, frozenset(parser.columns), found.kind == "BOOLEAN")
+    columns, texts = frozenset(parser.columns), frozenset(parser.texts)
+    return Translation(found.sql, columns, texts, found.kind == "BOOLEAN")
 
 
 def quoted(column: str) -> str:
@@ -90,6 +93,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.columns: set[str] = set()
+        self.texts: set[str] = set()
         self._tokens = _tokens(text)
         self._next = 0
 
@@ -120,9 +124,9 @@ class _Parser:
             name = "isnotnull" if self._take_word("not") else "isnull"
             if not self._take_word("null"):
                 raise NotTranslated("IS without NULL")
-            return _call(name, [left])
+            return self._call(name, [left])
         sign = self._take_sign(_COMPARISONS)
-        return _call(_COMPARISONS[sign], [left, self._sum()]) if sign else left
+        return self._call(_COMPARISONS[sign], [left, self._sum()]) if sign else left
 
     def _sum(self) -> Argument:
         return self._operators(_SUMS, self._product)
@@ -133,7 +137,7 @@ class _Parser:
     def _operators(self, names: dict[str, str], part: Callable[[], Argument]) -> Argument:
         found = part()
         while sign := self._take_sign(names):
-            found = _call(names[sign], [found, part()])
+            found = self._call(names[sign], [found, part()])
         return found
 
     def _atom(self) -> Argument:
@@ -162,7 +166,9 @@ class _Parser:
             arguments = [] if self._peek() == ("sign", ")") else self._arguments()
             self._expect(")")
             canonical = name.replace("_", "")
-            return _logical(canonical, arguments) if canonical in _LOGICAL else _call(canonical, arguments)
+            return (
+                _logical(canonical, arguments) if canonical in _LOGICAL else self._call(canonical, arguments)
+            )
         if name in ("true", "false"):
             return Argument(name, "BOOLEAN")
         if name in _NOT_SUPPORTED or name == "null":
@@ -177,7 +183,19 @@ class _Parser:
 
     def _column(self, name: str) -> Argument:
         self.columns.add(name)
-        return Argument(quoted(name), "COLUMN")
+        return Argument(quoted(name), "COLUMN", column=name)
+
+    def _call(self, name: str, arguments: list[Argument]) -> Argument:
+        function = FUNCTIONS.get((name, len(arguments)))
+        if function is None:
+            raise NotTranslated(f"the function {name} of {len(arguments)} values, which is not translated,")
+        for argument, kind in zip(arguments, function.parameters, strict=True):
+            if argument.column is not None and kind == "STRING":
+                self.texts.add(argument.column)
+        try:
+            return function.sql(arguments)
+        except ValueError as error:
+            raise NotTranslated(f"{name}: {error}") from None
 
     def _peek(self) -> tuple[str, str]:
         return self._tokens[self._next] if self._next < len(self._tokens) else ("", "")
@@ -238,13 +256,3 @@ def _logical(name: str, arguments: list[Argument]) -> Argument:
     if name == "not":
         return Argument(f"(NOT {parts[0]})", "BOOLEAN")
     return Argument(f"({f' {name.upper()} '.join(parts)})", "BOOLEAN")
-
-
-def _call(name: str, arguments: list[Argument]) -> Argument:
-    function = FUNCTIONS.get((name, len(arguments)))
-    if function is None:
-        raise NotTranslated(f"the function {name} of {len(arguments)} values, which is not translated,")
-    try:
-        return function(arguments)
-    except ValueError as error:
-        raise NotTranslated(f"{name}: {error}") from None

@@ -7,6 +7,7 @@ without underscores.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -22,15 +23,28 @@ class Argument:
 
     :ivar kind: its type; that of a column is the file's affair.
     :ivar value: what a text literal says.
+    :ivar column: the column's name, if it is one.
     """
 
     sql: str
     kind: Kind
     value: str | None = None
+    column: str | None = None
 
 
-Function = Callable[[list[Argument]], Argument]
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One of Pinot's.
 
+    :ivar parameters: what its arguments are cast to.
+    :ivar sql: what it becomes; a ValueError says why it cannot.
+    """
+
+    parameters: tuple[Kind, ...]
+    sql: Callable[[list[Argument]], Argument]
+
+
+_NUMBERS: Final = {"LONG": r"[+-]?[0-9]+", "DOUBLE": r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"}
 _CASTS: Final = {"LONG": "bigint", "DOUBLE": "double", "STRING": "string"}
 _FIRST_MS: Final = -62_135_596_800_000  # year 1
 _LAST_MS: Final = 253_402_300_799_999  # year 9999
@@ -43,7 +57,7 @@ def _function(result: Kind, template: str, *parameters: Kind) -> Function:
         pairs = zip(arguments, parameters, strict=True)
         return Argument(template.format(*[_cast(argument, kind) for argument, kind in pairs]), result)
 
-    return call
+    return Function(parameters, call)
 
 
 def _cast(argument: Argument, kind: Kind) -> str:
@@ -51,6 +65,8 @@ def _cast(argument: Argument, kind: Kind) -> str:
         return argument.sql
     if argument.kind in ("BOOLEAN", "DOUBLE") and kind == "STRING":
         raise ValueError(f"a {argument.kind} is used as text")
+    if argument.value is not None and not re.fullmatch(_NUMBERS[kind], argument.value.strip()):
+        raise ValueError(f"'{argument.value}' is not a {kind}, which is all that it takes")
     return f"cast({argument.sql} AS {_CASTS[kind]})"
 
 
@@ -125,15 +141,14 @@ def _table() -> dict[tuple[str, int], Function]:
         found[f"fromepoch{unit}bucket", 2] = _function("LONG", f"(({{0}} * {{1}}) * {ms}L)", "LONG", "LONG")
     found |= {(name, 1): _moment(template) for name, template in _MOMENTS.items()}
     found["round", 2] = _function("LONG", "(({0} DIV {1}) * {1})", "LONG", "LONG")
-    found["fromdatetime", 2] = _from_date_time
-    found["todatetime", 2] = _to_date_time
+    found["fromdatetime", 2] = Function(("STRING", "STRING"), _from_date_time)
+    found["todatetime", 2] = Function(("LONG", "STRING"), _to_date_time)
     found["upper", 1] = _function("STRING", "upper({0})", "STRING")
     found["lower", 1] = _function("STRING", "lower({0})", "STRING")
     found["reverse", 1] = _function("STRING", "reverse({0})", "STRING")
     found["concat", 2] = _function("STRING", "concat({0}, {1})", "STRING", "STRING")
-    # Java's trim takes away everything up to the blank; its length counts UTF-16.
-    blanks = r"regexp_replace({0}, '^[\\u0000-\\u0020]+|[\\u0000-\\u0020]+\\z', '')"
-    found["trim", 1] = _function("STRING", blanks, "STRING")
+    found["trim", 1] = _function("STRING", "trim({0})", "STRING")  # SQL's: of blanks alone, no tabs
+    # Java counts UTF-16.
     found["length", 1] = _function("LONG", "(octet_length(encode({0}, 'UTF-16BE')) DIV 2)", "STRING")
     found["startswith", 2] = _function("BOOLEAN", "startswith({0}, {1})", "STRING", "STRING")
     found["endswith", 2] = _function("BOOLEAN", "endswith({0}, {1})", "STRING", "STRING")

@@ -19,13 +19,13 @@ from pinot_assets.segment.support import Feature
 class Transforms:
     """What a table config does to rows.
 
-    :ivar derived: columns and Spark SQL expressions, in the order in which they are to be computed.
-    :ivar dropped: Spark SQL, true for rows that are left out; empty if none is.
+    :ivar derived: columns and what is put where they are null, in the order in which that is computed.
+    :ivar dropped: true for rows that are left out.
     :ivar problems: what cannot be translated.
     """
 
-    derived: tuple[tuple[str, str], ...] = ()
-    dropped: str = ""
+    derived: tuple[tuple[str, Translation], ...] = ()
+    dropped: Translation | None = None
     problems: tuple[str, ...] = ()
 
 
@@ -59,7 +59,7 @@ def read_transforms(config: Mapping[str, Any]) -> Transforms:
             Feature.TRANSFORM_INVALID.refusal("ingestionConfig.transformConfigs", f"a cycle, {cycle}")
         )
         order = []
-    return Transforms(tuple((column, found[column].sql) for column in order), dropped, tuple(problems))
+    return Transforms(tuple((column, found[column]) for column in order), dropped, tuple(problems))
 
 
 def _translate(where: str, function: str, problems: list[str]) -> Translation | None:
@@ -72,14 +72,12 @@ def _translate(where: str, function: str, problems: list[str]) -> Translation | 
         return None
 
 
-def _translate_filter(config: Mapping[str, Any], problems: list[str]) -> str:
+def _translate_filter(config: Mapping[str, Any], problems: list[str]) -> Translation | None:
     function = config.get("filterFunction")
     if not function:
-        return ""
+        return None
     where = "ingestionConfig.filterConfig"
     translated = _translate(where, str(function), problems)
-    if translated is None:
-        return ""
-    if not translated.is_boolean:
+    if translated is not None and not translated.is_boolean:
         problems.append(Feature.TRANSFORM_INVALID.refusal(where, f"{function} is neither true nor false"))
-    return translated.sql
+    return translated

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from pinot_assets.errors import SpecError
-from pinot_assets.pinot.table_config import is_refresh
+from pinot_assets.pinot.table_config import has_transforms, is_refresh
 from pinot_assets.spec.block import read_block
 from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block
 from pinot_assets.spec.document import Document, Part, read_document
@@ -168,7 +168,7 @@ class _FileCheck:
         block = self._block(root, table)
         if block is None:
             return None
-        around = Surroundings(self.file.parent, is_refresh(table_value))
+        around = Surroundings(self.file.parent, is_refresh(table_value), has_transforms(table_value))
         ingestion, problems, notes = read_block(block, self._refused, around)
         self.problems += problems
         self.notes += notes

@@ -24,10 +24,12 @@ class Surroundings:
 
     :ivar base: directory that relative paths start from.
     :ivar is_refresh: whether the table's segmentIngestionType is REFRESH.
+    :ivar has_transforms: whether the table has transformConfigs or a filterConfig.
     """
 
     base: Path
     is_refresh: bool
+    has_transforms: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,16 +209,42 @@ def _reader_settings_are_known(case: Case) -> Iterator[Finding]:
 
 @_rule("engine", "filter")
 def _sql_needs_spark(case: Case) -> Iterator[Finding]:
-    needs = [key for key in sorted(case.written) if key == "filter" or key.startswith(f"{TRANSFORMS}.")]
+    needs = _sql_keys(case)
     if case.spec.engine == "arrow" and "engine" in case.written:
         for key in needs:
             yield Finding(key, "is Spark SQL, which engine: arrow cannot do", "write engine: spark")
-    elif needs or case.spec.engine == "spark":
+        if case.around.has_transforms:
+            text = "cannot do the transformConfigs and filterConfig of the table, which are Spark's work"
+            yield Finding("engine", text, "write engine: spark, or leave engine out")
+    elif _reads_by_spark(case):
         text = (
             "files are read by Spark: csv, json (one object a line), parquet and orc need nothing else,"
             " avro needs spark-avro and s3 needs hadoop-aws"
         )
         yield Finding(needs[0] if needs else "engine", text, is_note=True)
+
+
+@_rule("inputDirURI", "engine", "filter")
+def _spark_reads_disk_and_s3(case: Case) -> Iterator[Finding]:
+    location = case.spec.input_dir_uri
+    if not _reads_by_spark(case) or missing_variables(location):
+        return
+    scheme = resolve_env(location).partition(":")[0].lower()
+    if scheme in ("gs", "abfs", "abfss"):
+        yield Finding(
+            "inputDirURI",
+            f"lies on {scheme}, which Spark's own readers are not set up for: transforms, filter,"
+            " engine: spark, and Pinot's transformConfigs and filterConfig need them",
+            "put the files on s3 or a shared disk, or make the columns upstream",
+        )
+
+
+def _sql_keys(case: Case) -> list[str]:
+    return [key for key in sorted(case.written) if key == "filter" or key.startswith(f"{TRANSFORMS}.")]
+
+
+def _reads_by_spark(case: Case) -> bool:
+    return bool(_sql_keys(case)) or case.spec.engine == "spark" or case.around.has_transforms
 
 
 @_rule("inputDirURI", "output.segment.dir.uri")

@@ -1,6 +1,7 @@
 """The same build on a standalone cluster: a real master and two workers, processes on loopback.
 
-One executor is killed amid the build and tasks are run twice by speculation: never a wrong or double segment.
+An executor is killed amid a file, and a task is run twice by speculation: never a wrong or double segment.
+Executors get the package as a zip; nothing of it is on their paths otherwise.
 """
 
 from __future__ import annotations
@@ -9,24 +10,30 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import psutil
 import pyspark
 import pytest
 
+import pinot_assets
+from pinot_assets.build import BuildOrder
 from pinot_assets.build.query import Query
 from pinot_assets.local.ports import pick
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
-FILES, ROWS = 6, 150_000
+BIG, SMALL, SMALLS = 1_500_000, 20_000, 4
+"""Rows of the one file that takes long and of the others, and how many these are."""
 _DEADLINE_S = 300
 
 # In a process of its own: there is one Spark session in a process, and other tests have theirs.
@@ -36,29 +43,47 @@ from pathlib import Path
 from pinot_assets.build.environment_spark import environment_session
 from pinot_assets.build.spark import SparkBuilder
 
+def where():
+    import pinot_assets
+    return pinot_assets.__file__
+
 order, tasks = pickle.loads(Path(sys.argv[1]).read_bytes())
 session = environment_session()
+builder = SparkBuilder(lambda: session)
 told = []
-SparkBuilder(lambda: session).build(order, tasks, told.append)
+builder.build(order, tasks, told.append)
+context = session.sparkContext._jsc.sc()
+context.listenerBus().waitUntilEmpty()
+store = context.statusStore()
+
+def listed(seq):
+    return [seq.apply(n) for n in range(seq.size())]
+
+stages = {stage for job in listed(store.jobsList(None)) for stage in listed(job.stageIds())}
+runs = [task for stage in stages for task in listed(store.taskList(stage, 0, 1000))]
 print(json.dumps({"master": session.sparkContext.master,
+                  "package": session.sparkContext.parallelize([0], 1).map(lambda _: where()).first(),
+                  "tasks": [{"status": run.status(), "speculative": run.speculative()} for run in runs],
                   "results": [dataclasses.asdict(result) for result in told]}))
 session.stop()
 """
 
 _PROPERTIES = """
 spark.cores.max 2
-spark.driver.memory 400m
+spark.driver.memory 512m
 spark.driver.host 127.0.0.1
 spark.driver.bindAddress 127.0.0.1
 spark.executor.memory 450m
 spark.executor.cores 1
 spark.ui.enabled false
+"""
+_SPECULATION = """
 spark.speculation true
 spark.speculation.interval 100ms
 spark.speculation.multiplier 1.1
 spark.speculation.quantile 0.1
 spark.speculation.minTaskRuntime 100ms
-spark.speculation.task.duration.threshold 2s
+spark.speculation.task.duration.threshold 1s
 """
 
 
@@ -73,6 +98,7 @@ def daemon(folder: Path, name: str, *arguments: str) -> Iterator[psutil.Process]
         "SPARK_LOCAL_DIRS": str(folder),
         "PYTHONSAFEPATH": "1",
     }
+    env.pop("PYTHONPATH", None)
     with (folder / f"{name}.log").open("w") as log:
         started = subprocess.Popen(
             [home / "bin" / "spark-class", *arguments], env=env, stdout=log, stderr=log, cwd=folder
@@ -90,93 +116,150 @@ def daemon(folder: Path, name: str, *arguments: str) -> Iterator[psutil.Process]
         started.wait()
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[tuple[str, list[psutil.Process]]]:
-    port = pick(())
-    master = f"spark://127.0.0.1:{port}"
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder, port = tmp_path_factory.mktemp("cluster"), pick(())
+    url = f"spark://127.0.0.1:{port}"
     deploy = "org.apache.spark.deploy"
     here = ("--host", "127.0.0.1", "--webui-port", "0")
-    worker = (f"{deploy}.worker.Worker", *here, "--cores", "1", "--memory", "600m", master)
+    # Spark runs no task twice on one host, so the workers stand on two.
+    there = ("--host", "127.0.0.2", "--webui-port", "0")
+    worker, size = f"{deploy}.worker.Worker", ("--cores", "1", "--memory", "600m", url)
     with (
-        daemon(tmp_path, "master", f"{deploy}.master.Master", *here, "--port", str(port)),
-        daemon(tmp_path, "worker-1", *worker) as one,
-        daemon(tmp_path, "worker-2", *worker) as two,
+        daemon(folder, "master", f"{deploy}.master.Master", *here, "--port", str(port)),
+        daemon(folder, "worker-1", worker, *here, *size),
+        daemon(folder, "worker-2", worker, *there, *size),
     ):
-        log = tmp_path / "master.log"
-        until(lambda: log.read_text().count("Registering worker") == 2, "two workers")
-        yield master, [one, two]
+        log = folder / "master.log"
+        # One that is slow to be answered registers twice.
+        workers = re.compile(r"Registering worker (\S+)")
+        until(lambda: len({*workers.findall(log.read_text())}) == 2, "two workers")
+        yield url
 
 
-def until(reached: Callable[[], bool], what: str) -> None:
+def until(reached: Callable[[], object], what: str) -> None:
     deadline = time.monotonic() + _DEADLINE_S
     while not reached():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)
 
 
-def executors(workers: list[psutil.Process]) -> list[psutil.Process]:
-    found = []
-    for worker in workers:
-        for child in worker.children():
-            if any("CoarseGrainedExecutorBackend" in word for word in child.cmdline()):
-                found.append(child)
-    return found
+def executor_amid_the_big_file(temporary: Path) -> psutil.Process | None:
+    """The executor one of whose workers has the big file's copy and is not done with it."""
+    for copy in temporary.glob("pinot-assets-build-*/source"):
+        try:
+            pid = int(copy.parent.name.rpartition("@")[2].partition("-")[0])
+            if copy.stat().st_size > 20 * SMALL:
+                return next(p for p in psutil.Process(pid).parents() if is_executor(p))
+        except (OSError, psutil.Error):
+            continue  # gone meanwhile
+    return None
 
 
-def _path() -> list[str]:
-    """Executors find the package where this process does."""
-    here = os.environ.get("PYTHONPATH")
-    return [f"spark.executorEnv.PYTHONPATH {here}"] if here else []
+def is_executor(process: psutil.Process) -> bool:
+    return any("CoarseGrainedExecutorBackend" in word for word in process.cmdline())
 
 
-@pytest.mark.parametrize("query", [False, True], ids=["arrow", "spark-sql"])
-def test_an_executor_dies_and_tasks_run_twice(
-    cluster: tuple[str, list[psutil.Process]], fakes: ModuleType, tmp_path: Path, query: bool
-) -> None:
-    made = Query(where="cast(count AS bigint) >= 0", transforms={"name": "upper(name)"}) if query else None
-    order = fakes.make_order(tmp_path / "table", query=made, max_rows_per_segment=100_000)
-    for n in range(FILES):
-        fakes.write_names(tmp_path / "table" / "in" / f"{n}.csv", ROWS, n * ROWS)
-    (tmp_path / "order").write_bytes(pickle.dumps((order, fakes.tasks_of(order))))
-    (tmp_path / "spark.conf").write_text(
-        "".join(f"{line}\n" for line in (_PROPERTIES, f"spark.pyspark.python {sys.executable}", *_path()))
+@pytest.fixture(params=[False, True], ids=["arrow", "spark-sql"])
+def order(request: pytest.FixtureRequest, fakes: ModuleType, tmp_path: Path) -> BuildOrder:
+    query = Query(where="cast(count AS bigint) >= 0", transforms={"name": "upper(name)"})
+    made: BuildOrder = fakes.make_order(
+        tmp_path / "table", query=query if request.param else None, max_rows_per_segment=1_000_000
     )
-    master, workers = cluster
+    fakes.write_names(tmp_path / "table" / "in" / "big.csv", BIG)
+    for n in range(SMALLS):
+        fakes.write_names(tmp_path / "table" / "in" / f"{n}.csv", SMALL, BIG + n * SMALL)
+    return made
+
+
+def shipped(folder: Path) -> Path:
+    """The package as it is here, in a zip."""
+    package, path = Path(pinot_assets.__file__).parent, folder / "shipped.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in package.rglob("*.py"):
+            archive.write(file, Path(package.name) / file.relative_to(package))
+    return path
+
+
+@contextmanager
+def driver(
+    master: str, order: BuildOrder, fakes: ModuleType, folder: Path, properties: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A build of the order's files, under way."""
+    (folder / "order").write_bytes(pickle.dumps((order, fakes.tasks_of(order))))
+    (folder / "temporary").mkdir()
+    own = {
+        "spark.pyspark.python": sys.executable,
+        "spark.submit.pyFiles": shipped(folder),
+        "spark.executorEnv.TMPDIR": folder / "temporary",
+    }
+    lines = "".join(f"{key} {value}\n" for key, value in own.items())
+    (folder / "spark.conf").write_text(properties + lines)
     env = os.environ | {
         "PINOT_ASSETS_SPARK_MASTER": master,
-        "PINOT_ASSETS_SPARK_PROPERTIES": str(tmp_path / "spark.conf"),
+        "PINOT_ASSETS_SPARK_PROPERTIES": str(folder / "spark.conf"),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    segments = tmp_path / "table" / "staging" / "segments"
-    with (tmp_path / "driver.log").open("w+") as log:
-        driver = subprocess.Popen(
-            [sys.executable, "-c", _DRIVER, tmp_path / "order"],
-            env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=log, text=True,
+    with (folder / "driver.log").open("w+") as log:
+        started = subprocess.Popen(
+            [sys.executable, "-c", _DRIVER, folder / "order"],
+            env=env, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True,
         )  # fmt: skip
         try:
-            until(lambda: driver.poll() is not None or any(segments.glob("*_0.tar.gz")), "a first segment")
-            assert driver.poll() is None, (tmp_path / "driver.log").read_text()[-3000:]
-            executors(workers)[0].kill()
-            out, _ = driver.communicate(timeout=_DEADLINE_S)
+            yield started
         finally:
-            driver.kill()
-            driver.wait()
-    assert driver.returncode == 0, (tmp_path / "driver.log").read_text()[-3000:]
+            started.kill()
+            started.wait()
+
+
+def outcome(started: subprocess.Popen[str], folder: Path) -> Any:
+    out, _ = started.communicate(timeout=_DEADLINE_S)
+    assert started.returncode == 0, (folder / "driver.log").read_text()[-3000:]
     (line,) = (line for line in out.splitlines() if line.startswith("{"))
-    found = json.loads(line)
+    return json.loads(line)
+
+
+def assert_each_row_once(found: Any, master: str, folder: Path) -> None:
     assert found["master"] == master
+    assert "shipped.zip" in found["package"]
     results = found["results"]
-    assert sorted(result["ordinal"] for result in results) == list(range(FILES))
+    assert sorted(result["ordinal"] for result in results) == list(range(1 + SMALLS))
     outputs = [output for result in results for output in result["outputs"]]
-    assert sum(output["rows"] for output in outputs) == FILES * ROWS
+    assert sum(output["rows"] for output in outputs) == BIG + SMALLS * SMALL
     # Whatever ran twice wrote the same bytes under the same names, and nothing else is there.
+    segments = folder / "table" / "staging" / "segments"
     names = {output["segment"] for output in outputs}
-    assert {
-        path.name.removesuffix(".tar.gz").removesuffix(".metadata") for path in segments.iterdir()
-    } == names
+    tars = {path.name.removesuffix(".tar.gz") for path in segments.glob("*.tar.gz")}
+    assert {name.removesuffix(".metadata") for name in tars} == names
     for output in outputs:
-        assert (
-            hashlib.sha256((segments / f"{output['segment']}.tar.gz").read_bytes()).hexdigest()
-            == (output["tar_sha256"])
-        )
-    assert len(list((tmp_path / "table" / "staging").rglob("files/*.json"))) == FILES
+        tar = (segments / f"{output['segment']}.tar.gz").read_bytes()
+        assert hashlib.sha256(tar).hexdigest() == output["tar_sha256"]
+    assert len(list((folder / "table" / "staging").rglob("files/*.json"))) == 1 + SMALLS
+
+
+def test_an_executor_dies_amid_a_file(
+    master: str, order: BuildOrder, fakes: ModuleType, tmp_path: Path
+) -> None:
+    with driver(master, order, fakes, tmp_path, _PROPERTIES) as started:
+        found: list[psutil.Process] = []
+
+        def is_amid() -> bool:
+            assert started.poll() is None, (tmp_path / "driver.log").read_text()[-3000:]
+            executor = executor_amid_the_big_file(tmp_path / "temporary")
+            found.extend([executor] if executor is not None else [])
+            return bool(found)
+
+        until(is_amid, "an executor amid the big file")
+        found[0].kill()
+        told = outcome(started, tmp_path)
+    assert [task for task in told["tasks"] if task["status"] == "FAILED"], "the big file's first task"
+    assert_each_row_once(told, master, tmp_path)
+
+
+def test_a_file_is_built_twice_at_once(
+    master: str, order: BuildOrder, fakes: ModuleType, tmp_path: Path
+) -> None:
+    with driver(master, order, fakes, tmp_path, _PROPERTIES + _SPECULATION) as started:
+        told = outcome(started, tmp_path)
+    assert [task for task in told["tasks"] if task["speculative"]], "the big file's second task"
+    assert_each_row_once(told, master, tmp_path)

@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from pinot_assets.build import BuildOrder, build_file
+from pinot_assets.build import BuildOrder, build_file, moving, spark_files, spark_reader
 from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark import SparkBuilder
-from pinot_assets.build.spark_reader import reading_session
+from pinot_assets.build.spark_reader import reading_session, size_for_spark
 from pinot_assets.errors import BuildError
 from pinot_assets.session.receipt import Failure, Receipt
 
@@ -89,7 +90,7 @@ def test_filter_and_transforms(build: Build, fakes: ModuleType, order: BuildOrde
     [receipt] = build(order).values()
     assert isinstance(receipt, Receipt), receipt
     assert [output.rows for output in receipt.outputs] == [1000, 250]
-    again = build(replace(order, session="cp8-abc"))
+    again = build(replace(order, session="cp8-abc", staging_uri=order.staging_uri.replace("cp7", "cp8")))
     # A build of the same version elsewhere: the same rows, hence the same columns.
     assert [output.rows for output in again["a.csv"].outputs] == [1000, 250]
     properties = _properties(tmp_path, receipt.outputs[0].segment)
@@ -113,7 +114,7 @@ def test_a_second_run_of_a_build_finds_its_own_receipts(
 
 
 BAD = {
-    "cells.csv": (b"name,count,at\na,2,\nb\nc,4,\n", "UNREADABLE", "row 2: 'b'"),
+    "cells.csv": (b"name,count,at\na,2,\nb\nc,4,\n", "UNREADABLE", "row 2: cannot be taken apart: 'b'"),
     "quote.csv": (b'name,count,at\na,2,"\nb,2,x\n', "UNREADABLE", "number of quotes is odd"),
     "utf8.csv": (b"name,count,at\n\xff,2,\n", "UNREADABLE", "line 2: is not UTF-8"),
     "cut.csv.gz": (
@@ -194,6 +195,293 @@ def test_what_is_no_sql_is_told_before_any_file_is_read(
         build(replace(order, input_format="avro"))
 
 
+@pytest.mark.parametrize("literal", ["date'today'", "timestamp 'now'", "TIMESTAMP_NTZ'tomorrow'"])
+def test_a_literal_that_is_another_moment_every_day_is_refused(
+    session: SparkSession, build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path, literal: str
+) -> None:
+    fakes.write_names(tmp_path / "in" / "a.csv", 5)
+    assert session.range(1).selectExpr(literal).first() is not None, "Spark takes it for a constant"
+    with pytest.raises(BuildError, match="another value each time"):
+        build(replace(order, query=Query(where=f"cast(at AS timestamp) < {literal}")))
+
+
+def test_line_ends_comments_and_headers_that_spark_would_take_in_its_own_way(
+    build: Build, order: BuildOrder, tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    (folder / "ends.csv").write_bytes(b"count,name\n2,a\r\n4,b\r\n")
+    (folder / "dos.csv").write_bytes(b'count,name\r\n2,"a\r\nb"\r\n4,c\r\n')
+    (folder / "mac.csv").write_bytes(b"count,name\r2,a\r")
+    (folder / "comment.csv").write_bytes(b'# 5" wide\ncount,name\n2,a\n# 6"\n# 7"\n4,b\n')
+    (folder / "long.csv").write_bytes(b"count," + b"n" * 200_000 + b"\n2,a\n")
+    (folder / "escaped.csv").write_bytes(b'"na\\"me",count\na,2\n')
+    reader = {"commentMarker": "#", "escapeCharacter": "\\"}
+    found = build(replace(order, reader=reader, query=Query(where="cast(count AS int) > 0")))
+    assert "lines end in" in found["ends.csv"].reason
+    assert "no header that could be read" in found["long.csv"].reason
+    for name, rows in (("dos.csv", 2), ("mac.csv", 1), ("comment.csv", 2), ("escaped.csv", 1)):
+        assert isinstance(found[name], Receipt), found[name]
+        assert found[name].rows == rows
+    properties = _properties(tmp_path, found["dos.csv"].outputs[0].segment)
+    assert properties["column.name.maxValue"] == "c", "and no carriage return after it"
+
+
+def test_a_file_in_which_spark_finds_nothing_is_published_only_if_nothing_is_in_it(
+    build: Build, order: BuildOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_reader, "LONGEST_ROW", 500)  # Hadoop leaves out what is twice as long
+    folder = tmp_path / "in"
+    (folder / "array.json").write_text(json.dumps([{"name": "a" * 10}] * 200))
+    (folder / "members.json").write_text("{}\n{}\n")
+    (folder / "blank.json").write_text("\n\n")
+    (folder / "empty.json").write_text("")
+    found = build(replace(order, input_format="json", query=Query(where="false")))
+    assert "JSON array" in found["array.json"].reason
+    assert "finds no columns" in found["members.json"].reason
+    assert (found["blank.json"].rows, found["empty.json"].rows) == (0, 0)
+
+
+def pinots(order: BuildOrder, *transforms: tuple[str, str], dropped: str = "") -> BuildOrder:
+    """The order with `transformConfigs` and a `filterConfig`."""
+    made = [{"columnName": name, "transformFunction": function} for name, function in transforms]
+    ingestion: dict[str, Any] = {"transformConfigs": made}
+    if dropped:
+        ingestion["filterConfig"] = {"filterFunction": dropped}
+    config = {**order.table_config, "ingestionConfig": ingestion}
+    return replace(order, table_config=config, query=Query.of("", {}, config))
+
+
+def test_what_is_there_keeps_its_last_digit_and_fractions_are_cut_off(
+    build: Build, order: BuildOrder, tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    big = 2**53 + 1
+    (folder / "a.json").write_text(f'{{"count": {big}, "ms": 1}}\n{{"count": null, "ms": -2999}}\n')
+    (folder / "none.json").write_text('{"ms": 5999}\n')
+    found = build(replace(pinots(order, ("count", "ms / 1000")), input_format="json"))
+    assert isinstance(found["a.json"], Receipt), found["a.json"]
+    properties = _properties(tmp_path, found["a.json"].outputs[0].segment)
+    assert (properties["column.count.minValue"], properties["column.count.maxValue"]) == ("-2", str(big))
+    assert isinstance(found["none.json"], Receipt), found["none.json"]
+    properties = _properties(tmp_path, found["none.json"].outputs[0].segment)
+    assert properties["column.count.maxValue"] == "5"
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "a.csv").write_text(f"count,ms\n{big},1\n,-2999\n")
+    found = build(replace(pinots(order, ("count", "ms / 1000")), session="cp8-abc"))
+    assert isinstance(found["a.csv"], Receipt), found["a.csv"]
+    properties = _properties(tmp_path, found["a.csv"].outputs[0].segment)
+    assert (properties["column.count.minValue"], properties["column.count.maxValue"]) == ("-2", str(big))
+
+
+def test_a_function_is_not_looked_at_where_the_file_has_a_value(
+    build: Build, order: BuildOrder, tmp_path: Path
+) -> None:
+    (tmp_path / "in" / "a.csv").write_text("count,other\n7,no number\n,8\n")
+    [receipt] = build(pinots(order, ("count", "other + 1"))).values()
+    assert isinstance(receipt, Receipt), receipt
+    assert _properties(tmp_path, receipt.outputs[0].segment)["column.count.maxValue"] == "9"
+
+
+def test_later_functions_see_what_earlier_ones_filled(
+    build: Build, order: BuildOrder, tmp_path: Path
+) -> None:
+    (tmp_path / "in" / "a.csv").write_text("count,other,name\n7,1,\n,8,\n,3,x\n")
+    made = pinots(order, ("name", "concat('n', count)"), ("count", "round(other, 4)"), dropped="count = 0")
+    [receipt] = build(made).values()
+    assert isinstance(receipt, Receipt), receipt
+    assert receipt.rows == 2
+    properties = _properties(tmp_path, receipt.outputs[0].segment)
+    assert (properties["column.name.minValue"], properties["column.name.maxValue"]) == ("n7", "n8")
+
+
+@pytest.mark.parametrize(
+    ("transforms", "dropped", "why"),
+    [
+        ([("name", "concat(price, 'x')")], "", "column price: decimal(3,2) is used as text"),
+        ([("name", "upper(rate)")], "", "column rate: double is used as text"),
+        ([], "startsWith(price, '1')", "column price: decimal(3,2) is used as text"),
+        ([("made", "count + 1"), ("name", "concat(made, 'x')")], "", "column made: double is used as text"),
+        ([("count", "price * 2")], "count > 1", "bigint in the file, double by transformConfigs"),
+        ([("name", "price * 2")], "", "double cannot become STRING"),
+        ([("name", "upper(p)")], "", "column p: struct<q:bigint> is used as text"),
+        ([("count", "p + 1")], "", "there is no translation for struct<q:bigint>"),
+    ],
+)
+def test_what_pinot_would_make_of_a_column_is_certain_or_refused(
+    build: Build,
+    order: BuildOrder,
+    tmp_path: Path,
+    transforms: list[tuple[str, str]],
+    dropped: str,
+    why: str,
+) -> None:
+    row = '{"price": 1.50, "rate": 1e-40, "count": 1, "p": {"q": 1}}\n{"price": 2.25, "count": null}\n'
+    (tmp_path / "in" / "a.json").write_text(row)
+    made = pinots(order, *transforms, dropped=dropped)
+    [failure] = build(replace(made, input_format="json")).values()
+    assert isinstance(failure, Failure), failure
+    assert why in failure.reason
+
+
+@pytest.mark.parametrize(("made", "text"), [("name", "01234"), ("concat(name, '!')", "01234!")])
+def test_text_of_digits_in_json_stays_text(
+    build: Build, order: BuildOrder, tmp_path: Path, made: str, text: str
+) -> None:
+    rows = '{"name": "01234", "count": 1.0}\n{"name": "0.50", "count": 2}\n'
+    (tmp_path / "in" / "a.json").write_text(rows)
+    query = Query(where="count * 10 = 10", transforms={"name": made})
+    [receipt] = build(replace(order, input_format="json", query=query)).values()
+    assert isinstance(receipt, Receipt), receipt
+    assert _properties(tmp_path, receipt.outputs[0].segment)["column.name.maxValue"] == text
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_what_cannot_be_cast_is_an_error_whatever_the_users_session_says(
+    session: SparkSession, build: Build, order: BuildOrder, tmp_path: Path, ansi: str
+) -> None:
+    """Spark 3.5's sessions are not ANSI by themselves: there such a row would be left out in silence."""
+    before = session.conf.get("spark.sql.ansi.enabled")
+    assert before is not None
+    (tmp_path / "in" / "a.csv").write_text("name,count\na,zz\n")
+    session.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        found = [
+            *build(order).values(),
+            *build(pinots(order, ("at", "name * 2"))).values(),
+            *build(pinots(order, dropped="name > 2")).values(),
+        ]
+    finally:
+        session.conf.set("spark.sql.ansi.enabled", before)
+    assert [type(failure) for failure in found] == [Failure] * 3
+    assert {failure.code for failure in found} == {"SPARK"}
+
+
+def test_numbers_with_an_exponent(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+    (tmp_path / "in" / "a.json").write_text('{"count": 1e5}\n{"count": 2E+1}\n')
+    (tmp_path / "in" / "large.json").write_text('{"x": 1e300, "count": 1}\n{"x": 5, "count": 2}\n')
+    (tmp_path / "in" / "mixed.json").write_text('{"x": 1e2, "count": 3}\n{"x": 2.5, "count": 4}\n')
+    query = Query(where="coalesce(x, 7) > 6")
+    found = build(replace(order, input_format="json", query=query))
+    for name, largest in (("a.json", "100000"), ("large.json", "1"), ("mixed.json", "3")):
+        assert isinstance(found[name], Receipt), found[name]
+        properties = _properties(tmp_path, found[name].outputs[0].segment)
+        assert properties["column.count.maxValue"] == largest
+
+
+def test_names_may_hold_what_sql_has_a_meaning_for(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+    fields = [{"name": name, "dataType": "STRING"} for name in ("a.b", "c d", "e`f", "g'h")]
+    config = {**order.table_config, "segmentsConfig": {"replication": "1"}}
+    order = replace(order, schema={"schemaName": "names", "dimensionFieldSpecs": fields}, table_config=config)
+    row = {"a.b": "1", "c d": "2", "e`f": "3", "x": 4}
+    (tmp_path / "in" / "a.json").write_text(json.dumps(row) + "\n")
+    made = pinots(order, ("g'h", """concat("a.b", "c d")"""), ("a.b", "upper(x)"))
+    made = replace(made, query=replace(made.query, where="`e``f` = '3'", transforms={"c d": "`c d` || '!'"}))
+    [receipt] = build(replace(made, input_format="json")).values()
+    assert isinstance(receipt, Receipt), receipt.reason
+    properties = _properties(tmp_path, receipt.outputs[0].segment)
+    values = {key.split(".minValue")[0]: value for key, value in properties.items() if "minValue" in key}
+    assert values == {"column.a.b": "1", r"column.c\ d": "2!", "column.e`f": "3", "column.g'h": "12!"}
+
+
+def test_a_time_used_as_text_is_refused(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"at": pa.array([_2020], pa.timestamp("ms"))}), tmp_path / "in" / "a.parquet")
+    made = pinots(order, ("name", "concat(at, 'x')"))
+    [failure] = build(replace(made, input_format="parquet")).values()
+    assert isinstance(failure, Failure), failure
+    assert "column at: timestamp" in failure.reason
+    assert "is used as text" in failure.reason
+
+
+def test_an_odd_file_fails_alone_whatever_it_is(
+    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = spark_files.open_file
+
+    def odd(session: SparkSession, order: BuildOrder, uri: str) -> Any:
+        if uri.endswith("odd.csv"):
+            raise ValueError("nobody thought of this")
+        return opened(session, order, uri)
+
+    monkeypatch.setattr(spark_files, "open_file", odd)
+    fakes.write_names(tmp_path / "in" / "a.csv", 4)
+    fakes.write_names(tmp_path / "in" / "odd.csv", 4)
+    found = build(order)
+    assert isinstance(found["a.csv"], Receipt), found["a.csv"]
+    assert (found["odd.csv"].code, found["odd.csv"].reason) == (
+        "INTERNAL",
+        "ValueError: nobody thought of this",
+    )
+
+
+def test_a_caller_that_gives_up_ends_the_jobs(
+    session: SparkSession, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    for n in range(30):
+        fakes.write_names(tmp_path / "in" / f"{n}.csv", 30_000)
+    told: list[Receipt | Failure] = []
+
+    def on_done(result: Receipt | Failure) -> None:
+        told.append(result)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        SparkBuilder(lambda: session).build(order, fakes.tasks_of(order), on_done)
+    assert session.sparkContext.statusTracker().getActiveJobsIds() == []
+    assert len(told) == 1
+    assert len(list((tmp_path / "staging").rglob("files/*.json"))) < 30
+
+
+def test_spark_that_reads_is_a_sign_of_life(
+    session: SparkSession,
+    fakes: ModuleType,
+    order: BuildOrder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Here the tasks leave none: they take less than their 15 seconds, and the filter leaves them no rows."""
+    monkeypatch.setattr(moving, "EVERY_S", 0.0)  # in this process alone, where the driver looks
+    (tmp_path / "in" / "a.json").write_text('{"name": "a", "count": 1}\n' * 300_000)
+    order = replace(order, input_format="json", query=Query(where="name = 'b'"))
+    told: list[Receipt | Failure] = []
+    rows: list[int] = []
+    SparkBuilder(lambda: session).build(order, fakes.tasks_of(order), told.append, rows.append)
+    [receipt] = told
+    assert isinstance(receipt, Receipt), receipt
+    assert receipt.rows == 0
+    assert rows, "at least one look found that Spark came further"
+    assert {*rows} == {0}
+
+
+def test_spark_tells_the_size_of_the_very_file(
+    session: SparkSession, order: BuildOrder, tmp_path: Path
+) -> None:
+    for name in ("a b%20[x]*.csv", "ä.csv"):
+        path = tmp_path / "in" / name
+        path.write_bytes(b"x" * 1234)
+        assert size_for_spark(session, path.as_uri()) == 1234
+    with pytest.raises(Py4JError, match="FileNotFoundException"):
+        size_for_spark(session, (tmp_path / "in" / "none.csv").as_uri())
+
+
+def test_a_file_that_spark_finds_elsewhere_is_not_taken_for_ours(
+    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a second S3 that has a file of this name: Spark's settings for stores are its own."""
+    fakes.write_names(tmp_path / "in" / "a.csv", 4)
+    (tmp_path / "else").mkdir()
+    fakes.write_names(tmp_path / "else" / "a.csv", 5)
+
+    def elsewhere(uri: str) -> str:
+        return uri.replace("/in/", "/else/")
+
+    monkeypatch.setattr(spark_reader, "hadoop_path", elsewhere)
+    [failure] = build(order).values()
+    assert isinstance(failure, Failure), failure
+    assert failure.code == "CHANGED_DURING_READ"
+    assert "Spark reads another store" in failure.reason
+
+
 def test_json_lines_and_what_spark_may_not_have(build: Build, order: BuildOrder, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     lines = [{"name": f"n{n}", "count": n, "p": {"q": n * 0.1}} for n in range(30)]
@@ -245,5 +533,7 @@ def test_parquet_and_orc_with_pinots_own_transforms(build: Build, order: BuildOr
 
 def test_the_users_own_session_keeps_its_settings(session: SparkSession) -> None:
     reading_session(session)
-    assert session.conf.get("spark.sql.caseSensitive", "") == "false"
-    assert int(session.conf.get("spark.sql.files.maxPartitionBytes", "").rstrip("b")) < 1 << 40
+    assert session.conf.get("spark.sql.caseSensitive") == "false"
+    whole = session.conf.get("spark.sql.files.maxPartitionBytes")
+    assert whole is not None
+    assert int(whole.rstrip("b")) < 1 << 40

@@ -6,6 +6,7 @@ import fnmatch
 import os
 import re
 import subprocess
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +51,12 @@ def test_what_the_image_copies_is_there_and_let_through() -> None:
     sources = [source for group in copied for source in group if source != "."]
     assert sources
     assert [s for s in sources if not any(fnmatch.fnmatch(s, name) for name in let_through)] == []
+
+
+def test_the_image_can_do_all_that_an_extra_brings() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (installed,) = re.findall(r"'\.\[([a-z,]+)\]'", (DEPLOY / "Dockerfile").read_text())
+    assert {*installed.split(",")} == extras.keys() - {"dev"}
 
 
 def test_the_image_is_built_of_the_locked_versions(tmp_path: Path) -> None:

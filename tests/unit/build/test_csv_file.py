@@ -221,6 +221,17 @@ def test_a_quote_that_escapes_itself_is_no_escape() -> None:
     assert column('i,s\n1,"a""b"\n2,"c"\n', "s", {"escapeCharacter": '"'}) == ['a"b', "c"]
 
 
+def test_a_name_in_the_header_may_hold_what_is_escaped() -> None:
+    reader = {"escapeCharacter": "\\"}
+    schema = pa.schema([('a"b', pa.int32()), ("c", pa.string())])
+    assert read('"a\\"b",c\n1,x\n', reader, schema).to_pylist() == [{'a"b': 1, "c": "x"}]
+
+
+def test_a_header_that_is_none_is_told() -> None:
+    with pytest.raises(Unreadable, match="no header that could be read"):
+        read("i" * 200_000 + ",s\n1,a\n")
+
+
 def test_numbers_may_have_blanks_around_and_a_sign() -> None:
     assert column("i,s\n 7 , a \n+5,b\n-5,c\n", "i") == [7, 5, -5]
     assert column("t\n+5\n 6\n", "t") == [datetime.fromtimestamp(n / 1000, UTC) for n in (5, 6)]

@@ -120,3 +120,13 @@ def test_signs_that_cannot_be_left_do_no_harm(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(LocalObjectStore, "put_if_absent", refuse)
     assert isinstance(built(tmp_path), Receipt)
+
+
+def test_work_that_tasks_tell_nothing_of_is_a_sign_too(staging: MemoryObjectStore) -> None:
+    """Spark reads a file for its columns' types, or a filter leaves nothing of its rows."""
+    moved = [True, False, True]
+    watch, signs = Watch(staging, 0, lambda: moved.pop(0)), Signs(staging, 0, 0)
+    assert watch.look([]) == 0
+    assert watch.look([]) is None
+    signs.worked(10)
+    assert watch.look([]) == 10

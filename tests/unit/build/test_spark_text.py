@@ -59,6 +59,51 @@ def test_a_quote_left_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bloc
         check_csv(written(tmp_path, rb'"x \\\"'), CsvSettings(escape="\\"))
 
 
+@pytest.mark.parametrize("block", [1, 2, 3, 1 << 20])
+@pytest.mark.parametrize(
+    ("data", "ends"),
+    [
+        (b"a,b\n1,x\r\n", r"in \\r\\n, but the first one in \\n"),
+        (b"a,b\r\n1,x\n", r"in \\n, but the first one in \\r\\n"),
+        (b"a,b\r1,x\n", r"in \\n, but the first one in \\r"),
+        (b"a,b\n1,x\r2,y", r"in \\r, but the first one in \\n"),
+        (b'"a\nb",c\r\n1,x\r\n', r"in \\r\\n, but the first one in \\n"),
+        (b"#\na,b\r\n1,x\r\n", r"in \\r\\n, but the first one in \\n"),
+    ],
+)
+def test_line_ends_that_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, data: bytes, ends: str
+) -> None:
+    monkeypatch.setattr("pinot_assets.build.content.BLOCK_BYTES", block)
+    with pytest.raises(Unreadable, match=ends):
+        check_csv(written(tmp_path, data), CsvSettings(comment="#"))
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 1 << 20])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_line_ends_in_cells_may_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, end: bytes
+) -> None:
+    monkeypatch.setattr("pinot_assets.build.content.BLOCK_BYTES", block)
+    rows = [b"a,b", b'1,"x\r\ny\nz\rw"', b'2,"""\r\n"""', b"3,z"]
+    check_csv(written(tmp_path, end.join(rows)), CsvSettings())
+    check_csv(written(tmp_path, end.join([*rows, b"", b""])), CsvSettings())
+    check_csv(written(tmp_path, b"a,b" + end), CsvSettings())
+    check_csv(written(tmp_path, b"a,b"), CsvSettings())
+    check_csv(written(tmp_path, end.join([*rows, b'4,\\"\\\r'])), CsvSettings(escape="\\"))
+
+
+@pytest.mark.parametrize("block", [16, 1 << 20])
+def test_a_quote_in_a_comment_opens_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr("pinot_assets.build.content.BLOCK_BYTES", block)
+    comment = CsvSettings(comment="#")
+    check_csv(written(tmp_path, b'a,b\n# 5"\n1,x\n'), comment)
+    with pytest.raises(Unreadable, match="number of quotes is odd"):
+        check_csv(written(tmp_path, b'a,b\n# 5"\n1,"x\n'), comment)
+
+
 def test_json_arrays_and_endless_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pinot_assets.build.content.BLOCK_BYTES", 8)
     monkeypatch.setattr(spark_text, "LONGEST_ROW", 40)

@@ -27,6 +27,7 @@ from pinot_assets.build import (
     version_from_text,
     version_text,
 )
+from pinot_assets.build.query import Query
 from pinot_assets.segment import read_segment_info
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint
@@ -380,3 +381,10 @@ def test_columns_that_a_file_lacks_are_in_its_receipt(
 def test_the_desired_size_cuts_a_file(tmp_path: Path, order: BuildOrder, one_task: FileTask) -> None:
     receipt = done(replace(order, desired_segment_bytes=1), one_task)
     assert [o.rows for o in receipt.outputs] == [1] * 5
+
+
+def test_a_query_is_never_left_out(order: BuildOrder, one_task: FileTask, tmp_path: Path) -> None:
+    failure = failed(replace(order, query=Query(where="false")), one_task)
+    assert failure.code == "BUILD"
+    assert "SQL" in failure.reason
+    assert not list((tmp_path / "staging").rglob("*.tar.gz"))

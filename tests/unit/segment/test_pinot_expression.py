@@ -30,6 +30,25 @@ def test_translated(function: str, sql: str | None) -> None:
         assert translate(function).sql == sql
 
 
+@pytest.mark.parametrize(
+    ("function", "texts"),
+    [
+        ("concat(a, upper(b))", {"a", "b"}),
+        ("length(a) > b", {"a"}),
+        ("fromDateTime(d, 'yyyy')", {"d"}),
+        ("a + b = c OR isNull(d)", set()),
+        ("toDateTime(a, 'yyyy')", set()),
+    ],
+)
+def test_columns_that_are_used_as_text_are_known(function: str, texts: set[str]) -> None:
+    assert translate(function).texts == texts
+
+
+@pytest.mark.parametrize("number", ["7", " -7.5 ", "+.5", "1.", "1e-7", "1.5E+10"])
+def test_a_text_that_is_a_number_may_be_compared(number: str) -> None:
+    assert translate(f"a = '{number}'").is_boolean
+
+
 def test_precedence_is_that_of_sql() -> None:
     found = translate("isNull(a) OR isNull(b) AND NOT isNull(c)")
     assert found.sql == "((`a` IS NULL) OR ((`b` IS NULL) AND (NOT (`c` IS NULL))))"
@@ -58,6 +77,11 @@ def test_precedence_is_that_of_sql() -> None:
         ("99999999999999999999", "no LONG"),
         ("null", "null"),
         ("a b", "'b'"),
+        ("status = 'deleted'", "equals: 'deleted' is not a DOUBLE"),
+        ("'x' < a", "lessthan: 'x' is not a DOUBLE"),
+        ("plus(a, '')", "plus: '' is not a DOUBLE"),
+        ("toEpochDays('2020-01-01')", "toepochdays: '2020-01-01' is not a LONG"),
+        ("round(a, '1.5')", "round: '1.5' is not a LONG"),
     ],
 )
 def test_refused_with_the_reason(function: str, why: str) -> None:

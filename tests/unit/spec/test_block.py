@@ -260,6 +260,47 @@ def test_modes_that_replace_need_a_refresh_table(folder, mode):
     assert "segmentIngestionType: REFRESH" in (problem.fix or "")
 
 
+def with_functions(whole):
+    transforms = [{"columnName": "flight", "transformFunction": "plus(distance, 1)"}]
+    whole["table"]["ingestionConfig"]["transformConfigs"] = transforms
+
+
+def with_filter(whole):
+    whole["table"]["ingestionConfig"]["filterConfig"] = {"filterFunction": "distance > 5"}
+
+
+@pytest.mark.parametrize("change", [with_functions, with_filter])
+def test_pinots_own_functions_bring_spark_in_unless_the_engine_is_written_otherwise(folder, change):
+    assert "files are read by Spark" in folder.notes(change=change)["fileIngestion"]
+    (problem,) = folder.problems({"engine": "arrow"}, change=change)
+    assert problem.key == "fileIngestion.engine"
+    assert "transformConfigs and filterConfig" in problem.reason
+
+
+@pytest.mark.parametrize(
+    "location", ["gs://lake/in", "abfss://files@account.dfs.core.windows.net/in", "${PLACE}/in"]
+)
+@pytest.mark.parametrize(
+    ("block", "change"),
+    [
+        ({"filter": "distance > 5"}, None),
+        ({"transforms.carrier": "upper(carrier)"}, None),
+        ({"engine": "spark"}, None),
+        ({}, with_functions),
+    ],
+)
+def test_what_spark_does_not_read_is_told_before_it_tries(folder, monkeypatch, location, block, change):
+    monkeypatch.setenv("PLACE", "gs://lake")
+    (problem,) = folder.problems({"inputDirURI": location, **block}, change=change or (lambda w: None))
+    assert problem.key == "fileIngestion.inputDirURI"
+    assert "not set up for" in problem.reason
+
+
+@pytest.mark.parametrize("location", ["gs://lake/in", "abfss://files@account.dfs.core.windows.net/in"])
+def test_what_arrow_reads_may_lie_anywhere(folder, location):
+    assert folder.problems({"inputDirURI": location, "output.segment.dir.uri": "gs://lake/out"}) == []
+
+
 def test_a_misspelt_required_key_is_one_problem(folder):
     problems = folder.problems({"inputFormat": None, "inputFromat": "csv"})
     assert [problem.key for problem in problems] == ["fileIngestion.inputFromat"]

@@ -1,0 +1,77 @@
+"""What is said of Spark's readers without Spark; the rest is in tests/integration/test_spark_sql.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    DecimalType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from pinot_assets.build.query import Query
+from pinot_assets.build.spark_reader import check_readers, exact_types, hadoop_path
+from pinot_assets.errors import BuildError
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///in/a%20b%25.csv", "file:///in/a b%.csv"),
+        ("s3://lake/in/%C3%A4.csv", "s3a://lake/in/ä.csv"),
+    ],
+)
+def test_names_are_spelt_as_hadoop_spells_them(uri: str, path: str) -> None:
+    assert hadoop_path(uri) == path
+
+
+@pytest.mark.parametrize("source", ["gs://lake/in", "abfss://files@account.dfs.core.windows.net/in"])
+def test_a_store_that_spark_does_not_read_is_refused_before_any_file_is(
+    fakes: ModuleType, tmp_path: Path, source: str
+) -> None:
+    order = fakes.make_order(tmp_path, source_uri=source, query=Query(where="true"))
+    session: Any = None  # nothing is asked of it
+    with pytest.raises(BuildError, match="not set up for"):
+        check_readers(session, order)
+
+
+def test_text_of_digits_stays_text_where_fractions_are_decimals() -> None:
+    """A postal code is no number: 01234 is not 1234."""
+    decimals = StructType(
+        [
+            StructField("zip", DecimalType(5, 0)),
+            StructField("price", DecimalType(3, 2)),
+            StructField("n", LongType()),
+            StructField("p", StructType([StructField("zips", ArrayType(DecimalType(5, 0)))])),
+            StructField("prices", ArrayType(DecimalType(3, 2))),
+        ]
+    )
+    plain = StructType(
+        [
+            StructField("zip", StringType()),
+            StructField("price", DoubleType()),
+            StructField("n", LongType()),
+            StructField("p", StructType([StructField("zips", ArrayType(StringType()))])),
+            StructField("prices", ArrayType(DoubleType())),
+        ]
+    )
+    assert exact_types(decimals, plain).simpleString() == (
+        "struct<zip:string,price:decimal(3,2),n:bigint,p:struct<zips:array<string>>,"
+        "prices:array<decimal(3,2)>>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "read"),
+    [((1, -5), "decimal(6,0)"), ((3, -35), "decimal(38,0)"), ((1, -300), "double"), ((3, 2), "decimal(3,2)")],
+)
+def test_a_number_with_an_exponent_has_a_type_that_holds_it(found: tuple[int, int], read: str) -> None:
+    assert exact_types(DecimalType(*found), DoubleType()).simpleString() == read
