@@ -30,7 +30,7 @@ def scan_csv(blocks: Iterable[bytes], settings: CsvSettings) -> None:
     scan = _Scan(settings)
     text = scan.noting_first(blocks)
     if settings.comment is not None:
-        text = without_comments(text, settings.comment, settings.quote)
+        text = without_comments(text, settings)
     for block in text:
         scan.take(block)
     scan.finish()
