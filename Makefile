@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test oracle ui-test postgres-test clouds-test crash-matrix bench-build bench-plan bench-spark bench-push bench-dagster check dev down lock clean
+.PHONY: help install demo test oracle ui-test postgres-test clouds-test old-spark-test crash-matrix bench-build bench-plan bench-spark bench-push bench-dagster check dev down lock clean
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(DONE) ## Install the locked dependencies and this package into .venv
 
@@ -39,6 +39,14 @@ postgres-test: $(DONE) ## Run one table with Dagster on Postgres (needs Debian's
 clouds-test: $(DONE) ## Hold ADLS to the contract of object stores, on Azurite (needs Node.js)
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.35.0
 	@AZURITE=$(VENV)/azurite/node_modules/.bin/azurite-blob $(BIN)/pytest tests/clouds
+
+old-spark-test: $(DONE) ## Run what touches Spark on Spark 3.5 (needs Python 3.11, its last one)
+	@sed -E '/^ |^#/d; s/ \\$$//; s/\[[^]]*\]//; /^(pyspark|py4j)==/d' requirements.lock > $(VENV)/constraints.txt
+	@python3.11 -m venv $(VENV)/spark35
+	@$(VENV)/spark35/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint $(VENV)/constraints.txt --editable '.[dev,avro,sql]' 'pyspark<3.6'
+	@$(VENV)/spark35/bin/pytest -W 'ignore:unclosed <socket:ResourceWarning' tests/contract/test_builder.py \
+	  tests/integration/test_spark_build.py tests/integration/test_spark_cluster.py tests/integration/test_spark_sql.py
 
 crash-matrix: $(DONE) ## Kill a driver at each of its effects, and servers at each state (an hour or two)
 	@PYTHONPATH=tests $(BIN)/python -m crash $(ARGS)

@@ -106,16 +106,13 @@ def is_spark(process: psutil.Process) -> bool:
         return False
 
 
-def reads_a_big_file(process: psutil.Process) -> bool:
-    """Whether it is a worker amid the task of the big file: a plain file is mapped while its rows are read.
-
-    A worker that is done with a small one may keep its map for a while.
-    """
+def holds_a_big_file(process: psutil.Process) -> bool:
+    """Whether it is a worker amid the task of the big file, with its copy or its segment open."""
     try:
-        mapped = [m for m in process.memory_maps() if "pinot-assets-build-" in m.path]
-    except psutil.Error:
+        opened = [o.path for o in process.open_files() if "pinot-assets-build-" in o.path]
+        return any(os.path.getsize(path) > 1_000_000 for path in opened)
+    except (psutil.Error, FileNotFoundError):
         return False  # gone meanwhile
-    return any(m.size > 1_000_000 for m in mapped)
 
 
 def test_a_killed_worker_is_replaced_and_its_file_built(
@@ -133,7 +130,7 @@ def test_a_killed_worker_is_replaced_and_its_file_built(
     killed = None
     deadline = time.monotonic() + 60
     while killed is None and time.monotonic() < deadline:
-        killed = next(filter(reads_a_big_file, jvm.children(recursive=True)), None)
+        killed = next(filter(holds_a_big_file, jvm.children(recursive=True)), None)
         time.sleep(0.02)
     assert killed is not None
     killed.kill()

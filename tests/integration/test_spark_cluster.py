@@ -148,12 +148,17 @@ def executor_amid_the_big_file(temporary: Path) -> psutil.Process | None:
     """The executor one of whose workers has the big file's copy and is not done with it."""
     for copy in temporary.glob("pinot-assets-build-*/source"):
         try:
-            pid = int(copy.parent.name.rpartition("@")[2].partition("-")[0])
             if copy.stat().st_size > 20 * SMALL:
-                return next(p for p in psutil.Process(pid).parents() if is_executor(p))
-        except (OSError, psutil.Error):
+                return next(filter(is_executor, holder(copy.with_name("lock")).parents()), None)
+        except (OSError, StopIteration, psutil.Error):
             continue  # gone meanwhile
     return None
+
+
+def holder(path: Path) -> psutil.Process:
+    """The worker that has it open."""
+    ours = psutil.Process().children(recursive=True)
+    return next(p for p in ours if str(path) in [opened.path for opened in p.open_files()])
 
 
 def is_executor(process: psutil.Process) -> bool:
