@@ -1,0 +1,20 @@
+"""The programs of `benchmarks/` fit the package that they measure; what they find is no test's matter."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+
+
+def test_all_of_them_can_be_imported() -> None:
+    names = [path.stem for path in (_ROOT / "benchmarks").glob("*.py")]
+    paths = os.pathsep.join(str(_ROOT / folder) for folder in ("benchmarks", "tests"))
+    subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"import {', '.join(sorted(names))}"],
+        env=os.environ | {"PYTHONPATH": paths},
+        check=True,
+    )
