@@ -326,7 +326,7 @@ def test_push_rewrite_deletion_retry_and_rollback(make_lake: Callable[..., Lake]
     assert lake.shown == first
     # The controller's deep store is a disk, so it refuses to copy from S3, and the whole tars are sent.
     assert [note for note in report.notes if "whole tars are sent" in note], report.notes
-    assert [note for note in report.notes if "(TAR push)" in note], report.notes
+    assert [note for note in report.notes if "(TAR push" in note], report.notes
     assert lake.run().result is Result.NOTHING
 
     lake.put(ODD_NAMES[0], "rewritten")
