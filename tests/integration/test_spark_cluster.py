@@ -205,16 +205,14 @@ def driver(
         "PINOT_ASSETS_SPARK_PROPERTIES": str(folder / "spark.conf"),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    with (folder / "driver.log").open("w+") as log:
-        started = subprocess.Popen(
-            [sys.executable, "-c", _DRIVER, folder / "order"],
-            env=env, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True,
-        )  # fmt: skip
+    with (folder / "driver.log").open("w+") as log, subprocess.Popen(
+        [sys.executable, "-c", _DRIVER, folder / "order"],
+        env=env, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True,
+    ) as started:  # fmt: skip
         try:
             yield started
         finally:
             started.kill()
-            started.wait()
 
 
 def outcome(started: subprocess.Popen[str], folder: Path) -> Any:

@@ -49,14 +49,20 @@ def partitioning(draw: st.DrawFn, kind: str) -> dict[str, Any]:
     functions = [*FUNCTIONS, ("Modulo", None), ("Modulo", None)] if kind in WHOLE else FUNCTIONS
     name, config = draw(st.sampled_from([*functions, ("BoundedColumnValue", None)]))
     if name == "BoundedColumnValue":
-        values = ["a", *draw(st.lists(st.sampled_from(BOUNDED), max_size=6))]
-        return {
-            "functionName": name,
-            "numPartitions": len([value for value in values if value]) + 1,
-            "functionConfig": {"columnValues": "|".join(values), "columnValuesDelimiter": "|"},
-        }
+        return draw(bounded())
     return {
         "functionName": name,
         "numPartitions": draw(st.sampled_from([1, 7, 40, 1000])),
         **({} if config is None else {"functionConfig": config}),
+    }
+
+
+@st.composite
+def bounded(draw: st.DrawFn) -> dict[str, Any]:
+    """An entry of `columnPartitionMap` with a partition for each of some values."""
+    values = ["a", *draw(st.lists(st.sampled_from(BOUNDED), max_size=6))]
+    return {
+        "functionName": "BoundedColumnValue",
+        "numPartitions": len([value for value in values if value]) + 1,
+        "functionConfig": {"columnValues": "|".join(values), "columnValuesDelimiter": "|"},
     }

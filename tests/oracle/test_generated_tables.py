@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 from oracle.case import property_of
 from oracle.chunks import assert_same_chunks
-from oracle.generated_indexes import SORTABLE, index_settings
+from oracle.generated_indexes import SORTABLE, bounded, index_settings
 
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import Segment, SegmentSpec, build_segment
@@ -428,11 +428,13 @@ def _nulls(draw: st.DrawFn, rng: np.random.Generator, rows: int) -> np.ndarray:
 
 
 @st.composite
-def time_columns(draw: st.DrawFn, name: str, rows: int) -> GeneratedColumn:
+def time_columns(
+    draw: st.DrawFn, name: str, rows: int, wanted: tuple[str, str] | None = None
+) -> GeneratedColumn:
     """A column that tells a segment's time range: no nulls, which would become the time of the build."""
     days = draw(st.lists(st.integers(DAY_1971 + 1, DAY_2071 - 1), min_size=1, max_size=9, unique=True))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    kind, text = [*TIMES][rng.integers(len(TIMES))]  # by the seed: few tables are to have all of them
+    kind, text = wanted or [*TIMES][rng.integers(len(TIMES))]  # by the seed: few tables shall have many
     made = TIMES[kind, text]
     return GeneratedColumn(
         name=name,
@@ -583,6 +585,21 @@ def tables_sorted_by_text(draw: st.DrawFn) -> GeneratedTable:
 @given(table=tables_sorted_by_text())
 def test_tables_sorted_by_text(table: GeneratedTable, oracle: Any) -> None:
     check(table, oracle)
+
+
+@pytest.mark.parametrize("time", TIMES, ids=" ".join)
+@settings(COMMON, max_examples=2)
+@given(drawn=st.data())
+def test_every_time_column(time: tuple[str, str], drawn: st.DataObject, oracle: Any) -> None:
+    both = [drawn.draw(columns("a", 50)), drawn.draw(time_columns("time", 50, time))]
+    check(GeneratedTable(both, "off", {}, "time", {}), oracle)
+
+
+@settings(COMMON, max_examples=3)
+@given(column=columns("a", 50, ["STRING"]).filter(lambda c: c.lengths is None), function=bounded())
+def test_partitions_by_value(column: GeneratedColumn, function: dict[str, Any], oracle: Any) -> None:
+    indexing = {"segmentPartitionConfig": {"columnPartitionMap": {"a": function}}}
+    check(GeneratedTable([column], "off", indexing, None, {}), oracle)
 
 
 ASCII_NAMES = [name for name in NAMES if name.isascii()]

@@ -65,8 +65,10 @@ def raiser(error: Exception) -> Callable[[], Any]:
 
 def uploaded(world: Any, segment: str, key: str) -> bool:
     """As a person would who follows the next step. Pinot refuses a deleted name for some seconds."""
+    tar = world.folder / "again.tar.gz"
+    tar.write_bytes(world.staging.store.read(key))
     try:
-        world.pinot.upload_tar(world.table, segment, world.staging.store.read(key))
+        world.pinot.uploader(world.table).tar(segment, tar)
     except PushRefused:
         return False
     return True
