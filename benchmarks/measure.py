@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import psutil
 from rich.console import Console
 
 CONSOLE = Console(width=160, highlight=False, markup=False)
+TELL = Console(stderr=True, highlight=False, markup=False)
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,13 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
 def median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
     """The median of the ratios of the rounds."""
     return statistics.median(a / b for a, b in zip(above, below, strict=True))
+
+
+def rounds(count: int, what: str) -> Iterator[int]:
+    """Numbers of so many rounds; each is told on stderr as it begins, for those who wait."""
+    for number in range(count):
+        TELL.print(f"{time.strftime('%H:%M:%S')} {what}: round {number + 1} of {count}")
+        yield number
 
 
 def head(*columns: str) -> None:

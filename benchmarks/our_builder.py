@@ -16,6 +16,7 @@ from pinot_builder import CREATED_MS, NAME
 from samples import Sample
 
 from pinot_assets.build.cut import cut
+from pinot_assets.build.memory import take_memory_from_system
 from pinot_assets.build.read import read_batches
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
@@ -51,6 +52,7 @@ def main() -> None:
     """Do the job."""
     job = json.loads(Path(sys.argv[1]).read_text())
     folder = Path(job["folder"])
+    take_memory_from_system()  # as every task does
     found = []
     for _ in range(job["times"]):
         meter = Meter()

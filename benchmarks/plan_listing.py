@@ -30,6 +30,7 @@ from measure import (
     machine,
     median_ratio,
     peak_bytes,
+    rounds,
     row,
     spread,
 )
@@ -142,7 +143,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-plan-") as scratch, serving(arguments.objects) as url:
         ledger = write_ledger(Path(scratch), arguments.objects)
         job = json.dumps({"url": url, "count": arguments.objects, "ledger": str(ledger)})
-        for _ in range(arguments.rounds):
+        for _ in rounds(arguments.rounds, f"{arguments.objects:,} objects"):
             for name in found:
                 one = in_process_of_its_own(Path(__file__), name, job)
                 found[name].append(Cost(**one["cost"]))

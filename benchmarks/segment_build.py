@@ -16,11 +16,11 @@ import our_builder
 import pyarrow.csv
 import pyarrow.parquet as pq
 from isal import igzip
-from measure import CONSOLE, Cost, costs, head, machine, median_ratio, row, spread
+from measure import CONSOLE, Cost, costs, head, machine, median_ratio, rounds, row, spread
 from pinot_builder import HEAP, NAME, PinotBuilder, compiled, pinot_builder
 from samples import Sample, events, mixed
 
-ROUNDS = 3
+ROUNDS = 2  # Pinot works for two minutes on one
 ROWS = 1_250_000
 MIXED_ROWS = 250_000
 GOAL_PEAK = 1.0
@@ -63,13 +63,13 @@ class Bench:
         self.parquet = folder / "rows.parquet"
         pq.write_table(sample.rows, self.parquet)
 
-    def measure(self, rounds: int) -> Measured:
+    def measure(self, count: int) -> Measured:
         """Alternate; every round has processes of its own.
 
         :raises AssertionError: the two segments differ.
         """
         found = Measured()
-        for _ in range(rounds):
+        for _ in rounds(count, f"{self.sample.rows.num_rows:,} rows"):
             (cold, warm), peak = our_builder.build([self.parquet], "parquet", self.sample, self.folder, 2)
             found.ours[0].append(cold)
             found.ours[1].append(warm)

@@ -24,7 +24,7 @@ import pyarrow as pa
 from fakes.controller import ControllerCluster
 from fakes.staged import STAGED
 from kazoo.client import KazooClient
-from measure import CONSOLE, Meter, head, machine, row, spread
+from measure import CONSOLE, Meter, head, machine, rounds, row, spread
 
 from pinot_assets.pinot import PinotCluster, PinotConnection, PushMode, Timeouts, wait_online
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
@@ -257,7 +257,7 @@ def main() -> None:
     with bench() as run:
         small, large = run.staged(wanted.segments, 600), run.staged(LARGE_SEGMENTS, LARGE_BYTES)
         single, batched = [], []
-        for _ in range(wanted.rounds):
+        for _ in rounds(wanted.rounds, f"{wanted.segments:,} segments"):
             single.append(run.measure(one_by_one, small))
             batched.append(run.measure(ours, small))
         tars, large_batched = run.measure(whole_tars, large), run.measure(ours, large)

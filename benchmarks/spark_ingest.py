@@ -31,6 +31,7 @@ from measure import (
     in_process_of_its_own,
     machine,
     median_ratio,
+    rounds,
     worked,
 )
 from pinot_builder import CREATED_MS, HEAP, compiled, pinot_jars
@@ -122,7 +123,7 @@ def run(name: str, folder: Path, sample: Sample, files: int) -> tuple[Cost, Cost
     return Cost(**found["whole"]), Cost(**found["job"])
 
 
-def bench(rows: int, rounds: int, folder: Path) -> None:
+def bench(rows: int, count: int, folder: Path) -> None:
     """Alternate the two, with the bare writer beside them."""
     (folder / "in").mkdir()
     for number in range(FILES):
@@ -133,7 +134,7 @@ def bench(rows: int, rounds: int, folder: Path) -> None:
     whole: dict[str, list[Cost]] = {"ours": [], "pinot": []}
     jobs: list[Cost] = []
     bare: list[Cost] = []
-    for _ in range(rounds):
+    for _ in rounds(count, f"{rows:,} rows"):
         (alone,), _ = our_builder.build(files, "parquet", sample, folder)
         bare.append(alone)
         for name, found in whole.items():

@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, urlencode
 import pyarrow as pa
 
 from pinot_assets.build.cut import cut
+from pinot_assets.build.memory import take_memory_from_system
 from pinot_assets.build.moving import Signs
 from pinot_assets.build.order import BuildOrder, FileTask, segment_name
 from pinot_assets.build.read import read_batches
@@ -80,6 +81,7 @@ def build_from(order: BuildOrder, task: FileTask, rows: Rows) -> Receipt | Failu
     :returns: the receipt that stands in the staging area. Where another run of this task wrote one for the
         same version first, that one (rule R13).
     """
+    take_memory_from_system()
     try:
         with scratch_folder() as folder, _signs(order, task) as signs:
             return _build(order, task, rows, folder, signs)

@@ -38,6 +38,7 @@ _CORRUPT: tuple[type[Exception], ...] = (
 )
 _NAME_LINE = re.compile(rb"^segment\.name = .*\n", re.MULTILINE)
 _ROWS_LINE = re.compile(rb"^segment\.total\.docs = (\d+)\n", re.MULTILINE)
+_COPY_BYTES = 1 << 18  # by tarfile's own 16 KB, calls take a fifth of the time
 _FILES = ("columns.psf", "index_map", "metadata.properties", "creation.meta")
 
 
@@ -102,7 +103,7 @@ def _gzip(**options: Any) -> igzip.IGzipFile:
 def _writing(sink: io.BytesIO | _Hashing) -> Iterator[tarfile.TarFile]:
     with (
         _gzip(filename="", mode="wb", compresslevel=_LEVEL, fileobj=sink, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar,
+        tarfile.TarFile(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT, copybufsize=_COPY_BYTES) as tar,
     ):
         yield tar
 

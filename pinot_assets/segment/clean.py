@@ -119,7 +119,8 @@ def _special(values: Values, codes: Codes) -> tuple[Values, Codes]:
     kept = ~np.isnan(values)
     if not kept.all():
         codes = take(np.where(kept, np.cumsum(kept) - 1, NULL).astype(np.int32), codes)
-    return np.add(values[kept], values.dtype.type(0)), codes
+        values = values[kept]
+    return np.add(values, values.dtype.type(0)), codes
 
 
 def _with_fill(values: Values, fill: Default) -> Values:

@@ -34,6 +34,8 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Codes]:
     elif pt.is_binary(column.type) or column.type == pa.binary_view():
         column = column.cast(pa.large_binary())
     if _hardly_repeats(column):
+        if column.null_count == 0:
+            return column.combine_chunks(), np.arange(len(column), dtype=np.int32)
         valid = pc.is_valid(column).to_numpy()
         codes = np.where(valid, np.cumsum(valid, dtype=np.int32) - 1, np.int32(NULL))
         return column.filter(pa.array(valid)).combine_chunks(), codes

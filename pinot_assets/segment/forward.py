@@ -49,9 +49,12 @@ def sorted_index(ids: Codes) -> bytes:
 
     :param ids: ascending dictionary ids without gaps (`SingleValueSortedForwardIndexCreator`).
     """
-    first = np.flatnonzero(np.diff(ids, prepend=-1))
-    last = np.append(first[1:] - 1, len(ids) - 1)
-    return np.column_stack((first, last)).astype(">i4").tobytes()
+    first = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
+    rows = np.empty((len(first), 2), dtype=">i4")
+    rows[:, 0] = first
+    rows[:-1, 1] = first[1:] - 1
+    rows[-1, 1] = len(ids) - 1
+    return rows.tobytes()
 
 
 def fixed_bit(ids: Codes, bits: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,6 +16,7 @@ from pinot_assets.segment.distinct import Codes
 from pinot_assets.segment.fields import Column
 from pinot_assets.segment.forward import is_sorted
 from pinot_assets.segment.java_text import as_utf8, binary_buffers, has_halves
+from pinot_assets.segment.ordering import Places, order_of_numbers, order_of_texts
 from pinot_assets.segment.text import utf16_key
 from pinot_assets.segment.types import STORAGE, Default
 
@@ -62,11 +64,10 @@ def rank(column: Column, cleaned: Cleaned) -> Ranked:
         return _rank_decimals(column.name, values, codes)
     if not isinstance(values, np.ndarray):
         return _rank_texts(values, codes) if column.data_type.is_text else _rank_bytes(values, codes)
-    ordered, ranks = np.unique(values, return_inverse=True)
+    ordered, ranks = _ordered_numbers(values)
     disk = STORAGE[column.data_type].disk
     assert disk is not None
-    entries = ordered.astype(disk)
-    return _ranked(entries, ordered[0].item(), ordered[-1].item(), ranks.astype(np.int32)[codes])
+    return _ranked(ordered.astype(disk), ordered[0].item(), ordered[-1].item(), ranks[codes])
 
 
 def _ranked(entries: Numbers | pa.LargeBinaryArray, lowest: Default, highest: Default, ids: Codes) -> Ranked:
@@ -99,15 +100,38 @@ def _rank_texts(texts: pa.LargeBinaryArray, codes: Codes) -> Ranked:
     return _ranked(as_utf8(ordered) if halves else ordered, lowest, highest, ranks[codes])
 
 
+def _ordered_numbers(values: Numbers) -> tuple[Numbers, Codes]:
+    """Distinct numbers in order, and each value's rank."""
+    if np.greater_equal(values[1:], values[:-1]).all():  # as times and ids often are
+        first = np.append(True, values[1:] != values[:-1])
+        return values if first.all() else values[first], _counted(first)
+    order = order_of_numbers(values)
+    ordered = values[order]
+    first = np.append(True, ordered[1:] != ordered[:-1])
+    return ordered if first.all() else ordered[first], _ranks(order, first)
+
+
 def _ordered(values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Codes]:
     """Distinct values by their keys, and each value's rank."""
-    order = pc.array_sort_indices(keys)
+    order = order_of_texts(keys)
     ordered = values.take(order)
-    first = np.ones(len(ordered), dtype=bool)
-    first[1:] = pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)
+    first = np.append(True, pc.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False))
+    return ordered if first.all() else ordered.filter(pa.array(first)), _ranks(order, first)
+
+
+def _ranks(order: Places, first: npt.NDArray[np.bool_]) -> Codes:
+    """Each value's rank.
+
+    :param order: the values' places in order.
+    :param first: which of them, in order, differ from the one before.
+    """
     ranks = np.empty(len(order), dtype=np.int32)
-    ranks[order.to_numpy()] = np.cumsum(first, dtype=np.int32) - 1
-    return ordered if first.all() else ordered.filter(pa.array(first)), ranks
+    ranks[order] = _counted(first)
+    return ranks
+
+
+def _counted(first: npt.NDArray[np.bool_]) -> Codes:
+    return np.cumsum(first, dtype=np.int32) - 1
 
 
 def utf16_keys(texts: pa.LargeBinaryArray, halves: bool) -> pa.LargeBinaryArray:
