@@ -88,7 +88,8 @@ class Bench:
         self._folder = folder
         self._tables = (f"push{n}" for n in itertools.count())
         self._counting = Counting()
-        connection = PinotConnection(cluster.controller_url, timeouts=Timeouts(upload=DEADLINE_S))
+        waits = Timeouts(upload=DEADLINE_S, call=60)  # a table of thousands of segments takes long to go
+        connection = PinotConnection(cluster.controller_url, timeouts=waits)
         self._pinot = PinotCluster(connection, transport=self._counting)
         self._zookeeper = KazooClient(cluster.zookeeper)
         self._zookeeper.start()

@@ -13,6 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -123,6 +124,20 @@ def run(name: str, folder: Path, sample: Sample, files: int) -> tuple[Cost, Cost
     return Cost(**found["whole"]), Cost(**found["job"])
 
 
+def bare_writer(files: list[Path], sample: Sample, folder: Path) -> Cost:
+    """The files read, built and written by as many processes as Spark has workers, and nothing else."""
+
+    def some(number: int) -> Cost:
+        own = folder / f"bare-{number}"
+        own.mkdir(exist_ok=True)
+        (cost,), _ = our_builder.build(files[number::CORES], "parquet", sample, own)
+        return cost
+
+    with ThreadPoolExecutor(CORES) as pool:
+        found = [*pool.map(some, range(CORES))]
+    return Cost(sum(cost.cpu for cost in found), max(cost.wall for cost in found))
+
+
 def bench(rows: int, count: int, folder: Path) -> None:
     """Alternate the two, with the bare writer beside them."""
     (folder / "in").mkdir()
@@ -135,8 +150,7 @@ def bench(rows: int, count: int, folder: Path) -> None:
     jobs: list[Cost] = []
     bare: list[Cost] = []
     for _ in rounds(count, f"{rows:,} rows"):
-        (alone,), _ = our_builder.build(files, "parquet", sample, folder)
-        bare.append(alone)
+        bare.append(bare_writer(files, sample, folder))
         for name, found in whole.items():
             all_of_it, job = run(name, folder, sample, FILES)
             found.append(all_of_it)
@@ -149,7 +163,7 @@ def bench(rows: int, count: int, folder: Path) -> None:
     head("what", "CPU s (min / median / max)", "wall s")
     costs("ours, whole application", whole["ours"])
     costs("ours, its job alone", jobs)
-    costs("ours, the bare writer in one process", bare)
+    costs(f"ours, the bare writer in {CORES} processes", bare)
     costs("Pinot's builder, whole application", whole["pinot"])
     cpu = {name: [c.cpu for c in found] for name, found in whole.items()}
     over = statistics.median(j.cpu / b.cpu for j, b in zip(jobs, bare, strict=True))
