@@ -10,7 +10,7 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from threading import Lock
@@ -53,6 +53,10 @@ class CutOff(SwitchStateUnknown):
     have been heard."""
 
 
+class NotReady(PinotUnreachable):
+    """The address answered 503: whoever listens there says that it does not serve yet, or a gateway does."""
+
+
 class Kind(Enum):
     """What a call does, which decides what its failure means."""
 
@@ -81,7 +85,7 @@ class Call:
     path: str
     kind: Kind
     deadline: float
-    params: Mapping[str, str] | None = None
+    params: Mapping[str, str | Sequence[str]] | None = None
     headers: Mapping[str, str] | None = None
     json: Any = None
     files: Mapping[str, tuple[str, bytes | IO[bytes], str]] | None = None
@@ -217,7 +221,8 @@ class Door:
             return PinotNotFound(what, why=reason)
         if status in GATEWAY:
             if call.kind is Kind.READ:
-                return PinotUnreachable(what, why=reason, hint="a read changes nothing: try again")
+                away = NotReady if status == 503 else PinotUnreachable
+                return away(what, why=reason, hint="a read changes nothing: try again")
             kind = SwitchStateUnknown if status == 504 else CutOff
             return _unknown(kind, name, f"status {status}: {reason}")
         if call.kind is Kind.UPLOAD:
@@ -245,7 +250,8 @@ def _unknown(kind: type[SwitchStateUnknown], name: str, reason: str) -> SwitchSt
     return kind(
         f"{name} was sent and no answer came",
         why=reason,
-        hint="it may have happened, or still may: read the lineage and the segments before anything else",
+        hint="it may have happened, or still may: read the lineage and the segments before anything else"
+        " (of a REALTIME table: its state)",
     )
 
 

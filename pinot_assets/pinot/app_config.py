@@ -1,0 +1,48 @@
+"""What a controller, server or broker is set to, as its `/appconfigs` says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True)
+class AppConfig:
+    """Settings of one process.
+
+    Names are looked up whatever their case: some releases answer in lower case. The values do not show in a
+    log: credentials of the deep store may be among them.
+
+    :ivar values: name in lower case → value.
+    """
+
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_json(cls, reply: Mapping[str, Any] | None) -> Self:
+        """Read the answer of `/appconfigs`; its environment variables and JVM arguments are left alone."""
+        return cls.of((reply or {}).get("pinotConfig") or {})
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Settings by name."""
+        return cls({str(name).lower(): str(value) for name, value in values.items() if value is not None})
+
+    def text(self, *names: str) -> str | None:
+        """The first of these that is set to something."""
+        found = (self.values.get(name.lower()) for name in names)
+        return next((value for value in found if value), None)
+
+    def flag(self, name: str, default: bool) -> bool:
+        """A yes or no."""
+        value = self.text(name)
+        return default if value is None else value.lower() == "true"
+
+    def number(self, name: str, default: int) -> int:
+        """A whole number; the default where Pinot could not read it either."""
+        value = self.text(name)
+        try:
+            return default if value is None else int(value)
+        except ValueError:
+            return default
