@@ -208,7 +208,7 @@ class RealtimeState:
     :ivar read_ms: when it was read.
     :ivar committing_listed: names in `/PAUSELESS_DEBUG_METADATA/<table>`.
     :ivar stream: by partition; empty where the stream was not read.
-    :ivar queryable: rows that each broker's `COUNT(*)` finds: broker → rows.
+    :ivar answered: rows that a query finds by segment: broker → segment → rows.
     """
 
     table: str
@@ -222,8 +222,13 @@ class RealtimeState:
     stream: Mapping[int, StreamPartition] = field(default_factory=dict)
     consumption: tuple[Consumption, ...] = ()
     tmp_uploads: tuple[TmpUpload, ...] = ()
-    queryable: Mapping[str, int] = field(default_factory=dict)
+    answered: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def queryable(self) -> Mapping[str, int]:
+        """Rows that each broker's `COUNT(*)` finds: broker → rows."""
+        return {broker: sum(rows.values()) for broker, rows in self.answered.items()}
 
     def age_ms(self, segment: Segment) -> int | None:
         """How long ago the segment's node was last written."""
