@@ -1,0 +1,160 @@
+"""Rules for what is consumed: replicas in ERROR, and partitions that nobody reads any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pinot_assets.realtime.repair.facts import (
+    in_error,
+    is_up,
+    lost_from_stream,
+    topic_paused,
+    young,
+)
+from pinot_assets.realtime.repair.means import recreate_means
+from pinot_assets.realtime.repair.model import Kind, Means, Refusal, Step, Waiting
+from pinot_assets.realtime.state import RealtimeState, Segment, Status
+
+Found = Step | Refusal | Waiting
+
+SAME_MOMENT_MS = 30_000
+"""Nodes and ideal state are read one after the other: what looks odd may be a commit between."""
+
+
+def in_progress(state: RealtimeState, segment: Segment) -> Iterator[Found]:
+    """Replicas in ERROR of a segment that is consumed.
+
+    Pinot resets them only once all are; a single one is ours, and only while the stream still has what it
+    has to read again: else it would consume fewer rows than the others and nobody would tell.
+    """
+    broken = in_error(state, segment)
+    all_broken = all(r.external == "ERROR" for r in segment.replicas if r.ideal is not None)
+    for replica in broken:
+        if replica.pending:
+            yield Waiting(segment.name, f"{replica.server} has a message about it, and resets nothing before")
+        elif not all_broken and (wait := young(state, segment)) is not None:
+            yield wait
+        elif (gone := lost_from_stream(state, segment, segment.start_offset)) is not None:
+            yield Refusal(
+                segment.name,
+                f"its consumer on {replica.server} is in ERROR, and would read fewer rows again: {gone}",
+                "while another replica consumes, force a commit: the next segment starts on all replicas"
+                if not all_broken
+                else "make sure what the stream holds, then resume with `consumeFrom=smallest`",
+            )
+        else:
+            yield Step(
+                Kind.RESET,
+                Means.CONTROLLER_RESET,
+                f"its consumer on {replica.server} is in ERROR",
+                (segment.name,),
+                replica.server,
+            )
+    yield from _stopped_replicas(state, segment)
+
+
+def _stopped_replicas(state: RealtimeState, segment: Segment) -> Iterator[Found]:
+    ideal = {r.ideal for r in segment.replicas}
+    if not {"OFFLINE", "CONSUMING"} <= ideal:
+        return
+    for replica in segment.replicas:
+        if replica.ideal == "OFFLINE" and is_up(state, replica.server):
+            yield Refusal(
+                segment.name,
+                f"{replica.server} stopped consuming it (OFFLINE in the ideal state), the others go on",
+                "it takes part again from the next segment on; `forceCommit` brings that about at once",
+            )
+
+
+def unconsumed(state: RealtimeState) -> Iterator[Found]:
+    """Partitions that nobody consumes, as one validation of the table (spec section 7, step 2)."""
+    if state.pause.whole:
+        return
+    wanted: list[tuple[int, str, str, Means]] = []
+    latest = state.latest()
+    for partition, segment in sorted(latest.items()):
+        if topic_paused(state, partition):
+            continue
+        found = _stopped(state, segment)
+        if isinstance(found, tuple):
+            wanted.append((partition, segment.name, *found))
+            yield from _rows_gone(state, segment)
+        elif found is not None:
+            yield found
+    new = sorted(set(state.stream) - set(latest)) if "segments" not in state.unread else []
+    wanted += [(p, "", "the stream has it, the table does not", Means.VALIDATION) for p in new]
+    if wanted:
+        # Resuming runs the same validation, and recreates what is missing.
+        resume = any(means is Means.RESUME for *_, means in wanted)
+        yield Step(
+            Kind.VALIDATE,
+            Means.RESUME if resume else Means.VALIDATION,
+            "; ".join(f"partition {partition}: {why}" for partition, _, why, _ in wanted[:5]),
+            tuple(name for _, name, _, _ in wanted if name),
+            partitions=tuple(partition for partition, *_ in wanted),
+        )
+
+
+def _stopped(state: RealtimeState, segment: Segment) -> tuple[str, Means] | Refusal | Waiting | None:
+    """Why nobody consumes the partition whose latest segment this is; None while somebody does, or will."""
+    ideal = {r.ideal for r in segment.replicas if r.ideal is not None}
+    expected = Status.COMMITTING if state.settings.pauseless else Status.DONE
+    if not segment.stored:
+        return Refusal(
+            segment.name, "its node in the property store is gone", "delete the segment, then resume"
+        )
+    if not ideal:
+        if segment.status is not Status.IN_PROGRESS:
+            return Refusal(
+                segment.name,
+                f"it is {segment.status} and not in the ideal state; Pinot only reports that",
+                "look into the controller's log of that commit; delete the segment's node if its rows are in "
+                "the segment before",
+            )
+        return young(state, segment) or ("the next segment is not in the ideal state", Means.VALIDATION)
+    if "CONSUMING" in ideal:
+        if segment.status is Status.IN_PROGRESS:
+            return None
+        if segment.status is expected:
+            return young(state, segment) or (f"{segment.status}, without a next segment", Means.VALIDATION)
+        return young(state, segment) or Refusal(
+            segment.name,
+            f"it is {segment.status} without a next segment; Pinot mends that only of {expected} ones "
+            f"while pauseless is {'on' if state.settings.pauseless else 'off'}",
+            "switch pauseless back, repair, then switch it with `pinot-assets realtime pauseless`",
+        )
+    if ideal == {"OFFLINE"}:
+        return _settled(state, segment) or ("all replicas stopped", Means.VALIDATION)
+    if ideal == {"ONLINE"} and segment.status is not Status.IN_PROGRESS:
+        return _settled(state, segment) or ("no segment after its last one", recreate_means(state))
+    return Refusal(
+        segment.name,
+        f"nobody consumes its partition: it is {segment.status}, and {', '.join(sorted(ideal))} in the "
+        "ideal state; Pinot only reports that",
+        "delete the segment if the stream still has its rows, then resume",
+    )
+
+
+def _settled(state: RealtimeState, segment: Segment) -> Waiting | None:
+    """Pinot mends these at once; we let a commit pass that went on while the state was read."""
+    age = state.age_ms(segment)
+    if age is not None and age < SAME_MOMENT_MS:
+        return Waiting(
+            segment.name, "it was written while the table was looked at", state.read_ms + SAME_MOMENT_MS
+        )
+    return None
+
+
+def _rows_gone(state: RealtimeState, segment: Segment) -> Iterator[Refusal]:
+    """Going on loses nothing that is not lost already, but says how much that is."""
+    if segment.partition not in state.stream:
+        return
+    again = all(r.ideal == "OFFLINE" for r in segment.replicas)
+    offset = segment.start_offset if again or segment.end_offset is None else segment.end_offset
+    gone = lost_from_stream(state, segment, offset)
+    if gone is not None:
+        yield Refusal(
+            f"partition {segment.partition}",
+            f"consumption goes on later than it stopped: {gone}",
+            "those rows must come from elsewhere; raise the stream's retention above the worst repair time",
+        )

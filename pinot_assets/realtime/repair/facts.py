@@ -1,0 +1,109 @@
+"""Small questions to a state which several rules of the planner ask."""
+
+from __future__ import annotations
+
+from pinot_assets.realtime.repair.model import Waiting
+from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
+from pinot_assets.realtime.state import Copy, RealtimeState, Replica, Segment, Status
+
+RETENTION_MARGIN_MS = 3_600_000
+"""`MIN_TIME_BEFORE_SEGMENT_EXPIRATION_FOR_FIXING_DEEP_STORE_COPY_MILLIS`: Pinot uploads nothing that old."""
+
+TOPIC_STRIDE = 10_000
+"""`PARTITION_PADDING_OFFSET`: partition groups of the n-th stream begin at n times that."""
+
+
+def is_up(state: RealtimeState, server: str) -> bool:
+    """Whether it lives and Helix may use it."""
+    found = state.servers.get(server)
+    return found is not None and found.alive and found.enabled
+
+
+def admin_url(state: RealtimeState, server: str) -> str | None:
+    """Its admin endpoint, None where it is not up or nobody knows."""
+    return state.servers[server].admin_url if is_up(state, server) else None
+
+
+def young(state: RealtimeState, segment: Segment) -> Waiting | None:
+    """Why it is left alone still: within 300 s of its node's last write its commit may be going on."""
+    age = state.age_ms(segment)
+    if age is None:
+        return Waiting(segment.name, "the age of its node is not known, so its commit may still be going on")
+    if age < COMPLETION_WINDOW_MS:
+        assert segment.modified_ms is not None
+        return Waiting(
+            segment.name,
+            f"its node was written {age / 1000:.0f} s ago: Pinot's own commit has 300 s",
+            segment.modified_ms + COMPLETION_WINDOW_MS,
+        )
+    return None
+
+
+def held(segment: Segment) -> tuple[Replica, ...]:
+    """Replicas that the ideal state wants loaded or consuming."""
+    return tuple(replica for replica in segment.replicas if replica.ideal in ("ONLINE", "CONSUMING"))
+
+
+def in_error(state: RealtimeState, segment: Segment) -> tuple[Replica, ...]:
+    """Wanted replicas in ERROR whose server is up."""
+    return tuple(r for r in held(segment) if r.external == "ERROR" and is_up(state, r.server))
+
+
+def on_dead_servers(state: RealtimeState, segment: Segment) -> tuple[str, ...]:
+    """Servers that should have it and are not up."""
+    return tuple(sorted(r.server for r in held(segment) if not is_up(state, r.server)))
+
+
+def without_tar(segment: Segment) -> bool:
+    """Whether its rows are only on servers: being committed, or committed past the deep store."""
+    return segment.copy is not Copy.DEEP_STORE and segment.status is not Status.IN_PROGRESS
+
+
+def only_copy(state: RealtimeState, segment: Segment) -> bool:
+    """Whether one server alone has its rows."""
+    return without_tar(segment) and len(state.live_copies(segment)) == 1
+
+
+def lost_from_stream(state: RealtimeState, segment: Segment, offset: str | None) -> str | None:
+    """Why the stream cannot be read from that offset; None when it can.
+
+    Kafka's consumer does not fail there: it goes on at the first offset that it finds, and the segment lacks
+    the rows between without an error. So what is not known is refused as well.
+    """
+    held_by_stream = state.stream.get(segment.partition)
+    if held_by_stream is None:
+        return "what the stream still holds is not known" + _because(state.unread.get("stream"))
+    if offset is None or not offset.isdigit():
+        return f"its offset ({offset or 'none'}) cannot be compared with what the stream holds"
+    if held_by_stream.earliest > int(offset):
+        return (
+            f"the stream begins at {held_by_stream.earliest} now: "
+            f"{held_by_stream.earliest - int(offset)} messages from {offset} on are gone"
+        )
+    if held_by_stream.latest < int(offset):
+        return f"the stream ends at {held_by_stream.latest}, before {offset}: has the topic been made anew?"
+    return None
+
+
+def size_bytes(state: RealtimeState, segment: Segment) -> int:
+    """What an upload of it comes to; the table's largest segment where its own size is not known yet."""
+    if segment.size_bytes is not None:
+        return segment.size_bytes
+    return max((other.size_bytes or 0 for other in state.segments), default=0)
+
+
+def expires_soon(state: RealtimeState, segment: Segment) -> bool:
+    """Whether Pinot uploads it no more, since retention deletes it within the hour."""
+    retention = state.settings.retention_ms
+    if retention is None or segment.end_time_ms is None:
+        return False
+    return state.read_ms - segment.end_time_ms > retention - RETENTION_MARGIN_MS
+
+
+def topic_paused(state: RealtimeState, partition: int) -> bool:
+    """Whether the stream of that partition group is paused on its own."""
+    return partition // TOPIC_STRIDE in state.pause.topics
+
+
+def _because(reason: str | None) -> str:
+    return f" ({reason})" if reason else ""

@@ -1,0 +1,194 @@
+"""The repair planner: from one state of a table to what is to be done now. Pure.
+
+What it keeps to: no two steps of a plan, and none that may still be under way, touch the same segment; no
+step takes down, or gives up, the only copy of anything; nothing younger than Pinot's own 300 s is touched
+unless Pinot would; a step that had no effect is tried again later and later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+
+from pinot_assets.realtime.repair.committed import Found, committing, completed
+from pinot_assets.realtime.repair.consuming import in_progress, unconsumed
+from pinot_assets.realtime.repair.facts import only_copy, without_tar
+from pinot_assets.realtime.repair.means import validation_resets
+from pinot_assets.realtime.repair.model import (
+    NOTHING_TRIED,
+    VALIDATIONS,
+    Kind,
+    Limits,
+    Means,
+    Memory,
+    Plan,
+    Refusal,
+    Step,
+    Try,
+    Waiting,
+)
+from pinot_assets.realtime.repair.stale import stale
+from pinot_assets.realtime.repair.stuck import forgotten, starting
+from pinot_assets.realtime.repair.words import manual
+from pinot_assets.realtime.state import RealtimeState, Segment, Status
+
+_URGENCY = {
+    Kind.VALIDATE: 1,  # a partition that nobody reads falls behind further and further
+    Kind.REINGEST: 2,  # rows are missing from answers, and the stream forgets
+    Kind.RESET: 3,
+    Kind.FINISH: 4,
+    Kind.UPLOAD: 5,
+    Kind.UNLIST: 6,
+    Kind.SWEEP: 6,
+}
+_UPLOADS = frozenset({Kind.UPLOAD, Kind.FINISH})
+
+
+def plan(state: RealtimeState, limits: Limits | None = None, memory: Memory = NOTHING_TRIED) -> Plan:
+    """What to do now, what a person must do, what cannot be mended, and what waits.
+
+    :param limits: the usual ones where None.
+    :param memory: what was tried before and is not known to have helped.
+    """
+    limits = limits or Limits()
+    found = list(chain(*(_of_segment(state, s) for s in state.segments), unconsumed(state), stale(state)))
+    found += [*starting(state), *forgotten(state)]
+    steps = _together([item for item in found if isinstance(item, Step) and item.means is not Means.PERSON])
+    waiting = [item for item in found if isinstance(item, Waiting)]
+    refusals = [item for item in found if isinstance(item, Refusal)]
+    refusals += [_in_vain(step, memory) for step in steps if memory.times(step) >= limits.tries]
+    chosen, held = _chosen(state, steps, limits, memory)
+    return Plan(
+        steps=tuple(chosen),
+        advice=tuple(item for item in found if isinstance(item, Step) and item.means is Means.PERSON),
+        refusals=tuple(refusals),
+        waiting=tuple(waiting + held),
+    )
+
+
+def _of_segment(state: RealtimeState, segment: Segment) -> Iterator[Found]:
+    if not segment.stored:
+        return
+    if segment.status is None:
+        yield Refusal(
+            segment.name, "its node says no status", "look at the node in Pinot's ZooKeeper browser"
+        )
+    elif segment.status.completed:
+        yield from completed(state, segment)
+    elif segment.status is Status.COMMITTING:
+        yield from committing(state, segment)
+    else:
+        yield from in_progress(state, segment)
+
+
+def _together(steps: list[Step]) -> list[Step]:
+    """One segment-level validation uploads all that is missing: so it is one step."""
+    at_once = [s for s in steps if s.means is Means.SEGMENT_VALIDATION and s.kind in _UPLOADS]
+    if len(at_once) < 2:
+        return steps
+    whole = replace(
+        at_once[0],
+        kind=Kind.UPLOAD,
+        why=f"{len(at_once)} segments are not in the deep store; for one, {at_once[0].why}",
+        segments=tuple(name for step in at_once for name in step.segments),
+        size_bytes=sum(step.size_bytes for step in at_once),
+        # The controller uploads one after the other.
+        deadline_s=sum(step.deadline_s for step in at_once),
+    )
+    return [whole, *(step for step in steps if step not in at_once)]
+
+
+def _chosen(
+    state: RealtimeState, steps: list[Step], limits: Limits, memory: Memory
+) -> tuple[list[Step], list[Waiting]]:
+    """The steps that fit together, by urgency, and why the others wait."""
+    alone = {segment.name for segment in state.segments if only_copy(state, segment)}
+    chosen: list[Step] = []
+    held: list[Waiting] = []
+    touched: set[str] = set()
+    uploaded = 0
+
+    def urgency(step: Step) -> int:
+        return 0 if step.kind in _UPLOADS and alone & set(step.segments) else _URGENCY[step.kind]
+
+    for step in sorted(steps, key=urgency):
+        if touched & set(step.segments):
+            continue  # a more urgent one of the same segment was taken
+        too_much = uploaded + step.size_bytes > limits.upload_bytes
+        why: str | None = None
+        if step.kind in _UPLOADS and uploaded and too_much:
+            why = f"no more than {limits.upload_bytes:,} bytes are uploaded at once"
+        elif len(chosen) >= limits.steps:
+            why = f"no more than {limits.steps} steps are taken at once"
+        elif (other := next((c for c in chosen if _disturb(state, c, step)), None)) is not None:
+            why = f"{other.kind} is done first: one of the two goes over the whole table"
+        wait = _tried(state, step, limits, memory) or _risky(state, step)
+        if wait is None and why is not None:
+            wait = Waiting(_subject(step), why)
+        if wait is not None:
+            held.append(wait)
+            continue
+        chosen.append(step)
+        touched |= set(step.segments)
+        uploaded += step.size_bytes
+    return chosen, held
+
+
+def _tried(state: RealtimeState, step: Step, limits: Limits, memory: Memory) -> Waiting | None:
+    """Why a step waits for what was begun before."""
+    now = state.read_ms
+    busy = [
+        tried.until_ms
+        for tried in memory.under_way(now)
+        if not set(tried.segments).isdisjoint(step.segments) or _disturb(state, tried, step)
+    ]
+    if busy:
+        return Waiting(_subject(step), "what was begun before may still be at work", max(busy))
+    again = memory.again_at_ms(step, limits)
+    if again is not None and again > now:
+        times = memory.times(step)
+        return Waiting(_subject(step), f"{step.kind} was begun {times} times and had no effect yet", again)
+    return None
+
+
+def _disturb(state: RealtimeState, one: Step | Try, other: Step | Try) -> bool:
+    """Whether a validation of the whole table would repair what the other one repairs."""
+    return _meddles(state, one, other) or _meddles(state, other, one)
+
+
+def _meddles(state: RealtimeState, one: Step | Try, other: Step | Try) -> bool:
+    if one.means not in VALIDATIONS:
+        return False
+    if other.means in VALIDATIONS or (one.means is Means.SEGMENT_VALIDATION and other.kind in _UPLOADS):
+        return True
+    return other.kind in (Kind.RESET, Kind.REINGEST) and validation_resets(state)
+
+
+def _risky(state: RealtimeState, step: Step) -> Waiting | None:
+    """A validation takes healthy replicas down with one in ERROR: not where nothing else has the rows."""
+    if step.means not in VALIDATIONS or not validation_resets(state):
+        return None
+    for segment in state.segments:
+        broken = any(replica.external == "ERROR" for replica in segment.replicas)
+        if broken and without_tar(segment) and state.live_copies(segment):
+            return Waiting(
+                _subject(step),
+                f"a validation would take down every replica of {segment.name}, which only servers have; "
+                "Pinot's own next one does all the same",
+            )
+    return None
+
+
+def _in_vain(step: Step, memory: Memory) -> Refusal:
+    return Refusal(
+        _subject(step),
+        f"{step.kind} was begun {memory.times(step)} times without effect",
+        manual(step).if_it_fails,
+    )
+
+
+def _subject(step: Step) -> str:
+    if step.segments:
+        return step.segments[0] if len(step.segments) == 1 else f"{len(step.segments)} segments"
+    return ", ".join(f"partition {p}" for p in step.partitions) or str(step.kind)

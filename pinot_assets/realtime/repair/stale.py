@@ -1,0 +1,67 @@
+"""What was left behind and harms nobody, but hides what does: listed names, uploads that nobody moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pinot_assets.realtime.repair.facts import young
+from pinot_assets.realtime.repair.means import keeps_committing_list
+from pinot_assets.realtime.repair.model import Kind, Means, Step
+from pinot_assets.realtime.state import Copy, RealtimeState, Status
+
+LEFT_OVER_MS = 3_600_000
+"""`tmpFileRetentionInSeconds`: when Pinot itself takes a `.tmp.` file for left over."""
+
+
+def stale(state: RealtimeState) -> Iterator[Step]:
+    """At most one step of each kind."""
+    if "segments" in state.unread:
+        return
+    listed = _finished_but_listed(state)
+    if listed and keeps_committing_list(state):
+        yield Step(
+            Kind.UNLIST,
+            Means.SEGMENT_VALIDATION,
+            f"{len(listed)} segments stand in the list of committing ones and are not",
+            names=listed,
+        )
+    swept = _left_over(state)
+    if swept:
+        yield Step(
+            Kind.SWEEP,
+            Means.STORE,
+            f"{len(swept)} uploads were never moved to their place, and their segments are stored",
+            names=swept,
+        )
+
+
+def _finished_but_listed(state: RealtimeState) -> tuple[str, ...]:
+    by_name = {segment.name: segment for segment in state.segments}
+    return tuple(
+        name
+        for name in sorted(state.committing_listed)
+        if (segment := by_name.get(name)) is None
+        or (segment.status is not Status.COMMITTING and young(state, segment) is None)
+    )
+
+
+def _left_over(state: RealtimeState) -> tuple[str, ...]:
+    """Only files of segments that are stored elsewhere: one may be all that there is of any other."""
+    stored = {
+        s.name: s
+        for s in state.segments
+        if s.status is not None
+        and s.status.completed
+        and s.copy is Copy.DEEP_STORE
+        and young(state, s) is None
+    }
+    used = [segment.url for segment in state.segments if segment.url]
+    return tuple(
+        sorted(
+            upload.name
+            for upload in state.tmp_uploads
+            if state.read_ms - upload.modified_ms > LEFT_OVER_MS
+            and upload.name.partition(".tmp.")[0] in stored
+            and not any(url.endswith(upload.name) for url in used)
+        )
+    )
