@@ -1,0 +1,64 @@
+"""A missing deep-store copy is uploaded by a server that has the segment, when the controller asks it.
+
+Source: `PinotLLCRealtimeSegmentManager.uploadToDeepStoreIfMissing` of release-1.5.1; spec section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pinot_assets.realtime.state import Status
+from pinot_assets.simulate.building import to_store
+from pinot_assets.simulate.faults import Point
+from pinot_assets.simulate.helix import ONLINE
+from pinot_assets.simulate.store import StoreFailed
+from pinot_assets.simulate.zookeeper import Refused, Steps
+
+if TYPE_CHECKING:
+    from pinot_assets.simulate.controller import Controller
+
+
+def upload_missing(controller: Controller, names: Iterable[str]) -> None:
+    """Queue uploads; one runs at a time, and a segment that is queued is not queued again."""
+    for name in names:
+        if name not in controller.uploading:
+            controller.uploading.add(name)
+            controller.spawn(_upload(controller, name))
+
+
+def _upload(controller: Controller, name: str) -> Steps[None]:
+    with controller.upload_slot.request() as turn:
+        yield turn
+        try:
+            yield from _upload_one(controller, name)
+        except (Refused, StoreFailed) as error:
+            controller.world.trace(controller.name, f"upload of {name}: {error}")
+        finally:
+            controller.uploading.discard(name)
+
+
+def _upload_one(controller: Controller, name: str) -> Steps[None]:
+    world = controller.world
+    node = world.zookeeper.nodes[name]
+    online = sorted(s for s, state in world.helix.external.get(name, {}).items() if state == ONLINE)
+    if not online:
+        raise Refused("no replica is ONLINE")
+    server = world.servers[world.chance.choice(online)]
+    yield controller.env.timeout(world.table.hardware.network_ms)
+    tar = server.loaded.get(name) if server.alive else None
+    if tar is None:
+        raise Refused(f"{server.name} does not have it")
+    location = yield from to_store(server, tar, world.table.cluster.upload_timeout_ms)
+    if location is None:
+        raise Refused("the deep store did not take it")
+    url = yield from world.store.move(location, name)
+    world.faults.reached(Point.AFTER_MOVE, controller)
+    if node.status is Status.COMMITTING:
+        # All simple fields are the server's, the status with them; the list of committing segments stays.
+        node = replace(
+            node, status=Status.DONE, crc=tar.crc, size_bytes=tar.size_bytes, docs=tar.docs, end=tar.end
+        )
+    # Whatever the node is by now: Pinot does not check its version here.
+    yield from world.zookeeper.write(replace(node, url=url, crc=tar.crc), None)

@@ -1,0 +1,253 @@
+"""A REALTIME table's cluster: controllers, servers, ZooKeeper, Helix, stream, deep store, network; and what
+an operator may do to it.
+
+One table, its real protocol, its real clocks; what is simulated is the time that work takes. The modules
+beside this one are its parts. Same table, faults and seed: same story, to the millisecond.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import simpy
+
+from pinot_assets.realtime.state import NOT_PAUSED, Pause, PauseReason, Status
+from pinot_assets.simulate import faults as trouble
+from pinot_assets.simulate.actor import Actor
+from pinot_assets.simulate.backfill import upload_missing
+from pinot_assets.simulate.commit import first_node
+from pinot_assets.simulate.controller import Controller
+from pinot_assets.simulate.faults import Fault, Faults
+from pinot_assets.simulate.helix import CONSUMING, Helix
+from pinot_assets.simulate.network import Message, Network
+from pinot_assets.simulate.reingestion import ask_to_reingest
+from pinot_assets.simulate.rows import StreamPartition
+from pinot_assets.simulate.server import Server
+from pinot_assets.simulate.store import DeepStore
+from pinot_assets.simulate.timing import Table
+from pinot_assets.simulate.validation import validate
+from pinot_assets.simulate.zookeeper import Placement, Steps, ZooKeeper
+
+BEGAN_MS: Final = 1_767_225_600_000
+"""When every world begins: 2026-01-01, midnight UTC."""
+
+
+@dataclass
+class Tally:
+    """What was moved.
+
+    :ivar controller_bytes: segment bytes that went through controllers.
+    :ivar peer_bytes: segment bytes that servers gave to one another.
+    """
+
+    controller_bytes: int = 0
+    peer_bytes: int = 0
+
+
+class World:
+    """A table and its cluster, from the table's creation on.
+
+    :param troubles: what goes wrong.
+    :param seed: decides what Pinot leaves to chance: which peer, which replica is asked.
+    :param race_ms: how much later than Helix's thread the consumer's goes on after a failed commitStart;
+        above 0 it loses the race of apache/pinot#17885.
+    :ivar exceeded: the limit that is exceeded now: RESOURCE or QUOTA.
+    :ivar story: what happened: time, who, what.
+    """
+
+    def __init__(
+        self, table: Table, troubles: Iterable[Fault] = (), *, seed: int = 0, race_ms: int = 0
+    ) -> None:
+        self.table, self.race_ms = table, race_ms
+        self.chance = random.Random(seed)
+        self.env = simpy.Environment(initial_time=BEGAN_MS)
+        self.tally = Tally()
+        self.story: list[tuple[int, str, str]] = []
+        self.exceeded: PauseReason | None = None
+        settings, hardware = table.settings, table.hardware
+        self.releases_at_build = settings.pauseless or not settings.must_be_read_in_order
+        self.releases_at_download = not settings.must_be_read_in_order
+        self.streams = [StreamPartition(table.stream, BEGAN_MS) for _ in range(table.stream.partitions)]
+        self.zookeeper = ZooKeeper(self.env, hardware.zookeeper_ms)
+        self.store = DeepStore(self.env, hardware)
+        self.helix = Helix(self.env, self.zookeeper, hardware, lambda: self.lead is not None)
+        self.zookeeper.changed = self.helix.wake
+        self.network = Network(self.env, hardware.network_ms, self._deliver)
+        self.lead: Controller | None = None
+        troubles = tuple(troubles)
+        strikes = [fault for fault in troubles if isinstance(fault, trouble.Strike)]
+        self.faults = Faults(self.env, strikes, self.start_later)
+        self.servers = {name: Server(self, name) for name in map("server-{}".format, range(table.servers))}
+        names = map("controller-{}".format, range(table.controllers))
+        self.controllers = {name: Controller(self, name) for name in names}
+        self.lead = next(iter(self.controllers.values()))
+        self._arrange(troubles)
+        self.env.process(self._create())
+
+    # --- the table ---------------------------------------------------------------------------------
+
+    @property
+    def partitions_per_server(self) -> int:
+        """Most partitions that one server consumes: what `flush.rows` is divided by."""
+        return -(-self.table.stream.partitions * self.table.settings.replication // self.table.servers)
+
+    def assigned(self, partition: int) -> list[str]:
+        """Servers that consume a partition."""
+        names = list(self.servers)
+        replication = self.table.settings.replication
+        return [names[(partition * replication + nth) % len(names)] for nth in range(replication)]
+
+    def _create(self) -> Steps[None]:
+        """What the table's creation does: the first segment of every partition."""
+        lead = next(iter(self.controllers.values()))
+        nodes = [first_node(lead, partition, 0) for partition in range(len(self.streams))]
+        for node in nodes:
+            yield from self.zookeeper.create(node)
+
+        def change(ideal: Placement) -> None:
+            for node in nodes:
+                ideal[str(node.name)] = dict.fromkeys(self.assigned(node.name.partition), CONSUMING)
+
+        yield from self.zookeeper.update_ideal(change)
+
+    def run(self, for_ms: float) -> None:
+        """Let time pass."""
+        self.env.run(until=self.env.now + for_ms)
+
+    @property
+    def elapsed_ms(self) -> int:
+        """Time since the world's beginning."""
+        return int(self.env.now) - BEGAN_MS
+
+    def trace(self, who: str, what: str) -> None:
+        """Note what happened."""
+        self.story.append((self.elapsed_ms, who, what))
+
+    # --- life and death ----------------------------------------------------------------------------
+
+    def _arrange(self, troubles: tuple[Fault, ...]) -> None:
+        networks = [fault for fault in troubles if isinstance(fault, trouble.BadNetwork)]
+        self.network.fate = trouble.bad_luck(self.env, networks, BEGAN_MS)
+        for fault in troubles:
+            match fault:
+                case trouble.Death():
+                    self.env.process(self._die(fault))
+                case trouble.ReaderFails():
+                    self.env.process(self._fail_readers(fault))
+                case trouble.StoreOutage(at, lasts, how):
+                    fail = partial(self.store.fail, how)
+                    self.env.process(trouble.for_a_while(self.env, at, lasts, fail, self.store.restore))
+                case trouble.SlowZooKeeper(at, lasts, write_ms):
+                    begin = partial(setattr, self.zookeeper, "write_ms", write_ms)
+                    end = partial(setattr, self.zookeeper, "write_ms", self.zookeeper.write_ms)
+                    self.env.process(trouble.for_a_while(self.env, at, lasts, begin, end))
+                case _:
+                    pass
+
+    def _die(self, death: trouble.Death) -> Steps[None]:
+        yield self.env.timeout(death.at_ms)
+        actor = self.actor(death.actor)
+        if actor.alive:
+            actor.kill()
+            self.start_later(actor, death.back_after_ms)
+
+    def _fail_readers(self, fault: trouble.ReaderFails) -> Steps[None]:
+        yield self.env.timeout(fault.at_ms)
+        for consumer in list(self.servers[fault.server].consumers.values()):
+            if not consumer.failing.triggered:
+                consumer.failing.succeed()
+
+    def actor(self, name: str) -> Server | Controller:
+        """A server or controller by its name."""
+        return self.servers[name] if name in self.servers else self.controllers[name]
+
+    def start_later(self, actor: Actor, after_ms: int | None) -> None:
+        """Start a dead actor again, after a while; None: not at all."""
+        self.trace(actor.name, "dies")
+        if after_ms is not None:
+            self.env.process(self._start(self.actor(actor.name), after_ms))
+
+    def _start(self, actor: Server | Controller, after_ms: int) -> Steps[None]:
+        yield self.env.timeout(after_ms)
+        if not actor.alive:
+            self.trace(actor.name, "starts")
+            actor.start()
+
+    def lead_dies(self, dead: Controller) -> None:
+        """Another controller leads when ZooKeeper has noticed; until then nobody answers."""
+        if self.lead is dead:
+            self.lead = None
+            self.env.process(self._elect(self.table.hardware.session_ms))
+
+    def controller_joins(self) -> None:
+        """A controller has come; it leads where nobody does for long."""
+        if self.lead is None:
+            self.env.process(self._elect(self.table.hardware.session_ms))
+
+    def _elect(self, after_ms: int) -> Steps[None]:
+        yield self.env.timeout(after_ms)
+        if self.lead is None:
+            self.lead = next((c for c in self.controllers.values() if c.alive), None)
+            self.helix.wake()
+
+    def _deliver(self, message: Message) -> simpy.Event | None:
+        return None if self.lead is None else self.lead.spawn(self.lead.handle(message))
+
+    # --- what an operator does ---------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """`POST /tables/{t}/pauseConsumption`."""
+        self.zookeeper.pause = Pause(PauseReason.ADMINISTRATIVE, "by an operator", int(self.env.now))
+        self.force_commit()
+
+    def resume(self) -> None:
+        """`POST /tables/{t}/resumeConsumption`."""
+        self.zookeeper.pause = NOT_PAUSED
+        self.validate()
+
+    def force_commit(self) -> None:
+        """`POST /tables/{t}/forceCommit`: a message to every server that lives."""
+        for server in self.servers.values():
+            for consumer in server.consumers.values():
+                if not consumer.forced.triggered:
+                    consumer.forced.succeed()
+
+    def validate(self) -> None:
+        """`POST /periodictask/run` of the validation manager, without the segment-level part."""
+        if self.lead is not None:
+            self.lead.spawn(validate(self.lead))
+
+    def validate_segments(self) -> None:
+        """The same with `runSegmentLevelValidation`."""
+        if self.lead is not None:
+            self.lead.segment_level_at = float("-inf")
+            self.validate()
+
+    def upload(self, names: Iterable[str]) -> None:
+        """`POST /segments/{t}/uploadFromServerToDeepstore?segmentNames=…&forceMode=true`."""
+        if self.lead is not None:
+            upload_missing(self.lead, names)
+
+    def reset(self, segment: str, server: str) -> None:
+        """`POST /segments/{t}/{s}/reset?targetInstance=…`."""
+        self.helix.reset(segment, [server])
+
+    def reingest(self, segment: str, server: str) -> bool:
+        """`POST <server>/reingestSegment/{s}`; whether the server has taken it up."""
+        return ask_to_reingest(self, server, segment)
+
+    def restart(self, server: str) -> None:
+        """Restart a server, dead or alive."""
+        actor = self.servers[server]
+        if actor.alive:
+            actor.kill()
+        self.start_later(actor, 1)
+
+    def unfinished(self) -> list[str]:
+        """Names of segments that are COMMITTING."""
+        nodes = self.zookeeper.nodes.items()
+        return sorted(name for name, node in nodes if node.status is Status.COMMITTING)

@@ -1,0 +1,129 @@
+"""What the cluster remembers: segments' nodes with versions and times, the ideal state, who is paused.
+
+A write takes time, and nothing of it happens where the writer dies before. Source: spec sections 4, 5 and 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import simpy
+
+from pinot_assets.realtime.state import NOT_PAUSED, Pause, Status
+
+T = TypeVar("T")
+Steps = Generator[simpy.Event, Any, T]
+"""What a simulated process does, step by step."""
+
+Placement = dict[str, dict[str, str]]
+"""Segment → server → state."""
+
+
+class Refused(Exception):
+    """The controller's code refuses: wrong status, other version, too late, duplicate."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentName:
+    """`table__partition__sequence__time`."""
+
+    table: str
+    partition: int
+    sequence: int
+    created_ms: int
+
+    def __str__(self) -> str:
+        stamp = datetime.fromtimestamp(self.created_ms / 1000, UTC).strftime("%Y%m%dT%H%MZ")
+        return f"{self.table}__{self.partition}__{self.sequence}__{stamp}"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Metadata of a segment.
+
+    :ivar limit: `segment.flush.threshold.size`: rows after which it is full.
+    :ivar url: None never set, empty peers only.
+    """
+
+    name: SegmentName
+    start: int
+    limit: int
+    status: Status = Status.IN_PROGRESS
+    end: int | None = None
+    url: str | None = None
+    crc: str | None = None
+    size_bytes: int | None = None
+    docs: int | None = None
+    version: int = 0
+    modified_ms: int = 0
+
+
+@dataclass
+class ZooKeeper:
+    """The table's part of ZooKeeper.
+
+    :ivar write_ms: how long a write takes now; a fault may raise it.
+    :ivar changed: called whenever the ideal state has changed.
+    """
+
+    env: simpy.Environment
+    write_ms: int
+    nodes: dict[str, Node] = field(default_factory=dict)
+    ideal: Placement = field(default_factory=dict)
+    committing: set[str] = field(default_factory=set)
+    pause: Pause = NOT_PAUSED
+    changed: Callable[[], None] = lambda: None
+
+    def create(self, node: Node) -> Steps[None]:
+        """Write a new node, or over an old one of that name."""
+        yield self.env.timeout(self.write_ms)
+        self.nodes[str(node.name)] = replace(node, version=0, modified_ms=int(self.env.now))
+
+    def write(self, node: Node, version: int | None) -> Steps[None]:
+        """Write a node.
+
+        :param version: the version that was read; None writes whatever there is, as Pinot's -1 does.
+        :raises Refused: when it is another one by now, or the node is gone.
+        """
+        yield self.env.timeout(self.write_ms)
+        found = self.nodes.get(str(node.name))
+        if found is None or (version is not None and found.version != version):
+            raise Refused(f"{node.name} has changed meanwhile")
+        self.nodes[str(node.name)] = replace(node, version=found.version + 1, modified_ms=int(self.env.now))
+
+    def remove(self, name: str) -> Steps[None]:
+        """Remove a node."""
+        yield self.env.timeout(self.write_ms)
+        self.nodes.pop(name, None)
+
+    def update_ideal(self, change: Callable[[Placement], None]) -> Steps[None]:
+        """Change the ideal state as a whole, or not at all.
+
+        :raises Refused: what `change` raises.
+        """
+        yield self.env.timeout(self.write_ms)
+        copy = {segment: dict(states) for segment, states in self.ideal.items()}
+        change(copy)
+        self.ideal = copy
+        self.changed()
+
+    def list_committing(self, change: Callable[[set[str]], None]) -> Steps[None]:
+        """Change the list of committing segments, `/PAUSELESS_DEBUG_METADATA/<table>`."""
+        yield self.env.timeout(self.write_ms)
+        change(self.committing)
+
+    def age_ms(self, name: str) -> float:
+        """How long ago the segment's node was written."""
+        return self.env.now - self.nodes[name].modified_ms
+
+    def latest(self) -> dict[int, Node]:
+        """The newest segment's node of every partition."""
+        newest: dict[int, Node] = {}
+        for node in self.nodes.values():
+            partition = node.name.partition
+            if partition not in newest or newest[partition].name.sequence < node.name.sequence:
+                newest[partition] = node
+        return newest
