@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pinot_assets.realtime.repair.facts import (
     in_error,
@@ -66,69 +67,80 @@ def _stopped_replicas(state: RealtimeState, segment: Segment) -> Iterator[Found]
             )
 
 
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """A partition that a validation sets going again.
+
+    :ivar changes: the segment whose ideal state changes along; None where the next one is only added.
+    """
+
+    partition: int
+    why: str
+    means: Means = Means.VALIDATION
+    changes: str | None = None
+
+
 def unconsumed(state: RealtimeState) -> Iterator[Found]:
     """Partitions that nobody consumes, as one validation of the table (spec section 7, step 2)."""
     if state.pause.whole:
         return
-    wanted: list[tuple[int, str, str, Means]] = []
+    idle: list[_Idle] = []
     latest = state.latest()
     for partition, segment in sorted(latest.items()):
         if topic_paused(state, partition):
             continue
         found = _stopped(state, segment)
-        if isinstance(found, tuple):
-            wanted.append((partition, segment.name, *found))
+        if isinstance(found, _Idle):
+            idle.append(found)
             yield from _rows_gone(state, segment)
         elif found is not None:
             yield found
-    new = sorted(set(state.stream) - set(latest)) if "segments" not in state.unread else []
-    wanted += [(p, "", "the stream has it, the table does not", Means.VALIDATION) for p in new]
-    if wanted:
+    if "segments" not in state.unread:
+        new = sorted(set(state.stream) - set(latest))
+        idle += [_Idle(partition, "the stream has it, the table does not") for partition in new]
+    if idle:
         # Resuming runs the same validation, and recreates what is missing.
-        resume = any(means is Means.RESUME for *_, means in wanted)
+        resume = any(one.means is Means.RESUME for one in idle)
         yield Step(
             Kind.VALIDATE,
             Means.RESUME if resume else Means.VALIDATION,
-            "; ".join(f"partition {partition}: {why}" for partition, _, why, _ in wanted[:5]),
-            tuple(name for _, name, _, _ in wanted if name),
-            partitions=tuple(partition for partition, *_ in wanted),
+            "; ".join(f"partition {one.partition}: {one.why}" for one in idle[:5]),
+            tuple(one.changes for one in idle if one.changes is not None),
+            partitions=tuple(one.partition for one in idle),
         )
 
 
-def _stopped(state: RealtimeState, segment: Segment) -> tuple[str, Means] | Refusal | Waiting | None:
+def _stopped(state: RealtimeState, segment: Segment) -> _Idle | Refusal | Waiting | None:
     """Why nobody consumes the partition whose latest segment this is; None while somebody does, or will."""
     ideal = {r.ideal for r in segment.replicas if r.ideal is not None}
+    name, partition = segment.name, segment.partition
     expected = Status.COMMITTING if state.settings.pauseless else Status.DONE
     if not segment.stored:
-        return Refusal(
-            segment.name, "its node in the property store is gone", "delete the segment, then resume"
-        )
+        return Refusal(name, "its node in the property store is gone", "delete the segment, then resume")
+    if segment.status is None or (not ideal and segment.status is not Status.IN_PROGRESS):
+        return None  # refused already, as a segment
     if not ideal:
-        if segment.status is not Status.IN_PROGRESS:
-            return Refusal(
-                segment.name,
-                f"it is {segment.status} and not in the ideal state; Pinot only reports that",
-                "look into the controller's log of that commit; delete the segment's node if its rows are in "
-                "the segment before",
-            )
-        return young(state, segment) or ("the next segment is not in the ideal state", Means.VALIDATION)
+        wait = young(state, segment)
+        return wait or _Idle(partition, "the next segment is not in the ideal state", changes=name)
     if "CONSUMING" in ideal:
         if segment.status is Status.IN_PROGRESS:
             return None
         if segment.status is expected:
-            return young(state, segment) or (f"{segment.status}, without a next segment", Means.VALIDATION)
+            wait = young(state, segment)
+            return wait or _Idle(partition, f"{segment.status}, without a next segment", changes=name)
         return young(state, segment) or Refusal(
-            segment.name,
+            name,
             f"it is {segment.status} without a next segment; Pinot mends that only of {expected} ones "
             f"while pauseless is {'on' if state.settings.pauseless else 'off'}",
             "switch pauseless back, repair, then switch it with `pinot-assets realtime pauseless`",
         )
     if ideal == {"OFFLINE"}:
-        return _settled(state, segment) or ("all replicas stopped", Means.VALIDATION)
+        return _settled(state, segment) or _Idle(partition, "all replicas stopped")
     if ideal == {"ONLINE"} and segment.status is not Status.IN_PROGRESS:
-        return _settled(state, segment) or ("no segment after its last one", recreate_means(state))
+        wait = _settled(state, segment)
+        return wait or _Idle(partition, "no segment after its last one", recreate_means(state))
     return Refusal(
-        segment.name,
+        name,
         f"nobody consumes its partition: it is {segment.status}, and {', '.join(sorted(ideal))} in the "
         "ideal state; Pinot only reports that",
         "delete the segment if the stream still has its rows, then resume",

@@ -74,6 +74,12 @@ def _of_segment(state: RealtimeState, segment: Segment) -> Iterator[Found]:
         yield Refusal(
             segment.name, "its node says no status", "look at the node in Pinot's ZooKeeper browser"
         )
+    elif not segment.in_ideal_state and segment.status is not Status.IN_PROGRESS:
+        yield Refusal(
+            segment.name,
+            f"it is {segment.status} and not in the ideal state, so no server loads it; Pinot only tells",
+            "look into the controller's log of that commit; delete the segment if its rows stand in others",
+        )
     elif segment.status.completed:
         yield from completed(state, segment)
     elif segment.status is Status.COMMITTING:
