@@ -70,6 +70,10 @@ class StoreConflict(SourceError):
     """Another object with other content already stands at that name (rule R13)."""
 
 
+class StreamUnreadable(SourceError):
+    """What a stream holds could not be read beside Pinot."""
+
+
 # --- building ------------------------------------------------------------------------------------
 
 

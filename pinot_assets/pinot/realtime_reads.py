@@ -106,6 +106,11 @@ class RealtimeReads(Nodes):
 
     # --- servers -----------------------------------------------------------------------------------
 
+    def servers_of(self, table: str) -> tuple[str, ...]:
+        """Names of the servers of the table's tenants, sorted."""
+        parts = self._get(f"/tables/{quoted(table)}/instances", type="server")["server"]
+        return tuple(sorted({str(name) for part in parts for name in part["instances"]}))
+
     def live_since(self) -> Mapping[str, int]:
         """Instances that live → since when, epoch milliseconds."""
         return {name: stat.created_ms for name, stat in self.child_stats("LIVEINSTANCES").items()}

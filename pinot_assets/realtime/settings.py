@@ -20,7 +20,7 @@ class RealtimeSettings:
     :ivar recovery_always: `disasterRecoveryMode` is ALWAYS.
     :ivar completion_mode: `DEFAULT` or `DOWNLOAD`.
     :ivar retention_ms: None when data is kept for ever.
-    :ivar streams: the stream configs, one as a rule: flat maps as in the table config.
+    :ivar streams: the stream configs, one as a rule: flat maps as in the table config. May hold credentials.
     """
 
     replication: int
@@ -35,7 +35,7 @@ class RealtimeSettings:
     download_timeout_s: int = 600
     commit_timeout_s: int = 120
     server_uploads: bool | None = None
-    streams: tuple[Mapping[str, str], ...] = ()
+    streams: tuple[Mapping[str, str], ...] = field(default=(), repr=False)
 
     @property
     def bypasses(self) -> bool:

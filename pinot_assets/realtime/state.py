@@ -179,6 +179,7 @@ class Consumption:
     :ivar state: the consumer's: CONSUMING or NOT_CONSUMING, as the server says.
     :ivar offset: the next offset it reads; None where it does not say.
     :ivar lag_ms: how old the newest row is (availability lag), None where the server does not measure it.
+    :ivar consumed_ms: when it last got a row; None where it does not say.
     """
 
     segment: str
@@ -186,6 +187,7 @@ class Consumption:
     state: str
     offset: int | None
     lag_ms: int | None = None
+    consumed_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,9 @@ class RealtimeState:
     """A REALTIME table at one moment.
 
     What could not be read is absent, and `unread` says why, by the name of the field: a check that needs it
-    answers "not known", never "all well".
+    answers "not known", never "all well". Names of parts: `segments` (ideal state or nodes), `external` (the
+    replicas' states in the external view), `modified_ms`, `pending`, `servers`, `ready`, `pause`,
+    `committing_listed`, `stream`, `consumption`, `tmp_uploads`, `answered`.
 
     :ivar table: with `_REALTIME`.
     :ivar read_ms: when it was read.

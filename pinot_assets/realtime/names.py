@@ -1,0 +1,38 @@
+"""Names of segments that come from a stream: `<table>__<partition>__<sequence>__<yyyymmddThhmmZ>`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+PARTITIONS_A_STREAM: Final = 10_000
+"""A table with several streams counts the partitions of its second one from here on, and so forth."""
+
+_NAME: Final = re.compile(r"(.+?)__(\d+)__(\d+)__(\d{8}T\d{4}Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentName:
+    """What such a name says.
+
+    :ivar created_ms: to the minute.
+    """
+
+    table: str
+    partition: int
+    sequence: int
+    created_ms: int
+
+
+def parse_name(name: str) -> SegmentName | None:
+    """Read a segment's name; None for one that did not come from a stream (`LLCSegmentName`)."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    try:
+        created = datetime.strptime(found[4], "%Y%m%dT%H%MZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return SegmentName(found[1], int(found[2]), int(found[3]), int(created.timestamp() * 1000))

@@ -1,0 +1,139 @@
+"""What a table's streams still hold: earliest and latest offset of every partition, read beside Pinot.
+
+The stream configs are Java's: the properties of a Kafka client stand beside Pinot's own. Those about security
+are passed on in kafka-python's words; what it cannot do (a JKS store, Kerberos) is told, never left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+
+from pinot_assets.errors import StreamUnreadable
+from pinot_assets.realtime.names import PARTITIONS_A_STREAM
+from pinot_assets.realtime.state import StreamPartition
+
+SECONDS: Final = 10.0
+"""How long one question to the stream may take."""
+
+_JAAS: Final = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_PASSED_ON: Final = {
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "isolation.level": "isolation_level",
+}
+_PEM: Final = {"ssl.truststore.location": "ssl_cafile", "ssl.keystore.location": "ssl_certfile"}
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+def read_partitions(
+    streams: Sequence[Mapping[str, str]], seconds: float = SECONDS
+) -> dict[int, StreamPartition]:
+    """Earliest and latest offset of each partition, by the number that Pinot gives it.
+
+    :param streams: the table's stream configs, in order.
+    :param seconds: how long each question may take.
+    :raises StreamUnreadable: one of them is no Kafka, needs what is not at hand here, or does not answer.
+    """
+    found: dict[int, StreamPartition] = {}
+    for index, stream in enumerate(streams):
+        for partition in _read(stream, seconds):
+            number = index * PARTITIONS_A_STREAM + partition.partition
+            found[number] = StreamPartition(number, partition.earliest, partition.latest)
+    return found
+
+
+def client_settings(stream: Mapping[str, str]) -> dict[str, Any]:
+    """A stream config as keyword arguments of kafka-python.
+
+    :raises StreamUnreadable: it asks for something that kafka-python does not have.
+    """
+    kind = stream.get("streamType", "kafka")
+    if kind != "kafka":
+        raise StreamUnreadable(f"the stream is {kind}", why="only Kafka can be read from here")
+    # Top level as Pinot takes them, and with the prefix under which its guides write them.
+    properties = {
+        **{key.removeprefix("stream.kafka.consumer.prop."): value for key, value in stream.items()},
+        **stream,
+    }
+    servers = properties.get("stream.kafka.broker.list")
+    if not servers:
+        raise StreamUnreadable("the stream config names no brokers", hint="set stream.kafka.broker.list")
+    isolation = properties.get("stream.kafka.isolation.level")
+    settings: dict[str, Any] = {"bootstrap_servers": [one.strip() for one in servers.split(",")]}
+    if isolation:
+        settings["isolation_level"] = isolation
+    settings |= {ours: properties[key] for key, ours in _PASSED_ON.items() if properties.get(key)}
+    return settings | _sasl(properties) | _ssl(properties)
+
+
+def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
+    if not properties.get("security.protocol", "").startswith("SASL"):
+        return {}
+    mechanism = properties.get("sasl.mechanism", "GSSAPI")
+    if mechanism not in _MECHANISMS:
+        raise StreamUnreadable(
+            f"the stream wants sasl.mechanism {mechanism}", why=f"from here, {', '.join(_MECHANISMS)} are known"
+        )
+    told = dict(_JAAS.findall(properties.get("sasl.jaas.config", "")))
+    if len(told) < 2:
+        raise StreamUnreadable("the stream's sasl.jaas.config names no username and password")
+    return {"sasl_plain_username": told["username"], "sasl_plain_password": told["password"]}
+
+
+def _ssl(properties: Mapping[str, str]) -> dict[str, Any]:
+    if not properties.get("security.protocol", "").endswith("SSL"):
+        return {}
+    settings: dict[str, Any] = {}
+    for key, ours in _PEM.items():
+        if path := properties.get(key):
+            kind = properties.get(key.replace("location", "type"), "JKS")
+            if kind.upper() != "PEM":
+                raise StreamUnreadable(
+                    f"{key} of the stream is a {kind} file", why="only PEM files can be read from here"
+                )
+            settings[ours] = path
+    if properties.get("ssl.endpoint.identification.algorithm") == "":
+        settings["ssl_check_hostname"] = False
+    return settings
+
+
+def _read(stream: Mapping[str, str], seconds: float) -> Iterator[StreamPartition]:
+    topic = stream.get("stream.kafka.topic.name")
+    if not topic:
+        raise StreamUnreadable("the stream config names no topic", hint="set stream.kafka.topic.name")
+    with _consumer(stream, seconds) as consumer:
+        partitions = consumer.partitions_for_topic(topic)
+        if not partitions:
+            raise StreamUnreadable(f"the stream has no topic {topic}")
+        wanted = [TopicPartition(topic, number) for number in sorted(partitions)]
+        earliest, latest = consumer.beginning_offsets(wanted), consumer.end_offsets(wanted)
+        for one in wanted:
+            yield StreamPartition(one.partition, int(earliest[one]), int(latest[one]))
+
+
+@contextmanager
+def _consumer(stream: Mapping[str, str], seconds: float) -> Iterator[KafkaConsumer]:
+    milliseconds = int(seconds * 1000)
+    consumer = None
+    try:
+        consumer = KafkaConsumer(
+            **client_settings(stream),
+            enable_auto_commit=False,
+            request_timeout_ms=milliseconds,
+            api_version_auto_timeout_ms=milliseconds,
+        )
+        yield consumer
+    except KafkaError as error:
+        # The class alone: a client's message may repeat what it was given.
+        raise StreamUnreadable(
+            "the stream does not answer", why=type(error).__name__, hint="is stream.kafka.broker.list right?"
+        ) from None
+    finally:
+        if consumer is not None:
+            consumer.close(autocommit=False)
