@@ -66,7 +66,7 @@ class Stat:
 
 
 class Nodes(Tables):
-    """Paths are below the cluster's root, without a leading slash. Every release from 0.11 on has these calls.
+    """Paths are below the cluster's root, without a leading slash. Every release from 0.11 on has these.
 
     Errors of every method: `PinotError` and its subclasses.
     """

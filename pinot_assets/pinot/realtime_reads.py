@@ -1,10 +1,10 @@
 """What Pinot says of a REALTIME table: one method for each question, 0.11.0 to 1.5.1.
 
 Nearly all of it comes from ZooKeeper through the controller: ideal state and external view, the segments'
-nodes with the time when they were written (the clock of Pinot's 300 s rule), pending messages, live instances.
-That is the same in every release, and says more than the calls made for it: `pauseStatus` does not show paused
-topics, `pauselessDebugInfo` leaves out names that should not be in its list. Every `table` is the name with
-`_REALTIME`. Source: spec/realtime.md sections 4 to 9.
+nodes with the time when they were written (the clock of Pinot's 300 s rule), pending messages, live
+instances. That is the same in every release, and says more than the calls made for it: `pauseStatus` does
+not show paused topics, `pauselessDebugInfo` leaves out names that should not be in its list. Every `table`
+is the name with `_REALTIME`. Source: spec/realtime.md sections 4 to 9.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Tables:
             Call("GET", path, Kind.READ, self.connection.timeouts.call, params=params or None)
         )
 
-    def _write(self, method: str, path: str, *, body: Any = None, **params: str) -> None:
+    def _write(self, method: str, path: str, /, *, body: Any = None, **params: str) -> None:
         self._door.send(
             Call(method, path, Kind.WRITE, self.connection.timeouts.call, params=params or None, json=body)
         )

@@ -39,7 +39,11 @@ def segments_of(
     found = [
         segment
         for name in {*ideal, *nodes, *external}
-        if (segment := _segment(name, nodes.get(name), stats.get(name), _replicas(name, ideal, external, pending)))
+        if (
+            segment := _segment(
+                name, nodes.get(name), stats.get(name), _replicas(name, ideal, external, pending)
+            )
+        )
     ]
     return tuple(sorted(found, key=lambda segment: (segment.partition, segment.sequence, segment.name)))
 
@@ -85,7 +89,7 @@ def _segment(
 
 
 def pause_of(ideal: Node) -> Pause:
-    """Why nothing is consumed, as the ideal state says it: by 1.3 and later with a reason, before as a flag."""
+    """Why nothing is consumed, as the ideal state says it: from 1.3 on with a reason, before as a flag."""
     told = ideal.simple.get("pauseState")
     if told is None:
         paused = ideal.simple.get("isTablePaused", "").lower() == "true"
@@ -126,7 +130,7 @@ def _status(text: str | None) -> Status | None:
 
 
 def _reason(text: object) -> PauseReason:
-    return PauseReason(text) if text in set(PauseReason) else PauseReason.OTHER
+    return PauseReason(str(text)) if text in set(PauseReason) else PauseReason.OTHER
 
 
 def _first(values: Mapping[str, Any] | None) -> int | None:

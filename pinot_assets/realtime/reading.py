@@ -19,7 +19,14 @@ from pinot_assets.pinot.nodes import Node
 from pinot_assets.pinot.realtime_reads import RealtimeReads
 from pinot_assets.realtime.parts import consumption_of, pause_of, segments_of
 from pinot_assets.realtime.settings import ClusterSettings
-from pinot_assets.realtime.state import NOT_PAUSED, RealtimeState, Server, StreamPartition, TmpUpload
+from pinot_assets.realtime.state import (
+    NOT_PAUSED,
+    Consumption,
+    RealtimeState,
+    Server,
+    StreamPartition,
+    TmpUpload,
+)
 from pinot_assets.realtime.stream import read_partitions
 from pinot_assets.realtime.table_settings import cluster_settings, table_settings
 from pinot_assets.source import ObjectStore
@@ -38,16 +45,19 @@ def read_state(
     *,
     deep_store: ObjectStore | None = None,
     read_stream: ReadStream = read_partitions,
+    clock: Callable[[], float] = time.time,
 ) -> RealtimeState:
     """Read a REALTIME table as it stands.
 
     :param table: with or without `_REALTIME`.
     :param deep_store: the controllers' data directory, to look for uploads that nobody moved to their place.
     :param read_stream: earliest and latest offsets of the table's streams.
+    :param clock: seconds since the epoch, of ZooKeeper's clock as nearly as can be had.
     :raises PinotNotFound: there is no such table.
     :raises PinotError: the controller does not answer the first question.
     """
-    return _Reading(pinot, f"{table.removesuffix('_REALTIME')}_REALTIME").state(deep_store, read_stream)
+    reading = _Reading(pinot, f"{table.removesuffix('_REALTIME')}_REALTIME")
+    return reading.state(deep_store, read_stream, clock)
 
 
 @dataclass(slots=True)
@@ -56,31 +66,25 @@ class _Reading:
     table: str
     unread: dict[str, str] = field(default_factory=dict)
 
-    def state(self, deep_store: ObjectStore | None, read_stream: ReadStream) -> RealtimeState:
+    def state(
+        self, deep_store: ObjectStore | None, read_stream: ReadStream, clock: Callable[[], float]
+    ) -> RealtimeState:
         config = self.pinot.table_config(self.table)
         if config is None:
             raise PinotNotFound(f"there is no table {self.table}", hint="GET /tables lists those there are")
         settings = table_settings(config)
-        read_ms = int(time.time() * 1000)
-        ideal = self._try("segments", self._ideal_state, None)
-        nodes = self._try("segments", lambda: self.pinot.segment_nodes(self.table), {})
-        stats = self._try("modified_ms", lambda: self.pinot.segment_stats(self.table), {})
+        read_ms = int(clock() * 1000)
+        ideal = self._try("segments", self._ideal_state)
+        nodes = self._try("segments", lambda: self.pinot.segment_nodes(self.table)) or {}
+        stats = self._try("modified_ms", lambda: self.pinot.segment_stats(self.table)) or {}
         servers = self._servers(ideal)
-        pending = self._each(
-            "pending", servers, lambda server: self.pinot.pending_messages(self.table, server)
-        )
-        external = self._try("external", lambda: self.pinot.external_view(self.table), {})
-        listed = self._try(
-            "committing_listed", lambda: self.pinot.committing_listed(self.table), frozenset[str]()
-        )
-        consumption = self._try(
-            "consumption", lambda: tuple(consumption_of(self.pinot.consuming_segments(self.table))), ()
-        )
-        stream = self._try("stream", lambda: read_stream(settings.streams), {})
-        brokers = self._try("answered", lambda: self.pinot.brokers_of(self.table), ())
-        answered = self._each(
-            "answered", brokers, lambda broker: self.pinot.answered_rows(broker, self.table)
-        )
+        pending = self._each("pending", servers, lambda name: self.pinot.pending_messages(self.table, name))
+        external = self._try("external", lambda: self.pinot.external_view(self.table)) or {}
+        listed = self._try("committing_listed", lambda: self.pinot.committing_listed(self.table))
+        consumption = self._try("consumption", self._consumption) or ()
+        stream = self._try("stream", lambda: read_stream(settings.streams)) or {}
+        brokers = self._try("answered", lambda: self.pinot.brokers_of(self.table)) or ()
+        answered = self._each("answered", brokers, lambda url: self.pinot.answered_rows(url, self.table))
         if ideal is None:
             self.unread["pause"] = self.unread["segments"]
         return RealtimeState(
@@ -91,13 +95,16 @@ class _Reading:
             segments=segments_of(ideal.maps if ideal else {}, nodes, stats, external, pending),
             servers=servers,
             pause=pause_of(ideal) if ideal else NOT_PAUSED,
-            committing_listed=listed,
+            committing_listed=listed or frozenset(),
             stream=stream,
             consumption=consumption,
             tmp_uploads=self._tmp_uploads(deep_store),
             answered=answered,
             unread=self.unread,
         )
+
+    def _consumption(self) -> tuple[Consumption, ...]:
+        return tuple(consumption_of(self.pinot.consuming_segments(self.table)))
 
     def _ideal_state(self) -> Node:
         found = self.pinot.ideal_state(self.table)
@@ -109,8 +116,8 @@ class _Reading:
 
     def _servers(self, ideal: Node | None) -> Mapping[str, Server]:
         named = {server for states in (ideal.maps if ideal else {}).values() for server in states}
-        tenant = self._try("servers", lambda: self.pinot.servers_of(self.table), ())
-        live = self._try("servers", self.pinot.live_since, None)
+        tenant = self._try("servers", lambda: self.pinot.servers_of(self.table)) or ()
+        live = self._try("servers", self.pinot.live_since)
         if live is None:
             return {}
         return self._each("servers", {*named, *tenant}, lambda server: self._server(server, live))
@@ -150,7 +157,7 @@ class _Reading:
             return self.pinot.config_at(server.admin_url)
 
         return cluster_settings(
-            version=self._try("version", self.pinot.version, ""),
+            version=self._try("version", self.pinot.version) or "",
             controller=_told(self.pinot.controller_config),
             cluster=_told(self.pinot.cluster_config),
             servers=_all_told(each_server(tuple(servers), server_config)),
@@ -164,19 +171,19 @@ class _Reading:
             self._tell("tmp_uploads", _NO_STORE)
             return ()
         raw = self.table.removesuffix("_REALTIME")
-        return self._try("tmp_uploads", lambda: tuple(_orphans(deep_store, raw)), ())
+        return self._try("tmp_uploads", lambda: tuple(_orphans(deep_store, raw))) or ()
 
     # --- what does not answer --------------------------------------------------------------------------
 
-    def _try(self, part: str, ask: Callable[[], T], absent: T) -> T:
+    def _try(self, part: str, ask: Callable[[], T]) -> T | None:
         try:
             return ask()
         except PinotAssetsError as error:
             self._tell(part, _reason(error))
-            return absent
+            return None
 
     def _each(self, part: str, names: Iterable[str], ask: Callable[[str], T]) -> dict[str, T]:
-        """What each of them says, several asked at a time; those that do not answer are told, and left out."""
+        """What each of them says, several asked at a time; the silent ones are told, and left out."""
         found: dict[str, T] = {}
         for name, told in sorted(each_server(sorted(names), ask).items()):
             if isinstance(told, PinotError):

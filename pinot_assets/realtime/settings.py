@@ -1,4 +1,4 @@
-"""What a REALTIME table and its cluster are set to, as far as completion, repair and rebalance depend on it."""
+"""What a REALTIME table and its cluster are set to, as far as commits and repair depend on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 COMPLETION_WINDOW_MS: Final = 300_000
-"""`MAX_SEGMENT_COMPLETION_TIME_MILLIS`: nothing of Pinot's own repair touches a younger segment (section 2)."""
+"""`MAX_SEGMENT_COMPLETION_TIME_MILLIS`: Pinot's own repair touches no younger segment (section 2)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import KafkaError
-
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.names import PARTITIONS_A_STREAM
 from pinot_assets.realtime.state import StreamPartition
@@ -78,7 +75,8 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
     mechanism = properties.get("sasl.mechanism", "GSSAPI")
     if mechanism not in _MECHANISMS:
         raise StreamUnreadable(
-            f"the stream wants sasl.mechanism {mechanism}", why=f"from here, {', '.join(_MECHANISMS)} are known"
+            f"the stream wants sasl.mechanism {mechanism}",
+            why=f"from here, {', '.join(_MECHANISMS)} are known",
         )
     told = dict(_JAAS.findall(properties.get("sasl.jaas.config", "")))
     if len(told) < 2:
@@ -107,26 +105,36 @@ def _read(stream: Mapping[str, str], seconds: float) -> Iterator[StreamPartition
     topic = stream.get("stream.kafka.topic.name")
     if not topic:
         raise StreamUnreadable("the stream config names no topic", hint="set stream.kafka.topic.name")
-    with _consumer(stream, seconds) as consumer:
+    milliseconds = int(seconds * 1000)
+    with _consumer(stream, milliseconds) as consumer:
         partitions = consumer.partitions_for_topic(topic)
         if not partitions:
             raise StreamUnreadable(f"the stream has no topic {topic}")
+        from kafka import TopicPartition
+
         wanted = [TopicPartition(topic, number) for number in sorted(partitions)]
-        earliest, latest = consumer.beginning_offsets(wanted), consumer.end_offsets(wanted)
+        earliest, latest = (
+            consumer.beginning_offsets(wanted, milliseconds),
+            consumer.end_offsets(wanted, milliseconds),
+        )
         for one in wanted:
             yield StreamPartition(one.partition, int(earliest[one]), int(latest[one]))
 
 
 @contextmanager
-def _consumer(stream: Mapping[str, str], seconds: float) -> Iterator[KafkaConsumer]:
-    milliseconds = int(seconds * 1000)
+def _consumer(stream: Mapping[str, str], milliseconds: int) -> Iterator[Any]:
+    # Imported late: what reads no stream does not pay for the client.
+    from kafka import KafkaConsumer
+    from kafka.errors import KafkaError
+
     consumer = None
     try:
         consumer = KafkaConsumer(
             **client_settings(stream),
             enable_auto_commit=False,
             request_timeout_ms=milliseconds,
-            api_version_auto_timeout_ms=milliseconds,
+            bootstrap_timeout_ms=milliseconds,
+            allow_auto_create_topics=False,
         )
         yield consumer
     except KafkaError as error:
@@ -136,4 +144,4 @@ def _consumer(stream: Mapping[str, str], seconds: float) -> Iterator[KafkaConsum
         ) from None
     finally:
         if consumer is not None:
-            consumer.close(autocommit=False)
+            consumer.close(autocommit=False, timeout_ms=milliseconds)

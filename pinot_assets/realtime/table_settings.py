@@ -1,4 +1,4 @@
-"""Settings of a REALTIME table and its cluster, read as Pinot reads them. Pure; spec/realtime.md section 2."""
+"""Settings of a REALTIME table and its cluster, read as Pinot reads them. Pure; spec section 2."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def cluster_settings(
     servers: Mapping[str, AppConfig | str],
     brokers: Mapping[str, AppConfig | str],
 ) -> ClusterSettings:
-    """What controller, servers and brokers are set to; a text instead of settings says why they are not known.
+    """What controller, servers and brokers are set to; a text instead says why that is not known.
 
     Where servers or brokers differ, the longest time counts: it is the one that hurts.
 
@@ -100,7 +100,9 @@ def cluster_settings(
         deep_store_upload_retry=of_controller.flag(
             "controller.realtime.segment.deepStoreUploadRetryEnabled", False
         ),
-        validation_period_s=_period_s(of_controller, "controller.realtime.segment.validation.frequency", 3600),
+        validation_period_s=_period_s(
+            of_controller, "controller.realtime.segment.validation.frequency", 3600
+        ),
         segment_level_period_s=_period_s(
             of_controller, "controller.segment.level.validation.interval", 86_400
         ),

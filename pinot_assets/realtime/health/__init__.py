@@ -1,0 +1,1 @@
+"""Whether a REALTIME table is well: pure checks of a `RealtimeState`, beside those of OFFLINE tables."""

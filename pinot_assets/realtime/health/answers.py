@@ -1,0 +1,136 @@
+"""Whether queries see every row. Pure.
+
+A broker leaves out, without an exception and without `partialResult`, a segment that it takes for new and
+routes to a server that is dead: for 300 s as a rule, sometimes until the server is back (measured on 1.5.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pinot_assets.health.finding import Health, Problem, Severity, judged, some, unknown
+from pinot_assets.realtime.health.recovery import offset
+from pinot_assets.realtime.state import RealtimeState, Segment, Status
+
+ANSWERS = "answers"
+DEAD_ROUTES = "new_segments_on_dead_servers"
+
+
+def answers(state: RealtimeState) -> Health:
+    """Every broker finds every row that was committed, and those that were consumed."""
+    silent = state.unread.get("answered")
+    if not state.answered:
+        return unknown(ANSWERS, silent or "the table has no broker", "are its brokers up?", Severity.WARN)
+    wanted = dict(_wanted(state))
+    problems = []
+    worst = 0
+    for broker, rows in sorted(state.answered.items()):
+        short = {n: rows_wanted - rows.get(n, 0) for n, rows_wanted in wanted.items()}
+        short = {name: missing for name, missing in short.items() if missing > 0}
+        missing = sum(short.values())
+        worst = max(worst, missing)
+        if short:
+            percent = 100 * missing / max(1, sum(wanted.values()))
+            problems.append(
+                Problem(
+                    f"{broker} leaves out {missing:,} rows ({percent:.1f} %) of {some(sorted(short))}, "
+                    "without an error",
+                    _next_step(state),
+                    Severity.ERROR,
+                )
+            )
+    if silent:
+        problems.append(Problem(f"not known of {silent}", "is that broker up? What does it say?"))
+    total = sum(wanted.values())
+    return judged(
+        ANSWERS,
+        problems,
+        expected=total,
+        found=total - worst,
+        good=f"{len(state.answered)} brokers find the {total:,} rows that must be there",
+        numbers={"rows_expected": total, "rows_left_out": worst, "brokers_asked": len(state.answered)},
+    )
+
+
+def _next_step(state: RealtimeState) -> str:
+    dead = sorted(name for name, server in state.servers.items() if not server.alive)
+    wait = f"wait {state.cluster.new_segment_expiration_s} s (pinot.broker.new.segment.expiration.seconds)"
+    return f"bring {some(dead)} back, or {wait}" if dead else f"{wait}; then rebuild that broker's routing"
+
+
+def _wanted(state: RealtimeState) -> Iterator[tuple[str, int]]:
+    """Rows that a query must find, by segment: never more than there are."""
+    dense = _dense(state)
+    consumed = _least_consumed(state)
+    for segment in state.segments:
+        if not segment.in_ideal_state or segment.status is None:
+            continue
+        start, end = offset(segment.start_offset), offset(segment.end_offset)
+        if segment.status.completed:
+            rows = segment.total_docs
+        elif start is None:
+            rows = None
+        elif segment.status is Status.COMMITTING:
+            rows = end - start if end is not None else None
+        else:
+            rows = consumed[segment.name] - start if segment.name in consumed else None
+        if rows is None or rows <= 0:
+            continue
+        # Not every offset is a row: transactions, compaction, filters. One row there is, if there are any.
+        exact = segment.status.completed or segment.partition in dense
+        yield segment.name, rows if exact else 1
+
+
+def _least_consumed(state: RealtimeState) -> Mapping[str, int]:
+    """The next offset of whichever replica is farthest behind: a broker may ask that one."""
+    least: dict[str, int] = {}
+    for one in state.consumption:
+        if one.offset is not None:
+            least[one.segment] = min(one.offset, least.get(one.segment, one.offset))
+    return least
+
+
+def _dense(state: RealtimeState) -> frozenset[int]:
+    """Partitions in which every committed offset became a row."""
+    found: dict[int, bool] = {}
+    for segment in state.segments:
+        start, end = offset(segment.start_offset), offset(segment.end_offset)
+        if segment.status is Status.DONE and start is not None and end is not None:
+            whole = segment.total_docs == end - start
+            found[segment.partition] = found.get(segment.partition, True) and whole
+    return frozenset(partition for partition, whole in found.items() if whole)
+
+
+def new_segments_on_dead_servers(state: RealtimeState) -> Health:
+    """No segment that brokers may take for new is assigned to a server that is dead."""
+    found = [
+        (segment, replica.server)
+        for segment in state.segments
+        for replica in segment.replicas
+        if replica.ideal is not None and _may_be_new(state, segment, replica.server)
+    ]
+    servers = sorted({server for _, server in found})
+    names = sorted({segment.name for segment, _ in found})
+    problem = Problem(
+        f"{len(names)} segments were made while or just before {some(servers)} went: queries may leave them "
+        f"out without an error ({some(names)})",
+        _next_step(state),
+        Severity.ERROR,
+    )
+    return judged(
+        DEAD_ROUTES,
+        [problem] if found else [],
+        expected=0,
+        found=len(names),
+        good="no new segment is assigned to a dead server",
+        numbers={"new_segments_on_dead_servers": len(names)},
+    )
+
+
+def _may_be_new(state: RealtimeState, segment: Segment, name: str) -> bool:
+    server = state.servers.get(name)
+    if server is None or server.alive:
+        return False
+    young = state.read_ms - segment.created_ms < state.cluster.new_segment_expiration_s * 1000
+    # A broker forgets that a segment is new only when the table's assignment changes.
+    return young or (server.since_ms is not None and segment.created_ms >= server.since_ms)

@@ -1,0 +1,172 @@
+"""Whether the table is consumed: paused, and by whom, or stuck; how far behind it is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pinot_assets.health.finding import Health, Problem, Severity, judged, some
+from pinot_assets.realtime.health.advice import repair_plan
+from pinot_assets.realtime.health.progress import paused
+from pinot_assets.realtime.state import Consumption, PauseReason, RealtimeState, Status
+
+CONSUMPTION = "consumption"
+LAG = "consumption_lag"
+
+STILL_MS = 60_000
+"""A consumer that has got nothing for so long, while the stream holds more, stands still."""
+LATE_MS = 300_000
+"""Rows that are older than this when they can be queried are late."""
+
+_WHY = {
+    PauseReason.RESOURCE: "the servers' disks or memory are over their limit",
+    PauseReason.QUOTA: "its storage quota is used up",
+    PauseReason.OTHER: "for a reason that is not known here",
+}
+
+
+def consumption(state: RealtimeState) -> Health:
+    """The table is consumed, or paused by an operator. Paused by Pinot, or stuck, it fails."""
+    consuming = {
+        s.partition: s for s in state.segments if s.status is Status.IN_PROGRESS and s.in_ideal_state
+    }
+    partitions = {*state.latest(), *state.stream}
+    meant = {p for p in partitions if not paused(state, p)}
+    by_partition = farthest(state)
+    still = sorted(p for p in meant if _stands_still(state, p, by_partition.get(p)))
+    without = sorted(meant - {p for p in consuming if _consumed(state, p)} - set(still))
+    problems = []
+    pause = state.pause
+    if pause.reason in _WHY:
+        problems.append(
+            Problem(
+                f"Pinot paused the table: {_WHY[pause.reason]}"
+                + (f" ({pause.comment})" if pause.comment else ""),
+                f"make room; Pinot resumes by itself within {state.cluster.validation_period_s // 60} min",
+                Severity.ERROR,
+            )
+        )
+    if without:
+        problems.append(
+            Problem(
+                f"no server consumes partitions {_numbers(without)}, and nobody paused them",
+                repair_plan(state),
+                Severity.ERROR,
+            )
+        )
+    if still:
+        problems.append(
+            Problem(
+                f"partitions {_numbers(still)} stand still while the stream holds more",
+                "look at the servers' logs: is the stream reachable from them, is a commit held up?",
+                Severity.ERROR,
+            )
+        )
+    return judged(
+        CONSUMPTION,
+        problems,
+        expected=len(meant),
+        found=len(meant) - len(without) - len(still),
+        good=_good(state, len(meant)),
+        numbers={
+            "partitions_consumed": len(meant) - len(without) - len(still),
+            "partitions_without_consumer": len(without),
+            "partitions_standing_still": len(still),
+            "paused": float(pause.whole),
+            "topics_paused": len(pause.topics),
+        },
+    )
+
+
+def _good(state: RealtimeState, partitions: int) -> str:
+    if state.pause.whole:
+        comment = f" ({state.pause.comment})" if state.pause.comment else ""
+        return f"an operator paused the table{comment}"
+    topics = f"; topics {_numbers(sorted(state.pause.topics))} are paused" if state.pause.topics else ""
+    return f"{partitions} partitions are consumed{topics}"
+
+
+def _consumed(state: RealtimeState, partition: int) -> bool:
+    newest = state.latest()[partition]
+    return any(
+        replica.external == "CONSUMING"
+        and ((server := state.servers.get(replica.server)) is None or server.alive)
+        for replica in newest.replicas
+    )
+
+
+def _stands_still(state: RealtimeState, partition: int, found: Consumption | None) -> bool:
+    if found is None:
+        return False
+    if found.state == "NOT_CONSUMING":
+        return True
+    held = state.stream.get(partition)
+    if held is None or found.offset is None or found.consumed_ms is None:
+        return False
+    return held.latest > found.offset and state.read_ms - found.consumed_ms > STILL_MS
+
+
+def farthest(state: RealtimeState) -> Mapping[int, Consumption]:
+    """Of each partition's newest segment, the replica that has come farthest."""
+    partition_of = {segment.name: partition for partition, segment in state.latest().items()}
+    best: dict[int, Consumption] = {}
+    for one in state.consumption:
+        partition = partition_of.get(one.segment)
+        if partition is None:
+            continue
+        if partition not in best or _place(best[partition]) < _place(one):
+            best[partition] = one
+    return best
+
+
+def _place(one: Consumption) -> tuple[bool, int]:
+    return one.state == "CONSUMING", -1 if one.offset is None else one.offset
+
+
+def consumption_lag(state: RealtimeState) -> Health:
+    """What can be queried is younger than five minutes, and nothing leaves the stream unread."""
+    best = farthest(state)
+    rows = {
+        partition: max(0, held.latest - best[partition].offset)  # type: ignore[operator]
+        for partition, held in state.stream.items()
+        if partition in best and best[partition].offset is not None
+    }
+    ages = {p: one.lag_ms for p, one in best.items() if one.lag_ms is not None}
+    late = sorted(p for p, age in ages.items() if age > LATE_MS)
+    lost = sorted(
+        p
+        for p, held in state.stream.items()
+        if p in best and (offset := best[p].offset) is not None and held.earliest > offset
+    )
+    problems = []
+    if lost:
+        problems.append(
+            Problem(
+                f"partitions {_numbers(lost)}: the stream has dropped messages that were never consumed",
+                "raise the topic's retention; then see why consumption is slow",
+                Severity.ERROR,
+            )
+        )
+    if late:
+        oldest = max(ages.values()) / 1000
+        problems.append(
+            Problem(
+                f"partitions {_numbers(late)} are behind, the oldest row by {oldest:,.0f} s",
+                "more partitions, more servers, or fewer rows a segment; see the check `consumption`",
+            )
+        )
+    return judged(
+        LAG,
+        problems,
+        expected=LATE_MS / 1000,
+        found=max(ages.values(), default=0) / 1000,
+        good=f"{sum(rows.values()):,} messages of the stream are not consumed yet",
+        numbers={
+            "lag_messages": sum(rows.values()),
+            "lag_messages_max": max(rows.values(), default=0),
+            "lag_s_max": max(ages.values(), default=0) / 1000,
+        },
+    )
+
+
+def _numbers(partitions: list[int]) -> str:
+    return some([str(partition) for partition in partitions], shown=5)

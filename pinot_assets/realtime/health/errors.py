@@ -1,0 +1,96 @@
+"""Segments in ERROR, and replicas that nobody moves. Pure; spec/realtime.md section 7, step 4."""
+
+from __future__ import annotations
+
+from pinot_assets.health.finding import Health, Problem, Severity, judged, some
+from pinot_assets.realtime.health.advice import repair_plan
+from pinot_assets.realtime.health.recovery import recoveries
+from pinot_assets.realtime.state import RealtimeState
+
+ERRORS = "error_segments"
+NOT_MOVED = "replicas_not_moved"
+
+SETTLED_MS = 60_000
+"""Helix has sent its message by then, if it ever does."""
+
+
+def error_segments(state: RealtimeState) -> Health:
+    """No replica is in ERROR; where one is: what brings the segment back, and who does it."""
+    found = list(recoveries(state))
+    lost = [one for one in found if not one.recoverable]
+    ours = [one for one in found if one.recoverable and not one.by_pinot]
+    waits = [one for one in found if one.recoverable and one.by_pinot]
+    repair = repair_plan(state)
+    problems = []
+    if lost:
+        told = some([f"{one.segment.name}: {one.way}, {one.why}" for one in lost])
+        problems.append(
+            Problem(
+                f"{len(lost)} segments in ERROR do not come back whole by themselves ({told})",
+                repair,
+                Severity.ERROR,
+            )
+        )
+    if ours:
+        told = some([f"{one.segment.name}: {one.way}, {one.why}" for one in ours])
+        problems.append(
+            Problem(f"{len(ours)} segments in ERROR can be mended, not by Pinot itself ({told})", repair)
+        )
+    if waits:
+        told = some([f"{one.segment.name}: {one.way}" for one in waits])
+        minutes = state.cluster.validation_period_s // 60
+        problems.append(
+            Problem(
+                f"{len(waits)} segments in ERROR will be tried by Pinot within {minutes} min ({told})", repair
+            )
+        )
+    return judged(
+        ERRORS,
+        problems,
+        expected=0,
+        found=len(found),
+        good="no replica is in ERROR",
+        numbers={
+            "segments_in_error": len(found),
+            "unrecoverable": len(lost),
+            "left_to_us": len(ours),
+            "left_to_pinot": len(waits),
+        },
+    )
+
+
+def replicas_not_moved(state: RealtimeState) -> Health:
+    """No replica of a server that serves is OFFLINE, or without a state, while no message waits for it."""
+    found: list[tuple[str, str]] = []
+    for segment in state.segments:
+        age = state.age_ms(segment)
+        if age is not None and age < SETTLED_MS:
+            continue
+        for replica in segment.replicas:
+            server = state.servers.get(replica.server)
+            if (
+                replica.ideal in ("ONLINE", "CONSUMING")
+                and replica.external in ("OFFLINE", None)
+                and not replica.pending
+                and server is not None
+                and server.serves
+            ):
+                found.append((segment.name, replica.server))
+    servers = sorted({server for _, server in found})
+    problems = [
+        Problem(
+            f"{len(found)} replicas are OFFLINE, should not be, and no message waits for them: "
+            + some([f"{name} on {server}" for name, server in found]),
+            # Measured on 1.5.1: neither a reset nor a rebalance moved them.
+            f"restart {servers[0] if servers else ''} alone, then look again: a reset does nothing here",
+            Severity.ERROR,
+        )
+    ]
+    return judged(
+        NOT_MOVED,
+        problems if found else [],
+        expected=0,
+        found=len(found),
+        good="every replica is where it should be, or on its way",
+        numbers={"replicas_not_moved": len(found)},
+    )

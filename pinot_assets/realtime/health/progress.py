@@ -1,0 +1,173 @@
+"""Whether segments are committed and followed by the next one. Pure; spec/realtime.md sections 4, 5 and 7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pinot_assets.health.finding import Health, Problem, Severity, judged, some
+from pinot_assets.realtime.health.advice import repair_plan, validation
+from pinot_assets.realtime.health.recovery import all_in_error
+from pinot_assets.realtime.names import PARTITIONS_A_STREAM
+from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS, reingests
+from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
+
+STATUS = "segment_status"
+NEXT = "next_segment"
+LISTED = "committing_list"
+
+
+def segment_status(state: RealtimeState) -> Health:
+    """Every segment has a status, and no commit is older than Pinot's 300 s."""
+    by_status = {status: [s for s in state.segments if s.status is status] for status in Status}
+    without = [s.name for s in state.segments if s.in_ideal_state and s.status is None]
+    stuck = [s for s in by_status[Status.COMMITTING] if not_younger(state, s)]
+    ages = [age for s in by_status[Status.COMMITTING] if (age := state.age_ms(s)) is not None]
+    repair = repair_plan(state)
+    problems = []
+    if without:
+        problems.append(
+            Problem(
+                f"{len(without)} segments of the ideal state have no node, or one without a status "
+                f"({some(without)})",
+                "Pinot mends this for no segment: see the runbook of the guide",
+                Severity.ERROR,
+            )
+        )
+    if stuck:
+        broken = [s for s in stuck if all_in_error(s) and s.copy is Copy.NEVER_SET]
+        text = f"{len(stuck)} segments are COMMITTING for more than 300 s ({some([s.name for s in stuck])})"
+        if broken:
+            text += f"; {len(broken)} of them are in ERROR on all replicas, without a URL"
+        text += "; " + _who_ends_it(state, broken)
+        problems.append(Problem(text, repair, Severity.ERROR if broken else Severity.WARN))
+    counts = {status.value.lower(): float(len(found)) for status, found in by_status.items()}
+    return judged(
+        STATUS,
+        problems,
+        expected=0,
+        found=len(stuck) + len(without),
+        good=", ".join(f"{int(count)} {name.upper()}" for name, count in counts.items()),
+        numbers={
+            **counts,
+            "stuck_committing": len(stuck),
+            "oldest_committing_s": max(ages, default=0) / 1000,
+        },
+    )
+
+
+def _who_ends_it(state: RealtimeState, broken: list[Segment]) -> str:
+    if not state.settings.pauseless:
+        return "the table is no longer pauseless: Pinot mends none of them"
+    if broken and not reingests(state.settings, state.cluster):
+        return "Pinot does not re-ingest segments of this table, and resets none of it"
+    hours = state.cluster.segment_level_period_s / 3600
+    return f"Pinot looks for them every {hours:g} h"
+
+
+def not_younger(state: RealtimeState, segment: Segment) -> bool:
+    """Whether its node was written more than 300 s ago, or nobody knows when."""
+    age = state.age_ms(segment)
+    return age is None or age > COMPLETION_WINDOW_MS
+
+
+def next_segment(state: RealtimeState) -> Health:
+    """Every partition has its consuming segment, as far as the table is not paused."""
+    problems = list(_broken_chains(state))
+    partitions = {*state.latest(), *state.stream}
+    return judged(
+        NEXT,
+        problems,
+        expected=len(partitions),
+        found=len(partitions) - len(problems),
+        good=f"{len(partitions)} partitions have their newest segment where it should be",
+        numbers={"partitions": len(partitions), "partitions_broken": len(problems)},
+    )
+
+
+def _broken_chains(state: RealtimeState) -> Iterator[Problem]:
+    latest = state.latest()
+    for partition, segment in sorted(latest.items()):
+        # As the validation manager goes through them, 2a to 2d.
+        found = (
+            _consuming(state, segment)
+            if any(r.ideal == "CONSUMING" for r in segment.replicas)
+            else _left(state, segment)
+            if segment.in_ideal_state
+            else _not_in_ideal_state(state, segment)
+        )
+        if found is not None:
+            yield Problem(f"partition {partition}: {segment.name} {found[0]}", found[1], Severity.ERROR)
+    for partition in sorted(state.stream.keys() - latest.keys()):
+        if not paused(state, partition):
+            yield Problem(f"partition {partition} of the stream has no segment", validation(state))
+
+
+def _consuming(state: RealtimeState, segment: Segment) -> tuple[str, str] | None:
+    offline = [r.server for r in segment.replicas if r.ideal == "OFFLINE"]
+    if segment.status is Status.IN_PROGRESS:
+        if not offline:
+            return None
+        return (
+            f"is no longer consumed by {some(offline)}",
+            "set controller.realtime.segment.partialOfflineReplicaRepairEnabled, or force a commit",
+        )
+    if segment.status is None or not not_younger(state, segment):
+        return None
+    after = Status.COMMITTING if state.settings.pauseless else Status.DONE
+    text = f"is {segment.status}, and no next segment was made"
+    if segment.status is after:
+        return text, validation(state)
+    # Pinot looks for the status of the table's present way of committing only.
+    return f"{text}; Pinot mends this only for {after}", repair_plan(state)
+
+
+def _left(state: RealtimeState, segment: Segment) -> tuple[str, str] | None:
+    wanted = {r.ideal for r in segment.replicas if r.ideal is not None}
+    if wanted == {"OFFLINE"}:
+        if paused(state, segment.partition):
+            return None
+        return "was given up by all its servers", validation(state)
+    if wanted == {"ONLINE"} and segment.status is not Status.IN_PROGRESS:
+        if paused(state, segment.partition) or not not_younger(state, segment):
+            return None
+        return "is closed, and no next segment was made", validation(state)
+    states = " and ".join(sorted(wanted))
+    return f"is {segment.status} and {states} in the ideal state, which Pinot never mends", "see the guide"
+
+
+def _not_in_ideal_state(state: RealtimeState, segment: Segment) -> tuple[str, str] | None:
+    if not segment.stored or not not_younger(state, segment):
+        return None
+    text = "is not in the ideal state"
+    if segment.status is Status.IN_PROGRESS:
+        return text, validation(state)
+    return f"{text} and {segment.status}, which Pinot only logs", "see the guide"
+
+
+def paused(state: RealtimeState, partition: int) -> bool:
+    """Whether this partition is meant to stand still."""
+    return state.pause.whole or partition // PARTITIONS_A_STREAM in state.pause.topics
+
+
+def committing_list(state: RealtimeState) -> Health:
+    """The list of committing segments that Pinot keeps is that of the segments that are COMMITTING."""
+    by_name = {segment.name: segment for segment in state.segments}
+    committing = {name for name, s in by_name.items() if s.status is Status.COMMITTING}
+    # A commit that runs writes one before the other.
+    settled = {name for name, s in by_name.items() if not_younger(state, s)}
+    extra = sorted(n for n in state.committing_listed - committing if n in settled or n not in by_name)
+    missing = sorted((committing - state.committing_listed) & settled)
+    again = "Pinot puts its list right in its daily pass: POST /periodictask/run, runSegmentLevelValidation"
+    problems = []
+    if extra:
+        problems.append(Problem(f"{len(extra)} names in it are not COMMITTING ({some(extra)})", again))
+    if missing:
+        problems.append(Problem(f"{len(missing)} COMMITTING segments are not in it ({some(missing)})", again))
+    return judged(
+        LISTED,
+        problems,
+        expected=len(committing),
+        found=len(state.committing_listed),
+        good=f"{len(committing)} segments are COMMITTING, and listed",
+        numbers={"listed_not_committing": len(extra), "committing_not_listed": len(missing)},
+    )

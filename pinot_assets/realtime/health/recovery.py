@@ -1,0 +1,159 @@
+"""What brings a segment in ERROR back, and whether Pinot does so by itself. Pure.
+
+Pinot's own rule is that of its validation manager (spec/realtime.md section 7, step 4). It looks at states
+alone; ours also asks whether a copy is left, and whether the stream still holds the offsets: a re-ingestion
+of offsets that have expired commits a shorter segment without an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pinot_assets.realtime.settings import reingests
+from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
+
+ERROR = "ERROR"
+
+
+class Way(StrEnum):
+    """How a segment comes back."""
+
+    RESET = "reset"
+    """Its bad replicas load it again: from the deep store, a peer, or the stream."""
+    UPLOAD_THEN_RESET = "upload, then reset"
+    """There is a copy, and no way for the others to get it before it is in the deep store."""
+    REINGEST = "re-ingest"
+    """A server reads the closed range of offsets again."""
+    BRING_BACK = "bring a server back"
+    """The only copies are on servers that are away."""
+    CONSUME_AGAIN = "delete and consume again"
+    """By hand: everything from this segment on is deleted and read again in order."""
+    NONE = "none"
+    """Its rows are lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What is known about one segment that has a replica in ERROR.
+
+    :ivar bad: servers whose replica is in ERROR.
+    :ivar by_pinot: whether Pinot's validation manager does something about it.
+    :ivar complete: whether every row comes back; False where offsets have left the stream.
+    """
+
+    segment: Segment
+    bad: tuple[str, ...]
+    way: Way
+    why: str
+    by_pinot: bool
+    complete: bool = True
+
+    @property
+    def recoverable(self) -> bool:
+        """Whether it comes back whole without somebody deciding what to give up."""
+        return self.complete and self.way not in (Way.CONSUME_AGAIN, Way.NONE)
+
+
+def recoveries(state: RealtimeState) -> Iterator[Recovery]:
+    """Every segment that has a replica in ERROR."""
+    for segment in state.segments:
+        if segment.in_state(ERROR):
+            yield recovery(state, segment)
+
+
+def recovery(state: RealtimeState, segment: Segment) -> Recovery:
+    """What brings a segment in ERROR back."""
+    way, why, complete = _way(state, segment)
+    bad = tuple(replica.server for replica in segment.in_state(ERROR))
+    return Recovery(segment, bad, way, why, pinot_acts(state, segment), complete)
+
+
+def all_in_error(segment: Segment) -> bool:
+    """Whether every replica that the external view shows is in ERROR, as Pinot counts it."""
+    shown = [replica for replica in segment.replicas if replica.external is not None]
+    return bool(shown) and all(replica.external == ERROR for replica in shown)
+
+
+def pinot_acts(state: RealtimeState, segment: Segment) -> bool:
+    """Whether the validation manager resets or re-ingests it. Whether that helps is another matter."""
+    settings = state.settings
+    if not segment.in_ideal_state or not segment.stored:
+        return False
+    if settings.pauseless and not reingests(settings, state.cluster):
+        return False  # it then leaves the whole table alone
+    if not settings.pauseless and not state.cluster.error_auto_reset:
+        return False
+    return segment.status is not Status.IN_PROGRESS or all_in_error(segment)
+
+
+def stream_holds(state: RealtimeState, segment: Segment) -> bool | None:
+    """Whether the stream still holds the segment's first offset; None where that is not known."""
+    held = state.stream.get(segment.partition)
+    start = offset(segment.start_offset)
+    return None if held is None or start is None else held.earliest <= start
+
+
+def offset(text: str | None) -> int | None:
+    """An offset as a number; None for one that is not (not every stream counts)."""
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def _way(state: RealtimeState, segment: Segment) -> tuple[Way, str, bool]:
+    if segment.status is Status.IN_PROGRESS:
+        return _consumed_again(state, segment)
+    if segment.copy is Copy.DEEP_STORE:
+        return Way.RESET, "the deep store has it", True
+    copies = state.live_copies(segment)
+    if copies:
+        if state.settings.peer_scheme is None:
+            return Way.UPLOAD_THEN_RESET, f"{copies[0]} has it, and the table has no peer scheme", True
+        return Way.RESET, f"{copies[0]} has it", True
+    away = [r.server for r in segment.replicas if r.ideal is not None and not _lives(state, r.server)]
+    if segment.status is Status.COMMITTING:
+        return _committing(state, segment, away)
+    if away:
+        return Way.BRING_BACK, f"only {' and '.join(away)} may still have it", True
+    # A reset may still find it on a disk: where loading failed, not the copy.
+    return _from_the_stream(state, segment, "neither the deep store nor a server serves it")
+
+
+def _consumed_again(state: RealtimeState, segment: Segment) -> tuple[Way, str, bool]:
+    if stream_holds(state, segment) is False:
+        held = state.stream[segment.partition]
+        return (
+            Way.RESET,
+            f"it goes on at offset {held.earliest}, those from {segment.start_offset} on are gone",
+            False,
+        )
+    return Way.RESET, "it is read from the stream again", True
+
+
+def _committing(state: RealtimeState, segment: Segment, away: list[str]) -> tuple[Way, str, bool]:
+    if stream_holds(state, segment) is False:
+        if away:
+            return Way.BRING_BACK, f"only {' and '.join(away)} may still have it: the stream has not", True
+        return Way.NONE, "no server has it, and its offsets have left the stream", False
+    if not reingests(state.settings, state.cluster):
+        return _from_the_stream(state, segment, "rows of this table must be read in order")
+    if not all_in_error(segment):
+        return (
+            Way.REINGEST,
+            "no replica has it, and Pinot re-ingests only while all of them are in ERROR at once",
+            True,
+        )
+    return Way.REINGEST, "no replica has it, the stream does", True
+
+
+def _from_the_stream(state: RealtimeState, segment: Segment, why: str) -> tuple[Way, str, bool]:
+    holds = stream_holds(state, segment)
+    if holds is False:
+        return Way.NONE, f"{why}, and its offsets have left the stream", False
+    told = "the stream does" if holds else "whether the stream does is not known"
+    return Way.CONSUME_AGAIN, f"{why}; {told}", True
+
+
+def _lives(state: RealtimeState, server: str) -> bool:
+    found = state.servers.get(server)
+    return found is not None and found.alive

@@ -1,0 +1,93 @@
+"""The servers of a table: dead, disabled, or stuck in STARTING. Pure."""
+
+from __future__ import annotations
+
+from pinot_assets.health.finding import Health, Problem, Severity, judged, megabytes, some
+from pinot_assets.realtime.state import RealtimeState, Server, Status
+
+SERVERS = "servers"
+TMP_UPLOADS = "tmp_uploads"
+
+TMP_KEPT_MS = 3_600_000
+"""Pinot's own age for removing them, where it does (`tmpFileRetentionInSeconds`)."""
+
+
+def servers(state: RealtimeState) -> Health:
+    """Every server lives, is enabled and serves."""
+    every = sorted(state.servers.values(), key=lambda server: server.name)
+    dead = [server for server in every if not server.alive]
+    starting = [server for server in every if server.alive and server.ready is False]
+    disabled = [server.name for server in every if server.alive and not server.enabled]
+    problems = []
+    if dead:
+        told = some([f"{server.name}{_since(state, server)}" for server in dead])
+        problems.append(Problem(f"{len(dead)} servers are dead: {told}", "start them again", Severity.ERROR))
+    if starting:
+        told = some([f"{server.name}{_since(state, server)}" for server in starting])
+        limit = state.cluster.startup_timeout_s
+        long = [s for s in starting if s.since_ms is not None and state.read_ms - s.since_ms > limit * 1000]
+        text = f"{len(starting)} servers are STARTING and serve no table: {told}"
+        if state.settings.pauseless and any(s.status is Status.COMMITTING for s in state.segments):
+            text += (
+                "; they may wait for a COMMITTING segment that nobody has, "
+                f"{state.settings.download_timeout_s} s for each"
+            )
+        problems.append(
+            Problem(
+                text,
+                f"they give up waiting after {limit} s (pinot.server.startup.timeoutMs); "
+                "lower realtime.segment.pauseless.download.timeoutSeconds of the table, and restart one",
+                Severity.ERROR if long or len(starting) + len(dead) == len(every) else Severity.WARN,
+            )
+        )
+    if disabled:
+        problems.append(
+            Problem(
+                f"{len(disabled)} servers are disabled: {some(disabled)}",
+                "POST /instances/<name>/state with ENABLE, if that is not meant",
+            )
+        )
+    if "ready" in state.unread:
+        problems.append(
+            Problem(f"not known whether they serve: {state.unread['ready']}", "is the admin port open?")
+        )
+    serving = len(every) - len({*(s.name for s in (*dead, *starting)), *disabled})
+    return judged(
+        SERVERS,
+        problems,
+        expected=len(every),
+        found=serving,
+        good=f"{serving} servers serve",
+        numbers={
+            "servers": len(every),
+            "servers_dead": len(dead),
+            "servers_starting": len(starting),
+            "servers_disabled": len(disabled),
+        },
+    )
+
+
+def _since(state: RealtimeState, server: Server) -> str:
+    if server.since_ms is None:
+        return ""
+    return f" (for {max(0, state.read_ms - server.since_ms) / 1000:,.0f} s)"
+
+
+def tmp_uploads(state: RealtimeState) -> Health:
+    """No upload lies in the deep store that was never moved to its place."""
+    old = [one for one in state.tmp_uploads if state.read_ms - one.modified_ms > TMP_KEPT_MS]
+    size = sum(one.size_bytes for one in old)
+    problem = Problem(
+        f"{len(old)} uploads were never moved to their place, {megabytes(size)} "
+        f"({some(sorted(one.name for one in old))})",
+        "delete them, or set controller.realtime.segment.tmpFileAsyncDeletionEnabled",
+    )
+    return judged(
+        TMP_UPLOADS,
+        [problem] if old else [],
+        expected=0,
+        found=len(old),
+        good="no upload was left behind"
+        + (f"; {len(state.tmp_uploads)} are under way" if state.tmp_uploads else ""),
+        numbers={"tmp_uploads": len(old), "tmp_uploads_bytes": size},
+    )

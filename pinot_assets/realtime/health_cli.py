@@ -1,0 +1,179 @@
+"""`pinot-assets realtime status` and `realtime health`: its segments, and whether a table is well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.health.finding import Health, Severity
+from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.metrics import Metric, read_metrics
+from pinot_assets.realtime.reading import read_state
+from pinot_assets.realtime.rows import SegmentRow, row_values, segment_rows
+from pinot_assets.realtime.state import RealtimeState
+from pinot_assets.settings import load_settings
+from pinot_assets.source import ObjectStore, open_store
+
+TableName = Annotated[
+    str, typer.Argument(help="Name of the table, with or without _REALTIME.", metavar="TABLE")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")]
+DeepStore = Annotated[
+    str | None,
+    typer.Option("--deep-store", help="Folder or bucket of the deep store; the controller's data directory."),
+]
+Exporters = Annotated[
+    list[str] | None,
+    typer.Option("--exporter", help="http://host:port of a JMX exporter, of controllers and servers."),
+]
+
+_COLOURS = {"": "red", "COMMITTING": "yellow", "IN_PROGRESS": "cyan"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add `status` and `health` to the `realtime` commands."""
+
+    @app.command()
+    def status(table: TableName, as_json: AsJson = False) -> None:
+        """Show every segment of TABLE: status, age, where its copies are."""
+        with RealtimePinot(load_settings().pinot) as pinot:
+            state = read_state(pinot, table)
+        rows = segment_rows(state)
+        if as_json:
+            typer.echo(json.dumps(_status_values(state, rows), indent=2))
+            return
+        console = Console()
+        console.print(_heading(state))
+        console.print(segment_table(rows))
+        for part, reason in state.unread.items():
+            console.print(f"[yellow]not known[/] {part}: {escape(reason)}")
+
+    @app.command()
+    def health(
+        table: TableName,
+        as_json: AsJson = False,
+        deep_store: DeepStore = None,
+        exporters: Exporters = None,
+    ) -> None:
+        """Check TABLE: copies, commits, errors, consumption, answers. Exit code 1 when a check fails."""
+        with RealtimePinot(load_settings().pinot) as pinot:
+            state = read_state(pinot, table, deep_store=_store(pinot, deep_store))
+        answers = examine(state)
+        numbers = read_metrics(state, exporters or ())
+        if as_json:
+            typer.echo(json.dumps(_health_values(state, answers, numbers), indent=2))
+        else:
+            _show_health(Console(), state, answers, numbers)
+        if not all(answer.passed for answer in answers):
+            raise typer.Exit(1)
+
+
+def segment_table(rows: Sequence[SegmentRow]) -> Table:
+    """The segments, for a terminal."""
+    shown = Table(
+        "segment", "status", "age", "copy", "replicas", "rows", "offsets", "note",
+        box=None, header_style="bold", padding=(0, 2, 0, 0),
+    )  # fmt: skip
+    for row in rows:
+        colour = _COLOURS.get(row.status, "green")
+        shown.add_row(
+            escape(row.segment),
+            f"[{colour}]{row.status or 'no status'}[/]",
+            _age(row.age_s),
+            row.copy,
+            _states(row),
+            "" if row.rows is None else f"{row.rows:,}",
+            f"{row.start_offset or '?'}–{row.end_offset or ''}",
+            f"[red]{escape(row.note)}[/]" if row.note else "",
+        )
+    return shown
+
+
+def _states(row: SegmentRow) -> str:
+    counts: dict[str, int] = {}
+    for state in row.replicas.values():
+        counts[state] = counts.get(state, 0) + 1
+    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+
+
+def _age(seconds: float | None) -> str:
+    if seconds is None:
+        return "?"
+    for length, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _heading(state: RealtimeState) -> str:
+    way = "pauseless" if state.settings.pauseless else "blocking commits"
+    peers = f", peers by {state.settings.peer_scheme}" if state.settings.peer_scheme else ""
+    pause = f", [yellow]paused: {state.pause.reason}[/]" if state.pause.whole else ""
+    return (
+        f"[bold]{escape(state.table)}[/] on Pinot {state.cluster.version or '?'}: "
+        f"{state.settings.replication} replicas, {way}{peers}{pause}"
+    )
+
+
+def _store(pinot: RealtimePinot, given: str | None) -> ObjectStore | None:
+    """The deep store, as given or as the controller names it; None where neither can be opened."""
+    try:
+        address = given or pinot.controller_config().text("controller.data.dir")
+        return open_store(address, {}) if address else None
+    except PinotAssetsError:
+        if given is not None:
+            raise
+        return None
+
+
+def _show_health(
+    console: Console, state: RealtimeState, answers: Sequence[Health], numbers: Sequence[Metric]
+) -> None:
+    console.print(_heading(state))
+    for answer in answers:
+        console.print(f"{_mark(answer)} [bold]{answer.name}[/]: {escape(answer.message)}")
+        if answer.next_step:
+            console.print(f"      → {escape(answer.next_step)}")
+    for metric in numbers:
+        value = "?" if metric.value is None else f"{metric.value:g}"
+        console.print(f"[dim]{metric.name} = {value} ({metric.origin})[/]")
+
+
+def _mark(answer: Health) -> str:
+    if answer.passed:
+        return "[green]ok  [/]"
+    return "[red]FAIL[/]" if answer.severity is Severity.ERROR else "[yellow]warn[/]"
+
+
+def _status_values(state: RealtimeState, rows: Sequence[SegmentRow]) -> dict[str, object]:
+    return {
+        "table": state.table,
+        "readMs": state.read_ms,
+        "version": state.cluster.version,
+        "pauseless": state.settings.pauseless,
+        "paused": state.pause.reason,
+        "pausedTopics": sorted(state.pause.topics),
+        "segments": [row_values(row) for row in rows],
+        "unread": dict(state.unread),
+    }
+
+
+def _health_values(
+    state: RealtimeState, answers: Sequence[Health], numbers: Sequence[Metric]
+) -> dict[str, object]:
+    return {
+        "table": state.table,
+        "readMs": state.read_ms,
+        "checks": [{**asdict(answer), "numbers": dict(answer.numbers)} for answer in answers],
+        "metrics": [asdict(metric) for metric in numbers],
+        "unread": dict(state.unread),
+    }

@@ -1,0 +1,86 @@
+"""Queries that leave out rows without a word."""
+
+from __future__ import annotations
+
+from fakes.realtime import MINUTE_MS, S1, S2, FakeRealtime
+
+from pinot_assets.health.finding import Severity
+from pinot_assets.realtime.health.answers import answers, new_segments_on_dead_servers
+
+FIRST, SECOND = "http://broker1:8099", "http://broker2:8099"
+
+
+def table() -> FakeRealtime:
+    pinot = FakeRealtime()
+    pinot.segment(0, 0, end=100)
+    pinot.segment(0, 1, "IN_PROGRESS", start=100, end=150)
+    return pinot
+
+
+def test_every_row_is_found() -> None:
+    answer = answers(table().look())
+    assert (answer.passed, answer.expected, answer.found) == (True, 150, 150)
+
+
+def test_one_broker_leaves_out_a_segment() -> None:
+    pinot = table()
+    rows = pinot.all_rows()
+    consuming = next(name for name in rows if "__0__1__" in name)
+    pinot.rows["broker2"] = {name: count for name, count in rows.items() if name != consuming}
+    pinot.kill(S2)
+    pinot.consuming[consuming] = {S1: ("CONSUMING", 150, 0)}
+    answer = answers(pinot.look())
+    assert (answer.passed, answer.severity) == (False, Severity.ERROR)
+    assert (answer.expected, answer.found) == (150, 100)
+    assert f"{SECOND} leaves out 50 rows (33.3 %)" in answer.message
+    assert FIRST not in answer.message
+    assert f"bring {S2} back" in answer.next_step
+
+
+def test_a_replica_that_is_behind_is_not_an_incomplete_answer() -> None:
+    pinot = table()
+    name = next(name for name in pinot.nodes if "__0__1__" in name)
+    pinot.consuming[name] = {S1: ("CONSUMING", 150, 0), S2: ("CONSUMING", 130, 0)}
+    pinot.rows["broker1"] = {**pinot.all_rows(), name: 30}
+    assert answers(pinot.look()).passed
+
+
+def test_offsets_that_are_no_rows_ask_for_one_row_only() -> None:
+    pinot = FakeRealtime()
+    pinot.segment(0, 0, end=100, docs=90)  # transaction markers, or a filter
+    name = pinot.segment(0, 1, "IN_PROGRESS", start=100, end=150)
+    pinot.rows["broker1"] = {**pinot.all_rows(), name: 44}
+    assert answers(pinot.look()).passed
+    pinot.rows["broker1"].pop(name)
+    assert not answers(pinot.look()).passed
+
+
+def test_a_broker_that_answers_with_an_error_is_told_beside_the_others() -> None:
+    pinot = table()
+    pinot.away.add("broker2/query")
+    answer = answers(pinot.look())
+    assert not answer.passed
+    assert answer.severity is Severity.WARN
+    assert "not known of http://broker2:8099" in answer.message
+    pinot.away.add("broker1/query")
+    assert not answers(pinot.look()).known
+
+
+def test_new_segments_on_a_dead_server() -> None:
+    pinot = FakeRealtime()
+    pinot.segment(0, 0, age_ms=60 * MINUTE_MS)
+    pinot.kill(S2, ago_ms=20 * MINUTE_MS)
+    assert new_segments_on_dead_servers(pinot.look()).passed
+    pinot.segment(0, 1, "IN_PROGRESS", states={S1: "CONSUMING"}, age_ms=10 * MINUTE_MS)
+    answer = new_segments_on_dead_servers(pinot.look())
+    assert (answer.found, answer.severity) == (1, Severity.ERROR)
+    assert "clicks__0__1" in answer.message
+
+
+def test_young_segments_count_whenever_the_server_died() -> None:
+    pinot = FakeRealtime()
+    pinot.segment(0, 0, age_ms=4 * MINUTE_MS)
+    pinot.kill(S2, ago_ms=1000)
+    assert not new_segments_on_dead_servers(pinot.look()).passed
+    pinot.broker_config["pinot.broker.new.segment.expiration.seconds"] = "60"
+    assert new_segments_on_dead_servers(pinot.look()).passed

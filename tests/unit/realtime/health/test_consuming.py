@@ -1,0 +1,114 @@
+"""Paused, stuck, or behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fakes.realtime import S1, S2, FakeRealtime
+
+from pinot_assets.health.finding import Severity
+from pinot_assets.realtime.health.consuming import consumption, consumption_lag, farthest
+
+
+def consumed(offset: int = 150, lag_ms: int | None = 10) -> FakeRealtime:
+    pinot = FakeRealtime()
+    pinot.segment(0, 0)
+    name = pinot.segment(0, 1, "IN_PROGRESS", start=100)
+    pinot.consuming[name] = dict.fromkeys((S1, S2), ("CONSUMING", offset, lag_ms))
+    pinot.stream = {0: (0, 150)}
+    return pinot
+
+
+def test_a_table_that_is_consumed() -> None:
+    answer = consumption(consumed().look())
+    assert (answer.passed, answer.message) == (True, "1 partitions are consumed")
+
+
+def test_an_operators_pause_is_no_fault() -> None:
+    pinot = FakeRealtime()
+    pinot.segment(0, 0)
+    pinot.ideal_fields["pauseState"] = (
+        '{"paused": true, "reasonCode": "ADMINISTRATIVE", "comment": "new disks"}'
+    )
+    answer = consumption(pinot.look())
+    assert (answer.passed, answer.message) == (True, "an operator paused the table (new disks)")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("RESOURCE_UTILIZATION_LIMIT_EXCEEDED", "disks or memory"),
+        ("STORAGE_QUOTA_EXCEEDED", "storage quota"),
+        ("SOMETHING_NEWER", "a reason that is not known here"),
+    ],
+)
+def test_a_pause_by_pinot_is_told_with_its_reason(code: str, words: str) -> None:
+    pinot = FakeRealtime()
+    pinot.segment(0, 0)
+    pinot.ideal_fields["pauseState"] = f'{{"paused": true, "reasonCode": "{code}"}}'
+    answer = consumption(pinot.look())
+    assert (answer.passed, answer.severity) == (False, Severity.ERROR)
+    assert words in answer.message
+
+
+def test_nobody_consumes_and_nobody_paused() -> None:
+    pinot = consumed()
+    pinot.kill(S1)
+    assert consumption(pinot.look()).passed
+    pinot.kill(S2)
+    answer = consumption(pinot.look())
+    assert answer.severity is Severity.ERROR
+    assert "no server consumes partitions 0, and nobody paused them" in answer.message
+
+
+def test_a_paused_topic_is_told_and_the_others_are_watched() -> None:
+    pinot = consumed()
+    pinot.segment(10_000, 0)
+    pinot.ideal_fields["pauseState"] = '{"paused": false, "indexOfInactiveTopics": [1]}'
+    answer = consumption(pinot.look())
+    assert (answer.passed, answer.message) == (True, "1 partitions are consumed; topics 1 are paused")
+
+
+def test_a_consumer_that_stands_still() -> None:
+    pinot = consumed(offset=120)
+    state = pinot.look()
+    assert consumption(state).passed  # it got something a second ago
+    late = tuple(replace(one, consumed_ms=state.read_ms - 61_000) for one in state.consumption)
+    answer = consumption(replace(state, consumption=late))
+    assert answer.severity is Severity.ERROR
+    assert "stand still while the stream holds more" in answer.message
+
+
+def test_a_consumer_that_says_so() -> None:
+    pinot = consumed()
+    name = next(iter(pinot.consuming))
+    pinot.consuming[name] = {S1: ("NOT_CONSUMING", 120, None), S2: ("NOT_CONSUMING", 120, None)}
+    assert "partitions 0 stand still" in consumption(pinot.look()).message
+    pinot.consuming[name][S2] = ("CONSUMING", 110, None)
+    assert farthest(pinot.look())[0].server == S2
+    assert consumption(pinot.look()).passed
+
+
+def test_lag() -> None:
+    pinot = consumed(offset=120)
+    answer = consumption_lag(pinot.look())
+    assert (answer.passed, answer.numbers["lag_messages"]) == (True, 30)
+    pinot = consumed(offset=120, lag_ms=301_000)
+    answer = consumption_lag(pinot.look())
+    assert (answer.passed, answer.severity, answer.found) == (False, Severity.WARN, 301)
+
+
+def test_an_old_pinot_tells_no_age() -> None:
+    pinot = FakeRealtime("0.11.0")
+    pinot.segment(0, 0, "IN_PROGRESS", start=0, end=120)
+    answer = consumption_lag(pinot.look())
+    assert (answer.passed, answer.numbers["lag_messages"], answer.numbers["lag_s_max"]) == (True, 80, 0)
+
+
+def test_messages_that_left_the_stream_unread() -> None:
+    pinot = consumed(offset=120)
+    pinot.stream = {0: (130, 150)}
+    answer = consumption_lag(pinot.look())
+    assert answer.severity is Severity.ERROR
+    assert "dropped messages that were never consumed" in answer.message
