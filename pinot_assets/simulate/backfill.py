@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.state import Status
 from pinot_assets.simulate.building import to_store
 from pinot_assets.simulate.faults import Point
@@ -18,6 +19,15 @@ from pinot_assets.simulate.zookeeper import Refused, Steps
 
 if TYPE_CHECKING:
     from pinot_assets.simulate.controller import Controller
+
+
+def lacks_copy(controller: Controller, name: str) -> bool:
+    """Whether Pinot uploads it unless it is forced to (`shouldSkipSegmentForDeepStoreUpload`)."""
+    world = controller.world
+    node, pauseless = world.zookeeper.nodes.get(name), world.table.settings.pauseless
+    if node is None or (pauseless and world.zookeeper.age_ms(name) <= COMPLETION_WINDOW_MS):
+        return False
+    return (node.status is Status.DONE and node.url == "") or (pauseless and node.status is Status.COMMITTING)
 
 
 def upload_missing(controller: Controller, names: Iterable[str]) -> None:

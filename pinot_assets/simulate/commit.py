@@ -119,9 +119,8 @@ def begin_next(controller: Controller, ideal: Placement, name: str | None, follo
             raise Refused(f"no replica of {name} is CONSUMING in the ideal state")
         ideal[name] = dict.fromkeys(states, ONLINE)
     if following is not None:
-        same = (controller.world.zookeeper.nodes.get(other) for other in ideal)
-        number = (following.name.partition, following.name.sequence)
-        if any(node and (node.name.partition, node.name.sequence) == number for node in same):
+        number = following.name.number
+        if any(name.startswith(number) for name in ideal):
             raise Refused(f"{following.name} is a duplicate")
         servers = controller.world.assigned(following.name.partition)
         ideal[str(following.name)] = dict.fromkeys(servers, CONSUMING)

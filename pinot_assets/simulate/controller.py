@@ -164,7 +164,7 @@ class Controller(Actor):
         def change(ideal: Placement) -> None:
             states = ideal.get(message.segment, {})
             if states.get(message.server) == CONSUMING:
-                states[message.server] = OFFLINE
+                ideal[message.segment] = {**states, message.server: OFFLINE}
 
         yield from self.world.zookeeper.update_ideal(change)
         self.world.helix.reset_errors(message.segment, [message.server])

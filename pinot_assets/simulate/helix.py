@@ -49,6 +49,8 @@ class Helix:
     forgotten: set[tuple[str, str]] = field(default_factory=set)
     forgets: bool = False
     _sessions: dict[str, Participant] = field(default_factory=dict)
+    _changed: set[str] = field(default_factory=set)
+    _unseen: set[str] = field(default_factory=set)
     _waking: bool = False
     _publishing: bool = False
 
@@ -56,7 +58,7 @@ class Helix:
         """A server has a session."""
         self._sessions[server.name] = server
         self.forgotten = {pair for pair in self.forgotten if pair[1] != server.name}
-        self.wake()
+        self.wake(self.zookeeper.ideal)
 
     def has_session(self, name: str) -> bool:
         """Whether the cluster takes that server for alive."""
@@ -66,9 +68,9 @@ class Helix:
         """A server's session is over."""
         self._sessions.pop(name, None)
         self.pending = {pair for pair in self.pending if pair[1] != name}
-        for states in self.current.values():
-            states.pop(name, None)
-        self._publish()
+        for segment, states in self.current.items():
+            if states.pop(name, None) is not None:
+                self._publish(segment)
 
     def became(self, segment: str, server: str, state: str) -> None:
         """A transition has ended."""
@@ -78,8 +80,8 @@ class Helix:
             states.pop(server, None)
         else:
             states[server] = state
-        self._publish()
-        self.wake()
+        self._publish(segment)
+        self.wake([segment])
 
     def reset_errors(self, segment: str, servers: Iterable[str]) -> None:
         """ERROR becomes OFFLINE; other states stay (`HelixAdmin.resetPartition`)."""
@@ -99,8 +101,9 @@ class Helix:
                 self.pending.add(pair)
                 self._sessions[server].transit(segment, state, OFFLINE)
 
-    def wake(self) -> None:
-        """Compare ideal and current states soon."""
+    def wake(self, segments: Iterable[str]) -> None:
+        """Compare these segments' ideal and current states soon."""
+        self._changed.update(segments)
         if not self._waking:
             self._waking = True
             self.env.process(self._compare())
@@ -110,13 +113,14 @@ class Helix:
         self._waking = False
         if not self.leads():
             return
-        for segment, server, state, then in list(self._due()):
+        changed, self._changed = sorted(self._changed), set()
+        for segment, server, state, then in list(self._due(changed)):
             self.pending.add((segment, server))
             self._sessions[server].transit(segment, state, then)
 
-    def _due(self) -> Iterable[tuple[str, str, str, str]]:
+    def _due(self, segments: Iterable[str]) -> Iterable[tuple[str, str, str, str]]:
         ideal = self.zookeeper.ideal
-        for segment in sorted(ideal.keys() | self.current.keys()):
+        for segment in segments:
             wanted, has = ideal.get(segment, {}), self.current.get(segment, {})
             for server in sorted(wanted.keys() | has.keys()):
                 pair = (segment, server)
@@ -126,7 +130,8 @@ class Helix:
                 if state not in (target, ERROR):
                     yield segment, server, state, _next(state, target)
 
-    def _publish(self) -> None:
+    def _publish(self, segment: str) -> None:
+        self._unseen.add(segment)
         if not self._publishing:
             self._publishing = True
             self.env.process(self._show())
@@ -134,7 +139,12 @@ class Helix:
     def _show(self) -> Steps[None]:
         yield self.env.timeout(self.hardware.external_view_ms)
         self._publishing = False
-        self.external = {segment: dict(states) for segment, states in self.current.items() if states}
+        for segment in self._unseen:
+            states = dict(self.current.get(segment, {}))
+            self.external[segment] = states
+            if not states:
+                del self.external[segment]
+        self._unseen.clear()
 
 
 def _next(state: str, target: str) -> str:

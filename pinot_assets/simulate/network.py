@@ -79,8 +79,8 @@ class Network:
         """Send a message and wait for the answer, not longer than its time-out."""
         answer = self.env.process(self._carry(message))
         yield answer | self.env.timeout(message.timeout_ms)
-        reply: Reply = answer.value if answer.processed else NOT_SENT
-        return reply
+        in_time = answer.processed and isinstance(answer.value, Reply)
+        return answer.value if in_time else NOT_SENT
 
     def _carry(self, message: Message) -> Steps[Reply]:
         fate = self.fate(message)

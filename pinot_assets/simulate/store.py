@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count
+from typing import Final
 
 import simpy
 
 from pinot_assets.simulate.rows import Built
 from pinot_assets.simulate.timing import Hardware
 from pinot_assets.simulate.zookeeper import Steps
+
+TMP: Final = ".tmp."
+"""Between a segment's name and a number: an upload that nobody has moved yet."""
 
 
 class Outage(StrEnum):
@@ -28,7 +32,7 @@ class StoreFailed(Exception):
 
 @dataclass
 class DeepStore:
-    """Tars by location. A location is `tmp/<segment>.<n>` until the controller moves it to `<segment>`."""
+    """Tars by location. A location is `<segment>.tmp.<n>` until the controller moves it to `<segment>`."""
 
     env: simpy.Environment
     hardware: Hardware
@@ -56,7 +60,7 @@ class DeepStore:
         :returns: its location.
         :raises StoreFailed: when the store refuses.
         """
-        location = f"tmp/{tar.name}.{next(self._numbers)}"
+        location = f"{tar.name}{TMP}{next(self._numbers)}"
         yield from self._reach(tar.size_bytes)
         self.files[location] = (tar, int(self.env.now))
         return location
@@ -67,7 +71,7 @@ class DeepStore:
         if location not in self.files:
             raise StoreFailed(f"{location} is not there")
         self.files[name] = (self.files.pop(location)[0], int(self.env.now))
-        for stray in [other for other in self.files if other.startswith(f"tmp/{name}.")]:
+        for stray in [other for other in self.files if other.startswith(f"{name}{TMP}")]:
             del self.files[stray]
         return name
 
@@ -85,7 +89,7 @@ class DeepStore:
     def remove_uploads(self, older_ms: int) -> None:
         """Remove temporary uploads that nobody moved (`tmpFileRetentionInSeconds`)."""
         for location, (_, came) in list(self.files.items()):
-            if location.startswith("tmp/") and self.env.now - came > older_ms:
+            if TMP in location and self.env.now - came > older_ms:
                 del self.files[location]
 
     def _reach(self, size_bytes: int) -> Steps[None]:

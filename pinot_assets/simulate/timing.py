@@ -68,7 +68,7 @@ class Table:
     settings: RealtimeSettings = field(
         default_factory=lambda: RealtimeSettings(replication=2, peer_scheme="http")
     )
-    cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    cluster: ClusterSettings = field(default_factory=lambda: ClusterSettings(version="1.5.1"))
     flush: Flush = field(default_factory=Flush)
     stream: Stream = field(default_factory=Stream)
     hardware: Hardware = field(default_factory=Hardware)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS, reingests
 from pinot_assets.realtime.state import NOT_PAUSED, Pause, PauseReason, Status
-from pinot_assets.simulate.backfill import upload_missing
+from pinot_assets.simulate.backfill import lacks_copy, upload_missing
 from pinot_assets.simulate.commit import begin_next, first_node, next_node
 from pinot_assets.simulate.helix import CONSUMING, ERROR, OFFLINE, ONLINE
 from pinot_assets.simulate.reingestion import ask_to_reingest
@@ -143,22 +143,12 @@ def _segment_level(controller: Controller) -> Steps[None]:
         committing = {name for name, n in world.zookeeper.nodes.items() if n.status is Status.COMMITTING}
         yield from world.zookeeper.list_committing(lambda names: _replace(names, committing))
     if world.table.settings.pauseless or world.table.cluster.deep_store_upload_retry:
-        upload_missing(
-            controller, [name for name, n in world.zookeeper.nodes.items() if _lacks(controller, n)]
-        )
+        upload_missing(controller, [name for name in world.zookeeper.nodes if lacks_copy(controller, name)])
 
 
 def _replace(names: set[str], by: Iterable[str]) -> None:
     names.clear()
     names.update(by)
-
-
-def _lacks(controller: Controller, node: Node) -> bool:
-    """Whether the daily pass uploads it (`shouldSkipSegmentForDeepStoreUpload`)."""
-    pauseless = controller.world.table.settings.pauseless
-    if pauseless and controller.world.zookeeper.age_ms(str(node.name)) <= COMPLETION_WINDOW_MS:
-        return False
-    return (node.status is Status.DONE and node.url == "") or (pauseless and node.status is Status.COMMITTING)
 
 
 def _repair_errors(controller: Controller) -> Steps[None]:

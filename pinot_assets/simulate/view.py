@@ -16,6 +16,7 @@ from pinot_assets.realtime.state import (
 from pinot_assets.realtime.state import Server as SeenServer
 from pinot_assets.simulate.consumer import State
 from pinot_assets.simulate.server import Server
+from pinot_assets.simulate.store import TMP
 from pinot_assets.simulate.world import World
 from pinot_assets.simulate.zookeeper import Node
 
@@ -42,7 +43,7 @@ def realtime_state(world: World) -> RealtimeState:
         tmp_uploads=tuple(
             TmpUpload(location, tar.size_bytes, came)
             for location, (tar, came) in world.store.files.items()
-            if location.startswith("tmp/")
+            if TMP in location
         ),
     )
 

@@ -5,7 +5,7 @@ A write takes time, and nothing of it happens where the writer dies before. Sour
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -37,7 +37,12 @@ class SegmentName:
 
     def __str__(self) -> str:
         stamp = datetime.fromtimestamp(self.created_ms / 1000, UTC).strftime("%Y%m%dT%H%MZ")
-        return f"{self.table}__{self.partition}__{self.sequence}__{stamp}"
+        return f"{self.number}{stamp}"
+
+    @property
+    def number(self) -> str:
+        """The name without its time: no two segments may have the same."""
+        return f"{self.table}__{self.partition}__{self.sequence}__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class ZooKeeper:
     """The table's part of ZooKeeper.
 
     :ivar write_ms: how long a write takes now; a fault may raise it.
-    :ivar changed: called whenever the ideal state has changed.
+    :ivar changed: called with the segments whose ideal state has changed.
     """
 
     env: simpy.Environment
@@ -75,7 +80,7 @@ class ZooKeeper:
     ideal: Placement = field(default_factory=dict)
     committing: set[str] = field(default_factory=set)
     pause: Pause = NOT_PAUSED
-    changed: Callable[[], None] = lambda: None
+    changed: Callable[[Iterable[str]], None] = lambda _names: None
 
     def create(self, node: Node) -> Steps[None]:
         """Write a new node, or over an old one of that name."""
@@ -102,13 +107,14 @@ class ZooKeeper:
     def update_ideal(self, change: Callable[[Placement], None]) -> Steps[None]:
         """Change the ideal state as a whole, or not at all.
 
+        :param change: puts other states in the place of a segment's, and changes none in place.
         :raises Refused: what `change` raises.
         """
         yield self.env.timeout(self.write_ms)
-        copy = {segment: dict(states) for segment, states in self.ideal.items()}
+        former, copy = self.ideal, dict(self.ideal)
         change(copy)
         self.ideal = copy
-        self.changed()
+        self.changed(name for name, states in copy.items() if former.get(name) is not states)
 
     def list_committing(self, change: Callable[[set[str]], None]) -> Steps[None]:
         """Change the list of committing segments, `/PAUSELESS_DEBUG_METADATA/<table>`."""

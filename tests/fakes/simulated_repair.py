@@ -1,0 +1,85 @@
+"""The repair planner at work on a simulated table: plan, apply, look again, as the command does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pinot_assets.realtime.repair.model import NOTHING_TRIED, Kind, Means, Memory, Plan, Step
+from pinot_assets.realtime.repair.plan import plan
+from pinot_assets.realtime.repair.verified import Verdict, verified
+from pinot_assets.simulate.view import realtime_state
+from pinot_assets.simulate.world import World
+
+PERIOD_MS = 47_000
+"""Out of step with commits."""
+
+
+@dataclass
+class SimulatedRepair:
+    """A sensor that repairs.
+
+    :ivar done: steps that were begun, in order.
+    :ivar says: the last plan.
+    """
+
+    world: World
+    memory: Memory = NOTHING_TRIED
+    done: list[Step] = field(default_factory=list)
+    open: list[Step] = field(default_factory=list)
+    says: Plan = field(default_factory=Plan)
+
+    def run(self, for_ms: float) -> None:
+        """Repair every now and then, until all is well or time is over."""
+        end = self.world.env.now + for_ms
+        while self.world.env.now < end:
+            self.once()
+            if self.says.all_well:
+                return
+            self.world.run(PERIOD_MS)
+
+    def once(self) -> None:
+        """Look, verify what was begun, plan, begin."""
+        state = realtime_state(self.world)
+        for step in list(self.open):
+            if verified(step, state) in (Verdict.DONE, Verdict.GONE):
+                self.memory = self.memory.ended(step)
+                self.open.remove(step)
+        self.says = plan(state, memory=self.memory)
+        touched: set[str] = set()
+        for step in self.says.steps:
+            assert touched.isdisjoint(step.segments), f"two repairs of one segment: {self.says.steps}"
+            touched |= set(step.segments)
+            self._begin(step)
+            self.memory = self.memory.begun(step, state.read_ms)
+            self.open = [other for other in self.open if other.key != step.key] + [step]
+        for step in self.says.advice:
+            # A person follows it.
+            if step.key not in self.memory.tried:
+                self._begin(step)
+                self.memory = self.memory.begun(step, state.read_ms)
+
+    def _begin(self, step: Step) -> None:
+        self.done.append(step)
+        self.world.trace("repair", str(step))
+        world, server = self.world, step.server or ""
+        match step.means:
+            case Means.CONTROLLER:
+                world.upload(step.segments)
+            case Means.FORCED:
+                world.force_upload(step.segments)
+            case Means.CONTROLLER_RESET:
+                world.reset(step.segments[0], server)
+            case Means.VALIDATION:
+                world.validate()
+            case Means.SEGMENT_VALIDATION:
+                world.validate_segments()
+            case Means.RESUME:
+                world.resume()
+            case Means.STORE:
+                for name in step.names:
+                    del world.store.files[name]
+            case Means.PERSON:
+                world.restart(server)
+            case Means.SERVER:
+                assert step.kind is Kind.REINGEST, "Pinot 1.5 uploads through the controller"
+                world.reingest(step.segments[0], server)

@@ -1,0 +1,101 @@
+"""What must hold of a simulated table, whatever went wrong."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from pinot_assets.realtime.state import Status
+from pinot_assets.simulate.network import Kind
+from pinot_assets.simulate.protocol import Answer
+from pinot_assets.simulate.rows import Ranges, joined, missing
+from pinot_assets.simulate.world import World
+from pinot_assets.simulate.zookeeper import Node
+
+
+def held_somewhere(world: World, name: str) -> Ranges:
+    """Rows of a segment that the deep store or some server's disk has, a dead server's included."""
+    copies = [server.disk[name] for server in world.servers.values() if name in server.disk]
+    copies += [tar for tar, _ in world.store.files.values() if tar.name == name]
+    memories = (server.consumers.get(name) for server in world.servers.values())
+    read = [piece for consumer in memories if consumer is not None for piece in consumer.reader.rows]
+    return joined([*(piece for copy in copies for piece in copy.rows), *read])
+
+
+def lost_rows(world: World, node: Node) -> Ranges:
+    """Rows of a segment whose end is fixed that neither store, servers nor stream have."""
+    if node.end is None:
+        return ()
+    earliest = world.streams[node.name.partition].earliest(world.env.now)
+    gone = missing(held_somewhere(world, str(node.name)), node.start, node.end)
+    return joined((first, min(end, earliest)) for first, end in gone)
+
+
+def always(world: World) -> None:
+    """At any moment, with a stream that forgets nothing in the world's time."""
+    ordered = sorted(world.zookeeper.nodes.values(), key=lambda n: (n.name.partition, n.name.sequence))
+    for node in ordered:
+        assert not lost_rows(world, node), f"{node} has lost rows"
+        if node.status.completed:
+            assert node.docs == (node.end or 0) - node.start, f"{node} is short"
+    for before, after in pairwise(ordered):
+        if before.name.partition == after.name.partition:
+            assert after.name.sequence == before.name.sequence + 1, f"two or none after {before}"
+            assert before.end is None or after.start == before.end, f"a gap after {before}"
+    ends = [m.segment for _, m, r in world.network.carried if (m.kind, r.answer) == COMMITTED]
+    assert len(ends) == len(set(ends)), "a segment was committed twice"
+    one_committers_data(world)
+
+
+COMMITTED = (Kind.END, Answer.COMMIT_SUCCESS)
+
+
+def one_committers_data(world: World) -> None:
+    """What servers answer from is what was committed: the very rows, on every replica."""
+    for server in world.servers.values():
+        for name, copy in server.loaded.items():
+            node = world.zookeeper.nodes[name]
+            settled = world.helix.current.get(name, {}).get(server.name) == "ONLINE"
+            if settled and node.status is not Status.IN_PROGRESS:
+                assert copy.rows == ((node.start, node.end),), f"{server.name} has other rows of {node}"
+            if settled and node.status.completed:
+                assert copy.crc == node.crc, f"{server.name} has another file than {node}"
+
+
+def all_well(world: World) -> list[str]:
+    """What is not as it should be when nothing is wrong any more; empty when all is well.
+
+    A commit may be going on: then it is looked at again.
+    """
+    for _ in range(10):
+        if not (wrong := _wrong(world)):
+            break
+        world.run(7_000)
+    return wrong
+
+
+def _wrong(world: World) -> list[str]:
+    wrong: list[str] = []
+    for name, node in world.zookeeper.nodes.items():
+        ideal, external = world.zookeeper.ideal.get(name, {}), world.helix.external.get(name, {})
+        if ideal != external:
+            wrong.append(f"{name} is {external}, and should be {ideal}")
+        if node.status is Status.COMMITTING and world.zookeeper.age_ms(name) > 300_000:
+            wrong.append(f"{name} is still COMMITTING")
+        if node.url == "" and world.zookeeper.age_ms(name) > 300_000:
+            wrong.append(f"only servers have {name}")
+    for partition, node in world.zookeeper.latest().items():
+        states = world.zookeeper.ideal.get(str(node.name), {})
+        if node.status is not Status.IN_PROGRESS or "CONSUMING" not in states.values():
+            wrong.append(f"nobody consumes partition {partition}")
+    return wrong
+
+
+def lag_rows(world: World) -> int:
+    """How far the best reader of the slowest partition is behind the stream, in rows."""
+    best = [0] * len(world.streams)
+    for server in world.servers.values():
+        for consumer in server.consumers.values():
+            partition = consumer.node.name.partition
+            best[partition] = max(best[partition], consumer.reader.position())
+    latest = world.streams[0].latest(world.env.now)
+    return max(latest - reached for reached in best)

@@ -1,0 +1,51 @@
+"""Tables that the tests simulate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from pinot_assets.realtime.settings import RealtimeSettings
+from pinot_assets.simulate.flush import Flush
+from pinot_assets.simulate.network import Message
+from pinot_assets.simulate.protocol import Reply
+from pinot_assets.simulate.timing import Stream, Table
+from pinot_assets.simulate.world import BEGAN_MS, World
+
+MINUTE: Final = 60_000
+HOUR: Final = 60 * MINUTE
+
+BYPASS: Final = Table(
+    settings=RealtimeSettings(replication=2, peer_scheme="http"),
+    flush=Flush(segment_rows=60_000),
+    stream=Stream(partitions=1, rows_per_s=1_000),
+)
+"""A commit a minute, one partition on two servers."""
+
+CLASSIC: Final = replace(BYPASS, settings=RealtimeSettings(replication=2))
+SPLIT: Final = replace(BYPASS, settings=RealtimeSettings(replication=2, server_uploads=True))
+PAUSELESS: Final = replace(
+    BYPASS, settings=RealtimeSettings(replication=2, peer_scheme="http", pauseless=True)
+)
+
+
+def with_settings(table: Table, **changes: Any) -> Table:
+    """The table with other settings."""
+    return replace(table, settings=replace(table.settings, **changes))
+
+
+def statuses(world: World) -> list[str]:
+    """Statuses of all segments, oldest first."""
+    return [
+        node.status.value for node in sorted(world.zookeeper.nodes.values(), key=lambda n: n.name.sequence)
+    ]
+
+
+def first(world: World) -> str:
+    """Name of the first segment of partition 0."""
+    return min(world.zookeeper.nodes)
+
+
+def talk(world: World, segment: str) -> list[tuple[int, Message, Reply]]:
+    """What was said about a segment: milliseconds since the beginning, message, answer."""
+    return [(at - BEGAN_MS, m, r) for at, m, r in world.network.carried if m.segment == segment]

@@ -1,0 +1,135 @@
+"""Whatever dies, is lost or comes late: the protocol's promises hold, and what gets stuck is mended.
+
+`PROOF_EXAMPLES=10` tries ten times as many stories.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from fakes.simulated_repair import SimulatedRepair
+from fakes.simulated_truth import all_well, always, lag_rows
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
+from pinot_assets.simulate.faults import (
+    BadNetwork,
+    Death,
+    Fault,
+    Point,
+    ReaderFails,
+    SlowZooKeeper,
+    StoreOutage,
+    Strike,
+)
+from pinot_assets.simulate.flush import Flush
+from pinot_assets.simulate.network import Fate, Kind
+from pinot_assets.simulate.store import Outage
+from pinot_assets.simulate.timing import Hardware, Stream, Table
+from pinot_assets.simulate.world import World
+
+from .tables import HOUR, MINUTE
+
+TIMES = int(os.environ.get("PROOF_EXAMPLES", "1"))
+TROUBLED: int = 40 * MINUTE
+
+at = st.integers(0, TROUBLED // 1000).map(lambda s: s * 1000)
+lasting = st.integers(1, 20 * 60).map(lambda s: s * 1000)
+back = st.integers(0, 15 * 60).map(lambda s: s * 1000)
+servers = st.sampled_from(["server-0", "server-1"])
+
+deaths = st.builds(Death, at, st.sampled_from(["server-0", "server-1", "controller-0", "controller-1"]), back)
+strikes = st.builds(Strike, st.sampled_from(list(Point)), st.integers(1, 20), back)
+fates = st.sampled_from(
+    [
+        Fate(lost=True),
+        Fate(reply_lost=True),
+        Fate(late_ms=4_000),
+        Fate(late_ms=20_000),
+        Fate(late_ms=400_000),
+    ]
+)
+networks = st.builds(
+    BadNetwork, at, lasting, fates, st.frozensets(st.sampled_from(list(Kind)), max_size=2), st.integers(1, 4)
+)
+zookeepers = st.builds(SlowZooKeeper, at, lasting, st.sampled_from([1_000, 4_000, 15_000]))
+readers = st.builds(ReaderFails, at, servers)
+outages = st.builds(StoreOutage, at, lasting, st.sampled_from(list(Outage)))
+faults = st.one_of(deaths, strikes, networks, zookeepers, readers)
+
+tables = st.builds(
+    lambda pauseless, scheme, mode, partitions, rows, build, upload_ms: Table(
+        settings=RealtimeSettings(
+            replication=2,
+            peer_scheme="http" if pauseless or scheme else None,
+            pauseless=pauseless,
+            completion_mode=mode,
+        ),
+        cluster=ClusterSettings(version="1.5.1", upload_timeout_ms=upload_ms),
+        flush=Flush(segment_rows=rows, time_ms=10 * MINUTE),
+        stream=Stream(partitions=partitions, rows_per_s=1_000),
+        hardware=Hardware(build_rows_per_s=build),
+    ),
+    pauseless=st.booleans(),
+    scheme=st.booleans(),
+    mode=st.sampled_from(["DEFAULT", "DOWNLOAD"]),
+    partitions=st.integers(1, 2),
+    rows=st.sampled_from([60_000, 170_000, 1_000_000]),
+    build=st.sampled_from([100_000, 2_000, 500]),
+    upload_ms=st.sampled_from([300_000, 60_000]),
+)
+
+proof = settings(
+    max_examples=50 * TIMES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@proof
+@given(
+    table=tables,
+    wrong=st.lists(faults, max_size=4),
+    outage=st.lists(outages, max_size=1),
+    race_ms=st.sampled_from([0, 0, 5_000]),
+)
+def test_promises_hold_and_repair_ends_what_is_stuck(
+    table: Table, wrong: list[Fault], outage: list[Fault], race_ms: int
+) -> None:
+    world = World(table, [*wrong, *outage], race_ms=race_ms)
+    for _ in range(16):
+        world.run(TROUBLED // 8)
+        always(world)
+    repair = SimulatedRepair(world)
+    repair.run(10 * HOUR)
+    for moment in world.story[-60:]:
+        note(str(moment))
+    note(str(repair.says))
+    always(world)
+    assert not repair.says.refusals
+    assert all_well(world) == []
+
+
+@proof
+@given(pauseless=st.booleans(), begin=at, lasts=lasting, rows=st.sampled_from([60_000, 170_000]))
+def test_under_bypass_consumption_never_waits_for_a_store_that_refuses(
+    pauseless: bool, begin: int, lasts: int, rows: int
+) -> None:
+    settings_ = RealtimeSettings(replication=2, peer_scheme="http", pauseless=pauseless)
+    table = replace(
+        Table(settings=settings_, stream=Stream(partitions=2, rows_per_s=1_000)),
+        flush=Flush(segment_rows=rows),
+    )
+    assert longest_lag(World(table, [StoreOutage(begin, lasts)])) <= longest_lag(World(table)) + 5_000
+
+
+def longest_lag(world: World) -> int:
+    """In rows, over the time of troubles and as long again."""
+    lags = []
+    for _ in range(2 * TROUBLED // 20_000):
+        world.run(20_000)
+        lags.append(lag_rows(world))
+    always(world)
+    return max(lags)
