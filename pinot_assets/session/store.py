@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
@@ -22,8 +22,6 @@ from kazoo.exceptions import (
     NodeExistsError,
     NoNodeError,
     OperationTimeoutError,
-    RolledBackError,
-    RuntimeInconsistency,
     SessionExpiredError,
 )
 from kazoo.security import OPEN_ACL_UNSAFE
@@ -39,6 +37,7 @@ from pinot_assets.session.model import (
     session_to_bytes,
 )
 from pinot_assets.session.waits import Waits
+from pinot_assets.session.zookeeper import answered, first_error
 
 KEPT_SESSIONS = 2
 """Sessions whose nodes stay readable, the active one included (seed 000)."""
@@ -49,25 +48,6 @@ SENDINGS = 3
 T = TypeVar("T")
 
 _UNKNOWN = (ConnectionLoss, SessionExpiredError, OperationTimeoutError)
-
-
-@contextlib.contextmanager
-def _answered() -> Iterator[None]:
-    """ZooKeeper's silence, and its refusal, as errors of ours."""
-    try:
-        yield
-    except NoAuthError as error:
-        raise SessionError(
-            "ZooKeeper does not let this run in",
-            why="the table's nodes belong to another user",
-            hint="set PINOT_ZOOKEEPER_USER and PINOT_ZOOKEEPER_PASSWORD to those of the runs before",
-        ) from error
-    except KazooException as error:
-        raise SessionError(
-            "ZooKeeper does not answer",
-            why=type(error).__name__,
-            hint="is it up? What was stored stays stored: run the table again once it is",
-        ) from error
 
 
 class SessionStore:
@@ -86,12 +66,12 @@ class SessionStore:
         self.waits = waits or Waits()
         self.path = f"/{cluster}/PROPERTYSTORE/MINION_TASK_METADATA/{table}/FileIngestionTask/consistentPush"
 
-    @_answered()
+    @answered()
     def pointer(self) -> Pointer:
         """The pointer as it stands; a never-set one when the table has none yet."""
         return self._read_pointer()[0]
 
-    @_answered()
+    @answered()
     def session(self, node: str) -> Session:
         """One session by node name (`cp17`).
 
@@ -111,7 +91,7 @@ class SessionStore:
         """The kept sessions, oldest first."""
         return [self.session(node) for node in self.session_nodes()]
 
-    @_answered()
+    @answered()
     def session_nodes(self) -> list[str]:
         """Names of their nodes, oldest first; one that cannot be read is among them."""
         try:
@@ -120,7 +100,7 @@ class SessionStore:
             return []
         return sorted((n for n in nodes if n.startswith("cp") and n[2:].isdigit()), key=lambda n: int(n[2:]))
 
-    @_answered()
+    @answered()
     def holder(self) -> Owner | None:
         """Who holds the lease now, None when it is free."""
         try:
@@ -129,13 +109,13 @@ class SessionStore:
             return None
         return Owner(**json.loads(data))
 
-    @_answered()
+    @answered()
     def table_made_ms(self) -> int | None:
         """When Pinot made the table, by ZooKeeper's clock; None where its config is not here."""
         stat = self._zk.retry(self._zk.exists, f"/{self._cluster}/PROPERTYSTORE/CONFIGS/TABLE/{self.table}")
         return int(stat.ctime) if stat is not None else None
 
-    @_answered()
+    @answered()
     def segment_names(self) -> list[str]:
         """All segments that Pinot has metadata of in this table."""
         path = f"/{self._cluster}/PROPERTYSTORE/SEGMENTS/{self.table}"
@@ -145,7 +125,7 @@ class SessionStore:
             return []
         return names
 
-    @_answered()
+    @answered()
     def take_lease(self, owner: Owner) -> Lease:
         """Become the table's one writer: create the ephemeral lease and grow the epoch, in one transaction.
 
@@ -166,7 +146,7 @@ class SessionStore:
                 if not (self._lease_is_ours() and self.pointer() == mine):
                     continue
                 results = []
-            failure = _first_error(results)
+            failure = first_error(results)
             if failure is None:
                 # An owner that released its lease took its name off the pointer, too.
                 died = was_set and pointer.owner is not None
@@ -278,7 +258,7 @@ class Lease:
             pointer = self._fenced(pointer)
         for _ in range(SENDINGS):
             try:
-                failure = _first_error(self._transaction(pointer, session).commit())
+                failure = first_error(self._transaction(pointer, session).commit())
             except KazooException as error:
                 failure = None if self._landed(pointer, session) else error
                 if isinstance(failure, _UNKNOWN) and self._is_held():
@@ -332,7 +312,7 @@ class Lease:
     def _left_to_wait(self) -> float:
         return self._store.waits.pinot_write - (time.monotonic() - self._since)
 
-    @_answered()
+    @answered()
     def prune(self) -> None:
         """Delete the nodes of all but the newest sessions."""
         for node in self._store.session_nodes()[:-KEPT_SESSIONS]:
@@ -387,10 +367,3 @@ class Lease:
             why=why,
             hint="the next trigger goes on from what is stored",
         )
-
-
-def _first_error(results: list[Any]) -> Exception | None:
-    # The operations around the failed one answer RolledBackError and RuntimeInconsistency.
-    errors = [r for r in results if isinstance(r, Exception)]
-    real = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
-    return next(iter(real or errors), None)

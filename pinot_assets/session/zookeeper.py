@@ -6,12 +6,16 @@ write. SASL is not offered: kazoo needs one more package for it, and ZooKeeper's
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoAuthError, RolledBackError, RuntimeInconsistency
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.hosts import collect_hosts
 from kazoo.protocol.serialization import Auth
@@ -92,6 +96,33 @@ def close(client: KazooClient) -> None:
     """Stop the client and free its sockets."""
     client.stop()
     client.close()
+
+
+@contextlib.contextmanager
+def answered() -> Iterator[None]:
+    """ZooKeeper's silence, and its refusal, as errors of ours."""
+    try:
+        yield
+    except NoAuthError as error:
+        raise SessionError(
+            "ZooKeeper does not let this run in",
+            why="the table's nodes belong to another user",
+            hint="set PINOT_ZOOKEEPER_USER and PINOT_ZOOKEEPER_PASSWORD to those of the runs before",
+        ) from error
+    except KazooException as error:
+        raise SessionError(
+            "ZooKeeper does not answer",
+            why=type(error).__name__,
+            hint="is it up? What was stored stays stored: run the table again once it is",
+        ) from error
+
+
+def first_error(results: list[Any]) -> Exception | None:
+    """What failed in a transaction; None when all of it was done."""
+    # The operations around the failed one answer RolledBackError and RuntimeInconsistency.
+    errors = [r for r in results if isinstance(r, Exception)]
+    real = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
+    return next(iter(real or errors), None)
 
 
 def _client(hosts: str, access: ZooKeeperAccess, session_s: float) -> KazooClient:

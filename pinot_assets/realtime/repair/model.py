@@ -160,6 +160,9 @@ class Limits:
     tries: int = 3
 
 
+USUAL_LIMITS = Limits()
+
+
 @dataclass(frozen=True, slots=True)
 class Try:
     """A step that was begun and whose effect nobody has seen yet.
@@ -190,6 +193,10 @@ class Memory:
         until_ms = now_ms + int(step.deadline_s * 1000)
         attempt = Try(step.kind, step.means, now_ms, until_ms, times + 1, step.segments)
         return replace(self, tried={**self.tried, step.key: attempt})
+
+    def stopped(self, step: Step, now_ms: int) -> Memory:
+        """The memory once that step is known not to be under way: Pinot refused it."""
+        return replace(self, tried={**self.tried, step.key: replace(self.tried[step.key], until_ms=now_ms)})
 
     def ended(self, step: Step) -> Memory:
         """The memory once that step's effect has been seen."""

@@ -17,6 +17,7 @@ from pinot_assets.realtime.repair.facts import only_copy, without_tar
 from pinot_assets.realtime.repair.means import validation_resets
 from pinot_assets.realtime.repair.model import (
     NOTHING_TRIED,
+    USUAL_LIMITS,
     VALIDATIONS,
     Kind,
     Limits,
@@ -45,13 +46,11 @@ _URGENCY = {
 _UPLOADS = frozenset({Kind.UPLOAD, Kind.FINISH})
 
 
-def plan(state: RealtimeState, limits: Limits | None = None, memory: Memory = NOTHING_TRIED) -> Plan:
+def plan(state: RealtimeState, limits: Limits = USUAL_LIMITS, memory: Memory = NOTHING_TRIED) -> Plan:
     """What to do now, what a person must do, what cannot be mended, and what waits.
 
-    :param limits: the usual ones where None.
     :param memory: what was tried before and is not known to have helped.
     """
-    limits = limits or Limits()
     found = list(chain(*(_of_segment(state, s) for s in state.segments), unconsumed(state), stale(state)))
     found += [*starting(state), *forgotten(state)]
     steps = _together([item for item in found if isinstance(item, Step) and item.means is not Means.PERSON])

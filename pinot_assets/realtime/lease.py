@@ -1,0 +1,234 @@
+"""One operation at a time on a REALTIME table: its lease in ZooKeeper, and what operations remember there.
+
+The node lies where the project keeps what it knows of any table, and goes with the table. Every write is one
+transaction that checks the node's version, which the next owner changes by taking the lease: a run that lost
+it can write nothing any more. What a run begins in Pinot it notes here before, so that whoever comes next
+knows of calls that may still be under way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionLoss,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    OperationTimeoutError,
+    SessionExpiredError,
+)
+from kazoo.security import OPEN_ACL_UNSAFE
+
+from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
+from pinot_assets.session.model import Owner
+from pinot_assets.session.zookeeper import answered, first_error
+
+TASK: Final = "RealtimeOperations"
+
+_UNKNOWN = (ConnectionLoss, SessionExpiredError, OperationTimeoutError)
+_ATTEMPTS: Final = 5
+
+
+class OperationsStore:
+    """A REALTIME table's node.
+
+    :param client: a started kazoo client.
+    :param cluster: the Helix cluster name.
+    :param table: with `_REALTIME`.
+    """
+
+    def __init__(self, client: KazooClient, cluster: str, table: str) -> None:
+        self._zk = client
+        self._cluster = cluster
+        self.table = table
+        self.path = f"/{cluster}/PROPERTYSTORE/MINION_TASK_METADATA/{table}/{TASK}"
+
+    @answered()
+    def recall(self, subject: str) -> str:
+        """What was last remembered of a subject (`repair`, `drain`), empty when nothing was.
+
+        :raises SessionError: the node cannot be read.
+        """
+        return self._read()[0].get(subject, "")
+
+    @answered()
+    def holder(self) -> Owner | None:
+        """Who works on the table now, None when nobody does."""
+        try:
+            data, _ = self._zk.retry(self._zk.get, f"{self.path}/lease")
+        except NoNodeError:
+            return None
+        return Owner(**json.loads(data))
+
+    @answered()
+    def take(self, owner: Owner) -> OperationsLease:
+        """Become the one that changes the table, until the lease is released or the client's session ends.
+
+        :raises SessionHeld: somebody else is; says who.
+        :raises SessionError: no Pinot cluster of that name is in this ZooKeeper, or it does not answer.
+        """
+        if self._zk.retry(self._zk.exists, f"/{self._cluster}/PROPERTYSTORE") is None:
+            raise SessionError(
+                f"there is no Pinot cluster {self._cluster} in this ZooKeeper",
+                why=f"/{self._cluster}/PROPERTYSTORE does not exist",
+                hint="set PINOT_CLUSTER to the controller's controller.helix.cluster.name",
+            )
+        self._zk.ensure_path(self.path.rpartition("/")[0], acl=OPEN_ACL_UNSAFE)
+        self._zk.ensure_path(self.path)
+        for _ in range(_ATTEMPTS):
+            remembered, version = self._read()
+            transaction = self._zk.transaction()
+            transaction.create(f"{self.path}/lease", json.dumps(asdict(owner)).encode(), ephemeral=True)
+            # The same content: what counts is the version, which fences the owner before.
+            transaction.set_data(self.path, _record(remembered), version=version)
+            try:
+                failure = first_error(transaction.commit())
+            except _UNKNOWN:
+                if self.holder() != owner or not self._is_ours():
+                    continue
+                failure = None
+            if failure is None:
+                return OperationsLease(self, owner, self._read()[1])
+            if isinstance(failure, NodeExistsError):
+                holder = self.holder()
+                if holder is None:
+                    continue
+                raise SessionHeld(
+                    f"{self.table} is being worked on",
+                    why=f"by {holder}",
+                    hint="wait for that run; a dead one lets go within half a minute",
+                )
+            if not isinstance(failure, BadVersionError):
+                raise failure
+        raise SessionError(
+            f"the lease of {self.table} could not be taken", why="five attempts met another one"
+        )
+
+    def _read(self) -> tuple[dict[str, str], int]:
+        """What is remembered, and the node's version."""
+        try:
+            data, stat = self._zk.retry(self._zk.get, self.path)
+        except NoNodeError:
+            return {}, -1
+        if not data:
+            return {}, stat.version
+        try:
+            return dict(json.loads(data)["simpleFields"]), stat.version
+        except (ValueError, KeyError, TypeError) as error:
+            raise SessionError(
+                f"what operations on {self.table} remember cannot be read",
+                why=str(error),
+                hint=f"look at {self.path} in Pinot's ZooKeeper browser; deleted, it is made anew",
+            ) from error
+
+    def _is_ours(self) -> bool:
+        stat = self._zk.retry(self._zk.exists, f"{self.path}/lease")
+        return stat is not None and stat.ephemeralOwner == self._zk.client_id[0]
+
+
+class OperationsLease:
+    """The right to change the table."""
+
+    def __init__(self, store: OperationsStore, owner: Owner, version: int) -> None:
+        self._store = store
+        self._zk = store._zk
+        self._owner = owner
+        self._version = version
+
+    @property
+    def table(self) -> str:
+        """The table's name, with `_REALTIME`."""
+        return self._store.table
+
+    def recall(self, subject: str) -> str:
+        """See `OperationsStore.recall`."""
+        return self._store.recall(subject)
+
+    def assert_held(self) -> None:
+        """Look before a write to Pinot.
+
+        :raises LeaseLost: somebody else works on the table now.
+        """
+        if not self._is_held():
+            raise self._lost(None)
+
+    def remember(self, subject: str, text: str) -> None:
+        """Keep a subject's text, for this run and the next ones; empty forgets it.
+
+        :raises LeaseLost: somebody else works on the table now. Nothing was written.
+        """
+        for _ in range(_ATTEMPTS):
+            transaction = self._zk.transaction()
+            transaction.check(f"{self._store.path}/lease", version=0)
+            transaction.set_data(self._store.path, self._with(subject, text), version=self._version)
+            try:
+                failure: Exception | None = first_error(transaction.commit())
+            except _UNKNOWN as error:
+                if self._landed(subject, text):
+                    failure = None
+                elif self._is_held():
+                    continue  # it never arrived
+                else:
+                    failure = error
+            if failure is not None:
+                raise self._lost(failure) from failure
+            self._version += 1
+            return
+        raise self._lost(None)
+
+    def release(self) -> None:
+        """Let go. Never raises: what cannot be deleted goes with the session."""
+        transaction = self._zk.transaction()
+        transaction.check(self._store.path, version=self._version)
+        transaction.delete(f"{self._store.path}/lease", version=0)
+        try:
+            transaction.commit()
+        except KazooException:
+            return
+
+    def __enter__(self) -> OperationsLease:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    @answered()
+    def _with(self, subject: str, text: str) -> bytes:
+        remembered = {**self._store._read()[0], subject: text}
+        return _record({key: value for key, value in remembered.items() if value})
+
+    def _landed(self, subject: str, text: str) -> bool:
+        try:
+            remembered, version = self._store._read()
+            return (
+                self._store._is_ours()
+                and version == self._version + 1
+                and remembered.get(subject, "") == text
+            )
+        except (KazooException, SessionError):
+            return False
+
+    def _is_held(self) -> bool:
+        try:
+            return self._store._is_ours() and self._store._read()[1] == self._version
+        except (KazooException, SessionError):
+            return False
+
+    def _lost(self, cause: BaseException | None) -> LeaseLost:
+        return LeaseLost(
+            f"this run no longer holds the lease of {self.table}; nothing more was changed",
+            why=repr(cause) if cause else "its ZooKeeper session ended, or another run took over",
+            hint="run it again: it goes on from what the table looks like then",
+        )
+
+
+def _record(remembered: Mapping[str, str]) -> bytes:
+    """As Helix writes its records, so that Pinot's ZooKeeper browser shows it."""
+    record: dict[str, Any] = {"id": TASK, "simpleFields": dict(remembered), "mapFields": {}, "listFields": {}}
+    return json.dumps(record, indent=2).encode()

@@ -1,0 +1,175 @@
+"""Doing what is planned: note it, begin it, read the table until the effect is there or its time is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pinot_assets.errors import PinotError, SessionError, SourceError, SwitchStateUnknown
+from pinot_assets.realtime.lease import OperationsLease
+from pinot_assets.realtime.port import Reader, RepairDoor, Sweeper, Tell
+from pinot_assets.realtime.repair import memory as memories
+from pinot_assets.realtime.repair.doing import begin
+from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Memory, Plan, Step
+from pinot_assets.realtime.repair.plan import plan
+from pinot_assets.realtime.repair.verified import Verdict, verified
+from pinot_assets.realtime.repair.words import manual
+from pinot_assets.realtime.state import RealtimeState
+
+FRESH_MS = 15_000
+"""How old a state may be that a step is begun from."""
+
+FIRST_LOOK_S = 1.0
+LONGEST_PAUSE_S = 15.0
+
+
+class Result(StrEnum):
+    """What became of a step."""
+
+    DONE = "done"
+    GONE = "no longer needed"
+    NO_EFFECT = "no effect"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A step that was begun, and what was read afterwards.
+
+    :ivar text: Pinot's reason, or what to do next.
+    """
+
+    step: Step
+    result: Result
+    text: str = ""
+
+    @property
+    def helped(self) -> bool:
+        """Whether the table is better now."""
+        return self.result in (Result.DONE, Result.GONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What a repair works with.
+
+    :ivar sweep: None where the deep store is not reached from here.
+    :ivar clock_ms: the time; the states' own is near it.
+    """
+
+    door: RepairDoor
+    read: Reader
+    lease: OperationsLease
+    sweep: Sweeper | None = None
+    limits: Limits = USUAL_LIMITS
+    tell: Tell = lambda _: None
+    clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    sleep: Callable[[float], None] = time.sleep
+
+    def rounds(self, most: int) -> Iterator[tuple[Plan, tuple[Outcome, ...]]]:
+        """Plan and do, until nothing is left that can be done now.
+
+        The last plan has no steps, unless that many rounds were not enough.
+
+        :raises LeaseLost: another run took the table over.
+        :raises PinotError: the table cannot be read.
+        """
+        for _ in range(most):
+            found, outcomes = self.round()
+            yield found, outcomes
+            if not found.steps:
+                return
+
+    def round(self) -> tuple[Plan, tuple[Outcome, ...]]:
+        """One plan, its steps, and what became of them.
+
+        :raises LeaseLost: another run took the table over.
+        :raises PinotError: the table cannot be read.
+        """
+        state, memory = self.read(), self._recalled()
+        found = plan(state, self.limits, memory)
+        outcomes: list[Outcome] = []
+        begun: dict[Step, int] = {}
+        for step in found.steps:
+            # An upload by a server is waited for, and the table goes on meanwhile.
+            if self.clock_ms() - state.read_ms > FRESH_MS:
+                state = self.read()
+                still = {other.key for other in plan(state, self.limits, memory).steps}
+                if step.key not in still:
+                    continue
+            self.lease.assert_held()
+            memory = memory.begun(step, self.clock_ms())
+            self._remember(memory)
+            self.tell(f"{step}: {step.why}")
+            refusal = self._begin(step, state)
+            if refusal is None:
+                begun[step] = self.clock_ms() + int(step.deadline_s * 1000)
+            else:
+                memory = memory.stopped(step, self.clock_ms())
+                self._remember(memory)
+                outcomes.append(refusal)
+        outcomes += self._seen(begun, memory)
+        return found, tuple(outcomes)
+
+    def _begin(self, step: Step, state: RealtimeState) -> Outcome | None:
+        try:
+            begin(step, state, self.door, self.sweep)
+        except SwitchStateUnknown as error:
+            self.tell(f"{step}: {error.what}; looking whether it happened")
+        except (PinotError, SourceError) as error:
+            self.tell(f"{step}: {error}")
+            return Outcome(step, Result.REFUSED, str(error))
+        return None
+
+    def _seen(self, begun: dict[Step, int], memory: Memory) -> Iterator[Outcome]:
+        """Read the table until every step has had its effect, or its time is over."""
+        waits, pause = dict(begun), FIRST_LOOK_S
+        while waits:
+            self.sleep(pause)
+            pause = min(pause * 1.5, LONGEST_PAUSE_S)
+            state = self._look()
+            for step, until in tuple(waits.items()):
+                verdict = Verdict.UNKNOWN if state is None else verified(step, state)
+                if verdict in (Verdict.DONE, Verdict.GONE):
+                    memory = memory.ended(step)
+                    self._remember(memory)
+                    yield self._told(step, Result.DONE if verdict is Verdict.DONE else Result.GONE, "")
+                elif self.clock_ms() >= until:
+                    yield self._told(step, Result.NO_EFFECT, manual(step).if_it_fails)
+                else:
+                    continue
+                del waits[step]
+
+    def _look(self) -> RealtimeState | None:
+        try:
+            return self.read()
+        except PinotError as error:
+            self.tell(f"the table could not be read just now: {error.what}")
+            return None
+
+    def _told(self, step: Step, result: Result, text: str) -> Outcome:
+        self.tell(f"{step}: {result}" + (f"; {text}" if text else ""))
+        return Outcome(step, result, text)
+
+    def _recalled(self) -> Memory:
+        try:
+            memory = memories.from_text(self.lease.recall(memories.SUBJECT))
+        except ValueError as error:
+            raise SessionError(
+                f"what the repair of {self.lease.table} remembers cannot be read", why=str(error)
+            ) from error
+        # What nobody tried for so long is mended, or gone.
+        return memory.since(self.clock_ms() - 2 * self.limits.longest_backoff_ms)
+
+    def _remember(self, memory: Memory) -> None:
+        self.lease.remember(memories.SUBJECT, memories.to_text(memory))
+
+
+def preview(state: RealtimeState, remembered: str, limits: Limits) -> Plan:
+    """What a repair would do now; takes no lease and changes nothing.
+
+    :param remembered: what the last repair remembers (`OperationsStore.recall`).
+    """
+    return plan(state, limits, memories.from_text(remembered))

@@ -1,0 +1,100 @@
+"""One step's calls. What Pinot answers is not believed: `verified` looks for the effect."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pinot_assets.errors import PinotError
+from pinot_assets.pinot.realtime_writes import SEGMENT_LEVEL
+from pinot_assets.realtime.port import RepairDoor, Sweeper
+from pinot_assets.realtime.repair.facts import admin_url
+from pinot_assets.realtime.repair.model import Kind, Means, Step
+from pinot_assets.realtime.state import RealtimeState, Status
+
+URL: Final = "segment.download.url"
+STATUS: Final = "segment.realtime.status"
+END_OFFSET: Final = "segment.realtime.endOffset"
+
+
+def begin(step: Step, state: RealtimeState, door: RepairDoor, sweep: Sweeper | None) -> None:
+    """Send what the step comes to. Uploads by a server are waited for, everything else goes on by itself.
+
+    :param sweep: None where the deep store cannot be reached from here.
+    :raises PinotError: Pinot refused it; `SwitchStateUnknown`: it may be going on all the same.
+    """
+    table = state.table
+    match step.means:
+        case Means.CONTROLLER:
+            door.upload_to_deep_store(table, step.segments)
+        case Means.FORCED:
+            door.force_upload_to_deep_store(table, step.segments)
+        case Means.CONTROLLER_RESET:
+            door.reset_replica(table, step.segments[0], _server(step))
+        case Means.VALIDATION:
+            door.run_validation(table)
+        case Means.SEGMENT_VALIDATION:
+            door.run_validation_with(table, SEGMENT_LEVEL)
+        case Means.RESUME:
+            door.resume(table)
+        case Means.STORE:
+            _sweep(step, sweep)
+        case Means.SERVER:
+            _by_server(step, state, door)
+        case Means.PERSON:
+            raise ValueError(f"{step} is a person's")
+
+
+def _by_server(step: Step, state: RealtimeState, door: RepairDoor) -> None:
+    address = admin_url(state, _server(step))
+    if address is None:
+        raise PinotError(f"{step} cannot be done", why="the server is no longer up, or has no admin address")
+    if step.kind is Kind.REINGEST:
+        door.reingest(address, step.segments[0])
+    elif step.kind is Kind.FINISH:
+        _finish(step, state.table, door, address)
+    else:
+        _upload(step, state.table, door, address)
+
+
+def _upload(step: Step, table: str, door: RepairDoor, address: str) -> None:
+    """The node is written only where it still has no URL: Pinot's own upload may have been quicker."""
+    segment = step.segments[0]
+    url = door.server_uploads(address, table, segment, step.deadline_s)
+    if not url:
+        raise PinotError(f"{step.server} uploaded {segment} and did not say where to")
+    node = door.segment_node(table, segment)
+    if not node.simple.get(URL):
+        door.write_segment(table, node.with_fields(**{URL: url}))
+
+
+def _finish(step: Step, table: str, door: RepairDoor, address: str) -> None:
+    """All fields are the server's, which built the segment; but only for the same rows."""
+    segment = step.segments[0]
+    fields = door.server_uploads_committed(address, table, segment, step.deadline_s)
+    node = door.segment_node(table, segment)
+    if node.simple.get(STATUS) != Status.COMMITTING:
+        return
+    if fields.get(STATUS) != Status.DONE or not fields.get(URL):
+        raise PinotError(f"{step.server} did not finish {segment}", why=f"it says {fields.get(STATUS)}")
+    if fields.get(END_OFFSET) != node.simple.get(END_OFFSET):
+        raise PinotError(
+            f"{step.server} has other rows of {segment} than were committed",
+            why=f"its end offset is {fields.get(END_OFFSET)}, the node says {node.simple.get(END_OFFSET)}",
+        )
+    door.write_segment(table, node.with_fields(**fields))
+
+
+def _sweep(step: Step, sweep: Sweeper | None) -> None:
+    if sweep is None:
+        raise PinotError(
+            f"{step} cannot be done",
+            why="the deep store is not reached from here",
+            hint="delete them by hand",
+        )
+    for name in step.names:
+        sweep(name)
+
+
+def _server(step: Step) -> str:
+    assert step.server is not None
+    return step.server

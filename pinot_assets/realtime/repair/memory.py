@@ -1,0 +1,36 @@
+"""What a repair remembers, as text for ZooKeeper."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from pinot_assets.realtime.repair.model import Kind, Means, Memory, Try
+
+SUBJECT = "repair"
+"""Under which it is kept (`realtime.lease`)."""
+
+
+def to_text(memory: Memory) -> str:
+    """The memory as JSON; empty where nothing was tried."""
+    return json.dumps({key: asdict(tried) for key, tried in memory.tried.items()}) if memory.tried else ""
+
+
+def from_text(text: str) -> Memory:
+    """Inverse of `to_text`.
+
+    :raises ValueError: it is something else.
+    """
+    if not text:
+        return Memory()
+    try:
+        return Memory({key: _try(fields) for key, fields in json.loads(text).items()})
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"not what a repair remembers: {error!r}") from error
+
+
+def _try(fields: dict[str, object]) -> Try:
+    made = Try(**fields)  # type: ignore[arg-type]
+    return Try(
+        Kind(made.kind), Means(made.means), made.at_ms, made.until_ms, made.times, tuple(made.segments)
+    )

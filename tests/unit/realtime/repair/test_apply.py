@@ -1,0 +1,253 @@
+"""A repair does what is planned, and believes only what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from fakes.hurt_pinot import Clock, HurtPinot
+from fakes.hurt_tables import BYPASS, NOW, OLD, consuming, replicas, segment, table
+from fakes.zookeeper import FakeZooKeeper
+
+from pinot_assets.errors import LeaseLost, PinotError, SessionError, SwitchStateUnknown
+from pinot_assets.realtime.lease import OperationsStore
+from pinot_assets.realtime.repair import memory as memories
+from pinot_assets.realtime.repair.apply import Repair, Result, preview
+from pinot_assets.realtime.repair.model import USUAL_LIMITS, Kind, Limits, Means, Memory, Step
+from pinot_assets.realtime.settings import ClusterSettings
+from pinot_assets.realtime.state import RealtimeState, Status, TmpUpload
+from pinot_assets.session.model import Owner
+
+PEERS_ONLY = segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "")
+COMMITTING = segment(Status.COMMITTING, replicas(a="ONLINE", b="ONLINE"))
+OWNER = Owner("test", "host", 1, NOW)
+
+
+class World:
+    """A table, its Pinot and its ZooKeeper."""
+
+    def __init__(self, state: RealtimeState) -> None:
+        self.clock = Clock(NOW)
+        self.pinot = HurtPinot(state, self.clock)
+        self.zookeeper = FakeZooKeeper()
+        self.zookeeper.client().ensure_path("/pinot/PROPERTYSTORE")
+        self.client = self.zookeeper.client()
+        self.store = OperationsStore(self.client, "pinot", state.table)  # type: ignore[arg-type]
+        self.told: list[str] = []
+
+    def repair(self, limits: Limits = USUAL_LIMITS) -> Repair:
+        return Repair(
+            self.pinot,
+            self.pinot.read,
+            self.store.take(OWNER),
+            self.pinot.sweep,
+            limits,
+            self.told.append,
+            self.clock,
+            self.clock.sleep,
+        )
+
+
+def results(repair: Repair) -> list[tuple[Kind, Result]]:
+    return [(one.step.kind, one.result) for one in repair.round()[1]]
+
+
+def test_everything_is_mended_in_rounds() -> None:
+    broken = segment(
+        Status.DONE, replicas(a="ONLINE", b="ONLINE>ERROR"), "s3://d/t/9", partition=1, sequence=0
+    )
+    lost = segment(Status.COMMITTING, replicas(a="ONLINE>ERROR", b="ONLINE>ERROR"), partition=2)
+    stuck = segment(Status.COMMITTING, replicas(a="ONLINE", b="ONLINE"), partition=3)
+    stopped = segment(Status.IN_PROGRESS, replicas(a="OFFLINE", b="OFFLINE"), partition=4)
+    world = World(
+        table(
+            *(PEERS_ONLY, broken, lost, stuck, stopped),
+            *(consuming(p) for p in range(4)),
+            tmp_uploads=(TmpUpload(f"{broken.name}.tmp.1", 1, OLD - 1),),
+            committing_listed=frozenset({broken.name}),
+        )
+    )
+    all_rounds = list(world.repair().rounds(10))
+    assert all(one.helped for _, outcomes in all_rounds for one in outcomes)
+    assert all_rounds[-1][0].all_well
+    done = [one.step.kind for _, outcomes in all_rounds for one in outcomes]
+    assert set(done) == set(Kind) - {Kind.RESTART}
+    assert world.store.recall(memories.SUBJECT) == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "call"),
+    [
+        ("1.5.1", ("upload_to_deep_store", PEERS_ONLY.name)),
+        ("1.4.0", ("run_validation_with",)),
+        ("1.2.0", ("server_uploads", "http://a:8097", PEERS_ONLY.name)),
+    ],
+)
+def test_each_release_in_its_own_way(version: str, call: tuple[str, ...]) -> None:
+    world = World(table(PEERS_ONLY, consuming(), cluster=ClusterSettings(version)))
+    assert results(world.repair()) == [(Kind.UPLOAD, Result.DONE)]
+    assert world.pinot.calls[0] == call
+
+
+def test_before_1_3_a_lost_consuming_segment_is_recreated_by_resuming() -> None:
+    stored = replace(PEERS_ONLY, url="s3://d/t/0")
+    world = World(table(stored, settings=BYPASS, cluster=ClusterSettings("0.11.0")))
+    assert results(world.repair()) == [(Kind.VALIDATE, Result.DONE)]
+    assert world.pinot.calls == [("resume",)]
+
+
+def test_a_200_that_does_nothing_is_no_success_and_is_not_repeated_at_once() -> None:
+    world = World(table(PEERS_ONLY, consuming()))
+    world.pinot.deaf.add("upload_to_deep_store")
+    repair = world.repair()
+    _, outcomes = repair.round()
+    assert [one.result for one in outcomes] == [Result.NO_EFFECT]
+    assert world.clock.now_ms >= NOW + 360_000
+    assert "deep store" in outcomes[0].text
+    assert repair.round()[1] == ()
+    world.clock.sleep(600)
+    world.pinot.deaf.clear()
+    assert results(repair) == [(Kind.UPLOAD, Result.DONE)]
+
+
+def test_a_restarted_repair_knows_what_was_begun() -> None:
+    world = World(table(PEERS_ONLY, consuming()))
+
+    def dies(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    repair = replace(world.repair(), sleep=dies)
+    with pytest.raises(KeyboardInterrupt):
+        repair.round()
+    repair.lease.release()
+    found, outcomes = world.repair().round()
+    assert outcomes == ()
+    assert "still be at work" in found.waiting[0].why
+    assert len(world.pinot.calls) == 1
+
+
+def test_a_lost_answer_is_looked_up() -> None:
+    world = World(table(PEERS_ONLY, consuming()))
+    world.pinot.failing["upload_to_deep_store"] = SwitchStateUnknown("no answer came")
+    world.pinot._due.append((NOW + 5_000, lambda: world.pinot._store([PEERS_ONLY.name])))
+    assert results(world.repair()) == [(Kind.UPLOAD, Result.DONE)]
+
+
+def test_a_refusal_is_told_and_does_not_hold_up_other_means() -> None:
+    broken = replace(PEERS_ONLY, replicas=replicas(a="ONLINE", b="ONLINE>ERROR"))
+    world = World(table(broken, consuming()))
+    world.pinot.failing["upload_to_deep_store"] = PinotError("refused")
+    repair = world.repair()
+    assert results(repair) == [(Kind.UPLOAD, Result.REFUSED)]
+    world.clock.sleep(1)
+    assert results(repair) == [(Kind.RESET, Result.DONE)]
+
+
+def test_a_controller_that_is_away_for_a_while_is_waited_for() -> None:
+    world = World(table(PEERS_ONLY, consuming()))
+    repair = world.repair()
+    real = world.clock.sleep
+
+    def sleep(seconds: float) -> None:
+        real(seconds)
+        world.pinot.unreadable = 1 if world.clock.now_ms < NOW + 5_000 else 0
+
+    assert results(replace(repair, sleep=sleep)) == [(Kind.UPLOAD, Result.DONE)]
+    assert any("could not be read" in line for line in world.told)
+
+
+def test_nothing_is_begun_without_the_lease() -> None:
+    world = World(table(PEERS_ONLY, consuming()))
+    repair = world.repair()
+    world.zookeeper.expire(world.client)
+    with pytest.raises(LeaseLost):
+        repair.round()
+    assert world.pinot.calls == []
+
+
+def test_after_a_long_upload_the_table_is_looked_at_again() -> None:
+    many = [segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "", sequence=n) for n in range(3)]
+    world = World(table(*many, consuming(sequence=3), cluster=ClusterSettings("1.2.0")))
+    repair = world.repair()
+    uploads = world.pinot.server_uploads
+
+    def upload(*args: object) -> str:
+        # Meanwhile Pinot itself has stored the next one.
+        world.pinot.change(many[1].name, url="s3://d/t/1")
+        return uploads(*args)  # type: ignore[arg-type]
+
+    world.pinot.server_uploads = upload  # type: ignore[method-assign, assignment]
+    assert results(repair) == [(Kind.UPLOAD, Result.DONE)] * 2
+    assert not [call for call in world.pinot.calls if call[-1] == many[1].name]
+
+
+def test_an_upload_never_overwrites_what_pinot_wrote() -> None:
+    world = World(table(PEERS_ONLY, consuming(), cluster=ClusterSettings("1.2.0")))
+    repair = world.repair()
+    uploads = world.pinot.server_uploads
+
+    def upload(*args: object) -> str:
+        world.pinot.change(PEERS_ONLY.name, url="s3://d/t/pinots-own")
+        return uploads(*args)  # type: ignore[arg-type]
+
+    world.pinot.server_uploads = upload  # type: ignore[method-assign, assignment]
+    assert results(repair) == [(Kind.UPLOAD, Result.DONE)]
+    assert world.pinot.segment(PEERS_ONLY.name).url == "s3://d/t/pinots-own"
+
+
+def test_a_commit_is_finished_by_a_server_only_with_the_same_rows() -> None:
+    state = table(COMMITTING, consuming(), settings=BYPASS, cluster=ClusterSettings("1.4.0"))
+    world = World(state)
+    assert results(world.repair()) == [(Kind.FINISH, Result.DONE)]
+    assert world.pinot.segment(COMMITTING.name).status is Status.DONE
+    other = World(state)
+    answer = {
+        "segment.realtime.status": "DONE",
+        "segment.realtime.endOffset": "7",
+        "segment.download.url": "s3://x",
+    }
+    other.pinot.server_uploads_committed = lambda *_: answer  # type: ignore[method-assign, assignment, misc]
+    outcome = other.repair().round()[1][0]
+    assert outcome.result is Result.REFUSED
+    assert "other rows" in outcome.text
+    assert other.pinot.segment(COMMITTING.name).status is Status.COMMITTING
+
+
+def test_without_the_deep_store_at_hand_nothing_is_swept() -> None:
+    stored = replace(PEERS_ONLY, url="s3://d/t/0")
+    world = World(table(stored, consuming(), tmp_uploads=(TmpUpload(f"{stored.name}.tmp.1", 1, OLD - 1),)))
+    outcome = replace(world.repair(), sweep=None).round()[1][0]
+    assert (outcome.result, world.pinot.calls) == (Result.REFUSED, [])
+
+
+def test_a_preview_knows_what_was_tried() -> None:
+    state = table(PEERS_ONLY, consuming())
+    step = preview(state, "", USUAL_LIMITS).steps[0]
+    remembered = memories.to_text(Memory().begun(step, NOW))
+    assert not preview(state, remembered, USUAL_LIMITS).steps
+
+
+def steps() -> Iterator[Step]:
+    yield Step(Kind.RESET, Means.CONTROLLER_RESET, "", ("s",), "a")
+    yield Step(Kind.VALIDATE, Means.VALIDATION, "", partitions=(1, 2))
+    yield Step(Kind.UPLOAD, Means.SEGMENT_VALIDATION, "", ("s", "t"))
+
+
+def test_memory_as_text() -> None:
+    memory = Memory()
+    for step in steps():
+        memory = memory.begun(step, NOW)
+    assert memories.from_text(memories.to_text(memory)) == memory
+    assert memories.to_text(Memory()) == ""
+    for spoilt in ("[1]", '{"a": {"b": 1}}', "x", '{"a": 1}'):
+        with pytest.raises(ValueError, match="not what a repair"):
+            memories.from_text(spoilt)
+
+
+def test_a_spoilt_memory_is_told() -> None:
+    world = World(table(PEERS_ONLY, consuming()))
+    repair = world.repair()
+    repair.lease.remember(memories.SUBJECT, "[]")
+    with pytest.raises(SessionError, match="cannot be read"):
+        repair.round()
