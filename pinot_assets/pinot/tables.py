@@ -1,4 +1,7 @@
-"""The controller's REST API about the cluster itself, schemas and table configs. OFFLINE tables only."""
+"""The controller's REST API about the cluster itself, schemas and table configs.
+
+About OFFLINE tables, but for what reads and writes a config.
+"""
 
 from __future__ import annotations
 
@@ -124,8 +127,8 @@ class Tables:
 
     def update_table(self, config: Mapping[str, Any]) -> None:
         """See `Pinot.update_table`."""
-        name = str(config["tableName"]).removesuffix("_OFFLINE")
-        with self._absence_told(name):
+        name = str(config["tableName"]).removesuffix("_OFFLINE").removesuffix("_REALTIME")
+        with self._absence_told(name, str(config.get("tableType", "OFFLINE")).upper()):
             self._write("PUT", f"/tables/{quoted(name)}", body=dict(config))
 
     def delete_table(self, table: str) -> None:
@@ -145,14 +148,14 @@ class Tables:
         return int(size["estimatedSizeInBytes"])
 
     @contextmanager
-    def _absence_told(self, table: str) -> Iterator[None]:
+    def _absence_told(self, table: str, kind: str = "OFFLINE") -> Iterator[None]:
         """Makes a refusal `PinotNotFound` where there is no such table: 1.5 stumbles over the missing table
         (asked for its size), or first misses something else (its schema, on an update)."""
         try:
             yield
         except PinotError as refusal:
-            if type(refusal) is PinotError and self.get_table_config(table) is None:
-                raise PinotNotFound(refusal.what, why=f"there is no OFFLINE table {table}") from None
+            if type(refusal) is PinotError and self._table_config(table, kind) is None:
+                raise PinotNotFound(refusal.what, why=f"there is no {kind} table {table}") from None
             raise
 
 

@@ -2,20 +2,31 @@
 
 from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.ingestion import FileIngestion, Mode
-from pinot_assets.spec.load import Tables, check_files, check_tables, load_table, load_tables
+from pinot_assets.spec.load import (
+    Tables,
+    check_files,
+    check_tables,
+    load_any_table,
+    load_table,
+    load_tables,
+)
 from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.problem import Note, Problem
+from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
 
 __all__ = [
+    "AnyTableSpec",
     "DagsterSettings",
     "FileIngestion",
     "Mode",
     "Note",
     "Problem",
+    "RealtimeTableSpec",
     "TableSpec",
     "Tables",
     "check_files",
     "check_tables",
+    "load_any_table",
     "load_table",
     "load_tables",
 ]

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 from pinot_assets.errors import SpecDrift
 from pinot_assets.spec.difference import Difference, diff_schema, diff_table
 from pinot_assets.spec.model import TableSpec
+from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
 
 Action = Literal["create", "update", "keep"]
 
@@ -26,6 +27,10 @@ class SchemaAndTableStore(Protocol):
 
     def get_table_config(self, table: str) -> dict[str, Any] | None:
         """The OFFLINE table config as Pinot holds it, None where there is none."""
+        ...
+
+    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+        """The REALTIME table config as Pinot holds it, None where there is none."""
         ...
 
     def create_table(self, config: Mapping[str, Any]) -> None:
@@ -49,7 +54,7 @@ class Change:
 class ApplyPlan:
     """What applying one spec would do to Pinot."""
 
-    spec: TableSpec
+    spec: AnyTableSpec
     schema: Change
     table: Change
 
@@ -59,12 +64,12 @@ class ApplyPlan:
         return self.schema.action == self.table.action == "keep"
 
 
-def plan_apply(spec: TableSpec, store: SchemaAndTableStore) -> ApplyPlan:
+def plan_apply(spec: AnyTableSpec, store: SchemaAndTableStore) -> ApplyPlan:
     """Look what applying would change; changes nothing itself.
 
     :raises PinotError: Pinot could not be asked.
     """
-    schema, table = store.get_schema(spec.name), store.get_table_config(spec.name)
+    schema, table = store.get_schema(spec.name), held_config(spec, store)
     return ApplyPlan(
         spec,
         Change("create", ()) if schema is None else _change(diff_schema(spec.schema_json, schema)),
@@ -91,12 +96,12 @@ def apply_plan(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
         )
 
 
-def drift(spec: TableSpec, store: SchemaAndTableStore) -> list[Difference]:
+def drift(spec: AnyTableSpec, store: SchemaAndTableStore) -> list[Difference]:
     """Where Pinot is not what the spec says; a missing schema or table is one difference.
 
     :raises PinotError: Pinot could not be asked.
     """
-    schema, table = store.get_schema(spec.name), store.get_table_config(spec.name)
+    schema, table = store.get_schema(spec.name), held_config(spec, store)
     return [
         *(
             [Difference("schema", spec.name, None)]
@@ -109,6 +114,16 @@ def drift(spec: TableSpec, store: SchemaAndTableStore) -> list[Difference]:
             else diff_table(spec.table_json, table)
         ),
     ]
+
+
+def held_config(spec: AnyTableSpec, store: SchemaAndTableStore) -> dict[str, Any] | None:
+    """The table config as Pinot holds it, None where it has no such table.
+
+    :raises PinotError: Pinot could not be asked.
+    """
+    if isinstance(spec, RealtimeTableSpec):
+        return store.get_realtime_config(spec.name)
+    return store.get_table_config(spec.name)
 
 
 def held_table_config(spec: TableSpec, store: SchemaAndTableStore) -> Mapping[str, Any]:

@@ -17,11 +17,13 @@ from pinot_assets.spec.apply import ApplyPlan, SchemaAndTableStore, apply_plan, 
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.editor import editor_schema
 from pinot_assets.spec.load import check_files, check_tables, load_tables
-from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.problem import Note, Problem
+from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
 
 OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
 """Opens the connection to Pinot, only when a command needs it."""
+Gate = Callable[[ApplyPlan], None]
+"""Looks whether a change may be made, tells what it found, and raises where it may not."""
 
 TablesOption = Annotated[
     Path, typer.Option("--tables", envvar="PINOT_ASSETS_TABLES", help="Directory of the table specs.")
@@ -29,12 +31,13 @@ TablesOption = Annotated[
 _DEFAULT_TABLES = Path("tables")
 
 
-def tables_app(open_store: OpenStore) -> typer.Typer:
+def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
     """The `tables` commands.
 
     Errors of this project leave the commands as they are, for the caller to show.
 
     :param open_store: how to reach Pinot.
+    :param realtime_gate: asked before the config of a REALTIME table is changed.
     """
     app = typer.Typer(help="Table specs: check them, apply them to Pinot.", no_args_is_help=True)
 
@@ -64,14 +67,21 @@ def tables_app(open_store: OpenStore) -> typer.Typer:
         yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
         dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     ) -> None:
-        """Create or update schema and table in Pinot, after showing what would change."""
+        """Create or update schema and table in Pinot, after showing what would change.
+
+        The config of a REALTIME table passes `realtime preflight` first: where that refuses, nothing is
+        changed.
+        """
         console = _console()
-        specs = load_tables(tables).choose(names or [])
+        specs = load_tables(tables).choose_any(names or [])
         with open_store() as store:
             plans = [plan_apply(spec, store) for spec in specs]
             for plan in plans:
                 _show_plan(console, plan)
             due = [plan for plan in plans if not plan.changes_nothing]
+            for plan in due:
+                if isinstance(plan.spec, RealtimeTableSpec):
+                    realtime_gate(plan)
             if dry_run or not due:
                 return
             if not yes and not typer.confirm("Apply?"):
@@ -104,10 +114,16 @@ def _show_findings(console: Console, problems: Iterable[Problem], notes: Iterabl
         console.print(line.append(f"{note.key}: ", "cyan").append(f"{note.text}."))
 
 
-def _show_specs(console: Console, specs: Iterable[TableSpec]) -> None:
+def _show_specs(console: Console, specs: Iterable[AnyTableSpec]) -> None:
     for spec in specs:
         text = Text.assemble(("ok ", "bold green"), (spec.name, "bold"))
-        console.print(text.append(f" ({spec.path}): {spec.mode}, {spec.ingestion.input_format}"))
+        console.print(text.append(f" ({spec.path}): {_kind(spec)}"))
+
+
+def _kind(spec: AnyTableSpec) -> str:
+    if isinstance(spec, RealtimeTableSpec):
+        return "REALTIME"
+    return f"{spec.mode}, {spec.ingestion.input_format}"
 
 
 def _show_plan(console: Console, plan: ApplyPlan) -> None:

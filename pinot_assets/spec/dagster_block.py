@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.environment import has_reference
 from pinot_assets.spec.problem import Problem, did_you_mean
-from pinot_assets.spec.values import Flag, Positive
+from pinot_assets.spec.values import Count, Flag, Positive
 
 _GROUP: Final = re.compile(r"[A-Za-z0-9_]+(?:/[A-Za-z0-9_]+)*")
 _OWNER: Final = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
@@ -101,8 +101,18 @@ class DagsterSettings(BaseModel):
     """How old the last switch may be before Dagster says that the table is stale."""
     health_interval_sec: Annotated[Positive, Field(alias="healthIntervalSec")] = 600
     """How often the standing health checks are run."""
+    repair_limit: Annotated[Count, Field(alias="repairLimit")] = 0
+    """How many repairs of a REALTIME table the sensor may start at one look; 0: people start them."""
 
 
+_NOT_OF: Final = {
+    "OFFLINE": {"repairLimit": "is of REALTIME tables alone: nothing of an OFFLINE table is repaired"},
+    "REALTIME": {
+        "automation": "is of OFFLINE tables alone: nothing starts a run of a REALTIME table but its health",
+        "freshnessHours": "is of OFFLINE tables alone: how far a REALTIME table lags is one of its checks",
+    },
+}
+"""Keys that mean nothing to the tables of one type, and why."""
 _KEYS: Final = tuple(field.alias or name for name, field in DagsterSettings.model_fields.items())
 
 
@@ -134,6 +144,16 @@ def read_dagster_block(block: Part) -> tuple[DagsterSettings, list[Problem]]:
             text = reason.get(error["type"], error["msg"].removeprefix("Value error, "))
             problems.append(where.problem(text))
         return DagsterSettings(), problems
+
+
+def stray_keys(block: Part, table_type: str) -> Iterator[Problem]:
+    """Keys of the block that mean nothing to such a table.
+
+    :param table_type: `OFFLINE` or `REALTIME`.
+    """
+    for key, why in _NOT_OF[table_type].items():
+        if isinstance(block.value, dict) and key in block.value:
+            yield block.at(key).problem(why, "remove it")
 
 
 def _misshapen(place: Part, key: str) -> Iterator[Problem]:

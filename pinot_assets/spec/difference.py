@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from pinot_assets.pinot.table_config import setting
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.environment import has_reference, is_secret_key
 from pinot_assets.spec.pinot_json import FIELD_KINDS, raw_table_name, without_file_ingestion
+from pinot_assets.spec.realtime_block import FORMER_STREAM, STREAMS, TABLE_PATHS
 
 _HIDDEN: Final = "(hidden)"
 _ELEMENT_KEYS: Final = ("name", "columnName")
@@ -39,6 +41,11 @@ _WATCHED: Final = {
     "segmentsConfig": re.compile(r"timeColumnName|retentionTime(?:Unit|Value)"),
 }
 """Settings that nobody but a user makes, so that their presence in Pinot alone is a difference."""
+
+_WATCHED_REALTIME: Final = {TABLE_PATHS["disasterRecoveryMode"]: "DEFAULT"} | {
+    TABLE_PATHS[key]: None for key in ("peerSegmentDownloadScheme", "pauselessConsumptionEnabled")
+}
+"""The same of REALTIME tables, with what Pinot writes there by itself."""
 
 _FIELD_DEFAULTS: Final = {
     "singleValueField": True,
@@ -111,7 +118,6 @@ def diff_table(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Diff
 
 
 def _differences(wanted: Any, found: Any, path: str) -> Iterator[Difference]:
-    key = path.rsplit(".", 1)[-1]
     if isinstance(wanted, Mapping) and isinstance(found, Mapping | None):
         for name, value in wanted.items():
             yield from _differences(value, (found or {}).get(name), f"{path}.{name}" if path else name)
@@ -122,9 +128,22 @@ def _differences(wanted: Any, found: Any, path: str) -> Iterator[Difference]:
     elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
         for position, (one, other) in enumerate(zip(wanted, found, strict=True)):
             yield from _differences(one, other, f"{path}[{position}]")
-    elif not _same(wanted, found, key):
-        hide = is_secret_key(key)
-        yield Difference(path, _HIDDEN if hide else wanted, _HIDDEN if hide else found)
+    elif not _same(wanted, found, _key_of(path)):
+        yield Difference(path, _without_secrets(wanted, path), _without_secrets(found, path))
+
+
+def _without_secrets(value: Any, path: str) -> Any:
+    """The value as it may be shown: Pinot shows table configs with its own environment filled in."""
+    if isinstance(value, Mapping):
+        return {name: _without_secrets(inner, f"{path}.{name}") for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets(inner, f"{path}[{place}]") for place, inner in enumerate(value)]
+    return _HIDDEN if value is not None and is_secret_key(_key_of(path)) else value
+
+
+def _key_of(path: str) -> str:
+    """The last step of a path; of a stream's settings, whose names have dots, the whole name."""
+    return path.rpartition("]." if ".streamConfigMaps[" in path else ".")[2]
 
 
 def _same(wanted: Any, found: Any, key: str) -> bool:
@@ -232,7 +251,18 @@ def _modern(config: Mapping[str, Any]) -> dict[str, Any]:
     table["segmentsConfig"] = segments
     if batch:
         table["ingestionConfig"] = {**(table.get("ingestionConfig") or {}), "batchIngestionConfig": batch}
-    return table
+    return _with_one_place_for_streams(table)
+
+
+def _with_one_place_for_streams(table: dict[str, Any]) -> dict[str, Any]:
+    section, key = FORMER_STREAM
+    index = dict(table.get(section) or {})
+    if not (stream := index.pop(key, None)):
+        return table
+    outer, inner, streams = STREAMS
+    ingestion = dict(table.get(outer) or {})
+    ingestion[inner] = {**(ingestion.get(inner) or {}), streams: [stream]}
+    return {**table, section: index, outer: ingestion}
 
 
 def _surplus_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[Difference]:
@@ -241,5 +271,9 @@ def _surplus_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Ite
         for key, value in (theirs.get(section) or {}).items():
             if watched.fullmatch(key) and _is_nothing(said.get(key)) and not _is_nothing(value):
                 yield Difference(f"table.{section}.{key}", None, value)
+    for path, usual in _WATCHED_REALTIME.items() if theirs.get("tableType") == "REALTIME" else ():
+        value = setting(theirs, *path)
+        if _is_nothing(setting(ours, *path)) and not _is_nothing(value) and value != usual:
+            yield Difference(".".join(("table", *path)), None, value)
     if not ours.get("fieldConfigList") and theirs.get("fieldConfigList"):
         yield Difference("table.fieldConfigList", None, theirs["fieldConfigList"])

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
 from pinot_assets.spec.pinot_json import DATA_TYPES, FILE_INGESTION_TASK
+from pinot_assets.spec.realtime_block import RealtimeBlock
 
 FILE_NAME: Final = "table.schema.json"
 """What the committed file is called; sample tables refer to it in their first line."""
@@ -31,11 +32,13 @@ def editor_schema() -> str:
             "table": _table_config(),
             "tableFile": {"type": "string", "description": "The Pinot table config, relative to this file."},
             "fileIngestion": {"$ref": f"#/definitions/{FILE_INGESTION_TASK}"},
+            "realtime": _realtime(),
             "dagster": _dagster(),
         },
         "allOf": [
             {"oneOf": [{"required": ["schema"]}, {"required": ["schemaFile"]}]},
             {"oneOf": [{"required": ["table"]}, {"required": ["tableFile"]}]},
+            {"not": {"required": ["fileIngestion", "realtime"]}},
         ],
         "definitions": {FILE_INGESTION_TASK: _ingestion()},
     }
@@ -69,7 +72,17 @@ def _ingestion() -> dict[str, Any]:
 
 
 def _dagster() -> dict[str, Any]:
-    generated = DagsterSettings.model_json_schema(by_alias=True)
+    return _closed(DagsterSettings.model_json_schema(by_alias=True))
+
+
+def _realtime() -> dict[str, Any]:
+    block = _closed(RealtimeBlock.model_json_schema(by_alias=True))
+    block["properties"]["stream"]["additionalProperties"] = _SCALAR
+    return block
+
+
+def _closed(generated: dict[str, Any]) -> dict[str, Any]:
+    """A block that takes its own keys and no others."""
     properties = {
         key: {k: v for k, v in value.items() if k != "title"}
         for key, value in generated["properties"].items()
@@ -114,10 +127,10 @@ def _table_config() -> dict[str, Any]:
     }
     return {
         "type": "object",
-        "description": "The Pinot OFFLINE table config, as Pinot's own JSON.",
+        "description": "The Pinot table config, as Pinot's own JSON.",
         "properties": {
             "tableName": {"type": "string"},
-            "tableType": {"enum": ["OFFLINE", "offline"]},
+            "tableType": {"enum": ["OFFLINE", "offline", "REALTIME", "realtime"]},
             "segmentsConfig": {"type": "object"},
             "tenants": {"type": "object"},
             "tableIndexConfig": {"type": "object"},

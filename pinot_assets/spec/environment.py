@@ -14,7 +14,8 @@ _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}")
 
 _SECRET_KEY: Final = re.compile(
     r"secret|passw|passphrase|credential|(access|account|api|private|shared|signing|encryption)[._-]?key"
-    r"|connection[._-]?string|(^|[._-]|auth|sas|session|bearer|access|api|security)token$|auth[._-]?header",
+    r"|connection[._-]?string|(^|[._-]|auth|sas|session|bearer|access|api|security)token$|auth[._-]?header"
+    r"|jaas[._-]?config|auth[._-]?user[._-]?info",  # a stream's: both hold a password beside other text
     re.IGNORECASE,
 )
 _SECRET_VALUE: Final = re.compile(
@@ -23,6 +24,7 @@ _SECRET_VALUE: Final = re.compile(
     re.IGNORECASE,
 )
 _VARIABLE_FOR: Final = {
+    "sasl.jaas.config": "KAFKA_JAAS_CONFIG",
     "accesskey": "AWS_ACCESS_KEY_ID",
     "secretkey": "AWS_SECRET_ACCESS_KEY",
     "sessiontoken": "AWS_SESSION_TOKEN",
@@ -63,5 +65,5 @@ def is_secret_value(text: str) -> bool:
 def variable_for(key: str) -> str:
     """The environment variable to suggest for a secret at `key`."""
     last = key.rsplit(".", 1)[-1]
-    known = _VARIABLE_FOR.get(last.lower())
+    known = _VARIABLE_FOR.get(key.lower()) or _VARIABLE_FOR.get(last.lower())
     return known or re.sub(r"\W", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last)).upper()

@@ -7,59 +7,94 @@ from pathlib import Path
 from typing import Final
 
 from pinot_assets.errors import SpecError
-from pinot_assets.pinot.table_config import has_transforms, is_refresh
-from pinot_assets.spec.block import read_block
-from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block
-from pinot_assets.spec.document import Document, Part, read_document
-from pinot_assets.spec.literal_secret import secret_problems
+from pinot_assets.spec.document import canonical_json
+from pinot_assets.spec.file_check import FileCheck
 from pinot_assets.spec.model import TableSpec
-from pinot_assets.spec.pinot_json import (
-    FILE_INGESTION_TASK,
-    agreement_problems,
-    raw_table_name,
-    schema_problems,
-    table_notes,
-    table_problems,
-    without_file_ingestion,
-)
-from pinot_assets.spec.problem import KeyPath, Note, Problem, did_you_mean
-from pinot_assets.spec.rules import Surroundings
-from pinot_assets.spec.writable import transform_problems, writer_findings
+from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
+from pinot_assets.spec.problem import Note, Problem, did_you_mean
+from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
 
-_BLOCK: Final = "fileIngestion"
-_DAGSTER: Final = "dagster"
-_FILE_FOR: Final = {"schema": "schemaFile", "table": "tableFile"}
-_TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _BLOCK, _DAGSTER)
 _NO_DIRECTORY: Final = "run this where tables/ lies, or name it with --tables or PINOT_ASSETS_TABLES"
-_TASK_PATH: Final = ("task", "taskTypeConfigsMap", FILE_INGESTION_TASK)
 
 
 class Tables(Mapping[str, TableSpec]):
-    """The table specs of one directory by raw table name, in the order of their names."""
+    """The table specs of one directory by raw table name, in the order of their names.
 
-    def __init__(self, specs: Iterable[TableSpec]) -> None:
-        self._by_name = {spec.name: spec for spec in sorted(specs, key=lambda spec: spec.name)}
+    As a mapping it holds the OFFLINE tables, which files are pushed to.
+
+    :ivar realtime: the REALTIME tables by raw name; a hybrid table's two halves have the same.
+    """
+
+    def __init__(self, specs: Iterable[AnyTableSpec]) -> None:
+        ordered = sorted(specs, key=lambda spec: spec.name)
+        self._offline = {spec.name: spec for spec in ordered if isinstance(spec, TableSpec)}
+        self.realtime: Mapping[str, RealtimeTableSpec] = {
+            spec.name: spec for spec in ordered if isinstance(spec, RealtimeTableSpec)
+        }
 
     def __getitem__(self, name: str) -> TableSpec:
-        return self._by_name[name]
+        return self._offline[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name)
+        return iter(self._offline)
 
     def __len__(self) -> int:
-        return len(self._by_name)
+        return len(self._offline)
 
     def choose(self, names: Iterable[str]) -> list[TableSpec]:
-        """The specs of these names in their order; all of them where no name is given.
+        """The OFFLINE tables of these names in their order; all of them where no name is given.
 
         :raises SpecError: there is no such table.
         """
-        wanted = list(names) or list(self._by_name)
+        wanted = list(names) or list(self._offline)
         for name in wanted:
-            if name not in self._by_name:
-                hint = did_you_mean(name, self._by_name) or f"there are: {', '.join(self._by_name) or 'none'}"
-                raise SpecError(f"there is no table spec for {name}", hint=hint)
-        return [self._by_name[name] for name in wanted]
+            if name in self.realtime and name not in self._offline:
+                raise SpecError(f"{name} is a REALTIME table", hint="see `pinot-assets realtime --help`")
+            _refuse_absent(name, self._offline)
+        return [self._offline[name] for name in wanted]
+
+    def choose_realtime(self, name: str) -> RealtimeTableSpec:
+        """The REALTIME table of that name, with or without `_REALTIME`.
+
+        :raises SpecError: there is no such table.
+        """
+        raw = name.removesuffix(REALTIME_SUFFIX)
+        if raw in self._offline and raw not in self.realtime:
+            raise SpecError(
+                f"{raw} is an OFFLINE table", hint="a REALTIME one has realtime: in place of fileIngestion:"
+            )
+        _refuse_absent(raw, self.realtime)
+        return self.realtime[raw]
+
+    def choose_any(self, names: Iterable[str]) -> list[AnyTableSpec]:
+        """The tables of these names, of either type; a hybrid's name stands for both halves, unless it ends
+        in `_OFFLINE` or `_REALTIME`. All tables where no name is given.
+
+        :raises SpecError: there is no such table.
+        """
+        known = dict.fromkeys([*self._offline, *self.realtime])
+        chosen: list[AnyTableSpec] = []
+        for name in list(names) or sorted(known):
+            halves = [
+                spec
+                for spec in (self._offline.get(_raw(name)), self.realtime.get(_raw(name)))
+                if spec is not None and name in (spec.name, spec.name_with_type)
+            ]
+            if not halves:
+                _refuse_absent(name, known)
+            chosen += halves
+        return chosen
+
+
+def _raw(name: str) -> str:
+    return name.removesuffix(OFFLINE_SUFFIX).removesuffix(REALTIME_SUFFIX)
+
+
+def _refuse_absent(name: str, known: Iterable[str]) -> None:
+    names = list(known)
+    if name not in names:
+        hint = did_you_mean(name, names) or f"there are: {', '.join(names) or 'none'}"
+        raise SpecError(f"there is no table spec for {name}", hint=hint)
 
 
 def load_tables(directory: Path) -> Tables:
@@ -73,7 +108,18 @@ def load_tables(directory: Path) -> Tables:
 
 
 def load_table(file: Path) -> TableSpec:
-    """One table spec.
+    """One OFFLINE table's spec.
+
+    :raises SpecError: anything is wrong with it; the text lists all of it. Or it is a REALTIME table's.
+    """
+    spec = load_any_table(file)
+    if isinstance(spec, RealtimeTableSpec):
+        raise SpecError(f"{file} is the spec of a REALTIME table", hint="no files are pushed to it")
+    return spec
+
+
+def load_any_table(file: Path) -> AnyTableSpec:
+    """One table's spec, OFFLINE or REALTIME.
 
     :raises SpecError: anything is wrong with it; the text lists all of it.
     """
@@ -90,7 +136,7 @@ def _raise_for(problems: Sequence[Problem]) -> None:
         raise SpecError(f"the table specs have {count}:\n{listed}")
 
 
-def check_tables(directory: Path) -> tuple[list[TableSpec], list[Problem], list[Note]]:
+def check_tables(directory: Path) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
     """Check all `*.yaml` and `*.yml` of a directory, its sub-directories left out.
 
     :returns: the specs without problems, then all problems and all notes in the order of files and lines.
@@ -100,28 +146,28 @@ def check_tables(directory: Path) -> tuple[list[TableSpec], list[Problem], list[
     return check_files(sorted(p for p in directory.iterdir() if p.suffix in (".yaml", ".yml")))
 
 
-def check_files(files: Iterable[Path]) -> tuple[list[TableSpec], list[Problem], list[Note]]:
+def check_files(files: Iterable[Path]) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
     """Check these files as one set; results as `check_tables`."""
-    specs: list[TableSpec] = []
+    specs: list[AnyTableSpec] = []
     problems: list[Problem] = []
     notes: list[Note] = []
     for file in files:
-        check = _FileCheck(file)
+        check = FileCheck(file)
         spec = check.run()
         problems += check.problems
         notes += check.notes
         if spec is not None:
             specs.append(spec)
-    clashes = list(_clashes(specs))
+    clashes = [*_clashes(specs), *_torn_hybrids(specs)]
     clashing = {problem.file for problem in clashes}
     # `key` alone would mix None and text in `fix`.
     problems = sorted({*problems, *clashes}, key=lambda p: (p.file, p.line, p.key, p.reason))
     return [spec for spec in specs if spec.path not in clashing], problems, sorted(set(notes))
 
 
-def _clashes(specs: list[TableSpec]) -> Iterator[Problem]:
+def _clashes(specs: list[AnyTableSpec]) -> Iterator[Problem]:
     """Two specs of one table, or of two tables whose assets would have one name."""
-    by_asset: dict[str, list[TableSpec]] = {}
+    by_asset: dict[str, list[AnyTableSpec]] = {}
     for spec in specs:
         by_asset.setdefault(spec.asset_name, []).append(spec)
     for same in by_asset.values():
@@ -130,128 +176,13 @@ def _clashes(specs: list[TableSpec]) -> Iterator[Problem]:
             yield Problem(spec.path, 1, "table.tableName", f"{spec.name} clashes with {others}", "rename one")
 
 
-class _FileCheck:
-    """The check of one YAML file and the JSON files that it names."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self.problems: list[Problem] = []
-        self.notes: list[Note] = []
-        self._refused: set[KeyPath] = set()
-
-    def run(self) -> TableSpec | None:
-        """The spec, None where there are problems."""
-        document = self._read(self.file)
-        if document is None:
-            return None
-        root = Part(document, ())
-        if not isinstance(root.value, dict):
-            self.problems.append(root.problem("is no mapping", f"write {', '.join(_TOP_KEYS)}"))
-            return None
-        self._top_keys(root)
-        schema, table = self._pinot_json(root, "schema"), self._pinot_json(root, "table")
-        if schema is not None:
-            self.problems += schema_problems(schema)
-        if table is not None:
-            self.problems += table_problems(table)
-        are_mappings = all(part is not None and isinstance(part.value, dict) for part in (schema, table))
-        if schema is None or table is None or not are_mappings:
-            table_value = {}
-        else:
-            table_value = table.value
-            self.problems += agreement_problems(schema, table)
-            self.notes += table_notes(table)
-        settings = DagsterSettings()
-        if _DAGSTER in root.value:
-            settings, found = read_dagster_block(root.at(_DAGSTER))
-            self.problems += found
-        block = self._block(root, table)
-        if block is None:
-            return None
-        around = Surroundings(self.file.parent, is_refresh(table_value), has_transforms(table_value))
-        ingestion, problems, notes = read_block(block, self._refused, around)
-        self.problems += problems
-        self.notes += notes
-        if self.problems or schema is None or table is None or ingestion is None:
-            return None
-        self.problems += transform_problems(block, schema, ingestion.transforms)
-        unwritable, left_to_server = writer_findings(schema, table, ingestion.min_server)
-        self.problems += unwritable
-        self.notes += left_to_server
-        if self.problems:
-            return None
-        return TableSpec(
-            name=raw_table_name(table_value["tableName"]),
-            path=self.file,
-            schema_json=schema.value,
-            table_json=without_file_ingestion(table_value),
-            ingestion=ingestion,
-            dagster=settings,
-            notes=tuple(self.notes),
-        )
-
-    def _read(self, file: Path) -> Document | None:
-        document, problems = read_document(file)
-        self.problems += problems
-        if document is not None:
-            found, refused = secret_problems(Part(document, ()))
-            self.problems += found
-            if file == self.file:
-                self._refused |= refused
-        return document
-
-    def _top_keys(self, root: Part) -> None:
-        for key in root.value:
-            if key not in _TOP_KEYS:
-                fix = did_you_mean(key, _TOP_KEYS) or f"the keys are {', '.join(_TOP_KEYS)}"
-                self.problems.append(root.at(key).problem("is not a key of a table spec", fix))
-
-    def _pinot_json(self, root: Part, key: str) -> Part | None:
-        """The schema or the table config: written here, or in the file named."""
-        file_key = _FILE_FOR[key]
-        if key in root.value and file_key in root.value:
-            self.problems.append(root.at(file_key).problem(f"stands beside {key}", "keep one of the two"))
-        if key in root.value:
-            return root.at(key)
-        if file_key not in root.value:
-            fix = f"write {key}: with the Pinot JSON below it, or {file_key}: <path>"
-            self.problems.append(root.problem(f"{key} is missing", fix))
-            return None
-        name = root.value[file_key]
-        if not isinstance(name, str) or not name or "\0" in name:
-            self.problems.append(root.at(file_key).problem("is no path", "a path relative to this file"))
-            return None
-        other = self.file.parent / name
-        if not other.is_file():
-            self.problems.append(
-                root.at(file_key).problem(f"{other} is no file", "a path relative to this file")
-            )
-            return None
-        document = self._read(other)
-        return None if document is None else Part(document, ())
-
-    def _block(self, root: Part, table: Part | None) -> Part | None:
-        """The ingestion block at either of its two places."""
-        pasted = None
-        if table is not None and _has(table.value, _TASK_PATH):
-            pasted = table.at(*_TASK_PATH)
-            self.notes.append(
-                pasted.note("is left out of what is applied: open-source Pinot does not know this task type")
-            )
-        if _BLOCK not in root.value:
-            if pasted is None:
-                fix = f"write {_BLOCK}: with the FileIngestionTask keys below it"
-                self.problems.append(root.problem(f"{_BLOCK} is missing", fix))
-            return pasted
-        if pasted is not None:
-            reason = f"stands beside {_BLOCK}, and only one can hold"
-            self.problems.append(pasted.problem(reason, "keep one of the two"))
-        return root.at(_BLOCK)
-
-
-def _has(value: object, steps: Iterable[str]) -> bool:
-    for step in steps:
-        if not isinstance(value, dict) or step not in value:
-            return False
-        value = value[step]
-    return True
+def _torn_hybrids(specs: list[AnyTableSpec]) -> Iterator[Problem]:
+    """A hybrid table whose two halves want two schemas: Pinot has one of each name."""
+    offline = {spec.name: spec for spec in specs if isinstance(spec, TableSpec)}
+    for spec in specs:
+        half = offline.get(spec.name)
+        if half is None or half is spec:
+            continue
+        if canonical_json(spec.schema_json) != canonical_json(half.schema_json):
+            reason = f"is not that of {half.path}, and both halves of a hybrid table have one"
+            yield Problem(spec.path, 1, "schema", reason, "let both name the same schemaFile:")

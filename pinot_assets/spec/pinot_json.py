@@ -25,14 +25,15 @@ DATA_TYPES: Final = (
 )
 """All of Pinot's; which of them can be written is the segment writer's to say."""
 OFFLINE_SUFFIX: Final = "_OFFLINE"
+REALTIME_SUFFIX: Final = "_REALTIME"
 FILE_INGESTION_TASK: Final = "FileIngestionTask"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 def raw_table_name(name: str) -> str:
-    """`flights_OFFLINE` → `flights`."""
-    return name.removesuffix(OFFLINE_SUFFIX)
+    """`flights_OFFLINE`, `flights_REALTIME` → `flights`."""
+    return name.removesuffix(OFFLINE_SUFFIX).removesuffix(REALTIME_SUFFIX)
 
 
 def field_specs(schema: Part) -> Iterator[tuple[str, Part]]:
@@ -53,10 +54,17 @@ def schema_problems(schema: Part) -> list[Problem]:
 
 
 def table_problems(table: Part) -> list[Problem]:
-    """What is wrong with the table config itself."""
+    """What is wrong with the config of an OFFLINE table itself."""
     if not isinstance(table.value, dict):
         return [table.problem("is no mapping", "paste the Pinot table config as it is")]
-    return [*_table_name(table), *_table_kind(table), *_table_shape(table)]
+    return [*_table_name(table), *_is_offline(table), *_table_shape(table), *_refused_settings(table)]
+
+
+def realtime_table_problems(table: Part) -> list[Problem]:
+    """What is wrong with the config of a REALTIME table itself."""
+    if not isinstance(table.value, dict):
+        return [table.problem("is no mapping", "paste the Pinot table config as it is")]
+    return [*_table_name(table), *_is_realtime(table), *_table_shape(table), *_stream_shape(table)]
 
 
 def agreement_problems(schema: Part, table: Part) -> list[Problem]:
@@ -135,22 +143,38 @@ def _table_name(table: Part) -> Iterator[Problem]:
         )
 
 
-def _table_kind(table: Part) -> Iterator[Problem]:
-    kind = table.value.get("tableType")
-    if not isinstance(kind, str) or kind.upper() != "OFFLINE":
+def _is_offline(table: Part) -> Iterator[Problem]:
+    if _kind(table) != "OFFLINE":
         place = table.at("tableType") if "tableType" in table.value else table
-        is_realtime = isinstance(kind, str) and kind.upper() == "REALTIME"
+        is_realtime = _kind(table) == "REALTIME"
         reason = (
             "REALTIME tables cannot be pushed to consistently: consuming segments cannot be replaced"
             if is_realtime
             else "tableType is not OFFLINE"
         )
-        yield place.problem(reason, "write tableType: OFFLINE")
+        yield place.problem(reason, "write tableType: OFFLINE, or realtime: in place of fileIngestion:")
     if str(table.value.get("isDimTable")).lower() == "true":
         yield table.at("isDimTable").problem(
             "dimension tables are not supported: servers load all their segments, lineage or not",
             "remove isDimTable",
         )
+
+
+def _is_realtime(table: Part) -> Iterator[Problem]:
+    if _kind(table) != "REALTIME":
+        place = table.at("tableType") if "tableType" in table.value else table
+        fix = "write tableType: REALTIME, or fileIngestion: in place of realtime:"
+        yield place.problem("tableType is not REALTIME", fix)
+    if not isinstance(_get(table.value, "segmentsConfig", "timeColumnName"), str):
+        yield table.at("segmentsConfig").problem(
+            "timeColumnName is missing, and Pinot wants it of a REALTIME table",
+            "write timeColumnName: <column of dateTimeFieldSpecs>",
+        )
+
+
+def _kind(table: Part) -> str | None:
+    kind = table.value.get("tableType")
+    return kind.upper() if isinstance(kind, str) else None
 
 
 def _table_shape(table: Part) -> Iterator[Problem]:
@@ -160,9 +184,27 @@ def _table_shape(table: Part) -> Iterator[Problem]:
             yield table.problem(f"{key} is missing, and Pinot wants it", f"write {key}: {{}}")
         elif not isinstance(value, dict):
             yield table.at(key).problem("is no mapping")
+
+
+def _refused_settings(table: Part) -> Iterator[Problem]:
     for bearing in bearings(table.value):
         if bearing.fix is not None:
             yield table.at(*bearing.path).problem(bearing.text, bearing.fix)
+
+
+def _stream_shape(table: Part) -> Iterator[Problem]:
+    ingestion = table.value.get("ingestionConfig")
+    for path in (("ingestionConfig",), ("ingestionConfig", "streamIngestionConfig")):
+        value = _get(table.value, *path)
+        if value is not None and not isinstance(value, dict):
+            yield table.at(*path).problem("is no mapping")
+    former = _get(table.value, "tableIndexConfig", "streamConfigs")
+    if former is not None and not isinstance(former, dict):
+        yield table.at("tableIndexConfig", "streamConfigs").problem("is no mapping")
+    streams = _get(ingestion, "streamIngestionConfig", "streamConfigMaps")
+    if streams is not None and not (isinstance(streams, list) and all(isinstance(s, dict) for s in streams)):
+        place = table.at("ingestionConfig", "streamIngestionConfig", "streamConfigMaps")
+        yield place.problem("is no list of mappings", "write - streamType: kafka, …")
 
 
 def _same_name(schema: Part, table: Part) -> Iterator[Problem]:

@@ -14,6 +14,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from pinot_assets.errors import SourceError
+from pinot_assets.pinot.table_config import period_ms
 from pinot_assets.source import compile_pattern
 from pinot_assets.spec.environment import malformed_reference
 from pinot_assets.spec.quartz import normalise_quartz
@@ -96,6 +97,13 @@ def size_bytes(text: str) -> int:
     found = re.fullmatch(r"([0-9.]+)\s*([kmgt]?)b?", text)
     assert found is not None
     return int(float(found[1]) * 1024 ** (" kmgt".index(found[2] or " ")))
+
+
+def _period(value: object) -> object:
+    text = str(value).strip().lower()
+    if not period_ms(text):
+        raise ValueError("is not a period above zero; write 6h, 30m or 1d12h")
+    return text
 
 
 def _bad_row_limit(value: object) -> object:
@@ -182,5 +190,8 @@ BadRowLimit = Annotated[
     WithJsonSchema({"type": ["string", "integer"], "pattern": "^[0-9.]+ *%?$"}),
 ]
 Size = Annotated[str, BeforeValidator(_size), WithJsonSchema({"type": ["string", "integer"]})]
+Period = Annotated[
+    str, BeforeValidator(_period), WithJsonSchema({"type": "string", "pattern": "^[0-9dhms]+$"})
+]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "boolean"]})]
 Server = Annotated[str, BeforeValidator(_server), WithJsonSchema({"type": ["string", "number"]})]

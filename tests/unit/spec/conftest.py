@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pinot_assets.spec import Note, Problem, TableSpec, check_tables, load_tables
+from pinot_assets.spec import AnyTableSpec, Note, Problem, TableSpec, check_tables, load_tables
 
 SCHEMA: dict[str, Any] = {
     "schemaName": "flights",
@@ -32,6 +32,21 @@ BLOCK: dict[str, Any] = {
     "inputFormat": "csv",
     "output.segment.dir.uri": "s3://flights-staging/flights",
     "consistentPushEnabled": "true",
+}
+
+
+STREAM: dict[str, Any] = {
+    "streamType": "kafka",
+    "stream.kafka.topic.name": "flights",
+    "stream.kafka.broker.list": "127.0.0.1:9092",
+}
+REALTIME_TABLE: dict[str, Any] = {
+    "tableName": "flights",
+    "tableType": "REALTIME",
+    "segmentsConfig": {"timeColumnName": "time_hour", "replication": "2"},
+    "tenants": {},
+    "tableIndexConfig": {"loadMode": "MMAP"},
+    "metadata": {},
 }
 
 
@@ -65,11 +80,30 @@ class Folder:
         change(whole)
         return self.text(yaml.safe_dump(whole, sort_keys=False), name)
 
+    def realtime(
+        self,
+        block: dict[str, Any] | None = None,
+        *,
+        change: Callable[[dict[str, Any]], object] = lambda whole: None,
+        name: str = "flights-realtime.yaml",
+    ) -> Path:
+        """Write a good spec of a REALTIME table, with `block` laid over its realtime block."""
+        laid = {"stream": STREAM, **(block or {})}
+        whole = copy.deepcopy(
+            {
+                "schema": SCHEMA,
+                "table": REALTIME_TABLE,
+                "realtime": {k: v for k, v in laid.items() if v is not None},
+            }
+        )
+        change(whole)
+        return self.text(yaml.safe_dump(whole, sort_keys=False), name)
+
     def load(self, block: dict[str, Any] | None = None, **more: Any) -> TableSpec:
         self.spec(block, **more)
         return load_tables(self.path)["flights"]
 
-    def check(self) -> tuple[list[TableSpec], list[Problem], list[Note]]:
+    def check(self) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
         return check_tables(self.path)
 
     def problems(self, block: dict[str, Any] | None = None, **more: Any) -> list[Problem]:

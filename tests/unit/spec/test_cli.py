@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pinot_assets.errors import SpecError
+from pinot_assets.errors import PreflightRefused, SpecError
+from pinot_assets.spec.apply import ApplyPlan
 from pinot_assets.spec.cli import tables_app
 
 
@@ -16,6 +17,7 @@ class Controller:
     def __init__(self) -> None:
         self.schemas: dict[str, Any] = {}
         self.tables: dict[str, Any] = {}
+        self.realtime: dict[str, Any] = {}
 
     def get_schema(self, name: str) -> dict[str, Any] | None:
         return self.schemas.get(name)
@@ -26,8 +28,12 @@ class Controller:
     def get_table_config(self, table: str) -> dict[str, Any] | None:
         return self.tables.get(table)
 
+    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+        return self.realtime.get(table)
+
     def create_table(self, config: Mapping[str, Any]) -> None:
-        self.tables[config["tableName"]] = dict(config)
+        tables = self.realtime if config["tableType"] == "REALTIME" else self.tables
+        tables[config["tableName"]] = dict(config)
 
     update_table = create_table
 
@@ -38,12 +44,23 @@ def controller() -> Controller:
 
 
 @pytest.fixture
-def run(controller, folder):
+def gated() -> list[str]:
+    """Tables whose change was looked at; a gate refuses while it holds "shut"."""
+    return []
+
+
+@pytest.fixture
+def run(controller, folder, gated):
     @contextmanager
     def open_store() -> Iterator[Controller]:
         yield controller
 
-    app = tables_app(open_store)
+    def gate(plan: ApplyPlan) -> None:
+        if "shut" in gated:
+            raise PreflightRefused("the preflight refuses")
+        gated.append(plan.spec.name_with_type)
+
+    app = tables_app(open_store, gate)
 
     def invoke(*arguments: str, answer: str | None = None, tables: bool = True) -> Any:
         where = ["--tables", str(folder.path)] if tables else []
@@ -116,3 +133,31 @@ def test_apply_refuses_bad_specs_and_unknown_names(run, folder, controller):
 
 def test_json_schema_is_printed(run):
     assert json.loads(run("json-schema", tables=False).output)["title"] == "pinot-assets table spec"
+
+
+def test_both_kinds_are_shown(run, folder):
+    folder.spec()
+    folder.realtime()
+    output = run("validate").output
+    assert "flights.yaml): append, csv" in output
+    assert "flights-realtime.yaml): REALTIME" in output
+
+
+def test_a_realtime_table_passes_the_gate_before_it_is_made(run, folder, controller, gated):
+    folder.spec()
+    folder.realtime()
+    assert run("apply", "--yes").exit_code == 0
+    assert gated == ["flights_REALTIME"]
+    assert controller.realtime["flights"]["tableType"] == "REALTIME"
+    assert controller.tables["flights"]["tableType"] == "OFFLINE"
+    assert run("apply", "--yes").exit_code == 0
+    assert gated == ["flights_REALTIME"]  # nothing to change, nothing to ask
+
+
+def test_a_gate_that_refuses_keeps_everything_as_it_is(run, folder, controller, gated):
+    folder.realtime()
+    gated.append("shut")
+    result = run("apply", "--yes")
+    assert isinstance(result.exception, PreflightRefused)
+    assert not controller.realtime
+    assert not controller.schemas

@@ -1,0 +1,212 @@
+"""The check of one file of `tables/` and of the JSON files that it names: an OFFLINE or a REALTIME table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from pinot_assets.pinot.table_config import has_transforms, is_refresh
+from pinot_assets.spec.block import read_block
+from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block, stray_keys
+from pinot_assets.spec.document import Document, Part, read_document
+from pinot_assets.spec.literal_secret import secret_problems
+from pinot_assets.spec.model import TableSpec
+from pinot_assets.spec.pinot_json import (
+    FILE_INGESTION_TASK,
+    agreement_problems,
+    raw_table_name,
+    realtime_table_problems,
+    schema_problems,
+    table_notes,
+    table_problems,
+    without_file_ingestion,
+)
+from pinot_assets.spec.problem import KeyPath, Note, Problem, did_you_mean
+from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
+from pinot_assets.spec.realtime_block import merge_block
+from pinot_assets.spec.rules import Surroundings
+from pinot_assets.spec.writable import transform_problems, writer_findings
+
+_FILES: Final = "fileIngestion"
+_REALTIME: Final = "realtime"
+_DAGSTER: Final = "dagster"
+_FILE_FOR: Final = {"schema": "schemaFile", "table": "tableFile"}
+_TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _FILES, _REALTIME, _DAGSTER)
+_TASK_PATH: Final = ("task", "taskTypeConfigsMap", FILE_INGESTION_TASK)
+
+
+class FileCheck:
+    """The check of one YAML file and the JSON files that it names.
+
+    :ivar problems: what is wrong with it.
+    :ivar notes: what is worth knowing.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+        self.notes: list[Note] = []
+        self._refused: set[KeyPath] = set()
+
+    def run(self) -> AnyTableSpec | None:
+        """The spec, None where there are problems."""
+        document = self._read(self.file)
+        if document is None:
+            return None
+        root = Part(document, ())
+        if not isinstance(root.value, dict):
+            self.problems.append(root.problem("is no mapping", f"write {', '.join(_TOP_KEYS)}"))
+            return None
+        self._top_keys(root)
+        schema, table = self._pinot_json(root, "schema"), self._pinot_json(root, "table")
+        if schema is not None:
+            self.problems += schema_problems(schema)
+        if _REALTIME in root.value:
+            return self._realtime(root, schema, table)
+        return self._offline(root, schema, table)
+
+    def _offline(self, root: Part, schema: Part | None, table: Part | None) -> TableSpec | None:
+        if table is not None:
+            self.problems += table_problems(table)
+        table_value = {}
+        if both := _mappings(schema, table):
+            table_value = both[1].value
+            self.problems += agreement_problems(*both)
+            self.notes += table_notes(both[1])
+        settings = self._dagster(root, "OFFLINE")
+        block = self._block(root, table)
+        if block is None:
+            return None
+        around = Surroundings(self.file.parent, is_refresh(table_value), has_transforms(table_value))
+        ingestion, problems, notes = read_block(block, self._refused, around)
+        self.problems += problems
+        self.notes += notes
+        if self.problems or schema is None or table is None or ingestion is None:
+            return None
+        self.problems += transform_problems(block, schema, ingestion.transforms)
+        unwritable, left_to_server = writer_findings(schema, table, ingestion.min_server)
+        self.problems += unwritable
+        self.notes += left_to_server
+        if self.problems:
+            return None
+        return TableSpec(
+            name=raw_table_name(table_value["tableName"]),
+            path=self.file,
+            schema_json=schema.value,
+            table_json=without_file_ingestion(table_value),
+            ingestion=ingestion,
+            dagster=settings,
+            notes=tuple(self.notes),
+        )
+
+    def _realtime(self, root: Part, schema: Part | None, table: Part | None) -> RealtimeTableSpec | None:
+        if _FILES in root.value:
+            reason = f"stands beside {_FILES}: a table file is OFFLINE or REALTIME"
+            fix = "write the halves of a hybrid table into two files"
+            self.problems.append(root.at(_REALTIME).problem(reason, fix))
+        found = realtime_table_problems(table) if table is not None else []
+        self.problems += found
+        settings = self._dagster(root, "REALTIME")
+        both = _mappings(schema, table)
+        if both is None:
+            return None
+        self.problems += agreement_problems(*both)
+        if found:
+            return None
+        config, problems, notes = merge_block(root.at(_REALTIME), both[1], frozenset(self._refused))
+        self.problems += problems
+        self.notes += notes
+        if self.problems:
+            return None
+        return RealtimeTableSpec(
+            name=raw_table_name(config["tableName"]),
+            path=self.file,
+            schema_json=both[0].value,
+            table_json=config,
+            dagster=settings,
+            notes=tuple(self.notes),
+        )
+
+    def _dagster(self, root: Part, kind: str) -> DagsterSettings:
+        if _DAGSTER not in root.value:
+            return DagsterSettings()
+        settings, found = read_dagster_block(root.at(_DAGSTER))
+        self.problems += [*found, *stray_keys(root.at(_DAGSTER), kind)]
+        return settings
+
+    def _read(self, file: Path) -> Document | None:
+        document, problems = read_document(file)
+        self.problems += problems
+        if document is not None:
+            found, refused = secret_problems(Part(document, ()))
+            self.problems += found
+            if file == self.file:
+                self._refused |= refused
+        return document
+
+    def _top_keys(self, root: Part) -> None:
+        for key in root.value:
+            if key not in _TOP_KEYS:
+                fix = did_you_mean(key, _TOP_KEYS) or f"the keys are {', '.join(_TOP_KEYS)}"
+                self.problems.append(root.at(key).problem("is not a key of a table spec", fix))
+
+    def _pinot_json(self, root: Part, key: str) -> Part | None:
+        """The schema or the table config: written here, or in the file named."""
+        file_key = _FILE_FOR[key]
+        if key in root.value and file_key in root.value:
+            self.problems.append(root.at(file_key).problem(f"stands beside {key}", "keep one of the two"))
+        if key in root.value:
+            return root.at(key)
+        if file_key not in root.value:
+            fix = f"write {key}: with the Pinot JSON below it, or {file_key}: <path>"
+            self.problems.append(root.problem(f"{key} is missing", fix))
+            return None
+        name = root.value[file_key]
+        if not isinstance(name, str) or not name or "\0" in name:
+            self.problems.append(root.at(file_key).problem("is no path", "a path relative to this file"))
+            return None
+        other = self.file.parent / name
+        if not other.is_file():
+            self.problems.append(
+                root.at(file_key).problem(f"{other} is no file", "a path relative to this file")
+            )
+            return None
+        document = self._read(other)
+        return None if document is None else Part(document, ())
+
+    def _block(self, root: Part, table: Part | None) -> Part | None:
+        """The ingestion block at either of its two places."""
+        pasted = None
+        if table is not None and _has(table.value, _TASK_PATH):
+            pasted = table.at(*_TASK_PATH)
+            self.notes.append(
+                pasted.note("is left out of what is applied: open-source Pinot does not know this task type")
+            )
+        if _FILES not in root.value:
+            if pasted is None:
+                fix = (
+                    f"write {_FILES}: with the FileIngestionTask keys below it,"
+                    f" or {_REALTIME}: for a REALTIME table"
+                )
+                self.problems.append(root.problem(f"{_FILES} is missing", fix))
+            return pasted
+        if pasted is not None:
+            reason = f"stands beside {_FILES}, and only one can hold"
+            self.problems.append(pasted.problem(reason, "keep one of the two"))
+        return root.at(_FILES)
+
+
+def _mappings(schema: Part | None, table: Part | None) -> tuple[Part, Part] | None:
+    """Both, if they can be held against each other."""
+    if schema is None or table is None:
+        return None
+    return (schema, table) if isinstance(schema.value, dict) and isinstance(table.value, dict) else None
+
+
+def _has(value: object, steps: Iterable[str]) -> bool:
+    for step in steps:
+        if not isinstance(value, dict) or step not in value:
+            return False
+        value = value[step]
+    return True
