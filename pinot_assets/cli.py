@@ -27,6 +27,7 @@ from pinot_assets.local.cli import down as local_down
 from pinot_assets.local.cli import up as local_up
 from pinot_assets.partitions_cli import partitions_app
 from pinot_assets.pinot import PinotCluster
+from pinot_assets.realtime.lazy_group import realtime_app
 from pinot_assets.rollback_cli import add_rollback_commands
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text
@@ -38,7 +39,7 @@ from pinot_assets.settings import load_settings, tables_directory
 from pinot_assets.source.readiness import told
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec, load_tables
-from pinot_assets.spec.apply import apply_plan, plan_apply
+from pinot_assets.spec.apply import ApplyPlan, apply_plan, plan_apply
 from pinot_assets.spec.cli import tables_app
 
 app = typer.Typer(
@@ -48,9 +49,12 @@ app = typer.Typer(
     epilog="Start with `pinot-assets doctor`, then `pinot-assets local up`.",
 )
 app.add_typer(local_app, name="local", help="A real Pinot with its ZooKeeper on this machine.")
-app.add_typer(tables_app(lambda: PinotCluster(load_settings().pinot)), name="tables")
+app.add_typer(
+    tables_app(lambda: PinotCluster(load_settings().pinot), lambda plan: _gate(plan)), name="tables"
+)
 app.command()(doctor)
 app.add_typer(partitions_app(lambda name: _spec(name, None)), name="partitions")
+app.add_typer(realtime_app(), name="realtime")
 
 # Long lines are the terminal's to wrap: in a pipe or a log they stay whole.
 out = Console(soft_wrap=True, highlight=False)
@@ -195,6 +199,13 @@ def _spark_builder() -> Builder:
     from pinot_assets.build.spark import SparkBuilder
 
     return SparkBuilder(environment_session)
+
+
+def _gate(plan: ApplyPlan) -> None:
+    # Imported here, with its Kafka client: few commands change a REALTIME table.
+    from pinot_assets.realtime.preflight_cli import gate
+
+    gate(plan)
 
 
 def _spec(name: str, directory: Path | None) -> TableSpec:

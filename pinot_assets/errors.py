@@ -112,6 +112,13 @@ class SnapshotIncomplete(PinotAssetsError):
     """The gate stays shut: not every file is built, or the audit has not passed for this switch."""
 
 
+# --- REALTIME tables ------------------------------------------------------------------------------
+
+
+class PreflightRefused(PinotAssetsError):
+    """A REALTIME table's config is not changed: the text lists every rule that refuses, and its fix."""
+
+
 # --- the session ---------------------------------------------------------------------------------
 
 

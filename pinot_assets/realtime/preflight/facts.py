@@ -1,0 +1,136 @@
+"""What the rules of the preflight judge, as values. `gather` reads them from a Pinot and its stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from pinot_assets.pinot.table_config import period_ms
+from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings, reingests
+
+DEFAULT_FLUSH_MS: Final = 6 * 3_600_000
+"""`StreamConfig.DEFAULT_FLUSH_THRESHOLD_TIME_MILLIS`."""
+REINGEST_S: Final = 1800
+"""What a server gives itself to read a segment again (section 7)."""
+PERSON_S: Final = 72 * 3600
+"""What Pinot does not mend by itself waits for a person: a long weekend."""
+
+
+class Aim(StrEnum):
+    """What is to be switched on, or kept on."""
+
+    BYPASS = "bypass"
+    """A commit passes a deep store that is down."""
+    PAUSELESS = "pauseless"
+    """Consumption goes on while a segment is built and uploaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitStart:
+    """How long the controller's answer to `segmentCommitStart` takes on a pauseless table.
+
+    :ivar how: where the number comes from, to be said with it.
+    """
+
+    seconds: float
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTimes:
+    """How long it takes to build and upload a segment.
+
+    :ivar seconds: of the slowest; None where no commit shows it.
+    :ivar late: commits that took longer than Pinot waits, and were finished by a repair.
+    :ivar largest_bytes: the largest segment's tar.
+    """
+
+    seconds: float | None
+    late: int
+    largest_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineHalf:
+    """The OFFLINE table of the same name.
+
+    :ivar refresh: whether segments are replaced where they are.
+    """
+
+    peer_scheme: str | None
+    refresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What the stream keeps.
+
+    :ivar ms: None for ever.
+    :ivar bytes_per_partition: None without a limit; it may end sooner than the time.
+    :ivar compacted: whether older messages of a key go before their time.
+    """
+
+    ms: int | None
+    bytes_per_partition: int | None = None
+    compacted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One table before a change of its config.
+
+    What could not be read is None or empty, and `unread` says why, by the name of the field (or of a field of
+    `ClusterSettings`): a rule that needs it answers "not known".
+
+    :ivar table: with `_REALTIME`.
+    :ivar aims: what the change is for, or what the table has on already.
+    :ivar wanted: the settings after the change.
+    :ivar held: as Pinot has them now, None before the table is made.
+    :ivar admin_ports: server → why its admin port was not reached from here, None where it was.
+    :ivar committing: segments that are COMMITTING now.
+    :ivar peers_only: completed segments that the deep store has no copy of.
+    """
+
+    table: str
+    aims: frozenset[Aim]
+    wanted: RealtimeSettings
+    cluster: ClusterSettings
+    held: RealtimeSettings | None = None
+    offline: OfflineHalf | None = None
+    commit_start: CommitStart | None = None
+    commit_times: CommitTimes | None = None
+    admin_ports: Mapping[str, str | None] = field(default_factory=dict)
+    committing: int = 0
+    peers_only: int = 0
+    retention: Retention | None = None
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+    def not_known(self, needs: tuple[str, ...]) -> str | None:
+        """Why a rule that needs these cannot judge; None where it can."""
+        why = {**self.cluster.unread, **self.unread}
+        return next((why[name] for name in needs if name in why), None)
+
+    @property
+    def pauseless(self) -> bool:
+        """Whether this is about pauseless consumption."""
+        return Aim.PAUSELESS in self.aims
+
+    @property
+    def flush_ms(self) -> int:
+        """Age at which a segment is committed: so old are its first rows when something happens to it."""
+        stream = self.wanted.streams[0] if self.wanted.streams else {}
+        text = stream.get("realtime.segment.flush.threshold.time", "")
+        return int(text) if text.isdigit() else period_ms(text) or DEFAULT_FLUSH_MS
+
+    @property
+    def worst_repair_s(self) -> int:
+        """How long a segment that no server has may wait until it is read from the stream again.
+
+        All replicas give up their download first; the validation manager then tries one server a run, which
+        may be a dead one. Without automatic re-ingestion a person does it.
+        """
+        if not reingests(self.wanted, self.cluster):
+            return PERSON_S
+        return self.wanted.download_timeout_s + 2 * self.cluster.validation_period_s + REINGEST_S

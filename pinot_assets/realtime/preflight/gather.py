@@ -1,0 +1,240 @@
+"""Reads what the rules of the preflight judge. Changes nothing, and asks the stream for no rows.
+
+Each part once; what does not answer is told by name, and the rules that need it say "not known". Seen from
+here: whether two servers reach each other, only they know.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from pinot_assets.errors import PinotAssetsError, PinotError
+from pinot_assets.pinot.app_config import AppConfig
+from pinot_assets.pinot.cluster import each_server
+from pinot_assets.pinot.realtime_reads import RealtimeReads
+from pinot_assets.pinot.table_config import is_refresh, setting
+from pinot_assets.realtime.parts import segments_of
+from pinot_assets.realtime.preflight.commits import blocking_times, commit_start, pauseless_times
+from pinot_assets.realtime.preflight.facts import Aim, CommitStart, Facts, OfflineHalf, Retention
+from pinot_assets.realtime.preflight.retention import read_retention
+from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
+from pinot_assets.realtime.state import Copy, Segment, Status
+from pinot_assets.realtime.table_settings import cluster_settings, table_settings
+from pinot_assets.source import resolve_env
+from pinot_assets.spec.environment import has_reference
+
+T = TypeVar("T")
+
+ReadRetention = Callable[[Mapping[str, str]], Retention]
+
+_ROUND_TRIPS: Final = 5
+"""The slowest of so many counts: a commit waits for the slowest, too."""
+
+
+def aims_of(settings: RealtimeSettings) -> frozenset[Aim]:
+    """What a table has on."""
+    on = {Aim.BYPASS: settings.bypasses, Aim.PAUSELESS: settings.pauseless}
+    return frozenset(aim for aim, is_on in on.items() if is_on)
+
+
+def with_aim(settings: RealtimeSettings, aim: Aim) -> RealtimeSettings:
+    """The settings with that switched on, as far as one switch does it."""
+    return replace(settings, pauseless=True) if aim is Aim.PAUSELESS else settings
+
+
+def gather(
+    pinot: RealtimeReads,
+    table: str,
+    config: Mapping[str, Any],
+    aim: Aim | None = None,
+    read_stream: ReadRetention = read_retention,
+) -> Facts:
+    """Read the facts of a table before its config becomes `config`.
+
+    :param table: with or without `_REALTIME`; need not be made yet.
+    :param config: the table config as it is to be.
+    :param aim: what is to be switched on beside what the config has on.
+    :param read_stream: what a stream keeps, by its config.
+    :raises PinotError: the controller does not answer the first question.
+    """
+    name = f"{table.removesuffix('_REALTIME')}_REALTIME"
+    wanted = table_settings(config)
+    if aim is not None:
+        wanted = with_aim(wanted, aim)
+    aims = aims_of(wanted) | ({aim} if aim is not None else set())
+    held = pinot.table_config(name)
+    tenant = str(setting(config, "tenants", "server") or "DefaultTenant")
+    reading = _Reading(pinot, name, wanted, None if held is None else table_settings(held), tenant)
+    return reading.facts(aims, read_stream)
+
+
+@dataclass(slots=True)
+class _Reading:
+    pinot: RealtimeReads
+    table: str
+    wanted: RealtimeSettings
+    held: RealtimeSettings | None
+    tenant: str
+    unread: dict[str, str] = field(default_factory=dict)
+
+    def facts(self, aims: frozenset[Aim], read_stream: ReadRetention) -> Facts:
+        segments: tuple[Segment, ...] = ()
+        if self.held is not None:
+            segments = self._try("peers_only", self._segments, segments)
+        servers: Mapping[str, Mapping[str, Any]] = self._try("admin_ports", self._servers, {})
+        pauseless = self.held is not None and self.held.pauseless
+        return Facts(
+            table=self.table,
+            aims=aims,
+            wanted=self.wanted,
+            held=self.held,
+            cluster=self._cluster(servers),
+            offline=self._try("offline", self._offline, None),
+            commit_start=self._try("commit_start", lambda: self._commit_start(segments), None),
+            commit_times=pauseless_times(segments) if pauseless else blocking_times(segments),
+            admin_ports=self._ports(servers),
+            committing=sum(segment.status is Status.COMMITTING for segment in segments),
+            peers_only=sum(_only_with_peers(segment) for segment in segments),
+            retention=self._try("retention", lambda: self._retention(read_stream), None),
+            unread=self.unread,
+        )
+
+    # --- the table -------------------------------------------------------------------------------
+
+    def _segments(self) -> tuple[Segment, ...]:
+        ideal = self.pinot.ideal_state(self.table)
+        nodes, stats = self.pinot.segment_nodes(self.table), self.pinot.segment_stats(self.table)
+        return segments_of(ideal.maps if ideal is not None else {}, nodes, stats, {}, {})
+
+    def _offline(self) -> OfflineHalf | None:
+        config = self.pinot.get_table_config(self.table.removesuffix("_REALTIME"))
+        if config is None:
+            return None
+        scheme = setting(config, "segmentsConfig", "peerSegmentDownloadScheme")
+        return OfflineHalf(scheme or None, is_refresh(config))
+
+    def _commit_start(self, segments: Collection[Segment]) -> CommitStart | None:
+        """Timed reads through the controller, which makes the real ones; None for a table to be made."""
+        trips = [_timed(self.pinot.live_since) for _ in range(_ROUND_TRIPS)]
+        ideal_s = _timed(lambda: self.pinot.ideal_state(self.table))
+        return commit_start(segments, max(trips), ideal_s)
+
+    def _retention(self, read_stream: ReadRetention) -> Retention | None:
+        """Of the stream that keeps the least."""
+        shown = self.held.streams if self.held is not None else ()
+        kept = [read_stream(_filled_in(stream, shown)) for stream in self.wanted.streams]
+        return min(kept, key=lambda one: float("inf") if one.ms is None else one.ms, default=None)
+
+    # --- the cluster -------------------------------------------------------------------------------
+
+    def _servers(self) -> Mapping[str, Mapping[str, Any]]:
+        """Live servers that the table uses, or would use, by name."""
+        live = self.pinot.live_since()
+        if self.held is not None:
+            used = self.pinot.servers_of(self.table)
+            return {name: self.pinot.instance(name) for name in used if name in live}
+        named = [name for name in self.pinot.instances() if name.startswith("Server_") and name in live]
+        told = {name: self.pinot.instance(name) for name in named}
+        tag = f"{self.tenant}_REALTIME"
+        return {name: instance for name, instance in told.items() if tag in (instance.get("tags") or ())}
+
+    def _ports(self, servers: Mapping[str, Mapping[str, Any]]) -> dict[str, str | None]:
+        def ask(name: str) -> None:
+            self.pinot.is_ready(_peer_url(servers[name], self.wanted.peer_scheme or "http"))
+
+        found = each_server(tuple(servers), ask)
+        return {name: _reason(told) if isinstance(told, PinotError) else None for name, told in found.items()}
+
+    def _cluster(self, servers: Mapping[str, Mapping[str, Any]]) -> ClusterSettings:
+        def server_config(name: str) -> AppConfig:
+            url = self.pinot.admin_url(servers[name])
+            if url is None:
+                raise PinotError(f"{name} names no admin port")
+            return self.pinot.config_at(url)
+
+        brokers: Collection[str] = self._try("new_segment_expiration_s", self._brokers, ())
+        return cluster_settings(
+            version=self._try("version", self.pinot.version, ""),
+            controller=_told(self.pinot.controller_config),
+            cluster=_told(self.pinot.cluster_config),
+            servers=_all_told(each_server(tuple(servers), server_config)),
+            brokers=_all_told(each_server(brokers, self.pinot.config_at)),
+        )
+
+    def _brokers(self) -> Collection[str]:
+        """Addresses of the table's brokers; a table to be made has none of its own yet: of all that live."""
+        if self.held is not None:
+            return self.pinot.brokers_of(self.table)
+        if self.pinot.connection.broker_urls:
+            return self.pinot.connection.broker_urls
+        live = self.pinot.live_since()
+        names = [name for name in self.pinot.instances() if name.startswith("Broker_") and name in live]
+        scheme = urlsplit(self.pinot.connection.controller_url).scheme
+        return tuple(f"{scheme}://{_host(told)}:{told['port']}" for told in map(self.pinot.instance, names))
+
+    # --- what does not answer ------------------------------------------------------------------------
+
+    def _try(self, part: str, ask: Callable[[], T], absent: T) -> T:
+        try:
+            return ask()
+        except PinotAssetsError as error:
+            self.unread[part] = _reason(error)
+            return absent
+
+
+def _filled_in(stream: Mapping[str, str], shown: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """A stream config without references: Pinot shows its own with them filled in; else it is ours to do.
+
+    :raises SourceError: a variable is not set here.
+    """
+    topic = "stream.kafka.topic.name"
+    same = next((one for one in shown if one.get(topic) == stream.get(topic)), {})
+    return {
+        key: (same.get(key) or resolve_env(text)) if has_reference(text) else text
+        for key, text in stream.items()
+    }
+
+
+def _only_with_peers(segment: Segment) -> bool:
+    return segment.status is not None and segment.status.completed and segment.copy is not Copy.DEEP_STORE
+
+
+def _peer_url(instance: Mapping[str, Any], scheme: str) -> str:
+    """Where a peer would ask this server for a segment (`PeerServerSegmentFinder`).
+
+    :raises PinotError: it names no such port.
+    """
+    key = "adminHttpsPort" if scheme == "https" else "adminPort"
+    port = int(instance.get(key) or -1)
+    if port <= 0:
+        raise PinotError(f"its instance config names no {key}")
+    return f"{scheme}://{_host(instance)}:{port}"
+
+
+def _host(instance: Mapping[str, Any]) -> str:
+    return str(instance["hostName"]).removeprefix("Server_").removeprefix("Broker_")
+
+
+def _timed(ask: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    ask()
+    return time.perf_counter() - started
+
+
+def _told(ask: Callable[[], AppConfig]) -> AppConfig | str:
+    try:
+        return ask()
+    except PinotError as error:
+        return _reason(error)
+
+
+def _all_told(told: Mapping[str, AppConfig | PinotError]) -> dict[str, AppConfig | str]:
+    return {name: _reason(one) if isinstance(one, PinotError) else one for name, one in told.items()}
+
+
+def _reason(error: PinotAssetsError) -> str:
+    return error.what if error.why is None else f"{error.what}: {error.why}"

@@ -1,0 +1,44 @@
+"""The preflight: every rule that matters to a change, and whether it may be made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from pinot_assets.errors import PreflightRefused
+from pinot_assets.realtime.preflight import rules_change, rules_cluster, rules_config, rules_time
+from pinot_assets.realtime.preflight.answer import Answer, Verdict
+from pinot_assets.realtime.preflight.facts import Facts
+
+RULES: Final = (*rules_config.RULES, *rules_change.RULES, *rules_cluster.RULES, *rules_time.RULES)
+"""All rules, in the order in which they are answered."""
+
+
+def judge(facts: Facts) -> tuple[Answer, ...]:
+    """Every rule's answer, in the order of the rules."""
+    return tuple(r.answer(facts) for r in RULES if not r.aims or r.aims & facts.aims)
+
+
+def summary(answers: Iterable[Answer]) -> str:
+    """`18 rules: 2 refuse (version, peer_scheme), 3 warn`."""
+    found = list(answers)
+    refused = [answer.rule for answer in found if answer.verdict is Verdict.REFUSE]
+    warned = sum(answer.verdict is Verdict.WARN for answer in found)
+    parts = [f"{len(refused)} refuse ({', '.join(refused)})"] if refused else []
+    parts += [f"{warned} warn"] if warned else []
+    return f"{len(found)} rules: {', '.join(parts) or 'all pass'}"
+
+
+def refuse_unless_safe(table: str, answers: Iterable[Answer]) -> None:
+    """What stands before every change of a REALTIME table's config.
+
+    :raises PreflightRefused: a rule refuses; the text lists each with its fix.
+    """
+    refused = [answer for answer in answers if answer.verdict is Verdict.REFUSE]
+    if refused:
+        listed = "".join(f"\n  {a.rule}: {a.reason}\n    → {a.fix}" for a in refused)
+        raise PreflightRefused(
+            f"the preflight of {table} refuses this config:{listed}",
+            hint=f"nothing was changed; `pinot-assets realtime preflight {table.removesuffix('_REALTIME')}` "
+            "shows all rules",
+        )

@@ -1,0 +1,42 @@
+"""Rules about taking something away that segments in the table still need."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pinot_assets.realtime.preflight.answer import Judgement, passed, refuse
+from pinot_assets.realtime.preflight.facts import Facts
+from pinot_assets.realtime.preflight.rule import Rule, rule
+
+
+@rule()
+def pauseless_is_drained(facts: Facts) -> Judgement:
+    """Spec section 12, point 8; pain row 21: what is COMMITTING at the flip is finished by nobody."""
+    if facts.held is None or not facts.held.pauseless or facts.wanted.pauseless:
+        return passed("pauseless consumption is not turned off")
+    return refuse(
+        "pauseless consumption would be turned off while segments are being committed "
+        f"({facts.committing} now): those stay COMMITTING, and nothing uploads them any more",
+        f"pinot-assets realtime pauseless disable {facts.table.removesuffix('_REALTIME')}",
+    )
+
+
+@rule(needs=("peers_only",))
+def scheme_is_not_needed(facts: Facts) -> Judgement:
+    """Spec section 6: a segment with an empty URL can be had from peers alone."""
+    if facts.held is None or facts.held.peer_scheme is None or facts.wanted.peer_scheme is not None:
+        return passed("the peer scheme is not taken away")
+    waiting = facts.peers_only + facts.committing
+    if waiting:
+        return refuse(
+            f"{waiting} segments are not in the deep store: without the peer scheme no server can load them",
+            f"pinot-assets realtime repair {facts.table.removesuffix('_REALTIME')} --apply, then again",
+        )
+    return passed("every segment is in the deep store, so that no server needs a peer")
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    pauseless_is_drained,
+    scheme_is_not_needed,
+)
+"""In the order in which they are answered."""

@@ -1,0 +1,173 @@
+"""Rules about what controllers, servers and brokers are set to. Spec sections 2, 6 and 7."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from packaging.version import Version
+
+from pinot_assets.pinot.versions import release
+from pinot_assets.realtime.preflight.answer import Judgement, passed, refuse, warn
+from pinot_assets.realtime.preflight.facts import Aim, Facts
+from pinot_assets.realtime.preflight.rule import Rule, rule
+
+STORE: Final = "pinot.server.instance.segment.store.uri"
+UPLOAD_TIMEOUT: Final = "pinot.server.segment.uploader.upload.request.timeout.ms"
+_CONFIGURABLE_UPLOADS: Final = Version("1.0")
+_FIXED_UPLOAD_MS: Final = 10_000
+"""`PinotFSSegmentUploader.DEFAULT_SEGMENT_UPLOAD_TIMEOUT_MILLIS`, which 0.x uses with a peer scheme."""
+_COMMIT_LIMIT_MS: Final = 300_000
+_NOTIFY_MS: Final = 6_600
+"""What an election gives its winner beyond the commit time."""
+_HOUR_S: Final = 3600
+
+
+@rule(Aim.BYPASS, Aim.PAUSELESS, needs=("segment_store", "data_dir"))
+def segment_store(facts: Facts) -> Judgement:
+    """Spec section 2: the controller moves an upload to its place, so both must mean one store."""
+    stores, data_dir = facts.cluster.segment_store, facts.cluster.data_dir
+    without = sorted(server for server, store in stores.items() if not store)
+    if without:
+        return refuse(
+            f"{_some(without)} have no {STORE}: each commit goes past the deep store, and no lost segment "
+            "can be read again",
+            f"set {STORE}={data_dir or '<controller.data.dir>'} on every server and restart them",
+        )
+    other = sorted(server for server, store in stores.items() if _place(store) != _place(data_dir))
+    if data_dir and other:
+        return refuse(
+            f"{_some(other)} upload to another place than the controller's data dir {data_dir}, to which "
+            "it has to move what is uploaded",
+            f"set {STORE}={data_dir} on every server and restart them",
+        )
+    return passed(f"servers upload to {data_dir or 'the same store'}, as the controller does")
+
+
+@rule(Aim.PAUSELESS)
+def server_uploads(facts: Facts) -> Judgement:
+    """Spec section 2: forced on where there is a peer scheme."""
+    if facts.wanted.peer_scheme is not None or facts.wanted.server_uploads:
+        return passed("servers upload their segments themselves")
+    return warn(
+        "committed segments go through the controller: it is on the way of every upload",
+        'write realtime.segment.serverUploadToDeepStore: "true" in the stream',
+    )
+
+
+@rule(Aim.BYPASS, Aim.PAUSELESS, needs=("upload_timeout_ms",))
+def hanging_store(facts: Facts) -> Judgement:
+    """A store that refuses is passed at once; one that hangs is waited for."""
+    waits = facts.cluster.upload_timeout_ms
+    if release(facts.cluster.version) < _CONFIGURABLE_UPLOADS:
+        return passed(f"a server gives an upload up after {_FIXED_UPLOAD_MS // 1000} s")
+    if facts.pauseless:
+        build_ms = int(1000 * (facts.commit_times.seconds or 0)) if facts.commit_times else 0
+        limit, then = (
+            _COMMIT_LIMIT_MS - build_ms,
+            "the segment stays COMMITTING until the daily pass or `pinot-assets realtime repair`",
+        )
+    else:
+        limit, then = (
+            facts.wanted.commit_timeout_s * 1000 + _NOTIFY_MS,
+            "the election is over before the upload is given up, and consumption stops",
+        )
+    if waits < limit:
+        return passed(f"a deep store that hangs is given up after {waits // 1000} s")
+    return warn(
+        f"a deep store that hangs is waited for {waits // 1000} s, and after {limit // 1000} s {then}",
+        f"set {UPLOAD_TIMEOUT}=60000 on every server",
+    )
+
+
+@rule(Aim.BYPASS, Aim.PAUSELESS, needs=("deep_store_upload_retry",))
+def back_fill(facts: Facts) -> Judgement:
+    """Spec section 6, back-fill of missing copies."""
+    if facts.pauseless:
+        return passed("the daily pass of Pinot's validation uploads what the deep store has not got")
+    if facts.cluster.deep_store_upload_retry:
+        return passed("the controller has missing copies uploaded")
+    return warn(
+        "after an outage nobody uploads what went past the deep store "
+        "(controller.realtime.segment.deepStoreUploadRetryEnabled is false)",
+        "set it to true on every controller, or run `pinot-assets realtime repair` after an outage",
+    )
+
+
+@rule(Aim.PAUSELESS, needs=("segment_level_period_s",))
+def stuck_commits(facts: Facts) -> Judgement:
+    """Spec section 7: step 3 of the validation manager."""
+    period = facts.cluster.segment_level_period_s
+    if period <= _HOUR_S:
+        return passed(f"Pinot finishes a stuck commit within {period // 60} min")
+    return warn(
+        f"Pinot itself finishes a commit whose server died only every {period / _HOUR_S:.0f} h",
+        "let the sensor do it (dagster: repairLimit), or set "
+        "controller.segment.level.validation.intervalPeriod=1h",
+    )
+
+
+@rule(Aim.PAUSELESS, needs=("startup_timeout_s",))
+def servers_come_back(facts: Facts) -> Judgement:
+    """facts/pinot-1.5.1-cluster, e: both replicas killed at COMMITTING, restarted with defaults."""
+    waits, startup = facts.wanted.download_timeout_s, facts.cluster.startup_timeout_s
+    if waits < startup // 2:
+        return passed(f"a restarted server waits at most {waits} s for a segment that nobody has")
+    return warn(
+        f"a server that restarts waits {waits} s for a segment that nobody has, STARTING and without "
+        f"serving any table; it gives up starting after {startup} s",
+        'write realtime.segment.pauseless.download.timeoutSeconds: "60" in the stream',
+    )
+
+
+@rule(Aim.BYPASS, Aim.PAUSELESS, needs=("new_segment_expiration_s",))
+def silent_answers(facts: Facts) -> Judgement:
+    """facts/pinot-1.5.1-cluster, e: segments made while a server is dead count as new, and are left out."""
+    if release(facts.cluster.version) < _CONFIGURABLE_UPLOADS:
+        return passed("brokers of this release have no grace for new segments")
+    seconds = facts.cluster.new_segment_expiration_s
+    if seconds <= 60:
+        return passed(f"a broker leaves a missing new segment out for {seconds} s at most")
+    return warn(
+        f"for {seconds} s and more after a server died, queries can miss new segments without an exception",
+        "set pinot.broker.new.segment.expiration.seconds=60 on every broker, and watch the check `answers`",
+    )
+
+
+@rule(Aim.BYPASS, Aim.PAUSELESS, needs=("admin_ports",))
+def admin_ports(facts: Facts) -> Judgement:
+    """Spec section 6: peers ask the admin port; seen from here, not from each other."""
+    shut = {server: why for server, why in facts.admin_ports.items() if why is not None}
+    if not facts.admin_ports:
+        return warn("Pinot knows no server of this table", "start the servers of its tenant and look again")
+    if shut:
+        server, why = next(iter(sorted(shut.items())))
+        return refuse(
+            f"{_some(sorted(shut))} did not answer on the port that peers ask ({server}: {why})",
+            "open the admin port between the servers (default 8097; https: adminHttpsPort of the instance)",
+        )
+    return passed(
+        f"{len(facts.admin_ports)} admin ports answer from here; whether servers reach each other, only "
+        "they know"
+    )
+
+
+def _place(uri: str | None) -> str:
+    text = (uri or "").rstrip("/")
+    return text.removeprefix("file://").removeprefix("file:")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    segment_store,
+    server_uploads,
+    hanging_store,
+    back_fill,
+    stuck_commits,
+    servers_come_back,
+    silent_answers,
+    admin_ports,
+)
+"""In the order in which they are answered."""

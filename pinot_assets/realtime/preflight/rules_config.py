@@ -1,0 +1,146 @@
+"""Rules about what the table itself says: scheme, replication, streams, order. Spec sections 5 to 9."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from packaging.version import Version
+
+from pinot_assets.pinot.versions import release
+from pinot_assets.realtime.preflight.answer import Judgement, passed, refuse, warn
+from pinot_assets.realtime.preflight.facts import Aim, Facts
+from pinot_assets.realtime.preflight.rule import Rule, rule
+
+PAUSELESS_SINCE: Final = Version("1.4")
+
+
+@rule(Aim.PAUSELESS)
+def version(facts: Facts) -> Judgement:
+    """Older releases take the setting and do nothing with it."""
+    found = facts.cluster.version or "a Pinot that names no version"
+    if release(facts.cluster.version) < PAUSELESS_SINCE:
+        return refuse(
+            f"{found} does not know pauseless consumption, which came with {PAUSELESS_SINCE}",
+            f"upgrade Pinot to {PAUSELESS_SINCE} or newer; the deep-store bypass works without",
+        )
+    return passed(f"{found} knows pauseless consumption")
+
+
+@rule(Aim.BYPASS, Aim.PAUSELESS)
+def peer_scheme(facts: Facts) -> Judgement:
+    """`TableConfigUtils.validateValidationConfig` and `validateIngestionConfig`."""
+    scheme, copies = facts.wanted.peer_scheme, facts.wanted.replication
+    if scheme is None:
+        if facts.pauseless and copies == 1:
+            return passed("one replica has no peer to take a segment from")
+        need = "pauseless consumption of more than one replica" if facts.pauseless else "the bypass"
+        return refuse(
+            f"{need} needs peerSegmentDownloadScheme: segments are ONLINE before the deep store has them",
+            "write peerSegmentDownloadScheme: http in the realtime block",
+        )
+    if scheme.lower() not in ("http", "https"):
+        return refuse(f"{scheme} is no peer scheme", "write http or https")
+    if copies < 2:
+        return refuse(
+            f"Pinot refuses a peer scheme with replication {copies}: there is no peer",
+            "write replication 2 or more, or take the scheme away",
+        )
+    return passed(f"{copies} replicas give each other segments by {scheme}")
+
+
+@rule(Aim.BYPASS, Aim.PAUSELESS)
+def replication(facts: Facts) -> Judgement:
+    """Seed 002, rebalance considerations."""
+    if facts.wanted.replication > 1:
+        return passed(f"replication is {facts.wanted.replication}")
+    return warn(
+        "replication is 1: a server that dies before its upload takes the only copy along, and Pinot reads "
+        "the rows from the stream again, if it still has them",
+        "write replication 2 or more",
+    )
+
+
+@rule(Aim.PAUSELESS)
+def one_stream(facts: Facts) -> Judgement:
+    """`TableConfigUtils.validateStreamConfigMaps`."""
+    count = len(facts.wanted.streams)
+    if count > 1:
+        return refuse(
+            f"the table has {count} streams, and Pinot takes one with pauseless consumption",
+            "one stream for each table",
+        )
+    return passed("one stream")
+
+
+@rule(Aim.BYPASS, Aim.PAUSELESS)
+def completion_mode(facts: Facts) -> Judgement:
+    """Spec section 11, the committer dies right after a commit that the deep store did not get."""
+    if facts.wanted.completion_mode == "DOWNLOAD":
+        return warn(
+            "completionMode is DOWNLOAD: when the committer dies before its upload, the other replicas throw "
+            "their rows away and stay in ERROR until it is back",
+            "write completionConfig.completionMode: DEFAULT, so that a replica with the same rows builds "
+            "its own",
+        )
+    return passed("replicas with the same rows build the segment themselves")
+
+
+@rule(Aim.PAUSELESS)
+def read_in_order(facts: Facts) -> Judgement:
+    """Spec section 7: `allowRepairOfCommittingSegments`."""
+    if not facts.wanted.must_be_read_in_order:
+        return passed("a lost segment is read from the stream again by Pinot itself")
+    kind = "a dedup" if facts.wanted.dedup else "a partial upsert"
+    if facts.wanted.recovery_always or facts.cluster.recovery_always:
+        return warn(
+            f"disasterRecoveryMode is ALWAYS on {kind} table: a segment that is read again later than its "
+            "successors gives wrong rows until the metadata are rebuilt",
+            "restart the servers after a re-ingestion, or write disasterRecoveryMode: DEFAULT",
+        )
+    return warn(
+        f"Pinot re-ingests nothing of {kind} table, and as long as one segment is in ERROR it resets no "
+        "other either: each loss waits for a person",
+        "know the runbook (docs/guides/realtime.md, bulk delete), or write disasterRecoveryMode: ALWAYS",
+    )
+
+
+@rule(Aim.PAUSELESS, needs=("consistency_mode",))
+def way_out(facts: Facts) -> Judgement:
+    """Spec section 8: pause and force commit, which turning pauseless off begins with."""
+    ordered = facts.wanted.upsert == "PARTIAL" or facts.wanted.drops_out_of_order
+    if ordered and facts.cluster.consistency_mode == "RESTRICTED":
+        return warn(
+            "this table can be neither paused nor force-committed while "
+            "pinot.server.consuming.segment.consistency.mode is RESTRICTED, so pauseless consumption "
+            "cannot be drained",
+            "set it to PROTECTED in the cluster config before pauseless consumption has to be turned off",
+        )
+    return passed("the table can be paused and force-committed")
+
+
+@rule(needs=("offline",))
+def refresh_in_place(facts: Facts) -> Judgement:
+    """Seed 003, notes: two servers with the old version give it to each other for the new one."""
+    half = facts.offline
+    if half is None or half.peer_scheme is None:
+        return passed("no OFFLINE table of this name takes segments from peers")
+    if not half.refresh:
+        return passed("the OFFLINE half takes segments from peers, and none of them is replaced in place")
+    return refuse(
+        "the OFFLINE half has a peer scheme and is REFRESH: a server that misses the new version of a "
+        "segment can take the old one from a peer and believe that it is new",
+        "take peerSegmentDownloadScheme off the OFFLINE table",
+    )
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    version,
+    peer_scheme,
+    replication,
+    one_stream,
+    completion_mode,
+    read_in_order,
+    way_out,
+    refresh_in_place,
+)
+"""In the order in which they are answered."""

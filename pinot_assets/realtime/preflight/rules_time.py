@@ -1,0 +1,105 @@
+"""Rules about time: what Pinot allows, and what this cluster needs. Spec sections 2, 5 and 7."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pinot_assets.realtime.preflight.answer import Judgement, passed, refuse, warn
+from pinot_assets.realtime.preflight.facts import Aim, Facts
+from pinot_assets.realtime.preflight.rule import Rule, rule
+
+COMMIT_START_LIMIT_S: Final = 10.0
+"""What a server waits for an answer to commitStart; not configurable (T#17885)."""
+COMMIT_LIMIT_S: Final = 300.0
+"""From commitStart to commitEnd; not configurable up to 1.5.1 (T#17936)."""
+SLOW_COMMIT_BYTES_PER_S: Final = 7_500_000
+"""T#17936: 2 GB were built in 3.5 min and uploaded in 1."""
+_HOUR_MS: Final = 3_600_000
+
+
+@rule(Aim.PAUSELESS, needs=("commit_start",))
+def commit_start(facts: Facts) -> Judgement:
+    """T#17885: the writes happen, the server does not hear of it, and nobody builds the segment."""
+    found = facts.commit_start
+    if found is None:
+        return warn("no commit has been seen yet", "look again when the table has committed a segment")
+    told = f"commitStart takes {found.seconds:.2f} s of the {COMMIT_START_LIMIT_S:.0f} s ({found.how})"
+    if found.seconds >= COMMIT_START_LIMIT_S / 2:
+        return refuse(
+            f"{told}: beyond it the segment is built by nobody and ends in ERROR on all replicas",
+            "fewer segments in the ideal state (larger ones, or a shorter retention), or a faster ZooKeeper",
+        )
+    if found.seconds >= COMMIT_START_LIMIT_S / 5:
+        return warn(told, "watch it: it grows with the ideal state")
+    return passed(told)
+
+
+@rule(Aim.PAUSELESS, needs=("commit_times",))
+def build_and_upload(facts: Facts) -> Judgement:
+    """Spec section 5, step 4: commitEnd is refused later than 300 s after commitStart."""
+    times = facts.commit_times
+    if times is None:
+        return warn("no commit has been seen yet", "look again when the table has committed a segment")
+    if times.late:
+        return refuse(
+            f"{times.late} commits took longer than {COMMIT_LIMIT_S:.0f} s, and were finished by a repair",
+            "smaller segments: flushThresholdSegmentSize or flushThresholdRows",
+        )
+    seconds, how = times.seconds, "the slowest commit"
+    if seconds is None:
+        seconds = times.largest_bytes / SLOW_COMMIT_BYTES_PER_S
+        how = f"the largest segment has {times.largest_bytes / 1e6:.0f} MB, at 7.5 MB/s"
+    told = f"build and upload take about {seconds:.0f} s of the {COMMIT_LIMIT_S:.0f} s ({how})"
+    fix = "smaller segments: flushThresholdSegmentSize or flushThresholdRows"
+    if seconds >= COMMIT_LIMIT_S:
+        return refuse(f"{told}: each commit would wait for a repair", fix)
+    return warn(told, fix) if seconds >= COMMIT_LIMIT_S / 2 else passed(told)
+
+
+@rule(Aim.BYPASS, Aim.PAUSELESS, needs=("retention",))
+def stream_retention(facts: Facts) -> Judgement:
+    """Spec section 7: re-ingestion; what has expired is left out without an error."""
+    kept = facts.retention
+    if kept is None:
+        return passed("the table has no stream")
+    if kept.compacted:
+        return warn(
+            "the topic is compacted: a segment that is read again has fewer rows than it had",
+            "a topic with cleanup.policy=delete",
+        )
+    if kept.ms is None and kept.bytes_per_partition is None:
+        return passed("the stream keeps everything")
+    if kept.ms is None:
+        return _cut_by_size(facts)
+    needed = facts.flush_ms + 1000 * facts.worst_repair_s
+    told = (
+        f"the stream keeps {kept.ms / _HOUR_MS:.1f} h; {facts.flush_ms / _HOUR_MS:.1f} h until a commit and "
+        f"{facts.worst_repair_s / 3600:.1f} h until a repair make {needed / _HOUR_MS:.1f} h"
+    )
+    fix = "a longer retention of the topic, a shorter flushThresholdTime, or a faster repair"
+    if kept.ms < needed:
+        if facts.pauseless:
+            return refuse(
+                f"{told}: a segment that no server has would come back short, without an error", fix
+            )
+        return warn(told, fix)
+    return _cut_by_size(facts) if kept.bytes_per_partition is not None else passed(told)
+
+
+def _cut_by_size(facts: Facts) -> Judgement:
+    assert facts.retention is not None
+    assert facts.retention.bytes_per_partition is not None
+    return warn(
+        f"the topic is cut at {facts.retention.bytes_per_partition / 1e9:.1f} GB a partition too, which "
+        "may be sooner than its time",
+        f"see to it that a partition holds {(facts.flush_ms / 1000 + facts.worst_repair_s) / 3600:.0f} h "
+        "of rows",
+    )
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    commit_start,
+    build_and_upload,
+    stream_retention,
+)
+"""In the order in which they are answered."""

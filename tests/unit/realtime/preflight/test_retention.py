@@ -1,0 +1,63 @@
+"""What a topic's config means, and what a client's failure becomes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka.errors import KafkaConnectionError
+
+from pinot_assets.errors import StreamUnreadable
+from pinot_assets.realtime.preflight import retention
+from pinot_assets.realtime.preflight.facts import Retention
+from pinot_assets.realtime.preflight.retention import read_retention, retention_of
+
+STREAM = {"stream.kafka.topic.name": "t", "stream.kafka.broker.list": "127.0.0.1:1"}
+
+
+@pytest.mark.parametrize(
+    ("config", "kept"),
+    [
+        ({"retention.ms": "1000", "retention.bytes": "-1"}, Retention(1000)),
+        ({"retention.ms": "-1", "retention.bytes": "5"}, Retention(None, 5)),
+        ({"retention.ms": "1000", "cleanup.policy": "compact"}, Retention(None, None, compacted=True)),
+        ({"retention.ms": "1", "cleanup.policy": "compact, delete"}, Retention(1, None, compacted=True)),
+        ({}, Retention(604_800_000)),
+    ],
+)
+def test_what_a_topic_says(config, kept):
+    assert retention_of(config) == kept
+
+
+class Admin:
+    """Kafka's, as far as it is asked here."""
+
+    topics: dict[str, Any] = {"t": {"retention.ms": {"value": "7000"}}}  # noqa: RUF012
+
+    def __init__(self, **settings: Any) -> None:
+        assert settings["bootstrap_servers"] == ["127.0.0.1:1"]
+        assert "isolation_level" not in settings
+
+    def describe_configs(self, resources: list[Any], config_filter: str) -> dict[str, Any]:
+        assert config_filter == "all"
+        return {"topic": {one.name: self.topics.get(one.name, {}) for one in resources}}
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_topic_is_asked(monkeypatch):
+    monkeypatch.setattr(retention, "KafkaAdminClient", Admin)
+    assert read_retention({**STREAM, "stream.kafka.isolation.level": "read_committed"}).ms == 7000
+    with pytest.raises(StreamUnreadable, match="no topic u"):
+        read_retention({**STREAM, "stream.kafka.topic.name": "u"})
+
+
+def test_a_broker_that_is_away_tells_nothing_that_it_was_given(monkeypatch):
+    def away(**_: Any) -> None:
+        raise KafkaConnectionError("hunter2")
+
+    monkeypatch.setattr(retention, "KafkaAdminClient", away)
+    with pytest.raises(StreamUnreadable, match="does not answer: KafkaConnectionError") as unread:
+        read_retention(STREAM)
+    assert "hunter2" not in str(unread.value)
