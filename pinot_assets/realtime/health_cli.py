@@ -16,7 +16,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health.finding import Health, Severity
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.metrics import Metric, read_metrics
+from pinot_assets.realtime.metrics import Metric, metrics, read_exporters
 from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.rows import SegmentRow, row_values, segment_rows
 from pinot_assets.realtime.state import RealtimeState
@@ -68,7 +68,7 @@ def register(app: typer.Typer) -> None:
         with RealtimePinot(load_settings().pinot) as pinot:
             state = read_state(pinot, table, deep_store=_store(pinot, deep_store))
         answers = examine(state)
-        numbers = read_metrics(state, exporters or ())
+        numbers = metrics(state, read_exporters(exporters or ()))
         if as_json:
             typer.echo(json.dumps(_health_values(state, answers, numbers), indent=2))
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -134,46 +134,48 @@ def samples_of(page: str) -> Iterator[Sample]:
         yield Sample(found[1], dict(_LABEL.findall(found[2] or "")), value)
 
 
-def read_exporters(
-    addresses: Iterable[str], transport: httpx.BaseTransport | None = None
-) -> tuple[Sample, ...]:
-    """Everything that these exporters tell. No credentials of Pinot are sent to them.
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What exporters told.
+
+    :ivar silent: address → why it did not answer.
+    """
+
+    samples: tuple[Sample, ...] = ()
+    silent: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_exporters(addresses: Iterable[str], transport: httpx.BaseTransport | None = None) -> Exported:
+    """Ask these exporters. No credentials of Pinot are sent to them.
 
     :param addresses: `http://host:port` of controllers' and servers' exporters.
-    :raises PinotUnreachable: one does not answer.
     """
-    found: list[Sample] = []
+    samples: list[Sample] = []
+    silent: dict[str, str] = {}
     for address in addresses:
         with Door(address, PinotConnection(address), transport) as door:
-            found += samples_of(door.send(Call("GET", "/metrics", Kind.READ, SECONDS)))
-    return tuple(found)
+            try:
+                samples += samples_of(door.send(Call("GET", "/metrics", Kind.READ, SECONDS)))
+            except PinotError as error:
+                silent[address] = error.why or error.what
+    return Exported(tuple(samples), silent)
 
 
-def read_metrics(
-    state: RealtimeState, addresses: Sequence[str], transport: httpx.BaseTransport | None = None
-) -> tuple[Metric, ...]:
-    """The table's metrics, from these exporters as far as they answer and know them."""
-    try:
-        return metrics(state, read_exporters(addresses, transport))
-    except PinotError:
-        return metrics(state, ())
-
-
-def metrics(state: RealtimeState, samples: Sequence[Sample]) -> tuple[Metric, ...]:
-    """The table's metrics.
-
-    :param samples: what exporters told; empty where there are none.
-    """
+def metrics(state: RealtimeState, exported: Exported = Exported()) -> tuple[Metric, ...]:
+    """The table's metrics: as exporters told them, derived from its state where none did."""
     derived = _derived(state)
-    ours = [sample for sample in samples if _of_table(sample, state.table)]
-    told = [_told(wanted, ours, derived.get(wanted.name)) for wanted in _WANTED]
+    ours = [sample for sample in exported.samples if _of_table(sample, state.table)]
+    found = [_told(wanted, ours, derived.get(wanted.name)) for wanted in _WANTED]
+    if exported.silent:
+        silent = "; ".join(f"{address} does not answer: {why}" for address, why in exported.silent.items())
+        found = [replace(metric, note=f"{metric.note}; {silent}") for metric in found]
     missing = sum(
         segment.copy is not Copy.DEEP_STORE
         for segment in state.segments
         if segment.status is not None and segment.status.completed
     )
     note = "committed segments that the deep store has not; Pinot has no such metric"
-    return (*told, Metric(MISSING_URL, missing, Origin.DERIVED, note))
+    return (*found, Metric(MISSING_URL, missing, Origin.DERIVED, note))
 
 
 def _told(wanted: _Wanted, samples: Sequence[Sample], derived: float | None) -> Metric:

@@ -7,8 +7,9 @@ are passed on in kafka-python's words; what it cannot do (a JKS store, Kerberos)
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 from pinot_assets.errors import StreamUnreadable
@@ -78,7 +79,8 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
             f"the stream wants sasl.mechanism {mechanism}",
             why=f"from here, {', '.join(_MECHANISMS)} are known",
         )
-    told = dict(_JAAS.findall(properties.get("sasl.jaas.config", "")))
+    found = _JAAS.findall(properties.get("sasl.jaas.config", ""))
+    told = {key: re.sub(r"\\(.)", r"\1", value) for key, value in found}
     if len(told) < 2:
         raise StreamUnreadable("the stream's sasl.jaas.config names no username and password")
     return {"sasl_plain_username": told["username"], "sasl_plain_password": told["password"]}
@@ -127,21 +129,49 @@ def _consumer(stream: Mapping[str, str], milliseconds: int) -> Iterator[Any]:
     from kafka import KafkaConsumer
     from kafka.errors import KafkaError
 
-    consumer = None
+    settings = client_settings(stream)
+    _knock(settings["bootstrap_servers"], milliseconds / 1000)
+    made: list[Any] = []
+
+    def client(**config: Any) -> Any:
+        made.append(KafkaConsumer.DEFAULT_CONFIG["kafka_client"](**config))
+        return made[-1]
+
     try:
         consumer = KafkaConsumer(
-            **client_settings(stream),
+            **settings,
             enable_auto_commit=False,
             request_timeout_ms=milliseconds,
             bootstrap_timeout_ms=milliseconds,
             allow_auto_create_topics=False,
+            kafka_client=client,
         )
-        yield consumer
+        with closing(consumer):
+            yield consumer
     except KafkaError as error:
         # The class alone: a client's message may repeat what it was given.
         raise StreamUnreadable(
             "the stream does not answer", why=type(error).__name__, hint="is stream.kafka.broker.list right?"
         ) from None
     finally:
-        if consumer is not None:
-            consumer.close(autocommit=False, timeout_ms=milliseconds)
+        # A consumer that could not be made leaves its connections and its thread behind.
+        for one in made:
+            one.close()
+
+
+def _knock(brokers: Sequence[str], seconds: float) -> None:
+    """Find one that listens: kafka-python itself only says that its time is over, and leaves sockets open.
+
+    :raises StreamUnreadable: none does.
+    """
+    reasons = []
+    for broker in brokers:
+        host, _, port = broker.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), seconds):
+                return
+        except (OSError, ValueError) as error:
+            reasons.append(f"{broker}: {error}")
+    raise StreamUnreadable(
+        "the stream does not answer", why="; ".join(reasons), hint="is stream.kafka.broker.list right?"
+    )

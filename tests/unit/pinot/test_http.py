@@ -20,7 +20,16 @@ from pinot_assets.errors import (
     SwitchStateUnknown,
 )
 from pinot_assets.pinot import BasicAuth, PinotConnection, Timeouts, Tls, TokenAuth
-from pinot_assets.pinot.http import ATTEMPTS, Call, CutOff, Door, Kind, UploadFailed, pinots_own_words
+from pinot_assets.pinot.http import (
+    ATTEMPTS,
+    Call,
+    CutOff,
+    Door,
+    Kind,
+    NotReady,
+    UploadFailed,
+    pinots_own_words,
+)
 
 URL = "http://127.0.0.1:9000"
 WRITES = (Kind.WRITE, Kind.UPLOAD, Kind.LINEAGE)
@@ -74,7 +83,8 @@ class Failing:
         (502, Kind.LINEAGE, CutOff),
         (503, Kind.WRITE, CutOff),
         (504, Kind.UPLOAD, SwitchStateUnknown),
-        (503, Kind.READ, PinotUnreachable),
+        (502, Kind.READ, PinotUnreachable),
+        (503, Kind.READ, NotReady),
     ],
 )
 def test_status_to_error(status: int, kind: Kind, error: type[PinotError]) -> None:

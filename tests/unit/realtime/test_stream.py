@@ -1,0 +1,77 @@
+"""A stream config in kafka-python's words, and what is told of those it has none for."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+
+from pinot_assets.errors import StreamUnreadable
+from pinot_assets.realtime.stream import client_settings, read_partitions
+
+BROKERS = {"streamType": "kafka", "stream.kafka.broker.list": "a:1, b:2", "stream.kafka.topic.name": "t"}
+JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="se\\"cret";'
+
+
+def test_plain() -> None:
+    assert client_settings(BROKERS) == {"bootstrap_servers": ["a:1", "b:2"]}
+
+
+@pytest.mark.parametrize("prefix", ["", "stream.kafka.consumer.prop."])
+def test_security_is_passed_on(prefix: str) -> None:
+    told = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": JAAS,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": "/etc/ca.pem",
+        "ssl.endpoint.identification.algorithm": "",
+    }
+    found = client_settings(BROKERS | {f"{prefix}{key}": value for key, value in told.items()})
+    assert found["security_protocol"] == "SASL_SSL"
+    assert found["sasl_mechanism"] == "SCRAM-SHA-512"
+    assert (found["sasl_plain_username"], found["sasl_plain_password"]) == ("me", 'se"cret')
+    assert (found["ssl_cafile"], found["ssl_check_hostname"]) == ("/etc/ca.pem", False)
+
+
+def test_isolation() -> None:
+    found = client_settings(BROKERS | {"stream.kafka.isolation.level": "read_committed"})
+    assert found["isolation_level"] == "read_committed"
+
+
+@pytest.mark.parametrize(
+    ("stream", "words"),
+    [
+        ({"streamType": "kinesis"}, "only Kafka"),
+        ({"streamType": "kafka"}, "names no brokers"),
+        (BROKERS | {"security.protocol": "SASL_PLAINTEXT"}, "sasl.mechanism GSSAPI"),
+        (BROKERS | {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "no username and password"),
+        (BROKERS | {"security.protocol": "SSL", "ssl.truststore.location": "/x.jks"}, "is a JKS file"),
+    ],
+)
+def test_what_cannot_be_done_from_here_is_told(stream: dict[str, str], words: str) -> None:
+    with pytest.raises(StreamUnreadable, match=words):
+        client_settings(stream)
+
+
+def test_a_stream_that_is_away_is_given_up_in_time_and_tells_no_secret() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens
+        broker = f"127.0.0.1:{taken.getsockname()[1]}"
+        stream = BROKERS | {
+            "stream.kafka.broker.list": broker,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": JAAS,
+        }
+        started = time.monotonic()
+        with pytest.raises(StreamUnreadable, match=broker) as told:
+            read_partitions([stream], seconds=1)
+    assert time.monotonic() - started < 10
+    assert "cret" not in str(told.value)
+
+
+def test_no_topic() -> None:
+    with pytest.raises(StreamUnreadable, match="names no topic"):
+        read_partitions([{"streamType": "kafka", "stream.kafka.broker.list": "a:1"}])
