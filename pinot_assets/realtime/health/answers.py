@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pinot_assets.health.finding import Health, Problem, Severity, judged, some, unknown
+from pinot_assets.realtime.health.age import routed
 from pinot_assets.realtime.health.recovery import offset
 from pinot_assets.realtime.state import RealtimeState, Segment, Status
 
@@ -63,7 +64,7 @@ def _wanted(state: RealtimeState) -> Iterator[tuple[str, int]]:
     dense = _dense(state)
     consumed = _least_consumed(state)
     for segment in state.segments:
-        if not segment.in_ideal_state or segment.status is None:
+        if not segment.in_ideal_state or segment.status is None or not routed(state, segment):
             continue
         start, end = offset(segment.start_offset), offset(segment.end_offset)
         if segment.status.completed:

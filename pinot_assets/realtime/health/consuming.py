@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from pinot_assets.health.finding import Health, Problem, Severity, judged, some
 from pinot_assets.realtime.health.advice import repair_plan
+from pinot_assets.realtime.health.age import settled
 from pinot_assets.realtime.health.progress import paused
-from pinot_assets.realtime.state import Consumption, PauseReason, RealtimeState, Status
+from pinot_assets.realtime.state import Consumption, PauseReason, RealtimeState
 
 CONSUMPTION = "consumption"
 LAG = "consumption_lag"
@@ -26,14 +27,11 @@ _WHY = {
 
 def consumption(state: RealtimeState) -> Health:
     """The table is consumed, or paused by an operator. Paused by Pinot, or stuck, it fails."""
-    consuming = {
-        s.partition: s for s in state.segments if s.status is Status.IN_PROGRESS and s.in_ideal_state
-    }
     partitions = {*state.latest(), *state.stream}
     meant = {p for p in partitions if not paused(state, p)}
     by_partition = farthest(state)
     still = sorted(p for p in meant if _stands_still(state, p, by_partition.get(p)))
-    without = sorted(meant - {p for p in consuming if _consumed(state, p)} - set(still))
+    without = sorted(p for p in meant - set(still) if not _consumed(state, p))
     problems = []
     pause = state.pause
     if pause.reason in _WHY:
@@ -86,8 +84,10 @@ def _good(state: RealtimeState, partitions: int) -> str:
 
 
 def _consumed(state: RealtimeState, partition: int) -> bool:
-    newest = state.latest()[partition]
-    return any(
+    newest = state.latest().get(partition)
+    if newest is None:
+        return False
+    return not settled(state, newest) or any(
         replica.external == "CONSUMING"
         and ((server := state.servers.get(replica.server)) is None or server.alive)
         for replica in newest.replicas

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pinot_assets.health.finding import Health, Problem, Severity, judged, megabytes, some
 from pinot_assets.realtime.health.advice import repair_plan
+from pinot_assets.realtime.health.age import past_window, settled
 from pinot_assets.realtime.health.recovery import stream_holds
-from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 
 URLS = "download_urls"
@@ -20,7 +20,7 @@ _SERVING = {"ONLINE": ("ONLINE",), "CONSUMING": ("CONSUMING", "ONLINE")}
 def download_urls(state: RealtimeState) -> Health:
     """Every committed segment is in the deep store, past Pinot's 300 s."""
     of = {copy: [s for s in _committed(state) if s.copy is copy] for copy in Copy}
-    old = [s.name for s in of[Copy.PEERS_ONLY] if _older(state, s)]
+    old = [s.name for s in of[Copy.PEERS_ONLY] if past_window(state, s)]
     nowhere = [s.name for s in of[Copy.NEVER_SET] if s.status is not Status.COMMITTING]
     problems = []
     if nowhere:
@@ -68,12 +68,10 @@ def only_copies(state: RealtimeState) -> Mapping[str, tuple[str, ...]]:
 
 def only_copy(state: RealtimeState) -> Health:
     """No committed segment hangs on a single server."""
-    found = only_copies(state)
     by_name = {segment.name: segment for segment in state.segments}
+    found = {name: on for name, on in only_copies(state).items() if _judged(state, by_name[name])}
     gone = [name for name, copies in found.items() if not copies]
     single = {name: copies[0] for name, copies in found.items() if copies}
-    # What a running commit has not built yet is no copy that went.
-    gone = [n for n in gone if by_name[n].status is not Status.COMMITTING or _older(state, by_name[n])]
     past = [name for name in single if stream_holds(state, by_name[name]) is False]
     problems = []
     if gone:
@@ -108,6 +106,12 @@ def only_copy(state: RealtimeState) -> Health:
     )
 
 
+def _judged(state: RealtimeState, segment: Segment) -> bool:
+    """What a commit that runs has not built yet is no copy that went."""
+    committing = segment.status is Status.COMMITTING
+    return past_window(state, segment) if committing else settled(state, segment)
+
+
 def replicas(state: RealtimeState) -> Health:
     """Every replica that the ideal state wants is served."""
     wanted = serving = 0
@@ -115,7 +119,7 @@ def replicas(state: RealtimeState) -> Health:
     down: list[str] = []
     for segment in state.segments:
         good = 0
-        asked = [r for r in segment.replicas if r.ideal in _SERVING]
+        asked = [r for r in segment.replicas if r.ideal in _SERVING and settled(state, segment)]
         for replica in asked:
             server = state.servers.get(replica.server)
             lives = server is None or server.alive
@@ -162,8 +166,3 @@ def _committed(state: RealtimeState) -> list[Segment]:
         and segment.status is not None
         and (segment.status.completed or segment.status is Status.COMMITTING)
     ]
-
-
-def _older(state: RealtimeState, segment: Segment) -> bool:
-    age = state.age_ms(segment)
-    return age is None or age > COMPLETION_WINDOW_MS

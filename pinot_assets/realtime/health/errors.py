@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pinot_assets.health.finding import Health, Problem, Severity, judged, some
 from pinot_assets.realtime.health.advice import repair_plan
+from pinot_assets.realtime.health.age import settled
 from pinot_assets.realtime.health.recovery import recoveries
 from pinot_assets.realtime.state import RealtimeState
 
 ERRORS = "error_segments"
 NOT_MOVED = "replicas_not_moved"
-
-SETTLED_MS = 60_000
-"""Helix has sent its message by then, if it ever does."""
 
 
 def error_segments(state: RealtimeState) -> Health:
@@ -63,8 +61,7 @@ def replicas_not_moved(state: RealtimeState) -> Health:
     """No replica of a server that serves is OFFLINE, or without a state, while no message waits for it."""
     found: list[tuple[str, str]] = []
     for segment in state.segments:
-        age = state.age_ms(segment)
-        if age is not None and age < SETTLED_MS:
+        if not settled(state, segment):
             continue
         for replica in segment.replicas:
             server = state.servers.get(replica.server)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from pinot_assets.health.finding import Health, Problem, Severity, judged, some
 from pinot_assets.realtime.health.advice import repair_plan, validation
+from pinot_assets.realtime.health.age import past_window
 from pinot_assets.realtime.health.recovery import all_in_error
 from pinot_assets.realtime.names import PARTITIONS_A_STREAM
-from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS, reingests
+from pinot_assets.realtime.settings import reingests
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 
 STATUS = "segment_status"
@@ -20,7 +21,7 @@ def segment_status(state: RealtimeState) -> Health:
     """Every segment has a status, and no commit is older than Pinot's 300 s."""
     by_status = {status: [s for s in state.segments if s.status is status] for status in Status}
     without = [s.name for s in state.segments if s.in_ideal_state and s.status is None]
-    stuck = [s for s in by_status[Status.COMMITTING] if not_younger(state, s)]
+    stuck = [s for s in by_status[Status.COMMITTING] if past_window(state, s)]
     ages = [age for s in by_status[Status.COMMITTING] if (age := state.age_ms(s)) is not None]
     repair = repair_plan(state)
     problems = []
@@ -64,12 +65,6 @@ def _who_ends_it(state: RealtimeState, broken: list[Segment]) -> str:
     return f"Pinot looks for them every {hours:g} h"
 
 
-def not_younger(state: RealtimeState, segment: Segment) -> bool:
-    """Whether its node was written more than 300 s ago, or nobody knows when."""
-    age = state.age_ms(segment)
-    return age is None or age > COMPLETION_WINDOW_MS
-
-
 def next_segment(state: RealtimeState) -> Health:
     """Every partition has its consuming segment, as far as the table is not paused."""
     problems = list(_broken_chains(state))
@@ -111,7 +106,7 @@ def _consuming(state: RealtimeState, segment: Segment) -> tuple[str, str] | None
             f"is no longer consumed by {some(offline)}",
             "set controller.realtime.segment.partialOfflineReplicaRepairEnabled, or force a commit",
         )
-    if segment.status is None or not not_younger(state, segment):
+    if segment.status is None or not past_window(state, segment):
         return None
     after = Status.COMMITTING if state.settings.pauseless else Status.DONE
     text = f"is {segment.status}, and no next segment was made"
@@ -128,7 +123,7 @@ def _left(state: RealtimeState, segment: Segment) -> tuple[str, str] | None:
             return None
         return "was given up by all its servers", validation(state)
     if wanted == {"ONLINE"} and segment.status is not Status.IN_PROGRESS:
-        if paused(state, segment.partition) or not not_younger(state, segment):
+        if paused(state, segment.partition) or not past_window(state, segment):
             return None
         return "is closed, and no next segment was made", validation(state)
     states = " and ".join(sorted(wanted))
@@ -136,7 +131,7 @@ def _left(state: RealtimeState, segment: Segment) -> tuple[str, str] | None:
 
 
 def _not_in_ideal_state(state: RealtimeState, segment: Segment) -> tuple[str, str] | None:
-    if not segment.stored or not not_younger(state, segment):
+    if not segment.stored or not past_window(state, segment):
         return None
     text = "is not in the ideal state"
     if segment.status is Status.IN_PROGRESS:
@@ -154,7 +149,7 @@ def committing_list(state: RealtimeState) -> Health:
     by_name = {segment.name: segment for segment in state.segments}
     committing = {name for name, s in by_name.items() if s.status is Status.COMMITTING}
     # A commit that runs writes one before the other.
-    settled = {name for name, s in by_name.items() if not_younger(state, s)}
+    settled = {name for name, s in by_name.items() if past_window(state, s)}
     extra = sorted(n for n in state.committing_listed - committing if n in settled or n not in by_name)
     missing = sorted((committing - state.committing_listed) & settled)
     again = "Pinot puts its list right in its daily pass: POST /periodictask/run, runSegmentLevelValidation"
