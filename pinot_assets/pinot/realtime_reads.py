@@ -82,7 +82,7 @@ class RealtimeReads(Nodes):
         `partitionOffsetInfo`. Servers that do not answer are left out.
         """
         told = self._get(f"/tables/{quoted(table)}/consumingSegmentsInfo")
-        # A field of the Java class in 0.11, hence the underscore.
+        # Named as the field of the Java class is, underscore and all.
         found = told.get("_segmentToConsumingInfoMap", told.get("segmentToConsumingInfoMap"))
         return found or {}
 

@@ -1,13 +1,13 @@
 """A Pinot with one REALTIME table in memory, spoken to over HTTP: controller, servers, brokers.
 
 It answers as 1.5.1 does, or as 0.11.0 where `version` says so, and keeps what a real one keeps in ZooKeeper.
-Time stands still unless a test moves it. What the writing calls do is in `fakes.realtime_orders`.
+Time stands still unless a test moves it. What it answers is in `fakes.realtime_answers`, what the writing
+calls do in `fakes.realtime_orders`.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -173,6 +173,7 @@ class FakeRealtime:
 
     def handle(self, request: httpx.Request) -> httpx.Response:
         """One call."""
+        from fakes.realtime_answers import answer, query
         from fakes.realtime_orders import order
 
         path = unquote(request.url.path)
@@ -184,68 +185,14 @@ class FakeRealtime:
             if path.startswith(start):
                 return httpx.Response(status, json={"error": "refused here"})
         if path == "/query/sql":
-            reply = self._query(host)
+            reply = query(self, host)
         elif request.method == "GET" and path != "/periodictask/run":
-            reply = self._read(host, path, request.url.params)
+            reply = answer(self, host, path, request.url.params)
         else:
             reply = order(self, request, path)
         if any(path.startswith(start) for start in self.lost):
             raise httpx.ReadTimeout("lost", request=request)
         return reply
-
-    def _read(self, host: str, path: str, params: httpx.QueryParams) -> httpx.Response:
-        if host.startswith("host"):
-            return self._of_server(next(s for s in self.servers.values() if host == f"host{s.number}"), path)
-        if host.startswith("broker"):
-            return ok({"pinotConfig": self.broker_config})
-        raw = TABLE.removesuffix("_REALTIME")
-        match path.strip("/").split("/"):
-            case ["tables"]:
-                return ok({"tables": [raw]})
-            case ["tables", name] if name == raw:
-                return ok({"REALTIME": self.config})
-            case ["tables", name, "instances"] if name == TABLE:
-                return ok({"server": [{"tableType": "realtime", "instances": list(self.servers)}]})
-            case ["tables", _, "consumingSegmentsInfo"]:
-                return ok({"_segmentToConsumingInfoMap": self._consuming_info()})
-            case ["tables", "forceCommitStatus", job]:
-                done = [
-                    n for n in self.jobs[job] if self.nodes[n].fields["segment.realtime.status"] == "DONE"
-                ]
-                return ok({"segmentsYetToBeCommitted": sorted(set(self.jobs[job]) - set(done))})
-            case ["version"]:
-                return ok({"pinot-controller": f"{self.version}-abc"})
-            case ["appconfigs"]:
-                lower = {key.lower(): value for key, value in self.controller_config.items()}
-                return ok({"pinotConfig": lower, "jvmConfig": {"environment": {"SECRET": "x"}}})
-            case ["cluster", "info"]:
-                return ok({"clusterName": CLUSTER})
-            case ["cluster", "configs"]:
-                return ok(self.cluster_config)
-            case ["instances", name] if name in self.servers:
-                server = self.servers[name]
-                told = {"hostName": f"host{server.number}", "enabled": server.enabled, "adminPort": 8097}
-                return ok({"instanceName": name, **told})
-            case ["v2", "brokers", "tables", name]:
-                return ok([{"host": broker, "port": 8099} for broker in self.brokers])
-            case ["zk", verb]:
-                return self._zookeeper(verb, params["path"].removeprefix(f"/{CLUSTER}/"))
-        return httpx.Response(404, json={"error": f"not here: {path}"})
-
-    def _of_server(self, server: FakeServer, path: str) -> httpx.Response:
-        if server.ready is None or not server.alive:
-            raise httpx.ConnectError("refused")
-        if path == "/health/readiness":
-            return httpx.Response(200, text="OK") if server.ready else httpx.Response(503, text="STARTING")
-        if path == "/reingestSegment/jobs":
-            return ok([{"jobId": "j", "segmentName": name} for name in server.reingested])
-        return ok({"pinotConfig": server.config}) if path == "/appconfigs" else httpx.Response(404)
-
-    def _query(self, broker: str) -> httpx.Response:
-        rows = self.rows[broker] if broker in self.rows else self.all_rows()
-        columns = {"columnNames": ["$segmentName", "count(*)"], "columnDataTypes": ["STRING", "LONG"]}
-        table = {"dataSchema": columns, "rows": [[name, count] for name, count in rows.items()]}
-        return ok({"resultTable": table, "numServersQueried": 2, "numServersResponded": 2, "exceptions": []})
 
     def all_rows(self) -> dict[str, int]:
         """What a query finds that leaves out nothing: segment → rows."""
@@ -256,47 +203,6 @@ class FakeRealtime:
             end = int(node.fields.get("segment.realtime.endOffset", max(consumed, default=start)))
             found[name] = int(node.fields.get("segment.total.docs", end - start))
         return {name: rows for name, rows in found.items() if rows}
-
-    def _consuming_info(self) -> dict[str, Any]:
-        return {
-            segment: [
-                {
-                    "serverName": server,
-                    "consumerState": state,
-                    "lastConsumedTimestamp": self.now_ms - 1000,
-                    "partitionToOffsetMap": {"0": str(offset)},
-                }
-                | ({} if self.version.startswith("0.") else _offset_info(offset, lag))
-                for server, (state, offset, lag) in servers.items()
-            ]
-            for segment, servers in self.consuming.items()
-        }
-
-    def _zookeeper(self, verb: str, path: str) -> httpx.Response:
-        segments = f"PROPERTYSTORE/SEGMENTS/{TABLE}"
-        match verb, path.split("/"):
-            case "get", ["IDEALSTATES", _]:
-                return ok(record(TABLE, simple=self.ideal_fields, maps=self.ideal))
-            case "get", ["EXTERNALVIEW", _]:
-                return ok(record(TABLE, maps=self.external))
-            case "get", [*_, "PAUSELESS_DEBUG_METADATA", _] if not self.version.startswith("0."):
-                return ok(record(TABLE, lists={"committingSegments": self.committing}))
-            case "get", ["INSTANCES", name, "HISTORY"]:
-                since = self.servers[name].offline_since
-                return ok(record(name, simple={"LAST_OFFLINE_TIME": str(-1 if since is None else since)}))
-            case "getChildren", ["INSTANCES", name, "MESSAGES"]:
-                return ok([_message(segment) for segment in self.servers[name].messages])
-            case "lsl", ["LIVEINSTANCES"]:
-                alive = {name: s.live_since for name, s in self.servers.items() if s.live_since is not None}
-                return ok({name: _stat(since, since, 0) for name, since in alive.items()})
-            case "getChildren", _ if path == segments:
-                return ok([record(name, simple=node.fields) for name, node in self.nodes.items()])
-            case "lsl", _ if path == segments:
-                return ok({name: _stat_of(node) for name, node in self.nodes.items()})
-            case "get" | "stat", [*_, name] if path.startswith(segments) and name in self.nodes:
-                node = self.nodes[name]
-                return ok(_stat_of(node) if verb == "stat" else record(name, simple=node.fields))
-        return httpx.Response(404, json={"error": f"ZKPath {path} does not exist"})
 
 
 def table_config(**ingestion: Any) -> dict[str, Any]:
@@ -310,34 +216,3 @@ def table_config(**ingestion: Any) -> dict[str, Any]:
         "ingestionConfig": {"streamIngestionConfig": told},
         "upsertConfig": {},
     }
-
-
-def ok(value: Any) -> httpx.Response:
-    """An answer with JSON."""
-    return httpx.Response(200, text=json.dumps(value))
-
-
-def record(name: str, **fields: Any) -> dict[str, Any]:
-    """A node's content, as Helix writes it."""
-    simple, lists, maps = (fields.get(kind, {}) for kind in ("simple", "lists", "maps"))
-    return {"id": name, "simpleFields": simple, "listFields": lists, "mapFields": maps}
-
-
-def _message(segment: str) -> dict[str, Any]:
-    told = {"RESOURCE_NAME": TABLE, "PARTITION_NAME": segment, "MSG_TYPE": "STATE_TRANSITION"}
-    return record("m", simple=told)
-
-
-def _offset_info(offset: int, lag_ms: int | None) -> dict[str, Any]:
-    lag = "UNKNOWN" if lag_ms is None else str(lag_ms)
-    return {
-        "partitionOffsetInfo": {"currentOffsetsMap": {"0": str(offset)}, "availabilityLagMsMap": {"0": lag}}
-    }
-
-
-def _stat_of(node: FakeNode) -> dict[str, int]:
-    return _stat(node.created_ms, node.modified_ms, node.version)
-
-
-def _stat(created: int, modified: int, version: int) -> dict[str, int]:
-    return {"ctime": created, "mtime": modified, "version": version}

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import httpx
-from fakes.realtime import MINUTE_MS, NOW_MS, TABLE, FakeRealtime, FakeServer, ok
+from fakes.realtime import MINUTE_MS, NOW_MS, TABLE, FakeRealtime, FakeServer
+from fakes.realtime_answers import ok
 
 STATUS = "segment.realtime.status"
 URL = "segment.download.url"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import httpx
-from fakes.realtime import FakeRealtime, ok
+from fakes.realtime import FakeRealtime
+from fakes.realtime_answers import ok
 
 
 class UnmadeTable(FakeRealtime):
