@@ -173,7 +173,7 @@ class FakeRealtime:
 
     def handle(self, request: httpx.Request) -> httpx.Response:
         """One call."""
-        from fakes.realtime_answers import answer, query
+        from fakes.realtime_answers import query
         from fakes.realtime_orders import order
 
         path = unquote(request.url.path)
@@ -187,12 +187,17 @@ class FakeRealtime:
         if path == "/query/sql":
             reply = query(self, host)
         elif request.method == "GET" and path != "/periodictask/run":
-            reply = answer(self, host, path, request.url.params)
+            reply = self._read(host, path, request.url.params)
         else:
             reply = order(self, request, path)
         if any(path.startswith(start) for start in self.lost):
             raise httpx.ReadTimeout("lost", request=request)
         return reply
+
+    def _read(self, host: str, path: str, params: httpx.QueryParams) -> httpx.Response:
+        from fakes.realtime_answers import answer
+
+        return answer(self, host, path, params)
 
     def all_rows(self) -> dict[str, int]:
         """What a query finds that leaves out nothing: segment → rows."""
