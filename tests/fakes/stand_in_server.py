@@ -64,6 +64,11 @@ class StandInServer:
             adminPort=str(self._http.server_address[1]),
         )
 
+    @property
+    def name(self) -> str:
+        """Of the instance."""
+        return self._participant.name
+
     def close(self) -> None:
         """Leave the cluster and stop answering."""
         self._participant.close()
@@ -110,6 +115,10 @@ class StandInServer:
     def answer(self, path: list[str]) -> Any:
         """What Pinot's server says at that path, None where it says 404."""
         match path:
+            case ["health", "readiness"]:
+                return "OK"
+            case ["appconfigs"]:
+                return {"pinotConfig": {"pinot.server.instance.segment.store.uri": "file:///store"}}
             case ["tables", table, "segments", "crc"]:
                 return {name: str(one.crc) for name, one in self.segments.get(table, {}).items()}
             case ["tables", table, "segments", segment, "metadata"]:

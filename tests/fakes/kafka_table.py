@@ -1,0 +1,86 @@
+"""A REALTIME table of the local stack that reads a topic of two partitions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pinot_assets.local import StackState
+from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.realtime.reading import read_state
+from pinot_assets.realtime.state import RealtimeState
+
+
+@dataclass
+class Clicks:
+    """The table.
+
+    :ivar sent: messages so far.
+    """
+
+    stack: StackState
+    name: str
+    pinot: RealtimePinot
+    sent: int = field(default=0)
+
+    @property
+    def table(self) -> str:
+        return f"{self.name}_REALTIME"
+
+    def send(self, count: int) -> None:
+        """Produce messages, evenly over the partitions."""
+        from kafka import KafkaProducer
+
+        producer = KafkaProducer(bootstrap_servers=self.stack.kafka_bootstrap)
+        try:
+            for number in range(self.sent, self.sent + count):
+                producer.send(self.name, b'{"id": %d}' % number, partition=number % 2)
+            producer.flush()
+        finally:
+            producer.close()
+        self.sent += count
+
+    def look(self) -> RealtimeState:
+        """Its state."""
+        return read_state(self.pinot, self.name)
+
+    def until(self, holds: Callable[[RealtimeState], bool], seconds: float = 60) -> RealtimeState:
+        """Look again and again until that holds."""
+        end = time.monotonic() + seconds
+        while not holds(state := self.look()):
+            assert time.monotonic() < end, f"it did not come to that; the last look: {state}"
+            time.sleep(0.5)
+        return state
+
+
+def table_config(name: str, kafka: str | None) -> dict[str, Any]:
+    """Of a table that commits past the deep store, since its servers know none."""
+    stream = {
+        "streamType": "kafka",
+        "stream.kafka.topic.name": name,
+        "stream.kafka.broker.list": kafka,
+        "stream.kafka.consumer.type": "lowlevel",
+        "stream.kafka.consumer.prop.auto.offset.reset": "smallest",
+        "stream.kafka.consumer.factory.class.name": (
+            "org.apache.pinot.plugin.stream.kafka20.KafkaConsumerFactory"
+        ),
+        "stream.kafka.decoder.class.name": "org.apache.pinot.plugin.inputformat.json.JSONMessageDecoder",
+        "realtime.segment.flush.threshold.rows": "1000",
+        "realtime.segment.flush.threshold.time": "24h",
+    }
+    return {
+        "tableName": name,
+        "tableType": "REALTIME",
+        "segmentsConfig": {
+            "schemaName": name,
+            "replication": "2",
+            "replicasPerPartition": "2",
+            "peerSegmentDownloadScheme": "http",
+        },
+        "tenants": {},
+        "tableIndexConfig": {"loadMode": "MMAP"},
+        "ingestionConfig": {"streamIngestionConfig": {"streamConfigMaps": [stream]}},
+        "metadata": {},
+    }
