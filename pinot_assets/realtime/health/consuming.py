@@ -16,7 +16,8 @@ LAG = "consumption_lag"
 STILL_MS = 60_000
 """A consumer that has got nothing for so long, while the stream holds more, stands still."""
 LATE_MS = 300_000
-"""Rows that are older than this when they can be queried are late."""
+"""Rows that are older than this when they can be queried are late; and so long may a consumer stand still
+that builds and uploads a segment before it goes on."""
 
 _WHY = {
     PauseReason.RESOURCE: "the servers' disks or memory are over their limit",
@@ -102,7 +103,8 @@ def _stands_still(state: RealtimeState, partition: int, found: Consumption | Non
     held = state.stream.get(partition)
     if held is None or found.offset is None or found.consumed_ms is None:
         return False
-    return held.latest > found.offset and state.read_ms - found.consumed_ms > STILL_MS
+    allowed = STILL_MS if state.settings.pauseless else LATE_MS
+    return held.latest > found.offset and state.read_ms - found.consumed_ms > allowed
 
 
 def farthest(state: RealtimeState) -> Mapping[int, Consumption]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fakes.realtime import S1, S2, FakeRealtime
+from fakes.realtime import S1, S2, FakeRealtime, table_config
 
 from pinot_assets.health.finding import Severity
 from pinot_assets.realtime.health.consuming import consumption, consumption_lag, farthest
@@ -78,6 +78,9 @@ def test_a_consumer_that_stands_still() -> None:
     answer = consumption(replace(state, consumption=late))
     assert answer.severity is Severity.ERROR
     assert "stand still while the stream holds more" in answer.message
+    # Blocking commits take their time.
+    pinot.config = table_config(pauselessConsumptionEnabled=False)
+    assert consumption(replace(pinot.look(), consumption=late)).passed
 
 
 def test_a_consumer_that_says_so() -> None:
