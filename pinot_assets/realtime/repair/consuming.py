@@ -95,9 +95,8 @@ def unconsumed(state: RealtimeState) -> Iterator[Found]:
             yield from _rows_gone(state, segment)
         elif found is not None:
             yield found
-    if "segments" not in state.unread:
-        new = sorted(set(state.stream) - set(latest))
-        idle += [_Idle(partition, "the stream has it, the table does not") for partition in new]
+    new = sorted(set(state.stream) - set(latest))
+    idle += [_Idle(partition, "the stream has it, the table does not") for partition in new]
     if idle:
         # Resuming runs the same validation, and recreates what is missing.
         resume = any(one.means is Means.RESUME for one in idle)

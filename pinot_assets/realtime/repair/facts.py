@@ -13,6 +13,18 @@ TOPIC_STRIDE = 10_000
 """`PARTITION_PADDING_OFFSET`: partition groups of the n-th stream begin at n times that."""
 
 
+_ESSENTIAL = ("segments", "external", "pending", "servers", "pause", "version")
+
+
+def not_known(state: RealtimeState) -> str | None:
+    """What could not be read and nothing may be changed without; None when it is all there.
+
+    An external view that was not read looks like one in which no server has anything.
+    """
+    missing = [f"{part}: {state.unread[part]}" for part in _ESSENTIAL if part in state.unread]
+    return "; ".join(missing) or None
+
+
 def is_up(state: RealtimeState, server: str) -> bool:
     """Whether it lives and Helix may use it."""
     found = state.servers.get(server)

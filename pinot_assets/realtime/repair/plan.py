@@ -13,7 +13,7 @@ from itertools import chain
 
 from pinot_assets.realtime.repair.committed import Found, committing, completed
 from pinot_assets.realtime.repair.consuming import in_progress, unconsumed
-from pinot_assets.realtime.repair.facts import only_copy, without_tar
+from pinot_assets.realtime.repair.facts import not_known, only_copy, without_tar
 from pinot_assets.realtime.repair.means import validation_resets
 from pinot_assets.realtime.repair.model import (
     NOTHING_TRIED,
@@ -51,6 +51,9 @@ def plan(state: RealtimeState, limits: Limits = USUAL_LIMITS, memory: Memory = N
 
     :param memory: what was tried before and is not known to have helped.
     """
+    unknown = not_known(state)
+    if unknown is not None:
+        return Plan(waiting=(Waiting(state.table, f"it could not be read as a whole: {unknown}"),))
     found = list(chain(*(_of_segment(state, s) for s in state.segments), unconsumed(state), stale(state)))
     found += [*starting(state), *forgotten(state)]
     steps = _together([item for item in found if isinstance(item, Step) and item.means is not Means.PERSON])

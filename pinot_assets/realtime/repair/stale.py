@@ -15,8 +15,6 @@ LEFT_OVER_MS = 3_600_000
 
 def stale(state: RealtimeState) -> Iterator[Step]:
     """At most one step of each kind."""
-    if "segments" in state.unread:
-        return
     listed = _finished_but_listed(state)
     if listed and keeps_committing_list(state):
         yield Step(

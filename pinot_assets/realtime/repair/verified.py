@@ -19,7 +19,12 @@ class Verdict(Enum):
     """Its segment or replica is no longer there: retention, a delete or a rebalance took it."""
 
 
-_SEEN_BY = {Kind.UNLIST: "committing_listed", Kind.SWEEP: "tmp_uploads"}
+_SEEN_BY = {
+    Kind.UNLIST: {"committing_listed"},
+    Kind.SWEEP: {"tmp_uploads"},
+    Kind.RESET: {"segments", "external"},
+    Kind.RESTART: {"segments", "external"},
+}
 
 
 def verified(step: Step, state: RealtimeState) -> Verdict:
@@ -27,7 +32,7 @@ def verified(step: Step, state: RealtimeState) -> Verdict:
 
     :param state: read after the step was begun.
     """
-    if _SEEN_BY.get(step.kind, "segments") in state.unread:
+    if _SEEN_BY.get(step.kind, {"segments"}) & state.unread.keys():
         return Verdict.UNKNOWN
     match step.kind:
         case Kind.UNLIST:

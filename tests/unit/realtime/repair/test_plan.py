@@ -69,6 +69,11 @@ def test_a_paused_topic_needs_nothing() -> None:
     assert plan(table(STORED, pause=NOT_PAUSED)).steps
 
 
+@pytest.mark.parametrize("part", ["segments", "external", "pending", "servers", "pause", "version"])
+def test_nothing_is_decided_from_half_a_state(part: str) -> None:
+    assert "no answer" in why_not(plan(table(PEERS_ONLY, LOST, unread={part: "no answer"})))
+
+
 # --- no tar ----------------------------------------------------------------------------------------------
 
 
@@ -380,8 +385,6 @@ def test_nothing_is_cleared_that_is_used_or_not_known() -> None:
     used = replace(STORED, url=f"s3://d/t/{STORED.name}.tmp.1")
     state = table(used, consuming(), tmp_uploads=(TmpUpload(f"{STORED.name}.tmp.1", 5, OLD - 1),))
     assert plan(state).all_well
-    blind = table(committing_listed=frozenset({"t__0__0__x"}), unread={"segments": "no answer"}, stream={})
-    assert plan(blind).all_well
 
 
 # --- limits and memory ------------------------------------------------------------------------------

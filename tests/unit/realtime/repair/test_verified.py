@@ -72,6 +72,8 @@ def test_what_was_not_read_proves_nothing() -> None:
     blind = table(unread={"segments": "no answer", "tmp_uploads": "no answer"})
     assert verified(step(Kind.UPLOAD), blind) is Verdict.UNKNOWN
     assert verified(step(Kind.SWEEP, names=("x",)), blind) is Verdict.UNKNOWN
+    unseen = table(DONE, unread={"external": "no answer"})
+    assert verified(step(Kind.RESET, server="a"), unseen) is Verdict.UNKNOWN
 
 
 @settings(max_examples=200, deadline=None)
