@@ -91,6 +91,13 @@ class Consumer:
 
     def _run(self) -> Steps[None]:
         try:
+            yield from self._work()
+        except simpy.Interrupt as interrupt:
+            if interrupt.cause is not STOP:
+                raise
+
+    def _work(self) -> Steps[None]:
+        try:
             yield self._turn
             while self.state not in FINAL:
                 if self.state in (State.INITIAL, State.CATCHING_UP):
@@ -101,9 +108,6 @@ class Consumer:
         except ConsumerFailed:
             self.state = State.ERROR
             yield from self._say_stopped()
-        except simpy.Interrupt as interrupt:
-            if interrupt.cause is not STOP:
-                raise
 
     def _obey(self, reply: Reply) -> Steps[None]:
         match reply.answer:
@@ -243,7 +247,7 @@ class Consumer:
         turns = self.server.turns(self.node.name.partition)
         if self._turn.triggered and self._turn in turns.users:
             turns.release(self._turn)
-        elif not self._turn.triggered:
+        elif self._turn in turns.put_queue:
             self._turn.cancel()
 
     # --- Helix's thread ----------------------------------------------------------------------------

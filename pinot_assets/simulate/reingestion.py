@@ -40,13 +40,14 @@ def ask_to_reingest(world: World, server: str, name: str) -> bool:
 
 
 def _reingest(server: Server, node: Node) -> Steps[None]:
+    name = str(node.name)
     try:
         tar = yield from _read_again(server, node)
         yield from _deliver(server, node, tar)
     except (Refused, StoreFailed) as error:
-        server.world.trace(server.name, f"re-ingestion of {node.name}: {error}")
+        server.world.trace(server.name, f"re-ingestion of {name}: {error}")
     finally:
-        server.reingesting.discard(str(node.name))
+        server.reingesting.discard(name)
 
 
 def _read_again(server: Server, node: Node) -> Steps[Built]:

@@ -13,6 +13,9 @@ from pinot_assets.simulate.world import World
 PERIOD_MS = 47_000
 """Out of step with commits."""
 
+QUIET_MS = 1_200_000
+"""Longer than a commit waits for anything."""
+
 
 @dataclass
 class SimulatedRepair:
@@ -29,13 +32,14 @@ class SimulatedRepair:
     says: Plan = field(default_factory=Plan)
 
     def run(self, for_ms: float) -> None:
-        """Repair every now and then, until all is well or time is over."""
-        end = self.world.env.now + for_ms
-        while self.world.env.now < end:
+        """Repair every now and then, until all has been well for a while or time is over."""
+        now = self.world.env.now
+        end, well_since = now + for_ms, now
+        while self.world.env.now < min(end, well_since + QUIET_MS):
             self.once()
-            if self.says.all_well:
-                return
             self.world.run(PERIOD_MS)
+            if not self.says.all_well:
+                well_since = self.world.env.now
 
     def once(self) -> None:
         """Look, verify what was begun, plan, begin."""
