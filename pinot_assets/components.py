@@ -32,7 +32,7 @@ class PinotTableScaffolder(dg.Scaffolder[Any]):
 
 @dg.scaffold_with(PinotTableScaffolder)
 class PinotTable(dg.Component, dg.Resolvable, dg.Model):
-    """An Apache Pinot table, kept equal to a set of files, all or nothing.
+    """An Apache Pinot table: kept equal to a set of files, all or nothing; or fed by a stream, and watched.
 
     It needs the resources of `PinotResources`, once per project.
     """
@@ -40,11 +40,15 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
     spec: str = Field(description="The table spec, relative to this file.", examples=[SPEC_FILE])
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Assets, gate, jobs, sensors and schedule of the table.
+        """Assets, gate, jobs, sensors and schedule of the table; of a REALTIME one its checks and jobs.
 
         :raises SpecError: the table spec is wrong; lists every problem.
         """
-        spec = pinot_assets.load_table((context.path / self.spec).resolve())
+        from pinot_assets.spec import RealtimeTableSpec
+
+        spec = pinot_assets.load_any_table((context.path / self.spec).resolve())
+        if isinstance(spec, RealtimeTableSpec):
+            return pinot_assets.build_realtime_definitions(spec)
         s3 = pinot_assets.profile_resources()["s3"]
         return pinot_assets.build_table_definitions(pinot_assets.with_object_store(spec, s3))
 

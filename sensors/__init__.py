@@ -3,7 +3,15 @@
 from pinot_assets.sensors.failure import failure_sensor
 from pinot_assets.sensors.files import files_sensor
 from pinot_assets.sensors.health import health_sensor
+from pinot_assets.sensors.realtime import realtime_sensor
 from pinot_assets.sensors.schedule import table_schedule
 from pinot_assets.sensors.session import session_sensor
 
-__all__ = ["failure_sensor", "files_sensor", "health_sensor", "session_sensor", "table_schedule"]
+__all__ = [
+    "failure_sensor",
+    "files_sensor",
+    "health_sensor",
+    "realtime_sensor",
+    "session_sensor",
+    "table_schedule",
+]

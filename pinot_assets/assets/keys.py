@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from pinot_assets.spec import TableSpec
+from pinot_assets.spec import AnyTableSpec, TableSpec
 
 TABLE_TAG = "pinot/table"
 """Run tag with the table's name, for concurrency limits and filters."""
@@ -47,7 +47,7 @@ def keys_of(spec: TableSpec) -> TableKeys:
     )
 
 
-def pool_of(spec: TableSpec) -> str:
+def pool_of(spec: AnyTableSpec) -> str:
     """The concurrency pool of everything that writes to the table."""
     return f"pinot_table_{spec.asset_name}"
 

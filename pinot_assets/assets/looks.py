@@ -7,7 +7,7 @@ from typing import TypedDict
 from dagster import DynamicPartitionsDefinition
 
 from pinot_assets.assets.keys import partitions_name
-from pinot_assets.spec import TableSpec
+from pinot_assets.spec import AnyTableSpec, TableSpec
 
 
 class Looks(TypedDict):
@@ -20,13 +20,14 @@ class Looks(TypedDict):
     description: str
 
 
-def looks(spec: TableSpec, description: str, *kinds: str) -> Looks:
+def looks(spec: AnyTableSpec, description: str, *kinds: str) -> Looks:
     """Arguments that every asset of the table has in common.
 
     :param kinds: at most three, as Dagster wants it.
     """
     return {
-        "group_name": spec.dagster.group or spec.asset_name,
+        # Both halves of a hybrid table stand together.
+        "group_name": spec.dagster.group or spec.name.replace("-", "_"),
         "owners": list(spec.dagster.owners),
         "tags": dict(spec.dagster.tags),
         "kinds": set(kinds),

@@ -38,7 +38,7 @@ def of_files(files: Sequence[PublishedFile]) -> Metadata:
 
 def of_report(report: Report) -> Metadata:
     """One trigger."""
-    failed = [f"| {_cell(f.uri)} | {f.code} | {_cell(f.reason)} |" for f in report.failed[:SHOWN]]
+    failed = [f"| {cell(f.uri)} | {f.code} | {cell(f.reason)} |" for f in report.failed[:SHOWN]]
     values: dict[str, dg.MetadataValue | str | int | float] = {
         "summary": report.summary,
         "files_listed": report.listed,
@@ -148,6 +148,6 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """As one cell of a Markdown table."""
     return " ".join(text.replace("|", "\\|").split())

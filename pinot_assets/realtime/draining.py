@@ -123,8 +123,14 @@ class Draining:
 
 
 def flipped(config: Mapping[str, Any], goal: Goal) -> dict[str, Any]:
-    """The table config with pauseless on or off, and nothing else changed."""
+    """The table config with pauseless on or off, and nothing else changed.
+
+    A stream at its former place moves along: Pinot refuses a table that has it there beside this setting.
+    """
     changed: dict[str, Any] = copy.deepcopy(dict(config))
-    ingestion = changed.setdefault("ingestionConfig", {})
-    ingestion.setdefault("streamIngestionConfig", {})["pauselessConsumptionEnabled"] = goal is Goal.ON
+    streams = changed.setdefault("ingestionConfig", {}).setdefault("streamIngestionConfig", {})
+    streams["pauselessConsumptionEnabled"] = goal is Goal.ON
+    former = (changed.get("tableIndexConfig") or {}).pop("streamConfigs", None)
+    if former:
+        streams.setdefault("streamConfigMaps", [former])
     return changed

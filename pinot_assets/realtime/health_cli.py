@@ -12,16 +12,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health.finding import Health, Severity
 from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.realtime.deep_store import open_deep_store
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.metrics import Metric, metrics, read_exporters
 from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.rows import SegmentRow, row_values, segment_rows
 from pinot_assets.realtime.state import RealtimeState
 from pinot_assets.settings import load_settings
-from pinot_assets.source import ObjectStore, open_store
 
 TableName = Annotated[
     str, typer.Argument(help="Name of the table, with or without _REALTIME.", metavar="TABLE")
@@ -66,7 +65,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Check TABLE: copies, commits, errors, consumption, answers. Exit code 1 when a check fails."""
         with RealtimePinot(load_settings().pinot) as pinot:
-            state = read_state(pinot, table, deep_store=_store(pinot, deep_store))
+            state = read_state(pinot, table, deep_store=open_deep_store(pinot, deep_store))
         answers = examine(state)
         numbers = metrics(state, read_exporters(exporters or ()))
         if as_json:
@@ -122,17 +121,6 @@ def _heading(state: RealtimeState) -> str:
         f"[bold]{escape(state.table)}[/] on Pinot {state.cluster.version or '?'}: "
         f"{state.settings.replication} replicas, {way}{peers}{pause}"
     )
-
-
-def _store(pinot: RealtimePinot, given: str | None) -> ObjectStore | None:
-    """The deep store, as given or as the controller names it; None where neither can be opened."""
-    try:
-        address = given or pinot.controller_config().text("controller.data.dir")
-        return open_store(address, {}) if address else None
-    except PinotAssetsError:
-        if given is not None:
-            raise
-        return None
 
 
 def _show_health(

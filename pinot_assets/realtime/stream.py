@@ -15,6 +15,7 @@ from typing import Any, Final
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.names import PARTITIONS_A_STREAM
 from pinot_assets.realtime.state import StreamPartition
+from pinot_assets.source import resolve_env
 
 SECONDS: Final = 10.0
 """How long one question to the stream may take."""
@@ -40,10 +41,19 @@ def read_partitions(
     """
     found: dict[int, StreamPartition] = {}
     for index, stream in enumerate(streams):
-        for partition in _read(stream, seconds):
+        for partition in _read(filled_in(stream), seconds):
             number = index * PARTITIONS_A_STREAM + partition.partition
             found[number] = StreamPartition(number, partition.earliest, partition.latest)
     return found
+
+
+def filled_in(stream: Mapping[str, str]) -> dict[str, str]:
+    """A stream config with references to the environment filled in, from ours: from 1.3 on Pinot shows them
+    as they are written, and itself fills them in from its own.
+
+    :raises SourceError: a variable is not set here.
+    """
+    return {key: resolve_env(text) for key, text in stream.items()}
 
 
 def client_settings(stream: Mapping[str, str]) -> dict[str, Any]:

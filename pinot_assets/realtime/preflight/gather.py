@@ -7,7 +7,7 @@ here: whether two servers reach each other, only they know.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -24,8 +24,6 @@ from pinot_assets.realtime.preflight.retention import read_retention
 from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
 from pinot_assets.realtime.state import Copy, Segment, Status
 from pinot_assets.realtime.table_settings import cluster_settings, table_settings
-from pinot_assets.source import resolve_env
-from pinot_assets.spec.environment import has_reference
 
 T = TypeVar("T")
 
@@ -125,8 +123,7 @@ class _Reading:
 
     def _retention(self, read_stream: ReadRetention) -> Retention | None:
         """Of the stream that keeps the least."""
-        shown = self.held.streams if self.held is not None else ()
-        kept = [read_stream(_filled_in(stream, shown)) for stream in self.wanted.streams]
+        kept = [read_stream(stream) for stream in self.wanted.streams]
         return min(kept, key=lambda one: float("inf") if one.ms is None else one.ms, default=None)
 
     # --- the cluster -------------------------------------------------------------------------------
@@ -184,19 +181,6 @@ class _Reading:
         except PinotAssetsError as error:
             self.unread[part] = _reason(error)
             return absent
-
-
-def _filled_in(stream: Mapping[str, str], shown: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """A stream config without references: Pinot shows its own with them filled in; else it is ours to do.
-
-    :raises SourceError: a variable is not set here.
-    """
-    topic = "stream.kafka.topic.name"
-    same = next((one for one in shown if one.get(topic) == stream.get(topic)), {})
-    return {
-        key: (same.get(key) or resolve_env(text)) if has_reference(text) else text
-        for key, text in stream.items()
-    }
 
 
 def _only_with_peers(segment: Segment) -> bool:

@@ -11,7 +11,7 @@ from kafka.errors import KafkaError
 
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.preflight.facts import Retention
-from pinot_assets.realtime.stream import SECONDS, client_settings
+from pinot_assets.realtime.stream import SECONDS, client_settings, filled_in
 
 
 def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> Retention:
@@ -19,9 +19,11 @@ def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> Reten
 
     :param seconds: how long the question may take.
     :raises StreamUnreadable: it is no Kafka, needs what is not at hand here, or does not answer.
+    :raises SourceError: it refers to a variable that is not set here.
     """
-    topic = stream.get("stream.kafka.topic.name", "")
-    with _admin(stream, seconds) as admin:
+    config = filled_in(stream)
+    topic = config.get("stream.kafka.topic.name", "")
+    with _admin(config, seconds) as admin:
         wanted = ConfigResource(ConfigResourceType.TOPIC, topic)
         told = admin.describe_configs([wanted], config_filter="all")["topic"].get(topic)
     if not told:

@@ -120,30 +120,6 @@ def test_a_stream_that_cannot_be_read():
     assert answer.reason == "not known: the stream does not answer: KafkaConnectionError"
 
 
-def test_references_of_a_spec_are_filled_in_before_the_stream_is_asked(monkeypatch):
-    seen: list[Mapping[str, str]] = []
-
-    def remember(stream: Mapping[str, str]) -> Retention:
-        seen.append(stream)
-        return WEEK
-
-    monkeypatch.setenv("KAFKA_JAAS", "ours")
-    stream = {"streamType": "kafka", "stream.kafka.topic.name": "t", "sasl.jaas.config": "${KAFKA_JAAS}"}
-    config = {"ingestionConfig": {"streamIngestionConfig": {"streamConfigMaps": [stream]}}}
-    fake = FakeRealtime()
-    with fake.pinot() as pinot:
-        gather(pinot, "clicks", {**fake.config, **config}, None, remember)
-        held = fake.config["ingestionConfig"]["streamIngestionConfig"]["streamConfigMaps"][0]
-        held["sasl.jaas.config"] = "Pinot's"
-        gather(pinot, "clicks", {**fake.config, **config}, None, remember)
-        held["stream.kafka.topic.name"] = "another"
-        gather(pinot, "clicks", {**fake.config, **config}, None, remember)
-        monkeypatch.delenv("KAFKA_JAAS")
-        unset = gather(pinot, "clicks", {**fake.config, **config}, None, remember)
-    assert [one["sasl.jaas.config"] for one in seen] == ["ours", "Pinot's", "ours"]
-    assert "KAFKA_JAAS" in unset.unread["retention"]
-
-
 def segment(sequence: int, created_s: int, modified_s: int, status: Status = Status.DONE) -> Segment:
     name = f"clicks__0__{sequence}__x"
     return Segment(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaConnectionError
 
-from pinot_assets.errors import StreamUnreadable
+from pinot_assets.errors import SourceError, StreamUnreadable
 from pinot_assets.realtime.preflight import retention
 from pinot_assets.realtime.preflight.facts import Retention
 from pinot_assets.realtime.preflight.retention import read_retention, retention_of
@@ -61,3 +61,12 @@ def test_a_broker_that_is_away_tells_nothing_that_it_was_given(monkeypatch):
     with pytest.raises(StreamUnreadable, match="does not answer: KafkaConnectionError") as unread:
         read_retention(STREAM)
     assert "hunter2" not in str(unread.value)
+
+
+def test_references_are_filled_in_from_here(monkeypatch):
+    monkeypatch.setattr(retention, "KafkaAdminClient", Admin)
+    monkeypatch.setenv("BROKERS", "127.0.0.1:1")
+    assert read_retention({**STREAM, "stream.kafka.broker.list": "${BROKERS}"}).ms == 7000
+    monkeypatch.delenv("BROKERS")
+    with pytest.raises(SourceError, match="BROKERS"):
+        read_retention({**STREAM, "stream.kafka.broker.list": "${BROKERS}"})

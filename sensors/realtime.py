@@ -1,0 +1,86 @@
+"""The sensor of a REALTIME table: one look at every tick, recorded without a run, and repairs where allowed.
+
+Off unless it is switched on. A look becomes one observation with numbers to plot and one evaluation of each
+check. Where the table spec gives a `repairLimit`, and something is wrong that a repair can mend now, the
+repair job is started with that limit, unless it runs already.
+"""
+
+# No `from __future__ import annotations` here: Dagster reads the annotations themselves.
+
+from collections.abc import Callable
+
+import dagster as dg
+
+from pinot_assets.assets.keys import TABLE_TAG
+from pinot_assets.assets.realtime import evaluations, job_name, observations
+from pinot_assets.assets.runs import UNDER_WAY, WHY_TAG
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.health import summary
+from pinot_assets.realtime.looking import Looked, look
+from pinot_assets.realtime.opening import open_operations
+from pinot_assets.realtime.repair import memory
+from pinot_assets.realtime.repair.apply import preview
+from pinot_assets.realtime.repair.model import Limits
+from pinot_assets.resources import PinotResource
+from pinot_assets.settings import Settings
+from pinot_assets.spec import RealtimeTableSpec
+
+
+def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
+    """The sensor of one table."""
+    repair = job_name(spec, "repair")
+
+    @dg.sensor(
+        name=f"{spec.asset_name}_health",
+        job_name=repair,
+        minimum_interval_seconds=spec.dagster.health_interval_sec,
+        default_status=dg.DefaultSensorStatus.STOPPED,
+        description=f"Looks at the health of {spec.name_with_type} and records it; repairs where allowed.",
+    )
+    def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
+        looked = look(spec.name, pinot.settings)
+        message = summary(looked.answers)
+        context.log.info(message)
+        wanted = _wanted(spec, looked, pinot.settings)
+        if wanted and (under_way := _under_way(context.instance, repair)):
+            message, wanted = f"{message}; run {under_way} repairs already", ""
+        events: list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation] = [
+            *observations(spec, looked),
+            *evaluations(spec, looked),
+        ]
+        if not wanted:
+            return dg.SensorResult(skip_reason=dg.SkipReason(message), asset_events=events)
+        return dg.SensorResult(run_requests=[repair_request(spec, wanted)], asset_events=events)
+
+    return sensor
+
+
+def repair_request(spec: RealtimeTableSpec, why: str) -> dg.RunRequest:
+    """A run of the repair job with the spec's limit.
+
+    :param why: shown as a tag of the run.
+    """
+    repair, config = job_name(spec, "repair"), {"apply": True, "limit": spec.dagster.repair_limit}
+    return dg.RunRequest(
+        job_name=repair,
+        run_config={"ops": {f"{repair}_op": {"config": config}}},
+        tags={TABLE_TAG: spec.name_with_type, WHY_TAG: why},
+    )
+
+
+def _wanted(spec: RealtimeTableSpec, looked: Looked, settings: Callable[[], Settings]) -> str:
+    """What a repair would do now, in short; empty where it may not, or where there is nothing to do."""
+    if not spec.dagster.repair_limit or looked.state is None or all(one.passed for one in looked.answers):
+        return ""
+    try:
+        with open_operations(settings(), spec.name_with_type) as operations:
+            remembered = operations.recall(memory.SUBJECT)
+    except PinotAssetsError:
+        return ""  # without it a step might be begun twice; the checks tell what is wrong
+    steps = preview(looked.state, remembered, Limits(steps=spec.dagster.repair_limit)).steps
+    return f"{len(steps)} steps, first: {steps[0]}" if steps else ""
+
+
+def _under_way(instance: dg.DagsterInstance, repair: str) -> str:
+    runs = instance.get_runs(dg.RunsFilter(job_name=repair, statuses=UNDER_WAY), limit=1)
+    return runs[0].run_id if runs else ""

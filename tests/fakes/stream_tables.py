@@ -1,0 +1,51 @@
+"""Table specs of REALTIME tables, for tests of what stands on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pinot_assets.spec import RealtimeTableSpec, load_tables
+
+SCHEMA: dict[str, Any] = {
+    "schemaName": "clicks",
+    "dimensionFieldSpecs": [{"name": "id", "dataType": "STRING"}],
+    "dateTimeFieldSpecs": [
+        {"name": "at", "dataType": "TIMESTAMP", "format": "TIMESTAMP", "granularity": "1:SECONDS"}
+    ],
+}
+TABLE: dict[str, Any] = {
+    "tableName": "clicks",
+    "tableType": "REALTIME",
+    "segmentsConfig": {"timeColumnName": "at", "replication": "2"},
+    "tenants": {},
+    "tableIndexConfig": {},
+    "metadata": {},
+}
+BLOCK: dict[str, Any] = {
+    "stream": {
+        "streamType": "kafka",
+        "stream.kafka.topic.name": "t",
+        "stream.kafka.broker.list": "127.0.0.1:1",
+    },
+    "peerSegmentDownloadScheme": "http",
+    "pauselessConsumptionEnabled": True,
+}
+
+
+def write_realtime_table(
+    folder: Path, block: dict[str, Any] | None = None, dagster: dict[str, Any] | None = None
+) -> RealtimeTableSpec:
+    """Write `tables/clicks.yaml` below a folder, and load it.
+
+    :param block: laid over the realtime block.
+    """
+    tables = folder / "tables"
+    tables.mkdir(exist_ok=True)
+    whole = {"schema": SCHEMA, "table": TABLE, "realtime": {**BLOCK, **(block or {})}}
+    if dagster is not None:
+        whole["dagster"] = dagster
+    (tables / "clicks.yaml").write_text(yaml.safe_dump(whole, sort_keys=False))
+    return load_tables(tables).realtime["clicks"]
