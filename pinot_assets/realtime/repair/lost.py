@@ -44,8 +44,7 @@ def lost(state: RealtimeState, segment: Segment) -> Iterator[Step | Refusal | Wa
         yield Refusal(
             segment.name,
             f"no live server has it, and it cannot be read again: {gone}",
-            "start a server that may have it on its disk; otherwise those rows are lost: "
-            f"`pinot-assets realtime restart-from` {segment.name} takes up what the stream still has",
+            "start a server that may have it on its disk; otherwise its rows are lost: delete the segment",
         )
     else:
         yield _reingest(state, segment)

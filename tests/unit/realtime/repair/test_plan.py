@@ -205,7 +205,7 @@ def test_what_the_stream_no_longer_holds_is_not_read_again(
     stream = {} if earliest is None or latest is None else {0: StreamPartition(0, earliest, latest)}
     found = plan(table(LOST, consuming(), stream=stream))
     assert reason in why_not(found)
-    assert "restart-from" in found.refusals[0].remedy
+    assert "delete the segment" in found.refusals[0].remedy
 
 
 @pytest.mark.parametrize("mode", [{"dedup": True}, {"upsert": "PARTIAL"}])

@@ -1,0 +1,276 @@
+"""The rebalance guard: what a rebalance of a REALTIME table must not do to rows that only servers have.
+
+Pinot keeps, at each step, every server that a segment has before and after, and so many others that
+`minAvailableReplicas` is met; it asks of none of them whether it lives (`getNextSingleSegmentAssignment`).
+With one of two servers dead, the live one may be dropped first. Its own pre-checks warn of some of this, and
+its assessor refuses some (spec section 9); here the live copies are counted. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from pinot_assets.realtime.repair.facts import is_up, lost_from_stream, not_known, without_tar
+from pinot_assets.realtime.state import RealtimeState, Segment, Status
+
+SHOWN: Final = 5
+"""Segments that a message names."""
+
+USUAL: Final[Mapping[str, str]] = {
+    "reassignInstances": "true",
+    "includeConsuming": "true",
+    "downtime": "false",
+    "bestEfforts": "false",
+    "minAvailableReplicas": "-1",
+}
+"""What is asked unless something else is: the defaults of 1.5.1. Those before 1.4 were others."""
+
+_LESS_GRAVE: Final = frozenset({"needsReloadStatus"})
+"""Pre-checks of Pinot's whose ERROR only says that a server did not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of Pinot.
+
+    :ivar options: Pinot's query parameters beside `dryRun`, `preChecks` and `type`; all that matter are
+        there, since releases have different defaults.
+    """
+
+    options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, **differs: str) -> Self:
+        """The usual one with other options.
+
+        :raises ValueError: `minAvailableReplicas` is no number.
+        """
+        made = cls({**USUAL, **differs})
+        _ = made.min_available
+        return made
+
+    def says(self, name: str) -> bool:
+        """A switch among the options."""
+        return self.options.get(name, "false").lower() == "true"
+
+    @property
+    def min_available(self) -> int:
+        """As it stands: negative for so many that may be away."""
+        return int(self.options["minAvailableReplicas"])
+
+    def kept(self, replicas: int) -> int:
+        """Replicas that Pinot keeps of a segment that shall have so many."""
+        return self.min_available if self.min_available >= 0 else max(replicas + self.min_available, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A segment whose servers change.
+
+    :ivar before: servers that have it by the ideal state.
+    :ivar after: servers that shall have it.
+    """
+
+    segment: Segment
+    before: frozenset[str]
+    after: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Pinot's answer to a dry run with pre-checks.
+
+    :ivar status: DONE, NO_OP or FAILED, in Pinot's words.
+    :ivar target: segment → servers.
+    :ivar checks: name of a pre-check → (PASS, WARN or ERROR, its message); empty before 1.4.
+    """
+
+    status: str
+    description: str
+    target: Mapping[str, frozenset[str]]
+    checks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Self:
+        """Read what `POST /tables/{table}/rebalance` answers."""
+        checks = told.get("preChecksResult") or {}
+        return cls(
+            status=str(told.get("status")),
+            description=str(told.get("description") or ""),
+            target={name: frozenset(at) for name, at in (told.get("segmentAssignment") or {}).items()},
+            checks={
+                name: (str(one.get("preCheckStatus")), str(one.get("message") or ""))
+                for name, one in checks.items()
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """What speaks against it.
+
+    :ivar refuses: whether it must not be done; else it is a warning.
+    :ivar remedy: what to do first, or instead.
+    """
+
+    name: str
+    why: str
+    remedy: str
+    refuses: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the guard says.
+
+    :ivar moves: all segments whose servers change.
+    :ivar upload_first: those of them that should be in the deep store before; a repair does that.
+    """
+
+    moves: tuple[Move, ...]
+    objections: tuple[Objection, ...]
+    upload_first: tuple[str, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Whether it must not be done so."""
+        return any(objection.refuses for objection in self.objections)
+
+
+def moves_of(state: RealtimeState, preview: Preview) -> tuple[Move, ...]:
+    """Segments whose servers the preview changes."""
+    found = []
+    for segment in state.segments:
+        before = frozenset(r.server for r in segment.replicas if r.ideal is not None)
+        after = preview.target.get(segment.name, before)
+        if before and after != before:
+            found.append(Move(segment, before, after))
+    return tuple(found)
+
+
+def judge(request: Request, state: RealtimeState, preview: Preview) -> Judgement:
+    """Whether the rebalance may be done; from a state read after the preview."""
+    unknown = not_known(state)
+    if unknown is not None:
+        objection = Objection("state", f"the table could not be read as a whole: {unknown}", "try again")
+        return Judgement((), (objection,), ())
+    moves = moves_of(state, preview)
+    objections = (
+        *_of_request(request, moves),
+        *_of_pinot(preview),
+        *_of_copies(request, state, moves),
+        *_of_stream(request, state, moves),
+    )
+    first = tuple(m.segment.name for m in moves if without_tar(m.segment))
+    return Judgement(moves, objections, first)
+
+
+def live_kept(request: Request, state: RealtimeState, move: Move) -> int:
+    """Live copies that are left whatever Pinot drops first: those that stay anyhow, and what is kept beside
+    them once every dead one was kept before a live one."""
+    having = _holders(state, move.segment)
+    common = move.before & move.after
+    kept = min(request.kept(len(move.after)), len(move.before)) - len(common)
+    dead = len(move.before - common - having)
+    return len(having & common) + max(kept - dead, 0)
+
+
+def _holders(state: RealtimeState, segment: Segment) -> frozenset[str]:
+    """Live servers that have its rows: loaded, or in memory while they are being consumed or built."""
+    building = [r.server for r in segment.in_state("CONSUMING") if is_up(state, r.server)]
+    return frozenset([*state.live_copies(segment), *building])
+
+
+def _of_request(request: Request, moves: tuple[Move, ...]) -> Iterator[Objection]:
+    if request.says("downtime"):
+        yield Objection(
+            "downtime",
+            "all replicas of a segment may be taken away before a new one is loaded",
+            "leave downtime out; with one replica, add one first",
+        )
+    if request.says("allowPeerDownloadDataLoss"):
+        yield Objection("allowPeerDownloadDataLoss", "it allows rows to be lost", "leave it out")
+    several = [move for move in moves if len(move.after) > 1]
+    if several and request.kept(min(len(move.after) for move in several)) == 0:
+        yield Objection(
+            "minAvailableReplicas",
+            f"minAvailableReplicas={request.min_available} keeps no replica of {len(several)} segments",
+            "set it to 1 or more, or to -1 with two replicas or more",
+        )
+    if not request.says("includeConsuming"):
+        yield Objection(
+            "includeConsuming",
+            "what is being consumed stays where it is",
+            "leave it out, or set it to true",
+            refuses=False,
+        )
+    if request.says("bestEfforts"):
+        alone = _names(move for move in moves if without_tar(move.segment))
+        yield Objection(
+            "bestEfforts",
+            "servers are dropped although new ones have not loaded a segment"
+            + (f", and only servers have {alone}" if alone else ""),
+            "leave bestEfforts out",
+            refuses=bool(alone),
+        )
+
+
+def _of_pinot(preview: Preview) -> Iterator[Objection]:
+    if preview.status not in ("DONE", "NO_OP"):
+        yield Objection("dry run", f"Pinot says {preview.status}: {preview.description}", "see its log")
+    for name, (status, message) in preview.checks.items():
+        if status != "PASS":
+            refuses = status == "ERROR" and name not in _LESS_GRAVE
+            yield Objection(name, f"Pinot's pre-check: {message}", "as the pre-check says", refuses)
+
+
+def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[Objection]:
+    """Segments of which no live copy is sure to be kept."""
+    bare = [m for m in moves if live_kept(request, state, m) == 0 and _holders(state, m.segment)]
+    risked = [move for move in bare if without_tar(move.segment)]
+    if risked:
+        single = " with one replica" if all(len(move.before) == 1 for move in risked) else ""
+        yield Objection(
+            "only copies",
+            f"{len(risked)} segments{single} are not in the deep store, and their live copies may be dropped "
+            f"first: {_names(risked)}",
+            "upload them first: `pinot-assets realtime rebalance --upload-first`",
+        )
+    nowhere = [m for m in moves if without_tar(m.segment) and not _holders(state, m.segment)]
+    if nowhere:
+        yield Objection(
+            "no live copy",
+            f"{len(nowhere)} segments are not in the deep store and no live server has them: "
+            f"{_names(nowhere)}; dead ones would have to drop them when they come back",
+            "start the servers that have them; `pinot-assets realtime repair` says what else helps",
+        )
+    stored = [m for m in bare if not without_tar(m.segment) and m.segment.status is not Status.IN_PROGRESS]
+    if stored:
+        yield Objection(
+            "answers",
+            f"{len(stored)} segments may be on no live server for a while: {_names(stored)}",
+            "expect incomplete answers until they are loaded from the deep store",
+            refuses=False,
+        )
+
+
+def _of_stream(request: Request, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[Objection]:
+    """What is consumed moves by being read again, from its start."""
+    for move in moves:
+        if move.segment.status is not Status.IN_PROGRESS or live_kept(request, state, move):
+            continue
+        gone = lost_from_stream(state, move.segment, move.segment.start_offset)
+        if gone is not None:
+            yield Objection(
+                "stream",
+                f"{move.segment.name} would be read again from its start by new servers alone: {gone}",
+                "force a commit first",
+            )
+
+
+def _names(moves: Iterator[Move] | list[Move]) -> str:
+    names = [move.segment.name for move in moves]
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

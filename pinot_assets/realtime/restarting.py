@@ -1,0 +1,136 @@
+"""Doing what `restart` plans, for somebody who asked for it by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pinot_assets.errors import PinotError, SessionError, SwitchStateUnknown
+from pinot_assets.realtime.lease import OperationsLease
+from pinot_assets.realtime.port import Reader, RestartDoor, Tell
+from pinot_assets.realtime.restart import SUBJECT, RestartMemory, goes_on, going_of, restart_from
+from pinot_assets.realtime.state import RealtimeState
+
+POLL_S: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Restarting:
+    """What it works with.
+
+    :ivar patience_s: how long each effect is waited for.
+    """
+
+    door: RestartDoor
+    read: Reader
+    lease: OperationsLease
+    tell: Tell = lambda _: None
+    patience_s: float = 600.0
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def run(self, named: Sequence[str]) -> tuple[str, ...]:
+        """Pause, delete, go on; returns what was deleted by this run.
+
+        :param named: segments; an interrupted restart is gone on with whatever they are.
+        :raises PinotError: it is refused, or an effect has not come in time. Run it again: it goes on.
+        :raises LeaseLost: another run took the table over.
+        """
+        memory = self._recalled()
+        if memory is None:
+            memory = self._begin(named)
+        deleted: tuple[str, ...] = ()
+        if not memory.deleted:
+            memory = self._pause(memory)
+            deleted = self._delete(memory)
+            memory = replace(memory, deleted=True)
+            self._remember(memory)
+        self._go_on(memory)
+        self.lease.remember(SUBJECT, "")
+        return deleted
+
+    def _begin(self, named: Sequence[str]) -> RestartMemory:
+        found = restart_from(self.read(), named)
+        if found.refusals or not found.names:
+            raise PinotError(
+                f"nothing of {self.lease.table} is deleted",
+                why="; ".join(found.refusals) or "nothing is named",
+            )
+        memory = RestartMemory(tuple((first.partition, first.sequence) for first in found.oldest))
+        self._remember(memory)
+        return memory
+
+    def _pause(self, memory: RestartMemory) -> RestartMemory:
+        if not self.read().pause.whole:
+            memory = replace(memory, paused=True)
+            self._remember(memory)
+            self._send(lambda: self.door.pause(self.lease.table, "segments are deleted and read again"))
+        self._until(lambda state: state.pause.whole, "the table is not paused")
+        self._until(
+            lambda state: not any(r.ideal == "CONSUMING" for s in state.segments for r in s.replicas),
+            "segments are still being consumed",
+        )
+        return memory
+
+    def _delete(self, memory: RestartMemory) -> tuple[str, ...]:
+        """Only if Pinot means the same segments."""
+        going = going_of(self.read(), memory.oldest)
+        names = {segment.name for segment in going}
+        if names:
+            named = [s.name for s in going if (s.partition, s.sequence) in set(memory.oldest)]
+            told = self.door.preview_delete_from(self.lease.table, named)
+            partitions = (told.get("partitions") or {}).values()
+            meant = {name for one in partitions for name in one.get("segmentsToDelete") or ()}
+            if meant != names:
+                raise PinotError(
+                    f"nothing of {self.lease.table} is deleted",
+                    why=f"Pinot would delete other segments: {', '.join(sorted(meant ^ names)[:5])}",
+                    hint="look at the table, then try again; it is paused",
+                )
+            self.tell(f"deleting {len(names)} segments")
+            self._send(lambda: self.door.delete_from(self.lease.table, named))
+        self._until(lambda state: not going_of(state, memory.oldest), "segments are still there")
+        return tuple(sorted(names))
+
+    def _go_on(self, memory: RestartMemory) -> None:
+        if not memory.paused:
+            self.tell("the table was paused before; resume it when you are ready")
+            return
+        if self.read().pause.whole:
+            self._send(lambda: self.door.resume(self.lease.table))
+        for partition, _ in memory.oldest:
+            self._until(
+                lambda state, wanted=partition: goes_on(state, wanted),  # type: ignore[misc]
+                f"partition {partition} is not consumed yet",
+            )
+
+    def _send(self, call: Callable[[], None]) -> None:
+        self.lease.assert_held()
+        try:
+            call()
+        except SwitchStateUnknown as error:
+            self.tell(f"{error.what}; looking whether it happened")
+
+    def _until(self, holds: Callable[[RealtimeState], bool], otherwise: str) -> None:
+        until = self.clock() + self.patience_s
+        while not holds(self.read()):
+            if self.clock() >= until:
+                raise PinotError(
+                    f"the restart of {self.lease.table} has come to no end",
+                    why=f"{otherwise} after {self.patience_s:.0f} s",
+                    hint="run it again: it goes on from there",
+                )
+            self.sleep(POLL_S)
+
+    def _recalled(self) -> RestartMemory | None:
+        try:
+            return RestartMemory.from_text(self.lease.recall(SUBJECT))
+        except ValueError as error:
+            raise SessionError(
+                f"what the restart of {self.lease.table} remembers cannot be read", why=str(error)
+            ) from error
+
+    def _remember(self, memory: RestartMemory) -> None:
+        self.lease.remember(SUBJECT, memory.to_text())
