@@ -22,7 +22,7 @@ def build_definitions(directory: Path) -> dg.Definitions:
     resources = profile_resources()
     tables = load_tables(directory)
     specs = [with_object_store(spec, resources["s3"]) for spec in tables.values()]
-    failures = failure_sensor(specs)
+    failures = failure_sensor([*specs, *tables.realtime.values()])
     own = dg.Definitions(
         sensors=[failures] if failures is not None else [],
         resources=resources,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from pinot_assets.assets.realtime import realtime_asset, realtime_health, realtime_health_job
-from pinot_assets.assets.realtime_jobs import realtime_operations
+from pinot_assets.assets.realtime_jobs import realtime_jobs
 from pinot_assets.sensors.realtime import realtime_sensor
 from pinot_assets.spec import RealtimeTableSpec
 
@@ -15,6 +15,6 @@ def build_realtime_definitions(spec: RealtimeTableSpec) -> dg.Definitions:
     return dg.Definitions(
         assets=[realtime_asset(spec)],
         asset_checks=[realtime_health(spec)],
-        jobs=[*realtime_operations(spec), realtime_health_job(spec)],
+        jobs=[*realtime_jobs(spec), realtime_health_job(spec)],
         sensors=[realtime_sensor(spec)],
     )

@@ -16,6 +16,7 @@ from typing import Any
 
 import dagster as dg
 
+from pinot_assets.assets.keys import tag_of
 from pinot_assets.assets.runs import works_on
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import PinotAssetsError
@@ -23,7 +24,7 @@ from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import notice
 from pinot_assets.sensors.webhook import URL_VARIABLE, NoticeRefused, Webhook
 from pinot_assets.session.observe import observe
-from pinot_assets.spec import TableSpec
+from pinot_assets.spec import AnyTableSpec, TableSpec
 
 UI_VARIABLE = "DAGSTER_WEBSERVER_URL"
 INTERVAL_S = 30
@@ -34,7 +35,7 @@ BUDGET_S = 15
 
 
 def failure_sensor(
-    specs: Sequence[TableSpec], environ: Mapping[str, str] | None = None
+    specs: Sequence[AnyTableSpec], environ: Mapping[str, str] | None = None
 ) -> dg.SensorDefinition | None:
     """The sensor, None unless PINOT_ASSETS_WEBHOOK_URL is set."""
     env = os.environ if environ is None else environ
@@ -54,12 +55,12 @@ def failure_sensor(
             return _skip("from now on, failed runs are told to the webhook", Cursor(_newest(instance)))
         cursor, told, end = Cursor.read(context.cursor), list[str](), time.monotonic() + BUDGET_S
 
-        def tell(run: dg.DagsterRun, spec: TableSpec) -> None:
+        def tell(run: dg.DagsterRun, spec: AnyTableSpec) -> None:
             try:
                 webhook.post(_notice(context, run, spec, pinot, base_url))
-                told.append(f"run {run.run_id} of {spec.name}")
+                told.append(f"run {run.run_id} of {tag_of(spec)}")
             except NoticeRefused as error:
-                told.append(f"run {run.run_id} of {spec.name}, whose notice was refused")
+                told.append(f"run {run.run_id} of {tag_of(spec)}, whose notice was refused")
                 context.log.error(str(error))
 
         for run, spec, afterwards in _due(instance, specs, cursor):
@@ -101,14 +102,14 @@ class Cursor:
 
 
 def _due(
-    instance: dg.DagsterInstance, specs: Sequence[TableSpec], cursor: Cursor
-) -> Iterator[tuple[dg.DagsterRun, TableSpec | None, Cursor]]:
+    instance: dg.DagsterInstance, specs: Sequence[AnyTableSpec], cursor: Cursor
+) -> Iterator[tuple[dg.DagsterRun, AnyTableSpec | None, Cursor]]:
     """What is to be told, and the cursor once it was; no table for a run that is none of ours."""
     told = cursor.tables
     for event_id, run in _failed_runs(instance, cursor.after):
-        of_run = [spec for spec in specs if spec.name not in told and works_on(run, spec)]
+        of_run = [spec for spec in specs if tag_of(spec) not in told and works_on(run, spec)]
         for spec in of_run[:-1]:
-            told = (*told, spec.name)
+            told = (*told, tag_of(spec))
             yield run, spec, Cursor(cursor.after, told)
         yield run, of_run[-1] if of_run else None, Cursor(event_id)
         cursor, told = Cursor(event_id), ()
@@ -117,17 +118,17 @@ def _due(
 def _notice(
     context: dg.SensorEvaluationContext,
     run: dg.DagsterRun,
-    spec: TableSpec,
+    spec: AnyTableSpec,
     pinot: PinotResource,
     base_url: str,
 ) -> dict[str, Any]:
     """Of this run; one that cannot be made must not keep the later ones back."""
     try:
-        made = notice.of_run(context.instance, run, spec.name, _served(spec, pinot), base_url)
+        made = notice.of_run(context.instance, run, tag_of(spec), _served(spec, pinot), base_url)
         json.dumps(made, allow_nan=False)
     except Exception as error:
         context.log.exception(f"the notice of run {run.run_id} could not be made: please report it")
-        return notice.least(run, spec.name, base_url, repr(error))
+        return notice.least(run, tag_of(spec), base_url, repr(error))
     return made
 
 
@@ -148,7 +149,9 @@ def _failed_runs(instance: dg.DagsterInstance, after: int) -> list[tuple[int, dg
     return [(event_id, run) for event_id, run in found if run is not None]
 
 
-def _served(spec: TableSpec, pinot: PinotResource) -> dict[str, Any]:
+def _served(spec: AnyTableSpec, pinot: PinotResource) -> dict[str, Any]:
+    if not isinstance(spec, TableSpec):
+        return notice.of_stream_table()
     try:
         with open_session_store(spec, pinot.settings()) as store:
             return notice.of_table(observe(store, open_staging(spec)))

@@ -93,6 +93,11 @@ def of_table(seen: Observation) -> dict[str, Any]:
     }
 
 
+def of_stream_table() -> dict[str, Any]:
+    """In place of `of_table`, of a REALTIME table: no run publishes anything."""
+    return {"text": "its servers consume without a run", "session": None, "snapshot": None}
+
+
 def unknown(reason: str) -> dict[str, Any]:
     """In place of `of_table`, when ZooKeeper or the staging area does not answer: it may be why."""
     return {"text": f"what is served is not known: {_shorten(reason)}", "session": None, "snapshot": None}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from pinot_assets.assets.keys import TABLE_TAG
+from pinot_assets.assets.keys import TABLE_TAG, tag_of
 from pinot_assets.assets.realtime import evaluations, job_name, observations
 from pinot_assets.assets.runs import UNDER_WAY, WHY_TAG
 from pinot_assets.errors import PinotAssetsError
@@ -64,7 +64,7 @@ def repair_request(spec: RealtimeTableSpec, why: str) -> dg.RunRequest:
     return dg.RunRequest(
         job_name=repair,
         run_config={"ops": {f"{repair}_op": {"config": config}}},
-        tags={TABLE_TAG: spec.name_with_type, WHY_TAG: why},
+        tags={TABLE_TAG: tag_of(spec), WHY_TAG: why},
     )
 
 

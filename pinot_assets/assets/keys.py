@@ -47,6 +47,11 @@ def keys_of(spec: TableSpec) -> TableKeys:
     )
 
 
+def tag_of(spec: AnyTableSpec) -> str:
+    """What `TABLE_TAG` says: the raw name of an OFFLINE table, a REALTIME one's with its type."""
+    return spec.name if isinstance(spec, TableSpec) else spec.name_with_type
+
+
 def pool_of(spec: AnyTableSpec) -> str:
     """The concurrency pool of everything that writes to the table."""
     return f"pinot_table_{spec.asset_name}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dagster as dg
 from dagster._core.storage.tags import PARTITION_NAME_TAG, RETRY_NUMBER_TAG
 
-from pinot_assets.assets.keys import TABLE_TAG, partitions_name, pool_of
+from pinot_assets.assets.keys import TABLE_TAG, partitions_name, pool_of, tag_of
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.spec import TableSpec
+from pinot_assets.spec import AnyTableSpec, TableSpec
 
 WHY_TAG = "pinot/tick"
 """Run tag with what the sensor or schedule said that started the run."""
@@ -87,9 +87,9 @@ def trigger_to_come(instance: dg.DagsterInstance, spec: TableSpec) -> dg.Dagster
     return next((run for run in runs if run.parent_run_id is None and is_asked_for(run)), None)
 
 
-def works_on(run: dg.DagsterRun, spec: TableSpec) -> bool:
+def works_on(run: dg.DagsterRun, spec: AnyTableSpec) -> bool:
     """Whether a run writes to the table: by its tag, or, for assets that were picked without the job, by the
     pool of one of its steps.
     """
     pools = run.run_op_concurrency.all_pools if run.run_op_concurrency else None
-    return run.tags.get(TABLE_TAG) == spec.name or pool_of(spec) in (pools or ())
+    return run.tags.get(TABLE_TAG) == tag_of(spec) or pool_of(spec) in (pools or ())

@@ -22,7 +22,7 @@ from pinot_assets.realtime_definitions import build_realtime_definitions
 from pinot_assets.resources import PinotResource
 from pinot_assets.spec import RealtimeTableSpec
 
-JOBS = ("preflight", "repair")
+JOBS = ("preflight", "repair", "pauseless_enable", "pauseless_disable")
 KEY = dg.AssetKey("clicks_realtime")
 PINOT = PinotResource(controller_url="http://controller:9000", zookeeper="127.0.0.1:1", cluster="test")
 
@@ -50,8 +50,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRealtime:
 
     monkeypatch.setattr("pinot_assets.assets.realtime.look", seen)
     monkeypatch.setattr("pinot_assets.assets.realtime_jobs.look", seen)
-    monkeypatch.setattr("pinot_assets.assets.realtime_jobs.RealtimePinot", lambda _: made.pinot())
-    monkeypatch.setattr("pinot_assets.assets.realtime_jobs.gather", facts)
+    monkeypatch.setattr("pinot_assets.assets.realtime_operations.RealtimePinot", lambda _: made.pinot())
+    monkeypatch.setattr("pinot_assets.assets.realtime_operations.gather", facts)
     return made
 
 

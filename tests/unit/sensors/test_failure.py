@@ -10,6 +10,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from fakes.stream_tables import write_realtime_table
 from fakes.tables import write_table
 from fakes.webhook import SECRET, Hook, webhook
 from tenacity import wait_none
@@ -20,7 +21,7 @@ from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import failure
 from pinot_assets.sensors import webhook as delivery
 from pinot_assets.sensors.failure import failure_sensor
-from pinot_assets.spec import TableSpec
+from pinot_assets.spec import AnyTableSpec
 
 SERVED = {"text": "still served: cp1-aaaaaa", "session": None, "snapshot": {"rows": 3}}
 
@@ -28,7 +29,9 @@ SERVED = {"text": "still served: cp1-aaaaaa", "session": None, "snapshot": {"row
 class Failures:
     """The sensor of one table, tick by tick."""
 
-    def __init__(self, spec: TableSpec, other: TableSpec, instance: dg.DagsterInstance, hook: Hook) -> None:
+    def __init__(
+        self, spec: AnyTableSpec, other: AnyTableSpec, instance: dg.DagsterInstance, hook: Hook
+    ) -> None:
         self.other = other
         self.instance = instance
         self.hook = hook
@@ -222,3 +225,17 @@ def test_a_pinot_that_is_away_is_said_and_not_an_error(
     assert notice["still_served"] is None
     assert "what is served is not known: PINOT_ZOOKEEPER is not set" in notice["text"]
     assert json.dumps(notice)
+
+
+def test_a_failed_job_of_a_realtime_table_is_told_by_its_whole_name(tmp_path: Path) -> None:
+    spec = write_realtime_table(tmp_path)
+    quiet = {"telemetry": {"enabled": False}}
+    with dg.DagsterInstance.local_temp(str(tmp_path), overrides=quiet) as instance, webhook() as hook:
+        mine = Failures(spec, write_table(tmp_path, "u"), instance, hook)
+        mine.tick()
+        mine.run("clicks")
+        run_id = mine.run("clicks_REALTIME")
+        mine.tick()
+    assert [notice["run_id"] for notice in hook.posted] == [run_id]
+    assert hook.posted[0]["table"] == "clicks_REALTIME"
+    assert hook.posted[0]["text"].endswith("; its servers consume without a run")

@@ -12,7 +12,7 @@ from fakes.realtime import FakeRealtime
 from fakes.stream_tables import write_realtime_table
 
 from pinot_assets.assets.keys import TABLE_TAG
-from pinot_assets.assets.realtime_jobs import realtime_operations
+from pinot_assets.assets.realtime_jobs import realtime_jobs
 from pinot_assets.assets.runs import WHY_TAG
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.health.checks import CHECKS, examine
@@ -102,7 +102,7 @@ def test_a_repair_is_started_where_the_spec_allows_it(tmp_path: Path, fake: Fake
 def test_a_repair_under_way_is_left_alone(tmp_path: Path, fake: FakeRealtime) -> None:
     spec = write_realtime_table(tmp_path, dagster={"repairLimit": 3})
     with dg.DagsterInstance.ephemeral() as instance:
-        repair = next(j for j in realtime_operations(spec) if j.name == "clicks_realtime_repair")
+        repair = next(j for j in realtime_jobs(spec) if j.name == "clicks_realtime_repair")
         run = instance.create_run_for_job(repair, status=dg.DagsterRunStatus.STARTED)
         result = tick(spec, instance)
     assert not result.run_requests

@@ -1,0 +1,187 @@
+"""What is done to a REALTIME table by a job: preflight, repair, pauseless on and off, rebalance.
+
+Each does what the command of the same name does, under the table's lease where it changes something, and says
+what it did; what went wrong is an error.
+"""
+
+# No `from __future__ import annotations` here: Dagster reads the annotations themselves.
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+
+from pinot_assets.errors import SpecDrift
+from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.realtime.deep_store import open_deep_store
+from pinot_assets.realtime.drain import Do, Goal
+from pinot_assets.realtime.draining import Draining
+from pinot_assets.realtime.lease import OperationsLease
+from pinot_assets.realtime.opening import hold_table, open_operations
+from pinot_assets.realtime.port import Reader
+from pinot_assets.realtime.preflight import judge, refuse_unless_safe, summary
+from pinot_assets.realtime.preflight.before_drain import before_drain
+from pinot_assets.realtime.preflight.gather import gather
+from pinot_assets.realtime.reading import read_state
+from pinot_assets.realtime.repair import memory
+from pinot_assets.realtime.repair.apply import Repair, preview
+from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Plan
+from pinot_assets.realtime.repair.words import manual
+from pinot_assets.realtime.table_settings import table_settings
+from pinot_assets.settings import Settings
+from pinot_assets.spec import RealtimeTableSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an operation works with.
+
+    :ivar run: what the table's lease is held as.
+    :ivar config: the op's config.
+    """
+
+    spec: RealtimeTableSpec
+    settings: Settings
+    run: str
+    config: Mapping[str, Any]
+    log: dg.DagsterLogManager
+
+    @property
+    def table(self) -> str:
+        """With `_REALTIME`."""
+        return self.spec.name_with_type
+
+    def reader(self, pinot: RealtimePinot) -> Reader:
+        """Reads the table anew."""
+        store = open_deep_store(pinot)
+        return lambda: read_state(pinot, self.table, deep_store=store)
+
+    def repair(self, pinot: RealtimePinot, lease: OperationsLease, limits: Limits) -> Repair:
+        """The repair of the table."""
+        return Repair(pinot, self.reader(pinot), lease, limits=limits, tell=self.log.info)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a job does.
+
+    :ivar act: does it, and says what was done.
+    :ivar config: the op's config schema.
+    """
+
+    name: str
+    description: str
+    act: Callable[[Work], str]
+    config: Mapping[str, dg.Field] = field(default_factory=dict)
+
+
+def _preflight(work: Work) -> str:
+    with RealtimePinot(work.settings.pinot) as pinot:
+        facts = gather(pinot, work.table, work.spec.table_json)
+    answers = judge(facts)
+    for answer in answers:
+        fix = f" → {answer.fix}" if answer.fix else ""
+        work.log.info(f"{answer.verdict}: {answer.rule}: {answer.reason}{fix}")
+    refuse_unless_safe(facts.table, answers)
+    return summary(answers)
+
+
+def _repair(work: Work) -> str:
+    limits = Limits(steps=work.config["limit"])
+    with RealtimePinot(work.settings.pinot) as pinot:
+        if not work.config["apply"]:
+            with open_operations(work.settings, work.table) as operations:
+                remembered = operations.recall(memory.SUBJECT)
+            found = preview(work.reader(pinot)(), remembered, limits)
+            _tell(work.log, found)
+            return f"{len(found.steps)} steps would be done; only shown, as apply is not set"
+        with hold_table(work.settings, work.table, work.run) as lease:
+            found, outcomes = work.repair(pinot, lease, limits).round()
+    _tell(work.log, found)
+    failed = [f"{one.step}: {one.result}; {one.text}" for one in outcomes if not one.helped]
+    if failed:
+        raise dg.Failure("\n".join(failed), allow_retries=False)
+    return f"{len(outcomes)} steps done"
+
+
+def _tell(log: dg.DagsterLogManager, found: Plan) -> None:
+    for step in found.steps:
+        log.info(f"{step}: {step.why}")
+    for step in found.advice:
+        log.warning(f"for a person: {step}: {step.why}; {manual(step).precondition}")
+    for refusal in found.refusals:
+        log.warning(f"{refusal.subject}: {refusal.why} → {refusal.remedy}")
+    for waiting in found.waiting:
+        log.info(f"{waiting.subject} waits: {waiting.why}")
+
+
+def _enable(work: Work) -> str:
+    return _drain(work, Goal.ON)
+
+
+def _disable(work: Work) -> str:
+    return _drain(work, Goal.OFF)
+
+
+def _drain(work: Work, goal: Goal) -> str:
+    """The spec first: the next `tables apply` would take back what it does not say.
+
+    :raises SpecDrift: the spec says otherwise.
+    """
+    if table_settings(work.spec.table_json).pauseless is not (goal is Goal.ON):
+        wanted = "true" if goal is Goal.ON else "false"
+        raise SpecDrift(
+            f"{work.spec.path} does not want pauseless consumption {goal}",
+            hint=f"write pauselessConsumptionEnabled: {wanted} there, reload, and run it again",
+        )
+    with (
+        RealtimePinot(work.settings.pinot) as pinot,
+        hold_table(work.settings, work.table, work.run) as lease,
+    ):
+        repair = work.repair(pinot, lease, USUAL_LIMITS)
+        draining = Draining(
+            pinot, repair.read, lease, repair, before_drain(pinot), work.log.info, work.config["patience"]
+        )
+        last = draining.run(goal)
+    if last.do is not Do.DONE:
+        raise dg.Failure(
+            f"pauseless consumption is not {goal} yet: {last.do}, {last.why}; run it again to go on",
+            allow_retries=False,
+        )
+    return last.why
+
+
+_PATIENCE = dg.Field(
+    float, default_value=3600.0, description="Seconds; what is unfinished then goes on with the next run."
+)
+OPERATIONS = (
+    Operation(
+        "preflight",
+        "Look whether what the table spec switches on would hold; fails where a rule refuses. Reads only.",
+        _preflight,
+    ),
+    Operation(
+        "repair",
+        "Mend what can be mended now: upload, finish, reset, re-ingest, each read back. Without `apply` the "
+        "plan is only shown in the log.",
+        _repair,
+        {
+            "apply": dg.Field(bool, default_value=False, description="Do it."),
+            "limit": dg.Field(int, default_value=USUAL_LIMITS.steps, description="At most so many steps."),
+        },
+    ),
+    Operation(
+        "pauseless_enable",
+        "Preflight, drain, switch pauseless consumption on, and watch the first commits.",
+        _enable,
+        {"patience": _PATIENCE},
+    ),
+    Operation(
+        "pauseless_disable",
+        "Drain, switch pauseless consumption off, and watch the first commits.",
+        _disable,
+        {"patience": _PATIENCE},
+    ),
+)
+"""In the order of the commands."""
