@@ -36,6 +36,12 @@ Home = Annotated[
 def up(
     kafka: Annotated[bool, typer.Option("--kafka", help="Start Kafka too (KRaft, one node).")] = False,
     s3: Annotated[bool, typer.Option("--s3", help="Start an S3 server too, on a local folder.")] = False,
+    segment_store: Annotated[
+        bool,
+        typer.Option(
+            "--segment-store", help="Servers copy what they commit into the deep store themselves (bypass)."
+        ),
+    ] = False,
     home: Home = None,
 ) -> None:
     """Start the stack, or repair what is dead of it.
@@ -46,7 +52,7 @@ def up(
     folder = home or default_home()
     with _reported() as progress:
         before = {part.name for part in Stack(folder).status() if part.state == "ready"}
-        state = Stack(folder, progress=progress).up(kafka=kafka, s3=s3)
+        state = Stack(folder, progress=progress).up(kafka=kafka, s3=s3, segment_store=segment_store)
         after = [part for part in Stack(folder).status() if part.state == "ready"]
     started = [part.name for part in after if part.name not in before]
     console = Console()

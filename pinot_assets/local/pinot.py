@@ -170,8 +170,16 @@ def _server_arguments(site: Site, name: str) -> list[str]:
         "pinot.server.shutdown.enableQueryCheck": "false",
         **_ONE_STAGE,
         **_s3("pinot.server", site),
+        **_segment_store(site),
     }
     return _pinot_arguments("StartServer", site.write(f"{name}.properties", settings))
+
+
+def _segment_store(site: Site) -> dict[str, object]:
+    """Where servers put committed segments themselves: the controller's data directory, as a URI."""
+    if not site.record.segment_store:
+        return {}
+    return {"pinot.server.instance.segment.store.uri": site.data("controller").as_uri()}
 
 
 def _server_missing(site: Site, name: str) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,11 +83,13 @@ class Stack:
         self._cache = cache
         self._progress = progress or Progress()
 
-    def up(self, kafka: bool = False, s3: bool = False) -> StackState:
+    def up(self, kafka: bool = False, s3: bool = False, segment_store: bool = False) -> StackState:
         """Start what does not run and wait until all of it is ready.
 
         What was started with an earlier `up` and died is repaired, the optional parts included.
 
+        :param segment_store: have the servers copy the segments that they commit into the deep store
+            themselves, as deep-store bypass needs it. Stays so until the data are deleted.
         :raises LocalStackError: a part cannot start; what did start goes on and is written down.
         """
         with self._locked():
@@ -96,6 +98,9 @@ class Stack:
             wanted = [*parts.PINOT]
             wanted += [parts.KAFKA] if kafka or "kafka" in record.processes else []
             wanted += [parts.S3] if s3 or "s3" in record.processes else []
+            if segment_store and not record.segment_store:
+                _refuse_running_servers(running)
+                record.segment_store = True
             to_start = [part for part in wanted if part.name not in running]
             starter = self._starter(record, running, to_start) if to_start else None
             self._bring_up(record, wanted, running, starter)
@@ -332,6 +337,15 @@ def _assign_ports(record: Record) -> None:
             if purpose not in of_part:
                 of_part[purpose] = ports.pick(taken)
                 taken.add(of_part[purpose])
+
+
+def _refuse_running_servers(running: Iterable[str]) -> None:
+    if servers := [name for name in SERVERS if name in running]:
+        raise LocalStackError(
+            f"{' and '.join(servers)} run without a segment store",
+            why="a server reads its settings when it starts",
+            hint="stop the stack with `pinot-assets local down`, then start it with --segment-store",
+        )
 
 
 def _check_disk(folder: Path) -> None:

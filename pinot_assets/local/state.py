@@ -44,6 +44,7 @@ class Record(BaseModel):
         after them.
     :ivar processes: per part, what was started last and not stopped yet.
     :ivar settled: parts that were ready at least once; their ports cannot change any more.
+    :ivar segment_store: whether the servers copy what they commit into the deep store themselves.
     """
 
     stack: str = Field(default_factory=lambda: secrets.token_hex(8))
@@ -51,6 +52,7 @@ class Record(BaseModel):
     ports: dict[str, dict[str, int]] = {}
     processes: dict[str, ProcessRecord] = {}
     settled: set[str] = set()
+    segment_store: bool = False
     s3_access_key: str = Field(default_factory=lambda: secrets.token_hex(10))
     s3_secret_key: str = Field(default_factory=lambda: secrets.token_hex(20), repr=False)
 
@@ -65,6 +67,7 @@ class StackState:
     :ivar server_admin_urls: the servers' HTTP endpoints, in the order of `server_grpc`.
     :ivar zookeeper: `host:port`.
     :ivar kafka_bootstrap: `host:port`.
+    :ivar deep_store: folder of the deep store, the controller's data directory.
     """
 
     home: Path
@@ -75,6 +78,7 @@ class StackState:
     broker_urls: list[str]
     server_grpc: list[str]
     server_admin_urls: list[str]
+    deep_store: Path
     kafka_bootstrap: str | None = None
     s3_endpoint: str | None = None
     s3_access_key: str | None = None
@@ -102,6 +106,7 @@ def reachable(home: Path, record: Record) -> StackState:
         broker_urls=[f"http://{LOOPBACK}:{record.ports[broker]['http']}" for broker in BROKERS],
         server_grpc=[f"{LOOPBACK}:{record.ports[server]['grpc']}" for server in SERVERS],
         server_admin_urls=[f"http://{LOOPBACK}:{record.ports[server]['admin']}" for server in SERVERS],
+        deep_store=home / "data" / "controller",
         kafka_bootstrap=f"{LOOPBACK}:{record.ports['kafka']['client']}" if kafka else None,
         s3_endpoint=f"http://{LOOPBACK}:{record.ports['s3']['http']}" if s3 else None,
         s3_access_key=record.s3_access_key if s3 else None,

@@ -36,7 +36,8 @@ class Clicks:
         producer = KafkaProducer(bootstrap_servers=self.stack.kafka_bootstrap)
         try:
             for number in range(self.sent, self.sent + count):
-                producer.send(self.name, b'{"id": %d}' % number, partition=number % 2)
+                message = b'{"id": %d, "ts": %d}' % (number, time.time() * 1000)
+                producer.send(self.name, message, partition=number % 2)
             producer.flush()
         finally:
             producer.close()
@@ -55,8 +56,20 @@ class Clicks:
         return state
 
 
+def schema(name: str) -> dict[str, Any]:
+    """Of the table: a number and a time."""
+    time_column = {
+        "name": "ts",
+        "dataType": "LONG",
+        "format": "1:MILLISECONDS:EPOCH",
+        "granularity": "1:MILLISECONDS",
+    }
+    number = {"name": "id", "dataType": "LONG"}
+    return {"schemaName": name, "dimensionFieldSpecs": [number], "dateTimeFieldSpecs": [time_column]}
+
+
 def table_config(name: str, kafka: str | None) -> dict[str, Any]:
-    """Of a table that commits past the deep store, since its servers know none."""
+    """Of a table with two replicas and a peer scheme; 500 rows make a segment."""
     stream = {
         "streamType": "kafka",
         "stream.kafka.topic.name": name,
@@ -75,6 +88,7 @@ def table_config(name: str, kafka: str | None) -> dict[str, Any]:
         "tableType": "REALTIME",
         "segmentsConfig": {
             "schemaName": name,
+            "timeColumnName": "ts",
             "replication": "2",
             "replicasPerPartition": "2",
             "peerSegmentDownloadScheme": "http",

@@ -51,7 +51,7 @@ def committing(state: RealtimeState, segment: Segment) -> Iterator[Found]:
 
 
 def _upload(state: RealtimeState, segment: Segment) -> Iterator[Found]:
-    wait = young(state, segment)
+    wait = _commit_goes_on(state, segment)
     if wait is not None:
         yield wait
         return
@@ -63,6 +63,16 @@ def _upload(state: RealtimeState, segment: Segment) -> Iterator[Found]:
     if segment.copy is Copy.NEVER_SET:
         means = Means.FORCED if means is Means.CONTROLLER else Means.SERVER
     yield _stored_by(state, segment, Kind.UPLOAD, means, f"only servers have it ({_servers(state, segment)})")
+
+
+def _commit_goes_on(state: RealtimeState, segment: Segment) -> Waiting | None:
+    """Why its upload waits still: its commit may write the node again, or Pinot would not upload it.
+
+    A blocking commit is over once the ideal state has the segment ONLINE, and Pinot itself then uploads it at
+    any age; nothing younger than 300 s of a pauseless table (`shouldSkipForPauselessMode`).
+    """
+    over = all(replica.ideal != "CONSUMING" for replica in segment.replicas)
+    return None if over and not state.settings.pauseless else young(state, segment)
 
 
 def _stored_by(state: RealtimeState, segment: Segment, kind: Kind, means: Means, why: str) -> Step | Refusal:

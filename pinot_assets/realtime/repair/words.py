@@ -25,7 +25,8 @@ _STORED: Final = "the segment's node says DONE and names a download URL"
 
 _MANUALS: Final = {
     Kind.UPLOAD: Manual(
-        "a live server has it loaded, its node is older than 300 s, retention keeps it for another hour",
+        "a live server has it loaded, its commit is over (of a pauseless table: its node is older than 300 "
+        "s), retention keeps it for another hour",
         "that server tars it and copies it into the deep store; the node gets the download URL. Queries of "
         "that server may be slower meanwhile",
         _STORED,

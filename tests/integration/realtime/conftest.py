@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fakes.kafka_table import Clicks, table_config
+from fakes.kafka_table import Clicks, schema, table_config
 
 from pinot_assets.local import Stack, StackState
 from pinot_assets.pinot.connection import PinotConnection
@@ -29,7 +29,7 @@ def kafka_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         return
     own = Stack(tmp_path_factory.mktemp("kafka-stack"))
     try:
-        own.up(kafka=True)
+        own.up(kafka=True, segment_store=True)
         yield own.home
     finally:
         own.down(purge=True)
@@ -53,8 +53,7 @@ def clicks(kafka_stack: StackState) -> Iterator[Clicks]:
     finally:
         admin.close()
     with httpx.Client(base_url=kafka_stack.controller_url, timeout=30, trust_env=False) as controller:
-        schema = {"schemaName": name, "dimensionFieldSpecs": [{"name": "id", "dataType": "LONG"}]}
-        controller.post("/schemas", json=schema).raise_for_status()
+        controller.post("/schemas", json=schema(name)).raise_for_status()
         made = controller.post("/tables", json=table_config(name, kafka_stack.kafka_bootstrap))
         assert made.status_code == 200, made.text
         with RealtimePinot(PinotConnection(kafka_stack.controller_url)) as pinot:

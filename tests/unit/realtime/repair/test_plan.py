@@ -115,6 +115,14 @@ def test_young_segments_wait_for_pinots_own_commit() -> None:
     assert found.waiting[0].until_ms == NOW + 1
 
 
+def test_a_blocking_commit_that_is_over_need_not_wait() -> None:
+    young = replace(PEERS_ONLY, modified_ms=NOW - 1000)
+    state = table(young, consuming(), settings=BYPASS, cluster=on("0.11.0"))
+    assert the_step(state).segments == (young.name,)
+    under_way = replace(young, replicas=replicas(a="CONSUMING>ONLINE", b="CONSUMING"))
+    assert "300 s" in why_not(plan(table(under_way, settings=BYPASS, cluster=on("0.11.0"))))
+
+
 def test_what_retention_deletes_soon_is_not_uploaded() -> None:
     ends = replace(PEERS_ONLY, end_time_ms=NOW - 6_500_000)
     expiring = table(ends, consuming(), settings=replace(PAUSELESS, retention_ms=10_000_000))
@@ -332,10 +340,10 @@ def test_no_validation_while_it_would_take_down_the_only_copies() -> None:
     )
     state = table(STORED, broken, consuming(1), settings=BYPASS)
     found = plan(state)
-    assert [step.kind for step in found.steps] == [Kind.RESET]
+    assert [step.kind for step in found.steps] == [Kind.UPLOAD]
     assert any("take down every replica" in one.why for one in found.waiting)
     harmless = replace(state, cluster=on("1.5.1", error_auto_reset=False))
-    assert {step.kind for step in plan(harmless).steps} == {Kind.VALIDATE, Kind.RESET}
+    assert {step.kind for step in plan(harmless).steps} == {Kind.VALIDATE, Kind.UPLOAD}
 
 
 # --- what is left behind ------------------------------------------------------------------------------------
