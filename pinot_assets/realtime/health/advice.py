@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pinot_assets.realtime.state import RealtimeState
+
+BY_HAND: Final = "the guide on REALTIME tables (docs/guides/realtime.md) has a runbook for it"
 
 
 def repair_plan(state: RealtimeState) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pinot_assets.health.finding import Health, Problem, Severity, judged, some
-from pinot_assets.realtime.health.advice import repair_plan, validation
+from pinot_assets.realtime.health.advice import BY_HAND, repair_plan, validation
 from pinot_assets.realtime.health.age import past_window
 from pinot_assets.realtime.health.recovery import all_in_error
 from pinot_assets.realtime.names import PARTITIONS_A_STREAM
@@ -29,8 +29,8 @@ def segment_status(state: RealtimeState) -> Health:
         problems.append(
             Problem(
                 f"{len(without)} segments of the ideal state have no node, or one without a status "
-                f"({some(without)})",
-                "Pinot mends this for no segment: see the runbook of the guide",
+                f"({some(without)}), which Pinot never mends",
+                BY_HAND,
                 Severity.ERROR,
             )
         )
@@ -127,7 +127,7 @@ def _left(state: RealtimeState, segment: Segment) -> tuple[str, str] | None:
             return None
         return "is closed, and no next segment was made", validation(state)
     states = " and ".join(sorted(wanted))
-    return f"is {segment.status} and {states} in the ideal state, which Pinot never mends", "see the guide"
+    return f"is {segment.status} and {states} in the ideal state, which Pinot never mends", BY_HAND
 
 
 def _not_in_ideal_state(state: RealtimeState, segment: Segment) -> tuple[str, str] | None:
@@ -136,7 +136,7 @@ def _not_in_ideal_state(state: RealtimeState, segment: Segment) -> tuple[str, st
     text = "is not in the ideal state"
     if segment.status is Status.IN_PROGRESS:
         return text, validation(state)
-    return f"{text} and {segment.status}, which Pinot only logs", "see the guide"
+    return f"{text} and {segment.status}, which Pinot only logs", BY_HAND
 
 
 def paused(state: RealtimeState, partition: int) -> bool:
