@@ -81,7 +81,7 @@ def lay_table(client: KazooClient, servers: list[str]) -> list[str]:
         "ingestionConfig": {"streamIngestionConfig": ingestion},
     }
     texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
-    lay(client, "CONFIGS/TABLE", TABLE, simpleFields=texts)
+    lay(client, "PROPERTYSTORE/CONFIGS/TABLE", TABLE, simpleFields=texts)
     nodes = dict(
         [
             segment(0, "DONE", **{"realtime.endOffset": "100", "download.url": "", "total.docs": "100"}),
