@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +14,6 @@ from fakes.kafka_table import Clicks, schema, table_config
 from pinot_assets.local import Stack, StackState
 from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.realtime import RealtimePinot
-
-_NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +44,7 @@ def clicks(kafka_stack: StackState) -> Iterator[Clicks]:
     """A table with two replicas and a peer scheme; 500 rows make a segment."""
     from kafka.admin import KafkaAdminClient, NewTopic
 
-    name = f"clicks{next(_NUMBERS)}"
+    name = f"clicks{uuid.uuid4().hex[:8]}"
     admin = KafkaAdminClient(bootstrap_servers=kafka_stack.kafka_bootstrap)
     try:
         admin.create_topics([NewTopic(name, num_partitions=2, replication_factor=1)])
