@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from pinot_assets.errors import SpecDrift
+from pinot_assets.errors import SpecDrift, SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.deep_store import open_deep_store
 from pinot_assets.realtime.drain import Do, Goal
@@ -24,6 +24,9 @@ from pinot_assets.realtime.preflight import judge, refuse_unless_safe, summary
 from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.reading import read_state
+from pinot_assets.realtime.rebalance import Request
+from pinot_assets.realtime.rebalancing import End, Rebalancing
+from pinot_assets.realtime.rebalancing import preview as preview_rebalance
 from pinot_assets.realtime.repair import memory
 from pinot_assets.realtime.repair.apply import Repair, preview
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Plan
@@ -31,6 +34,9 @@ from pinot_assets.realtime.repair.words import manual
 from pinot_assets.realtime.table_settings import table_settings
 from pinot_assets.settings import Settings
 from pinot_assets.spec import RealtimeTableSpec
+
+_UPLOAD_ROUNDS = 20
+"""Plans of a repair before a rebalance; the guard refuses where they were not enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +158,29 @@ def _drain(work: Work, goal: Goal) -> str:
     return last.why
 
 
+def _rebalance(work: Work) -> str:
+    try:
+        request = Request.of(**work.config["options"])
+    except ValueError as error:
+        raise SpecError(f"the options of the rebalance cannot be read: {error}") from None
+    with RealtimePinot(work.settings.pinot) as pinot:
+        read = work.reader(pinot)
+        if not work.config["apply"]:
+            _, judged = preview_rebalance(pinot, read, work.table, request)
+            for one in judged.objections:
+                work.log.warning(f"{one.name}: {one.why} → {one.remedy}")
+            verdict = "it would be refused" if judged.refused else "nothing speaks against it"
+            return f"{len(judged.moves)} segments would move; {verdict}; only shown, as apply is not set"
+        with hold_table(work.settings, work.table, work.run) as lease:
+            if work.config["upload_first"]:
+                for _ in work.repair(pinot, lease, USUAL_LIMITS).rounds(_UPLOAD_ROUNDS):
+                    pass
+            report = Rebalancing(pinot, read, lease, work.log.info, work.config["patience"]).run(request)
+    if report.end in (End.FAILED, End.UNFINISHED):
+        raise dg.Failure(f"the rebalance {report.end}: {report.text}", allow_retries=False)
+    return f"{report.end}: {report.text}"
+
+
 _PATIENCE = dg.Field(
     float, default_value=3600.0, description="Seconds; what is unfinished then goes on with the next run."
 )
@@ -182,6 +211,24 @@ OPERATIONS = (
         "Drain, switch pauseless consumption off, and watch the first commits.",
         _disable,
         {"patience": _PATIENCE},
+    ),
+    Operation(
+        "rebalance",
+        "Pinot's rebalance, refused where rows that only servers have might go. Without `apply`, what would "
+        "move and what speaks against it are only shown in the log.",
+        _rebalance,
+        {
+            "apply": dg.Field(bool, default_value=False, description="Do it."),
+            "upload_first": dg.Field(
+                bool, default_value=False, description="Mend first: what only servers have is uploaded."
+            ),
+            "options": dg.Field(
+                dg.Map(str, str),  # type: ignore[no-untyped-call]
+                default_value={},
+                description="Query parameters of Pinot's rebalance.",
+            ),
+            "patience": _PATIENCE,
+        },
     ),
 )
 """In the order of the commands."""

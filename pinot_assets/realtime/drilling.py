@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from pinot_assets.errors import PinotAssetsError, PinotError
-from pinot_assets.realtime.drill import USUAL_LENGTHS, Finding, Lengths, Phase, Sample, findings, is_over, sample_of
+from pinot_assets.realtime.drill import (
+    USUAL_LENGTHS,
+    Finding,
+    Lengths,
+    Phase,
+    Sample,
+    findings,
+    is_over,
+    sample_of,
+)
 from pinot_assets.realtime.port import Reader, Tell
 from pinot_assets.realtime.repair.apply import Repair
 

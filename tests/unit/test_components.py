@@ -8,10 +8,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dagster as dg
 import pytest
 import yaml
 from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.testing.utils import create_defs_folder_sandbox
+from fakes.stream_tables import write_realtime_table
 
 from pinot_assets.components import SPEC_FILE, PinotTable
 from pinot_assets.errors import SpecError
@@ -100,6 +102,19 @@ def test_a_spec_to_start_from_is_valid_and_says_what_its_keys_are(tmp_path: Path
     assert (spec.name, spec.mode, spec.dagster.automation) == ("web-hits", "sync", False)
     assert spec.input_uri() == (tmp_path / "data" / "web-hits").as_uri()
     assert file.read_text().count("# ") > 8
+
+
+@pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated:DeprecationWarning")  # Dagster's own
+@pytest.mark.filterwarnings("ignore:Class `LocalFileCodeReference` is currently in beta")  # and this
+def test_a_realtime_table_is_a_component_too(tmp_path: Path) -> None:
+    write_realtime_table(tmp_path)
+    with create_defs_folder_sandbox() as sandbox:
+        folder = sandbox.defs_folder_path / "clicks"
+        folder.mkdir()
+        (folder / SPEC_FILE).write_text((tmp_path / "tables" / "clicks.yaml").read_text())
+        sandbox.scaffold_component(PinotTable, "clicks")
+        with sandbox.load_component_and_build_defs(folder) as (_, defs):
+            assert dg.AssetKey("clicks_realtime") in {spec.key for spec in defs.resolve_all_asset_specs()}
 
 
 @pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated:DeprecationWarning")  # Dagster's own

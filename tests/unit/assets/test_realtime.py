@@ -22,7 +22,7 @@ from pinot_assets.realtime_definitions import build_realtime_definitions
 from pinot_assets.resources import PinotResource
 from pinot_assets.spec import RealtimeTableSpec
 
-JOBS = ("preflight", "repair", "pauseless_enable", "pauseless_disable")
+JOBS = ("preflight", "repair", "pauseless_enable", "pauseless_disable", "rebalance")
 KEY = dg.AssetKey("clicks_realtime")
 PINOT = PinotResource(controller_url="http://controller:9000", zookeeper="127.0.0.1:1", cluster="test")
 

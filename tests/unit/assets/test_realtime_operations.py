@@ -132,3 +132,30 @@ def test_what_is_not_over_is_a_failure_that_goes_on(tmp_path: Path, fake: FakeRe
     said = run(spec, "pauseless_disable", patience=0.0)
     assert "pauseless consumption is not off yet" in said
     assert "run it again to go on" in said
+
+
+def test_a_rebalance_is_only_judged(tmp_path: Path, fake: FakeRealtime) -> None:
+    spec = write_realtime_table(tmp_path)
+    assert run(spec, "rebalance") == ""
+    assert [call for call in fake.asked if "rebalance" in call] == [
+        "POST controller/tables/clicks_REALTIME/rebalance"
+    ]
+
+
+def test_a_rebalance_that_could_lose_rows_is_refused(tmp_path: Path, fake: FakeRealtime) -> None:
+    said = run(write_realtime_table(tmp_path), "rebalance", apply=True, options={"downtime": "true"})
+    assert "the rebalance of clicks_REALTIME is refused: downtime" in said
+
+
+def test_a_rebalance_is_followed_to_its_end(
+    tmp_path: Path, fake: FakeRealtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pinot_assets.realtime.rebalancing.POLL_S", 0.0)
+    spec = write_realtime_table(tmp_path)
+    assert run(spec, "rebalance", apply=True, upload_first=True) == ""
+    assert fake.nodes["clicks__0__0__20260202T0240Z"].fields[URL].startswith("s3://")
+
+
+def test_options_that_mean_nothing(tmp_path: Path, fake: FakeRealtime) -> None:
+    said = run(write_realtime_table(tmp_path), "rebalance", options={"minAvailableReplicas": "some"})
+    assert "the options of the rebalance cannot be read" in said
