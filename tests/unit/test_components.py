@@ -105,7 +105,7 @@ def test_a_spec_to_start_from_is_valid_and_says_what_its_keys_are(tmp_path: Path
 
 
 @pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated:DeprecationWarning")  # Dagster's own
-@pytest.mark.filterwarnings("ignore:Class `LocalFileCodeReference` is currently in beta")  # and this
+@pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.BetaWarning")  # and this
 def test_a_realtime_table_is_a_component_too(tmp_path: Path) -> None:
     write_realtime_table(tmp_path)
     with create_defs_folder_sandbox() as sandbox:
