@@ -15,7 +15,7 @@ from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.testing.utils import create_defs_folder_sandbox
 from fakes.stream_tables import write_realtime_table
 
-from pinot_assets.components import SPEC_FILE, PinotTable
+from pinot_assets.components import SPEC_FILE, PinotResources, PinotTable
 from pinot_assets.errors import SpecError
 from pinot_assets.spec import load_table
 from pinot_assets.spec.starter import starting_table
@@ -105,7 +105,8 @@ def test_a_spec_to_start_from_is_valid_and_says_what_its_keys_are(tmp_path: Path
 
 
 @pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated:DeprecationWarning")  # Dagster's own
-@pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.BetaWarning")  # and this
+@pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.BetaWarning")
+@pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.PreviewWarning")
 def test_a_realtime_table_is_a_component_too(tmp_path: Path) -> None:
     write_realtime_table(tmp_path)
     with create_defs_folder_sandbox() as sandbox:
@@ -113,7 +114,8 @@ def test_a_realtime_table_is_a_component_too(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / SPEC_FILE).write_text((tmp_path / "tables" / "clicks.yaml").read_text())
         sandbox.scaffold_component(PinotTable, "clicks")
-        with sandbox.load_component_and_build_defs(folder) as (_, defs):
+        sandbox.scaffold_component(PinotResources, "pinot")
+        with sandbox.build_all_defs() as defs:
             assert dg.AssetKey("clicks_realtime") in {spec.key for spec in defs.resolve_all_asset_specs()}
 
 
