@@ -158,8 +158,9 @@ def _consumer(stream: Mapping[str, str], milliseconds: int) -> Iterator[Any]:
         )
         with closing(consumer):
             yield consumer
-    except KafkaError as error:
-        # The class alone: a client's message may repeat what it was given.
+    except (KafkaError, OSError, ValueError, AssertionError) as error:
+        # A PEM file that is not there, a protocol that is none: not all are Kafka's own errors. The class
+        # alone is told: a message may repeat what the client was given.
         raise StreamUnreadable(
             "the stream does not answer", why=type(error).__name__, hint="is stream.kafka.broker.list right?"
         ) from None

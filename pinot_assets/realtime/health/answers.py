@@ -1,20 +1,26 @@
 """Whether queries see every row. Pure.
 
-A broker leaves out, without an exception and without `partialResult`, a segment that it takes for new and
-routes to a server that is dead: for 300 s as a rule, sometimes until the server is back (measured on 1.5.1).
+From 1.0 on, a broker leaves out, without an exception and without `partialResult`, a segment that it takes
+for new and routes to a server that is dead: for 300 s as a rule, sometimes until the server is back (measured
+on 1.5.1; 0.11.0 answers in full).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from packaging.version import Version
+
 from pinot_assets.health.finding import Health, Problem, Severity, judged, some, unknown
-from pinot_assets.realtime.health.age import routed
-from pinot_assets.realtime.health.recovery import offset
-from pinot_assets.realtime.state import RealtimeState, Segment, Status
+from pinot_assets.pinot.versions import release
+from pinot_assets.realtime.health.age import SETTLED_MS, routed
+from pinot_assets.realtime.health.recovery import ERROR, offset
+from pinot_assets.realtime.state import RealtimeState, Replica, Segment, Status
 
 ANSWERS = "answers"
 DEAD_ROUTES = "new_segments_on_dead_servers"
+
+_LEAVES_OUT = Version("1.0")
 
 
 def answers(state: RealtimeState) -> Health:
@@ -103,12 +109,13 @@ def _dense(state: RealtimeState) -> frozenset[int]:
 
 
 def new_segments_on_dead_servers(state: RealtimeState) -> Health:
-    """No segment that brokers may take for new is assigned to a server that is dead."""
+    """No segment that brokers may take for new is assigned to a server that does not serve."""
+    has_gap = release(state.cluster.version) >= _LEAVES_OUT
     found = [
         (segment, replica.server)
-        for segment in state.segments
+        for segment in (state.segments if has_gap else ())
         for replica in segment.replicas
-        if replica.ideal is not None and _may_be_new(state, segment, replica.server)
+        if _may_be_left_out(state, segment, replica)
     ]
     servers = sorted({server for _, server in found})
     names = sorted({segment.name for segment, _ in found})
@@ -123,15 +130,24 @@ def new_segments_on_dead_servers(state: RealtimeState) -> Health:
         [problem] if found else [],
         expected=0,
         found=len(names),
-        good="no new segment is assigned to a dead server",
+        good="no new segment is assigned to a dead server" if has_gap else "this Pinot leaves out none",
         numbers={"new_segments_on_dead_servers": len(names)},
     )
 
 
-def _may_be_new(state: RealtimeState, segment: Segment, name: str) -> bool:
-    server = state.servers.get(name)
-    if server is None or server.alive:
+def _may_be_left_out(state: RealtimeState, segment: Segment, replica: Replica) -> bool:
+    """As brokers decide it (`BaseInstanceSelector`): new until every replica was served once, one is in
+    ERROR, or, at the next change of the table's states, its time is over."""
+    server = state.servers.get(replica.server)
+    if (
+        server is None
+        or server.serves
+        or replica.ideal is None
+        or replica.external in ("ONLINE", "CONSUMING")
+    ):
         return False
-    young = state.read_ms - segment.created_ms < state.cluster.new_segment_expiration_s * 1000
-    # A broker forgets that a segment is new only when the table's assignment changes.
-    return young or (server.since_ms is not None and segment.created_ms >= server.since_ms)
+    if segment.in_state(ERROR):
+        return False
+    if not server.alive and server.since_ms is not None:
+        return segment.created_ms >= server.since_ms - SETTLED_MS
+    return state.read_ms - segment.created_ms < state.cluster.new_segment_expiration_s * 1000

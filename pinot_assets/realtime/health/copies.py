@@ -115,6 +115,7 @@ def _judged(state: RealtimeState, segment: Segment) -> bool:
 def replicas(state: RealtimeState) -> Health:
     """Every replica that the ideal state wants is served."""
     wanted = serving = 0
+    young = sum(not settled(state, segment) for segment in state.segments)
     unserved: list[str] = []
     down: list[str] = []
     for segment in state.segments:
@@ -152,7 +153,7 @@ def replicas(state: RealtimeState) -> Health:
         problems,
         expected=wanted,
         found=serving,
-        good=f"{serving} of {wanted} replicas of {len(state.segments)} segments are served",
+        good=f"{serving} replicas are served" + (f"; {young} segments are just being made" if young else ""),
         numbers={"segments": len(state.segments), "unserved": len(unserved), "replicas_down": len(down)},
     )
 

@@ -72,6 +72,18 @@ def test_a_stream_that_is_away_is_given_up_in_time_and_tells_no_secret() -> None
     assert "cret" not in str(told.value)
 
 
+def test_a_certificate_that_is_not_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        stream = BROKERS | {
+            "stream.kafka.broker.list": f"127.0.0.1:{listening.getsockname()[1]}",
+            "security.protocol": "SSL",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": "/nowhere/ca.pem",
+        }
+        with pytest.raises(StreamUnreadable):
+            read_partitions([stream], seconds=1)
+
+
 def test_no_topic() -> None:
     with pytest.raises(StreamUnreadable, match="names no topic"):
         read_partitions([{"streamType": "kafka", "stream.kafka.broker.list": "a:1"}])

@@ -77,10 +77,28 @@ def test_new_segments_on_a_dead_server() -> None:
     assert "clicks__0__1" in answer.message
 
 
-def test_young_segments_count_whenever_the_server_died() -> None:
+def test_what_was_served_everywhere_before_the_server_died_is_not_new() -> None:
     pinot = FakeRealtime()
     pinot.segment(0, 0, age_ms=4 * MINUTE_MS)
     pinot.kill(S2, ago_ms=1000)
+    assert new_segments_on_dead_servers(pinot.look()).passed
+    name = pinot.segment(0, 1, states={S1: "ONLINE"}, age_ms=30_000)
+    assert new_segments_on_dead_servers(pinot.look()).found == 1
+    pinot.external[name][S1] = "ERROR"
+    assert new_segments_on_dead_servers(pinot.look()).passed
+
+
+def test_a_server_that_is_starting_counts_for_young_segments() -> None:
+    pinot = FakeRealtime()
+    pinot.segment(0, 0, states={S1: "ONLINE"}, age_ms=4 * MINUTE_MS)
+    pinot.servers[S2].ready = False
     assert not new_segments_on_dead_servers(pinot.look()).passed
     pinot.broker_config["pinot.broker.new.segment.expiration.seconds"] = "60"
     assert new_segments_on_dead_servers(pinot.look()).passed
+
+
+def test_before_1_0_nothing_is_left_out() -> None:
+    pinot = FakeRealtime("0.11.0")
+    pinot.kill(S2)
+    pinot.segment(0, 0, states={S1: "ONLINE"}, age_ms=1000)
+    assert new_segments_on_dead_servers(pinot.look()).message == "this Pinot leaves out none"
