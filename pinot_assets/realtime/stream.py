@@ -10,6 +10,7 @@ import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from pinot_assets.errors import StreamUnreadable
@@ -107,6 +108,8 @@ def _ssl(properties: Mapping[str, str]) -> dict[str, Any]:
                 raise StreamUnreadable(
                     f"{key} of the stream is a {kind} file", why="only PEM files can be read from here"
                 )
+            if not Path(path).is_file():
+                raise StreamUnreadable(f"{key} of the stream names {path}", why="there is no such file here")
             settings[ours] = path
     if properties.get("ssl.endpoint.identification.algorithm") == "":
         settings["ssl_check_hostname"] = False
@@ -159,8 +162,8 @@ def _consumer(stream: Mapping[str, str], milliseconds: int) -> Iterator[Any]:
         with closing(consumer):
             yield consumer
     except (KafkaError, OSError, ValueError, AssertionError) as error:
-        # A PEM file that is not there, a protocol that is none: not all are Kafka's own errors. The class
-        # alone is told: a message may repeat what the client was given.
+        # A file that is no PEM, a protocol that is none: not all are Kafka's own errors. The class alone is
+        # told: a message may repeat what the client was given.
         raise StreamUnreadable(
             "the stream does not answer", why=type(error).__name__, hint="is stream.kafka.broker.list right?"
         ) from None
