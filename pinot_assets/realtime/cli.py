@@ -7,9 +7,17 @@ from __future__ import annotations
 
 import typer
 
-from pinot_assets.realtime import health_cli, preflight_cli
+from pinot_assets.realtime import (
+    drain_cli,
+    drill_cli,
+    health_cli,
+    preflight_cli,
+    rebalance_cli,
+    repair_cli,
+    restart_cli,
+)
 
 app = typer.Typer()
 
-for module in (preflight_cli, health_cli):
+for module in (preflight_cli, health_cli, repair_cli, restart_cli, drain_cli, rebalance_cli, drill_cli):
     module.register(app)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.realtime_reads import RealtimeReads
+from pinot_assets.realtime.port import Sweeper
 from pinot_assets.source import ObjectStore, open_store
 
 
@@ -19,3 +20,14 @@ def open_deep_store(pinot: RealtimeReads, given: str | None = None) -> ObjectSto
         if given is not None:
             raise
         return None
+
+
+def sweeper(store: ObjectStore | None, table: str) -> Sweeper | None:
+    """Deletes left-over uploads of that table; None without a store.
+
+    :param table: with or without `_REALTIME`.
+    """
+    if store is None:
+        return None
+    folder = table.removesuffix("_REALTIME")
+    return lambda name: store.delete(f"{folder}/{name}")

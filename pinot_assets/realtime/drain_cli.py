@@ -1,0 +1,88 @@
+"""`pinot-assets realtime pauseless enable|disable`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.realtime.cli_table import TableName
+from pinot_assets.realtime.cli_work import DryRun, console, open_work, tell
+from pinot_assets.realtime.drain import Do, DrainMemory, Goal, may_pause, next_action
+from pinot_assets.realtime.draining import Draining
+from pinot_assets.realtime.preflight.before_drain import before_drain
+from pinot_assets.realtime.state import RealtimeState
+
+Patience = Annotated[
+    int, typer.Option("--minutes", min=1, help="How long it goes on; run it again to go on with it.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(no_args_is_help=True, help="Turn pauseless consumption on or off, drained first.")
+    app.add_typer(group, name="pauseless")
+
+    @group.command()
+    def enable(table: TableName, dry_run: DryRun = False, minutes: Patience = 60) -> None:
+        """Turn pauseless consumption of TABLE on.
+
+        Preflight; a short pause, so that no commit is done half one way, half the other; the table config;
+        then the first commits are watched. Exits 0 when each partition has committed the new way, 2 when not.
+        """
+        _change(table, Goal.ON, dry_run, minutes)
+
+    @group.command()
+    def disable(table: TableName, dry_run: DryRun = False, minutes: Patience = 60) -> None:
+        """Turn pauseless consumption of TABLE off, without leaving a commit that nobody finishes.
+
+        Finishes what is stuck; a short pause; waits until nothing is COMMITTING and everything is in the deep
+        store; the table config; then the first commits are watched. Exits as `enable` does.
+        """
+        _change(table, Goal.OFF, dry_run, minutes)
+
+
+def _change(table: str, goal: Goal, dry_run: bool, minutes: int) -> None:
+    with open_work(table) as work:
+        preflight = before_drain(work.pinot)
+        if dry_run:
+            state = work.read()
+            against = preflight(state, goal)
+            for line in (*(f"[red]refused[/]: {escape(one)}" for one in against), *_outline(state, goal)):
+                console().print(line)
+            raise typer.Exit(2 if against else 0)
+        with work.hold(f"pauseless {goal}") as lease:
+            repair = work.repair(lease)
+            drain = Draining(work.pinot, work.read, lease, repair, preflight, tell, minutes * 60.0)
+            try:
+                last = drain.run(goal)
+            except KeyboardInterrupt:
+                raise PinotAssetsError(
+                    f"pauseless of {work.table} was not turned {goal} to the end",
+                    why="it was interrupted, and the table may be paused",
+                    hint="run the same command again: it goes on from there",
+                ) from None
+    done = last.do is Do.DONE
+    console().print(f"[{'green' if done else 'red'}]{last.do}[/]: {escape(last.why)}")
+    if not done:
+        raise typer.Exit(2)
+
+
+def _outline(state: RealtimeState, goal: Goal) -> tuple[str, ...]:
+    """The way, and where it begins."""
+    first = next_action(state, DrainMemory(goal, cleared=True))
+    if first.do is Do.DONE:
+        return (f"[green]nothing to do[/]: {escape(first.why)}",)
+    pause = (
+        "pause, until all that is consumed is committed"
+        if may_pause(state)
+        else "no pause, which Pinot refuses for this table (consistency mode RESTRICTED); commits in their own time"
+    )
+    return (
+        f"first: {first.do}: {escape(first.why)}",
+        f"then: {pause}",
+        f"then: the table config, pauselessConsumptionEnabled {goal}; resume",
+        "then: watch a commit of each partition",
+    )

@@ -1,0 +1,109 @@
+"""`pinot-assets realtime rebalance`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.realtime.cli_table import AsJson, TableName
+from pinot_assets.realtime.cli_work import console, open_work, tell
+from pinot_assets.realtime.rebalance import Judgement, Preview, Request
+from pinot_assets.realtime.rebalancing import End, Rebalancing, preview
+
+Apply = Annotated[
+    bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it [default: --dry-run].")
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="One of Pinot's own, name=value: minAvailableReplicas=1, say."),
+]
+UploadFirst = Annotated[
+    bool, typer.Option("--upload-first", help="With --apply: repair first, so that all is in the deep store.")
+]
+Minutes = Annotated[int, typer.Option("--minutes", min=1, help="How long it is followed.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def rebalance(
+        table: TableName,
+        apply: Apply = False,
+        options: Options = None,
+        upload_first: UploadFirst = False,
+        minutes: Minutes = 360,
+        as_json: AsJson = False,
+    ) -> None:
+        """Rebalance TABLE, unless rows that only servers have could be lost.
+
+        Runs Pinot's own pre-checks and ours, which count live copies only. Changes nothing without --apply.
+        Exits 0 when it is done or may be done, 2 when it is refused, has failed or goes on.
+        """
+        request = Request.of(**_parsed(options or ()))
+        with open_work(table) as work:
+            if not apply:
+                told, judgement = preview(work.pinot, work.read, work.table, request)
+                _show(told, judgement, as_json)
+                raise typer.Exit(2 if judgement.refused else 0)
+            with work.hold("rebalance") as lease:
+                if upload_first:
+                    for _ in work.repair(lease).rounds(20):
+                        pass
+                report = Rebalancing(work.pinot, work.read, lease, tell, minutes * 60.0).run(request)
+        if as_json:
+            typer.echo(json.dumps(asdict(report), indent=2))
+        else:
+            console().print(f"{report.end}: {escape(report.text)}" if report.text else str(report.end))
+        if report.end not in (End.DONE, End.NOTHING):
+            raise typer.Exit(2)
+
+
+def _parsed(options: Sequence[str]) -> dict[str, str]:
+    """:raises PinotAssetsError: one is not name=value, or is this command's own business."""
+    found = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals or name in ("dryRun", "preChecks", "type"):
+            raise PinotAssetsError(f"--option {option} is not understood", hint="write name=value")
+        found[name] = value
+    return found
+
+
+def _show(told: Preview, judgement: Judgement, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(_values(told, judgement), indent=2))
+        return
+    for line in _lines(told, judgement):
+        console().print(line)
+
+
+def _lines(told: Preview, judgement: Judgement) -> Iterator[str]:
+    yield f"Pinot's dry run: {escape(told.status)}; {len(judgement.moves)} segments would move"
+    for name, (status, message) in told.checks.items():
+        if status == "PASS":
+            yield f"[green]pass  [/] {escape(name)}: {escape(message)}"
+    for one in judgement.objections:
+        yield f"{'[red]REFUSE' if one.refuses else '[yellow]warn  '}[/] {one.name}: {escape(one.why)}"
+        yield f"       → {escape(one.remedy)}"
+    if judgement.upload_first:
+        yield f"{len(judgement.upload_first)} of them are not in the deep store: --upload-first uploads them"
+
+
+def _values(told: Preview, judgement: Judgement) -> dict[str, object]:
+    return {
+        "status": told.status,
+        "preChecks": {name: list(check) for name, check in told.checks.items()},
+        "moves": {
+            m.segment.name: {"before": sorted(m.before), "after": sorted(m.after)} for m in judgement.moves
+        },
+        "objections": [asdict(one) for one in judgement.objections],
+        "uploadFirst": list(judgement.upload_first),
+        "refused": judgement.refused,
+    }

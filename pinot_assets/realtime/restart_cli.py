@@ -1,0 +1,60 @@
+"""`pinot-assets realtime restart-from`: what no repair does by itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from pinot_assets.realtime.cli_table import TableName
+from pinot_assets.realtime.cli_work import DryRun, console, open_work, tell
+from pinot_assets.realtime.restart import SUBJECT, Restart, restart_from
+from pinot_assets.realtime.restarting import Restarting
+
+Segments = Annotated[
+    list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT…")
+]
+Confirm = Annotated[
+    str, typer.Option("--confirm", help="The table's name once more: yes, delete these segments.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command(name="restart-from")
+    def restart_from_(
+        table: TableName, segments: Segments, dry_run: DryRun = False, confirm: Confirm = ""
+    ) -> None:
+        """Delete lost segments of TABLE and all later ones of their partitions; read them again in order.
+
+        For dedup and partial upsert tables, of which Pinot reads nothing again by itself. Pauses the table,
+        deletes, resumes. An interrupted one is gone on with. Exits 2 when it is not done.
+        """
+        with open_work(table) as work:
+            found = restart_from(work.read(), segments)
+            begun = bool(work.recall(SUBJECT))
+            _show(found, begun)
+            raw = work.table.removesuffix("_REALTIME")
+            if dry_run or (found.refusals and not begun):
+                raise typer.Exit(2 if found.refusals else 0)
+            if confirm.removesuffix("_REALTIME") != raw:
+                console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
+                raise typer.Exit(2)
+            with work.hold("restart-from") as lease:
+                deleted = Restarting(work.pinot, work.read, lease, tell).run(segments)
+        console().print(f"[green]read again from the stream[/]: {len(deleted)} segments were deleted")
+
+
+def _show(found: Restart, begun: bool) -> None:
+    out = console()
+    if begun:
+        out.print("[yellow]an interrupted restart is gone on with[/]")
+        return
+    for name in found.names:
+        out.print(f"[red]delete[/] {escape(name)}")
+    for refusal in found.refusals:
+        out.print(f"[red]refused[/]: {escape(refusal)}")
+    for warning in found.warnings:
+        out.print(f"[yellow]lost all the same[/]: {escape(warning)}")
