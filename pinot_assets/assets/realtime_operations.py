@@ -14,7 +14,7 @@ import dagster as dg
 
 from pinot_assets.errors import SpecDrift, SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.deep_store import open_deep_store
+from pinot_assets.realtime.deep_store import open_deep_store, sweeper
 from pinot_assets.realtime.drain import Do, Goal
 from pinot_assets.realtime.draining import Draining
 from pinot_assets.realtime.lease import OperationsLease
@@ -65,7 +65,8 @@ class Work:
 
     def repair(self, pinot: RealtimePinot, lease: OperationsLease, limits: Limits) -> Repair:
         """The repair of the table."""
-        return Repair(pinot, self.reader(pinot), lease, limits=limits, tell=self.log.info)
+        sweep = sweeper(open_deep_store(pinot), self.table)
+        return Repair(pinot, self.reader(pinot), lease, sweep, limits, self.log.info)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,7 @@ from pinot_assets.source import ObjectStore
 
 DeepStore = Annotated[
     str | None,
-    typer.Option(
-        "--deep-store", help="Folder or bucket of the deep store [default: the controller's data directory]."
-    ),
+    typer.Option("--deep-store", help="Folder or bucket of the deep store; the controller's data directory."),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 

@@ -7,13 +7,16 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.errors import PinotAssetsError, SpecDrift
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import DryRun, console, open_work, tell
 from pinot_assets.realtime.drain import Do, DrainMemory, Goal, may_pause, next_action
 from pinot_assets.realtime.draining import Draining
 from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.state import RealtimeState
+from pinot_assets.realtime.table_settings import table_settings
+from pinot_assets.settings import tables_directory
+from pinot_assets.spec import load_tables
 
 Patience = Annotated[
     int, typer.Option("--minutes", min=1, help="How long it goes on; run it again to go on with it.")
@@ -46,6 +49,7 @@ def register(app: typer.Typer) -> None:
 
 def _change(table: str, goal: Goal, dry_run: bool, minutes: int) -> None:
     with open_work(table) as work:
+        _agrees(work.table.removesuffix("_REALTIME"), goal)
         preflight = before_drain(work.pinot)
         if dry_run:
             state = work.read()
@@ -70,6 +74,20 @@ def _change(table: str, goal: Goal, dry_run: bool, minutes: int) -> None:
         raise typer.Exit(2)
 
 
+def _agrees(raw: str, goal: Goal) -> None:
+    """The spec first, where there is one: the next `tables apply` would take back what it does not say.
+
+    :raises SpecDrift: it says otherwise.
+    """
+    folder = tables_directory()
+    spec = load_tables(folder).realtime.get(raw) if folder.is_dir() else None
+    if spec is not None and table_settings(spec.table_json).pauseless is not (goal is Goal.ON):
+        raise SpecDrift(
+            f"{spec.path} does not want pauseless consumption {goal}",
+            hint=f"write pauselessConsumptionEnabled: {str(goal is Goal.ON).lower()} there, and run it again",
+        )
+
+
 def _outline(state: RealtimeState, goal: Goal) -> tuple[str, ...]:
     """The way, and where it begins."""
     first = next_action(state, DrainMemory(goal, cleared=True))
@@ -78,7 +96,7 @@ def _outline(state: RealtimeState, goal: Goal) -> tuple[str, ...]:
     pause = (
         "pause, until all that is consumed is committed"
         if may_pause(state)
-        else "no pause, which Pinot refuses for this table (consistency mode RESTRICTED); commits in their own time"
+        else "no pause, which Pinot refuses here (consistency mode RESTRICTED); commits in their own time"
     )
     return (
         f"first: {first.do}: {escape(first.why)}",

@@ -16,9 +16,7 @@ from pinot_assets.realtime.cli_work import console, open_work, tell
 from pinot_assets.realtime.rebalance import Judgement, Preview, Request
 from pinot_assets.realtime.rebalancing import End, Rebalancing, preview
 
-Apply = Annotated[
-    bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it [default: --dry-run].")
-]
+Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")]
 Options = Annotated[
     list[str] | None,
     typer.Option("--option", help="One of Pinot's own, name=value: minAvailableReplicas=1, say."),

@@ -18,9 +18,7 @@ from pinot_assets.realtime.repair.memory import SUBJECT
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Plan, Step
 from pinot_assets.realtime.repair.words import call, manual
 
-Apply = Annotated[
-    bool, typer.Option("--apply/--plan", help="Do what can be done, or only show it [default: --plan].")
-]
+Apply = Annotated[bool, typer.Option("--apply/--plan", help="Do what can be done, or only show it.")]
 AtOnce = Annotated[int, typer.Option("--limit", min=1, help="Steps at once.")]
 UploadGb = Annotated[float, typer.Option("--upload-gb", min=0.001, help="Gigabytes uploaded at once.")]
 Rounds = Annotated[

@@ -243,4 +243,5 @@ def _delete_from(pinot: FakeRealtime, names: list[str], dry: bool) -> httpx.Resp
         if not json.loads(pinot.ideal_fields.get("pauseState", "{}")).get("paused"):
             return httpx.Response(500, json={"error": f"Table {TABLE} should be paused before deleting"})
         _delete(pinot, [name for found in doomed.values() for name in found])
-    return ok({partition: {"segmentsToDelete": found} for partition, found in doomed.items()})
+    partitions = {partition: {"segmentsToDelete": found} for partition, found in doomed.items()}
+    return ok({"dryRun": dry, "partitions": partitions})

@@ -172,7 +172,7 @@ def test_deleting(fake: FakeRealtime, pinot: RealtimePinot) -> None:
     names = [fake.segment(0, number) for number in range(4)]
     pinot.delete_realtime_segments(TABLE, names[:1])
     preview = pinot.preview_delete_from(TABLE, [names[2]])
-    assert preview["0"]["segmentsToDelete"] == names[2:]
+    assert preview["partitions"]["0"]["segmentsToDelete"] == names[2:]
     with pytest.raises(PinotError, match="should be paused"):
         pinot.delete_from(TABLE, [names[2]])
     pinot.pause(TABLE)
