@@ -30,6 +30,8 @@ class SimulatedRepair:
     done: list[Step] = field(default_factory=list)
     open: list[Step] = field(default_factory=list)
     says: Plan = field(default_factory=Plan)
+    restarts: int = 0
+    restarted_ms: float = 0
 
     def run(self, for_ms: float) -> None:
         """Repair every now and then, until all has been well for a while or time is over."""
@@ -61,6 +63,19 @@ class SimulatedRepair:
             if step.key not in self.memory.tried:
                 self._begin(step)
                 self.memory = self.memory.begun(step, state.read_ms)
+        for refusal in self.says.refusals:
+            if refusal.why.startswith("reset was begun"):
+                self._restart_one(refusal.subject)
+
+    def _restart_one(self, segment: str) -> None:
+        """A reset goes the consumer's way again, which may only download; a restart looks at the disk first."""
+        servers = sorted(self.world.zookeeper.ideal[segment])
+        server = servers[self.restarts % len(servers)]
+        if self.world.env.now - self.restarted_ms > QUIET_MS:
+            self.restarts += 1
+            self.restarted_ms = self.world.env.now
+            self.world.trace("a person", f"restarts {server} for {segment}")
+            self.world.restart(server)
 
     def _begin(self, step: Step) -> None:
         self.done.append(step)

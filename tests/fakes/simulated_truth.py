@@ -9,7 +9,7 @@ from pinot_assets.simulate.network import Kind
 from pinot_assets.simulate.protocol import Answer
 from pinot_assets.simulate.rows import Ranges, joined, missing
 from pinot_assets.simulate.world import World
-from pinot_assets.simulate.zookeeper import Node
+from pinot_assets.simulate.zookeeper import Node, Placement
 
 
 def held_somewhere(world: World, name: str) -> Ranges:
@@ -71,7 +71,7 @@ def all_well(world: World) -> list[str]:
     for name, node in world.zookeeper.nodes.items():
         if world.zookeeper.age_ms(name) <= OLD_MS:
             continue
-        ideal, external = world.zookeeper.ideal.get(name, {}), world.helix.external.get(name, {})
+        ideal, external = _wanted(world.zookeeper.ideal, name), _wanted(world.helix.external, name)
         if ideal != external:
             wrong.append(f"{name} is {external}, and should be {ideal}")
         if node.status is Status.COMMITTING or node.url == "":
@@ -81,6 +81,11 @@ def all_well(world: World) -> list[str]:
         if world.zookeeper.age_ms(str(node.name)) > OLD_MS and "CONSUMING" not in states.values():
             wrong.append(f"nobody consumes partition {partition}")
     return wrong
+
+
+def _wanted(placement: Placement, name: str) -> dict[str, str]:
+    """Without OFFLINE, which a server that has started again need not even say."""
+    return {server: state for server, state in placement.get(name, {}).items() if state != "OFFLINE"}
 
 
 def lag_rows(world: World) -> int:

@@ -265,6 +265,28 @@ class TestPause:
         assert statuses(world)[-1] == "IN_PROGRESS"
 
 
+def test_download_mode_under_bypass_may_leave_a_commit_to_a_restart() -> None:
+    """Found by test_proof. The store is down, and the controller dies before it answers commitEnd: the committer
+    hears KEEP, which in DOWNLOAD mode means "download it from your peers", of whom none has it. A reset goes
+    that way again; a restart finds the segment on its disk.
+    """
+    table = with_settings(BYPASS, completion_mode="DOWNLOAD")
+    world = World(table, [StoreOutage(0, 20 * MINUTE), Strike(Point.AFTER_STEP_3)])
+    world.run(5 * MINUTE)
+    name = first(world)
+    assert (world.zookeeper.nodes[name].status, world.zookeeper.nodes[name].url) == (Status.DONE, "")
+    assert set(world.helix.external[name].values()) == {"ERROR"}
+    world.reset(name, "server-0")
+    world.run(5 * MINUTE)
+    assert set(world.helix.external[name].values()) == {"ERROR"}
+    world.restart("server-0")
+    world.run(5 * MINUTE)
+    assert world.helix.external[name]["server-0"] == "ONLINE"
+    SimulatedRepair(world).run(3 * HOUR)
+    assert all_well(world) == []
+    always(world)
+
+
 def test_helix_that_forgets_after_a_reset_needs_a_restart() -> None:
     table = with_settings(PAUSELESS, download_timeout_s=15)
     world = World(table, [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
