@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test oracle ui-test postgres-test clouds-test old-spark-test crash-matrix bench-build bench-plan bench-spark bench-push bench-dagster check dev down lock clean
+.PHONY: help install demo test oracle ui-test postgres-test clouds-test old-spark-test crash-matrix bench-build bench-plan bench-spark bench-push bench-dagster simulate-demo check dev down lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ bench-push: $(DONE) ## Measure a push in batches against one upload a segment, o
 
 bench-dagster: $(DONE) ## Measure Dagster with thousands of files: the figures of docs/scale.md (a quarter of an hour)
 	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/dagster_scale.py
+
+simulate-demo: $(DONE) ## Simulate a day of 100 REALTIME tables with an outage of the deep store; plots in docs/simulate
+	@$(BIN)/pinot-assets simulate --plots docs/simulate
 
 ui-test: $(DONE) ## Drive a session in the Dagster UI with a browser, and take the docs' screenshots (needs Chromium)
 	@$(BIN)/pytest tests/ui

@@ -36,6 +36,7 @@ from pinot_assets.session.receipt import Failure
 from pinot_assets.session.report import Result
 from pinot_assets.session_cli import session_app
 from pinot_assets.settings import load_settings, tables_directory
+from pinot_assets.simulate.cli import register as add_simulate_command
 from pinot_assets.source.readiness import told
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec, load_tables
@@ -53,6 +54,7 @@ app.add_typer(
     tables_app(lambda: PinotCluster(load_settings().pinot), lambda plan: _gate(plan)), name="tables"
 )
 app.command()(doctor)
+add_simulate_command(app)
 app.add_typer(partitions_app(lambda name: _spec(name, None)), name="partitions")
 app.add_typer(realtime_app(), name="realtime")
 

@@ -80,7 +80,8 @@ class Network:
         answer = self.env.process(self._carry(message))
         yield answer | self.env.timeout(message.timeout_ms)
         in_time = answer.processed and isinstance(answer.value, Reply)
-        return answer.value if in_time else NOT_SENT
+        reply: Reply = answer.value if in_time else NOT_SENT  # type: ignore[assignment]
+        return reply
 
     def _carry(self, message: Message) -> Steps[Reply]:
         fate = self.fate(message)

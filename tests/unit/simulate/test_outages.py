@@ -266,9 +266,9 @@ class TestPause:
 
 
 def test_download_mode_under_bypass_may_leave_a_commit_to_a_restart() -> None:
-    """Found by test_proof. The store is down, and the controller dies before it answers commitEnd: the committer
-    hears KEEP, which in DOWNLOAD mode means "download it from your peers", of whom none has it. A reset goes
-    that way again; a restart finds the segment on its disk.
+    """Found by test_proof. The store is down, and the controller dies before it answers commitEnd: the
+    committer hears KEEP, which in DOWNLOAD mode means "download it from your peers", of whom none has it.
+    A reset goes that way again; a restart finds the segment on its disk.
     """
     table = with_settings(BYPASS, completion_mode="DOWNLOAD")
     world = World(table, [StoreOutage(0, 20 * MINUTE), Strike(Point.AFTER_STEP_3)])

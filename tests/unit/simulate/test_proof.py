@@ -70,7 +70,7 @@ tables = st.builds(
         cluster=ClusterSettings(version="1.5.1", upload_timeout_ms=upload_ms),
         flush=Flush(segment_rows=rows, time_ms=10 * MINUTE),
         stream=Stream(partitions=partitions, rows_per_s=1_000, flows_ms=2 * TROUBLED),
-        hardware=Hardware(build_rows_per_s=build),
+        hardware=Hardware(build_rows_per_s=build, build_slots=64),
     ),
     pauseless=st.booleans(),
     scheme=st.booleans(),

@@ -1,0 +1,130 @@
+"""What a commit costs: sizes and times, measured or worked out from the messages' own text.
+
+Measured, and where:
+
+- `MEASURED`: one segment of 1,250,000 rows and 13 dictionary columns (`benchmarks/samples.py`, `events`), as
+  `pinot_assets.segment` writes it, which is byte for byte what Pinot 1.5.1 writes; CPU of Pinot 1.5.1's own
+  builder with its tar.gz from docs/benchmarks.md (`bench-build`, warm).
+- `ZOOKEEPER_MS`: on a 1.5.1 controller the next segment was IN_PROGRESS 100 to 250 ms after the committing
+  one was written: three writes.
+
+Worked out: every message of the protocol as it goes over the wire, from its path, its parameters and the
+usual headers; the ideal state and the external view as the JSON that they are in ZooKeeper.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pinot_assets.simulate.network import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCommit:
+    """A segment that was built and weighed.
+
+    :ivar segment_bytes: its directory: what `flush.threshold.segment.size` is compared with.
+    :ivar tar_bytes: its tar.gz: what is uploaded.
+    :ivar metadata_bytes: `metadata.properties` and `creation.meta`: what commitEnd carries.
+    :ivar build_s: building and compressing it, on one core.
+    """
+
+    rows: int
+    segment_bytes: int
+    tar_bytes: int
+    metadata_bytes: int
+    build_s: float
+
+    def scaled(self, bytes_per_row: float) -> MeasuredCommit:
+        """The same build at another size of a row; a larger one takes as much longer."""
+        factor = bytes_per_row * self.rows / self.segment_bytes
+        return replace(
+            self,
+            segment_bytes=round(self.segment_bytes * factor),
+            tar_bytes=round(self.tar_bytes * factor),
+            build_s=self.build_s * factor,
+        )
+
+    def built_at(self, rows_per_s: float) -> MeasuredCommit:
+        """The same segment, built at another speed."""
+        return replace(self, build_s=self.rows / rows_per_s)
+
+
+MEASURED: Final = MeasuredCommit(
+    rows=1_250_000, segment_bytes=100_643_307, tar_bytes=56_264_674, metadata_bytes=7_477, build_s=36.0
+)
+ZOOKEEPER_MS: Final = 80
+
+_SEGMENT: Final = "orders__17__1234__20260101T0000Z"
+_SERVER: Final = "Server_pinot-server-17.pinot.svc.cluster.local_8098"
+_CONTROLLER: Final = "pinot-controller-1.pinot.svc.cluster.local:9000"
+_ANSWER: Final = json.dumps(
+    {
+        "status": "COMMIT",
+        "streamPartitionMsgOffset": "1234567890",
+        "buildTimeSec": 126,
+        "isSplitCommitType": True,
+        "controllerVipUrl": f"http://{_CONTROLLER}",
+    }
+)
+_ANSWER_HEAD: Final = (
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nAccess-Control-Allow-Origin: *\r\n"
+    "Content-Length: 172\r\n\r\n"
+)
+_PACKETS: Final = 6 * 66
+"""TCP and IP headers of a short exchange on a kept connection."""
+
+
+_NODE_FIELDS: Final = (
+    "segment.crc",
+    "segment.creation.time",
+    "segment.download.url",
+    "segment.end.time",
+    "segment.flush.threshold.size",
+    "segment.index.version",
+    "segment.realtime.endOffset",
+    "segment.realtime.numReplicas",
+    "segment.realtime.startOffset",
+    "segment.realtime.status",
+    "segment.size.in.bytes",
+    "segment.start.time",
+    "segment.time.unit",
+    "segment.total.docs",
+)
+
+
+def message_bytes(kind: Kind) -> int:
+    """A message of that kind and its answer, without what a body carries."""
+    values = {
+        "instance": _SERVER,
+        "name": _SEGMENT,
+        "streamPartitionMsgOffset": "1234567890",
+        "reason": "rowLimit",
+        "rowCount": "1250000",
+        "memoryUsedBytes": "123456789",
+    }
+    if kind in (Kind.START, Kind.END):
+        values |= {"buildTimeMillis": "36000", "segmentSizeBytes": "100643307", "waitTimeMillis": "0"}
+    if kind is Kind.END:
+        values |= {"location": f"s3://pinot/segments/orders/{_SEGMENT}.tmp.0b7c1f6e-9f0e-4c37-8f3a-0d5a"}
+    query = "&".join(f"{key}={value}" for key, value in values.items())
+    head = (
+        f"GET /{kind.value}?{query} HTTP/1.1\r\nHost: {_CONTROLLER}\r\nConnection: Keep-Alive\r\n"
+        "User-Agent: Apache-HttpClient/5.3 (Java/17)\r\nAccept-Encoding: gzip, x-gzip, deflate\r\n\r\n"
+    )
+    return len(head) + len(_ANSWER_HEAD) + len(_ANSWER) + _PACKETS
+
+
+def placement_bytes(segments: int, replication: int) -> int:
+    """An ideal state or external view of that many segments, as the JSON that ZooKeeper keeps."""
+    states = {_SERVER[:-1] + str(nth): "CONSUMING" for nth in range(replication)}
+    one = len(json.dumps({_SEGMENT: states}, indent=2))
+    return 600 + segments * one
+
+
+def node_bytes() -> int:
+    """One segment's node."""
+    simple = dict.fromkeys(_NODE_FIELDS, "1234567890123")
+    return len(json.dumps({"id": _SEGMENT, "simpleFields": simple, "mapFields": {}}, indent=2))

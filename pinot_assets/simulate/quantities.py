@@ -1,0 +1,91 @@
+"""Quantities as people write them: `100k` messages, `2h`, `500MB`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pinot_assets.errors import PinotAssetsError
+
+_COUNTS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+_BYTES: Final = {
+    "": 1,
+    "b": 1,
+    "k": 2**10,
+    "kb": 2**10,
+    "m": 2**20,
+    "mb": 2**20,
+    "g": 2**30,
+    "gb": 2**30,
+    "t": 2**40,
+    "tb": 2**40,
+}
+_SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+
+
+class QuantityError(PinotAssetsError):
+    """A quantity that cannot be read, or makes no sense."""
+
+
+def count(text: str) -> float:
+    """A number: `1500`, `100k`, `2.5M`; `100k/s` too.
+
+    :raises QuantityError: anything else.
+    """
+    plain = text.strip().lower().replace(",", "").replace("_", "").removesuffix("/s")
+    return _single(text, plain, _COUNTS, "a number such as 1500, 100k or 2.5M")
+
+
+def size(text: str) -> int:
+    """Bytes: `800`, `500MB`, `1.5GB`; K, M, G and T count in 1,024s, as in Pinot's configs.
+
+    :raises QuantityError: anything else.
+    """
+    return round(_single(text, text.strip().lower(), _BYTES, "a size such as 800, 64KB, 500MB or 1.5GB"))
+
+
+def duration(text: str) -> float:
+    """Seconds: `90s`, `2h`, `1h30m`, `1d`. A bare number has no unit, and is refused unless it is 0.
+
+    :raises QuantityError: anything else.
+    """
+    wanted = "a time with its unit, such as 90s, 15m, 2h, 1h30m or 1d"
+    plain = text.strip().lower().replace(" ", "")
+    if plain == "0":
+        return 0.0
+    parts = _PART.findall(plain)
+    if not parts or "".join(number + unit for number, unit in parts) != plain:
+        raise _refused(text, wanted)
+    if any(unit not in _SECONDS for _, unit in parts):
+        raise _refused(text, wanted)
+    return float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
+
+
+def _single(text: str, plain: str, units: dict[str, int], wanted: str) -> float:
+    found = _PART.fullmatch(plain)
+    if found is None or found[2] not in units:
+        raise _refused(text, wanted)
+    return float(found[1]) * units[found[2]]
+
+
+def _refused(text: str, wanted: str) -> QuantityError:
+    return QuantityError(f"{text!r} cannot be read", hint=f"give {wanted}")
+
+
+def of_bytes(value: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if abs(value) < 1024:
+            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
+        value /= 1024
+    return f"{value:,.2f} TB"
+
+
+def of_seconds(value: float) -> str:
+    """A time for people."""
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    if value < 120:
+        return f"{value:.1f} s"
+    return f"{value / 60:,.0f} min" if value < 7_200 else f"{value / 3_600:.1f} h"
