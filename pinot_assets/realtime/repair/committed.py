@@ -18,7 +18,7 @@ from pinot_assets.realtime.repair.facts import (
 from pinot_assets.realtime.repair.lost import lost
 from pinot_assets.realtime.repair.means import finish_means, upload_means
 from pinot_assets.realtime.repair.model import Kind, Means, Refusal, Step, Waiting
-from pinot_assets.realtime.state import Copy, RealtimeState, Segment
+from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 
 Found = Step | Refusal | Waiting
 
@@ -59,8 +59,8 @@ def _upload(state: RealtimeState, segment: Segment) -> Iterator[Found]:
         yield Waiting(segment.name, "only servers have it, and retention deletes it within the hour")
         return
     means = upload_means(state)
-    # An upload that is not forced passes over a segment whose URL was never set.
-    if segment.copy is Copy.NEVER_SET:
+    # An upload that is not forced heeds only DONE segments whose URL is empty, not those that never had one.
+    if segment.copy is Copy.NEVER_SET or segment.status is not Status.DONE:
         means = Means.FORCED if means is Means.CONTROLLER else Means.SERVER
     yield _stored_by(state, segment, Kind.UPLOAD, means, f"only servers have it ({_servers(state, segment)})")
 

@@ -43,6 +43,7 @@ _URGENCY = {
     Kind.UNLIST: 6,
     Kind.SWEEP: 6,
 }
+LONGEST_WAIT_S = 3600.0
 _UPLOADS = frozenset({Kind.UPLOAD, Kind.FINISH})
 
 
@@ -101,8 +102,8 @@ def _together(steps: list[Step]) -> list[Step]:
         why=f"{len(at_once)} segments are not in the deep store; for one, {at_once[0].why}",
         segments=tuple(name for step in at_once for name in step.segments),
         size_bytes=sum(step.size_bytes for step in at_once),
-        # The controller uploads one after the other.
-        deadline_s=sum(step.deadline_s for step in at_once),
+        # The controller uploads one after the other; what is left then is the next plan's.
+        deadline_s=min(sum(step.deadline_s for step in at_once), LONGEST_WAIT_S),
     )
     return [whole, *(step for step in steps if step not in at_once)]
 

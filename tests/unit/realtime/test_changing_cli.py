@@ -109,6 +109,24 @@ def test_what_is_planned_is_done(run: Run, fake: FakeRealtime) -> None:
     assert fake.nodes[name].fields["segment.download.url"]
 
 
+@pytest.mark.parametrize("version", ["0.11.0", "1.0.0", "1.2.0", "1.3.0", "1.4.0", "1.5.1"])
+def test_every_release_is_mended_by_what_it_has(run: Run, fake: FakeRealtime, version: str) -> None:
+    fake.version = version
+    if version < "1.4":
+        fake.config["ingestionConfig"]["streamIngestionConfig"]["pauselessConsumptionEnabled"] = False
+    peers_only = fake.segment(1, 0, url="")
+    broken = fake.segment(1, 1, states={S1: "ONLINE", S2: "ERROR"}, start=100, end=200)
+    fake.segment(1, 2, "IN_PROGRESS", start=200, end=300)
+    fake.segment(2, 0)  # nobody consumes its partition
+    fake.stream |= {1: (0, 300), 2: (0, 200)}
+    found = run("repair", "clicks", "--apply")
+    assert found.exit_code == 0, (found.output, found.exception)
+    assert found.output.count("✓") == 3
+    assert fake.nodes[peers_only].fields["segment.download.url"]
+    assert fake.external[broken] == {S1: "ONLINE", S2: "ONLINE"}
+    assert any(name.startswith("clicks__2__1__") for name in fake.nodes)
+
+
 def test_what_is_not_mended_is_told(run: Run, fake: FakeRealtime) -> None:
     fake.segment(1, 0, url="", states={})
     fake.kill(S1)

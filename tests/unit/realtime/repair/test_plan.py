@@ -106,6 +106,9 @@ def test_one_validation_uploads_all() -> None:
     step = the_step(state)
     assert step.segments == (PEERS_ONLY.name, second.name)
     assert step.size_bytes == 2_000
+    many = [segment(Status.DONE, replicas(a="ONLINE"), "", sequence=n) for n in range(50)]
+    long = the_step(table(*many, consuming(sequence=50), cluster=on("1.4.0")))
+    assert (len(long.segments), long.deadline_s) == (50, 3600)
 
 
 def test_young_segments_wait_for_pinots_own_commit() -> None:
@@ -131,6 +134,9 @@ def test_what_retention_deletes_soon_is_not_uploaded() -> None:
 
 def test_a_completed_segment_without_any_url_needs_force() -> None:
     assert the_step(table(replace(PEERS_ONLY, url=None), consuming())).means is Means.FORCED
+    uploaded = replace(PEERS_ONLY, status=Status.UPLOADED)
+    assert the_step(table(uploaded, consuming())).means is Means.FORCED
+    assert the_step(table(uploaded, consuming(), cluster=on("1.4.0"))).means is Means.SERVER
 
 
 def test_the_only_copy_goes_first() -> None:
