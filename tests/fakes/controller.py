@@ -1,16 +1,18 @@
 """A real controller of Pinot 1.5.1, with stand-ins for the servers and brokers that Maven Central lacks.
 
 Everything that the controller decides (lineage, assignment, retention, what it refuses) is Pinot's own;
-the servers fetch and read segments (`fakes.stand_in_server`), the brokers only take Helix's messages.
+the servers fetch and read segments (`fakes.stand_in_server`), the brokers only take Helix's messages. Servers
+that consume from a stream are in `fakes.pauseless`.
 """
 
 from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Self
 
 import httpx
 import psutil
@@ -21,6 +23,7 @@ from fakes.zookeeper_door import ZookeeperDoor
 from pinot_assets.local import maven, ports, processes
 from pinot_assets.local.java import find_java
 from pinot_assets.local.part import SMALL_JVM
+from pinot_assets.local.state import ProcessRecord
 
 CLUSTER = "pinot"
 _HERE = Path(__file__).parent
@@ -28,30 +31,34 @@ _LOG4J = Path(maven.__file__).with_name("log4j2.xml")
 _PATIENCE = 120.0  # a JVM on a machine that is busy with other tests
 
 
-class ControllerCluster:
-    """Starts in its constructor. Close it, or use it in a `with`.
+class RealController:
+    """ZooKeeper and a controller. Starts in its constructor. Close it, or use it in a `with`.
 
     :ivar controller_url: `http://host:port`.
     :ivar zookeeper: `host:port`, not through the door.
     :ivar door: what the controller's own calls to ZooKeeper pass.
-    :ivar servers: the two stand-ins.
-    :ivar brokers: the two stand-ins, with the messages that they were sent.
     """
 
     cluster = CLUSTER
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._class_path = ":".join(str(jar) for jar in maven.resolve(_HERE / "controller.xml"))
+        self._class_path = self._jars()
+        self._taken: set[int] = set()
         with ExitStack() as opened:
             self._start(opened)
             self._opened = opened.pop_all()
 
+    def _jars(self) -> Sequence[Path]:
+        """What every process here has on its class path."""
+        return maven.resolve(_HERE / "controller.xml")
+
+    def _port(self) -> int:
+        self._taken.add(port := ports.pick(self._taken))
+        return port
+
     def _start(self, opened: ExitStack) -> None:
-        taken: set[int] = set()
-        for _ in range(6):
-            taken.add(ports.pick(taken))
-        zookeeper, http, *instances = taken
+        zookeeper, http = self._port(), self._port()
         self.zookeeper = f"127.0.0.1:{zookeeper}"
         self.controller_url = f"http://127.0.0.1:{http}"
         self._run(
@@ -73,14 +80,7 @@ class ControllerCluster:
         self._await("ZooKeeper", self._zookeeper_answers)
         self.door = opened.enter_context(ZookeeperDoor(self.zookeeper))
         self._run(opened, "controller", [], str(_HERE / "ControllerMain.java"), self._controller(http))
-        self._await("the controller", self._controller_answers)
-        self.servers = [
-            opened.enter_context(StandInServer(self.zookeeper, CLUSTER, port)) for port in instances[:2]
-        ]
-        self.brokers = [
-            opened.enter_context(Participant(self.zookeeper, CLUSTER, name, ("DefaultTenant_BROKER",)))
-            for name in (f"Broker_127.0.0.1_{port}" for port in instances[2:])
-        ]
+        self._await("the controller", lambda: self._answers(self.controller_url))
 
     def _controller(self, http: int) -> dict[str, object]:
         return {
@@ -101,18 +101,32 @@ class ControllerCluster:
         }
 
     def _run(
-        self, opened: ExitStack, name: str, options: list[str], main: str, settings: dict[str, object]
-    ) -> None:
+        self, opened: ExitStack, name: str, options: Sequence[str], main: str, settings: Mapping[str, object]
+    ) -> ProcessRecord:
         self._home.mkdir(parents=True, exist_ok=True)
         config = self._home / f"{name}.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        command = [
-            str(find_java().executable), "-Xmx384m", *SMALL_JVM, f"-Dlog4j2.configurationFile={_LOG4J}",
+        arguments = [
+            "-Xmx384m", *SMALL_JVM, f"-Dlog4j2.configurationFile={_LOG4J}",
             # 1.5.1 leaves something there of every batch.
-            f"-Djava.io.tmpdir={self._home}", *options, "-cp", self._class_path, main, str(config),
+            f"-Djava.io.tmpdir={self._home}", *options, main, str(config),
         ]  # fmt: skip
+        return self._spawn(opened, name, self._class_path, arguments)
+
+    def _spawn(
+        self, opened: ExitStack, name: str, class_path: Sequence[Path], arguments: Sequence[str]
+    ) -> ProcessRecord:
+        """Start a JVM that ends with the cluster."""
+        command = [str(find_java().executable), "-cp", ":".join(map(str, class_path)), *arguments]
         started = processes.spawn(command, self._home / f"{name}.log")
         opened.callback(processes.stop, [psutil.Process(started.pid)], grace=10.0)
+        return started
+
+    def _broker(self) -> Participant:
+        """A stand-in, without which the controller makes no table."""
+        return Participant(
+            self.zookeeper, CLUSTER, f"Broker_127.0.0.1_{self._port()}", ("DefaultTenant_BROKER",)
+        )
 
     def _await(self, what: str, answers: Callable[[], bool]) -> None:
         until = time.monotonic() + _PATIENCE
@@ -129,9 +143,10 @@ class ControllerCluster:
         except OSError:
             return False
 
-    def _controller_answers(self) -> bool:
+    @staticmethod
+    def _answers(url: str) -> bool:
         try:
-            reply = httpx.get(f"{self.controller_url}/health", timeout=5, trust_env=False, verify=False)
+            reply = httpx.get(f"{url}/health", timeout=5, trust_env=False, verify=False)
         except httpx.HTTPError:
             return False
         return reply.status_code == 200
@@ -140,8 +155,23 @@ class ControllerCluster:
         """Stop everything."""
         self._opened.close()
 
-    def __enter__(self) -> ControllerCluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+class ControllerCluster(RealController):
+    """The same with two servers and two brokers that are stand-ins.
+
+    :ivar servers: the servers.
+    :ivar brokers: the brokers, with the messages that they were sent.
+    """
+
+    def _start(self, opened: ExitStack) -> None:
+        super()._start(opened)
+        self.servers = [
+            opened.enter_context(StandInServer(self.zookeeper, CLUSTER, self._port())) for _ in range(2)
+        ]
+        self.brokers = [opened.enter_context(self._broker()) for _ in range(2)]

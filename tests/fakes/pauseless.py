@@ -1,0 +1,182 @@
+"""Servers that consume: a real controller of Pinot 1.5.1, its real data managers, and a real Kafka.
+
+Pinot's own server is not on Maven Central from 0.12 on. What it is made of is: `fakes/server` has the little
+that is missing (a Helix participant, its HTTP endpoint, a client of Kafka), so every commit, download,
+re-ingestion and query here is Pinot's own code at work.
+
+Each server builds its segments behind a gate. A pauseless segment that is to be built is COMMITTING already,
+so a test that shuts the gate has all the time in the world to look at it, or to kill its server.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from fakes.controller import CLUSTER, RealController
+
+from pinot_assets.local import maven
+from pinot_assets.local.java import find_java
+from pinot_assets.local.optional import KAFKA
+from pinot_assets.local.part import Site
+from pinot_assets.local.state import Record
+from pinot_assets.pinot.connection import PinotConnection
+from pinot_assets.pinot.realtime import RealtimePinot
+
+_HERE = Path(__file__).parent
+_KAFKA_POM = Path(maven.__file__).with_name("kafka.xml")
+_SESSION_MS = 10_000
+"""After that long without a word, ZooKeeper takes a server for dead."""
+
+
+@dataclass
+class Server:
+    """One server.
+
+    :ivar name: instance name.
+    :ivar gate: folder of its gate, see `Gate.java`.
+    :ivar process: None while it is dead.
+    """
+
+    name: str
+    port: int
+    admin_port: int
+    home: Path
+    process: psutil.Process | None = None
+
+    @property
+    def gate(self) -> Path:
+        return self.home / "gate"
+
+    @property
+    def admin_url(self) -> str:
+        return f"http://127.0.0.1:{self.admin_port}"
+
+    def hold_builds(self) -> None:
+        """From now on it builds no segment."""
+        (self.gate / "hold-builds").touch()
+
+    def hold_commits(self) -> None:
+        """From now on it builds no segment that it is to commit; what another one commits it builds."""
+        (self.gate / "hold-commits").touch()
+
+    def open_gate(self) -> None:
+        """Build what waits, and go on."""
+        for path in self.gate.iterdir():
+            path.unlink()
+
+    @property
+    def committing(self) -> frozenset[str]:
+        """Segments that it is to commit, which wait at its gate."""
+        marks = (path.name.partition(".") for path in self.gate.iterdir())
+        return frozenset(segment for mark, _, segment in marks if mark == "committing")
+
+    def kill(self) -> None:
+        """-9."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(30)
+        self.process = None
+
+
+class PauselessCluster(RealController):
+    """Kafka, a controller, two servers. Starts in its constructor. Close it, or use it in a `with`.
+
+    :ivar kafka_bootstrap: `host:port`.
+    :ivar servers: two.
+    :ivar deep_store: the controller's data folder, which the servers upload to if they know it.
+    :ivar stream: what a table's stream config says of the plug-ins.
+    """
+
+    stream: Mapping[str, str] = {
+        "stream.kafka.consumer.factory.class.name": "server.KafkaStream",
+        "stream.kafka.decoder.class.name": "server.JsonDecoder",
+    }
+
+    def __init__(self, home: Path, *, stored: bool = True) -> None:
+        """Start it.
+
+        :param stored: whether the servers know the deep store.
+        """
+        self._stored = stored
+        self._classes = home / "classes"
+        self.deep_store = home / "data"
+        super().__init__(home)
+
+    def _jars(self) -> Sequence[Path]:
+        client = [jar for jar in maven.resolve(_KAFKA_POM) if "kafka-clients" in jar.name]
+        jars = [*super()._jars(), *client]
+        javac = find_java().executable.resolve().with_name("javac")
+        sources = sorted((_HERE / "server").glob("*.java"))
+        quiet = ["-proc:none", "-Xlint:none", "-nowarn"]
+        class_path = os.pathsep.join(map(str, jars))
+        command = [javac, "--release", "17", *quiet, "-cp", class_path, "-d", self._classes, *sources]
+        told = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert told.returncode == 0, told.stderr
+        return [self._classes, *jars]
+
+    def _start(self, opened: ExitStack) -> None:
+        site = Site(self._home, Record(ports={"kafka": {"client": self._port(), "quorum": self._port()}}))
+        self.kafka_bootstrap = f"127.0.0.1:{site.port('kafka', 'client')}"
+        self._spawn(opened, "kafka", maven.resolve(_KAFKA_POM), KAFKA.arguments(site))
+        super()._start(opened)
+        opened.enter_context(self._broker())
+        self._opening = opened
+        self.servers = [self._server(number) for number in (1, 2)]
+        for server in self.servers:
+            self.start(server)
+        self._await("Kafka", lambda: KAFKA.missing(site) is None)
+        self.until_ready()
+
+    def _server(self, number: int) -> Server:
+        port, admin = self._port(), self._port()
+        server = Server(f"Server_127.0.0.1_{port}", port, admin, self._home / f"server-{number}")
+        server.gate.mkdir(parents=True)
+        return server
+
+    def start(self, server: Server) -> None:
+        """Start a server that is dead; it is not ready yet."""
+        assert server.process is None
+        options = [f"-Dzk.session.timeout={_SESSION_MS}"]
+        started = self._run(
+            self._opening, server.home.name, options, "server.ServerMain", self._settings(server)
+        )
+        server.process = psutil.Process(started.pid)
+
+    def until_ready(self) -> None:
+        """Wait for every server that runs: all its segments are loaded, or failed."""
+        for server in self.servers:
+            if server.process is not None:
+                self._await(server.name, lambda url=server.admin_url: self._answers(url))
+
+    def _settings(self, server: Server) -> Mapping[str, object]:
+        instance = "pinot.server.instance"
+        store = {f"{instance}.segment.store.uri": self.deep_store.as_uri()} if self._stored else {}
+        return {
+            "pinot.cluster.name": CLUSTER,
+            "pinot.zk.server": self.zookeeper,
+            "pinot.server.netty.port": server.port,
+            "pinot.server.adminapi.access.protocols.http.port": server.admin_port,
+            f"{instance}.dataDir": server.home / "segments",
+            f"{instance}.segmentTarDir": server.home / "tars",
+            f"{instance}.gate": server.gate,
+            **store,
+        }
+
+    @property
+    def live(self) -> list[Server]:
+        """Those that were not killed."""
+        return [server for server in self.servers if server.process is not None]
+
+    @contextmanager
+    def pinot(self) -> Iterator[RealtimePinot]:
+        """The doors to it. Each server that lives answers queries from what it has, as if it were a broker."""
+        urls = tuple(server.admin_url for server in self.live)
+        with RealtimePinot(PinotConnection(self.controller_url, broker_urls=urls)) as pinot:
+            yield pinot

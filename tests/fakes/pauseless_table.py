@@ -1,0 +1,196 @@
+"""A pauseless REALTIME table of `fakes.pauseless`, two replicas, whose rows can be counted and added up."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from fakes.kafka_table import schema, table_config
+from fakes.pauseless import PauselessCluster, Server
+from kazoo.client import KazooClient
+
+from pinot_assets.pinot.broker import Broker, NoResult
+from pinot_assets.pinot.connection import PinotConnection
+from pinot_assets.pinot.http import Doors
+from pinot_assets.realtime.lease import OperationsStore
+from pinot_assets.realtime.reading import read_state
+from pinot_assets.realtime.repair.apply import Outcome, Repair
+from pinot_assets.realtime.repair.model import Plan
+from pinot_assets.realtime.repair.plan import plan
+from pinot_assets.realtime.state import RealtimeState, Segment, Status
+from pinot_assets.session.model import Owner
+
+_NUMBERS = itertools.count(1)
+PARTITIONS = 2
+
+
+@dataclass
+class Rows:
+    """The table. Message n has that number as its `id` and lies in partition n mod 2.
+
+    :ivar sent: messages so far.
+    :ivar later_s: how far the clock of those who look is ahead, for what Pinot lets nobody hurry.
+    """
+
+    cluster: PauselessCluster
+    name: str
+    sent: int = 0
+    later_s: float = field(default=0.0)
+
+    @property
+    def table(self) -> str:
+        return f"{self.name}_REALTIME"
+
+    # --- rows ------------------------------------------------------------------------------------------
+
+    def send(self, count: int) -> None:
+        """Produce messages."""
+        from kafka import KafkaProducer
+
+        producer = KafkaProducer(
+            bootstrap_servers=self.cluster.kafka_bootstrap, linger_ms=20, batch_size=200_000
+        )
+        try:
+            for number in range(self.sent, self.sent + count):
+                message = b'{"id": %d, "ts": %d}' % (number, time.time() * 1000)
+                producer.send(self.name, message, partition=number % PARTITIONS)
+            producer.flush()
+        finally:
+            producer.close()
+        self.sent += count
+
+    @property
+    def produced(self) -> tuple[int, int]:
+        """Messages, and the sum of their ids."""
+        return self.sent, self.sent * (self.sent - 1) // 2
+
+    def found(self, server: Server) -> tuple[int, int]:
+        """The same of the rows that a query on that server finds: no row is lost, none is there twice."""
+        with closing(Doors(PinotConnection(self.cluster.controller_url))) as doors:
+            try:
+                ((count, total),) = (
+                    Broker(server.admin_url, doors)
+                    .query(f'SELECT COUNT(*), SUM(id) FROM "{self.table}"')
+                    .rows
+                )
+            except NoResult:
+                return 0, 0
+        return int(count), int(total)
+
+    def until_all_found(self, seconds: float = 180) -> None:
+        """Wait until every server that lives finds every row once."""
+        self._until(
+            lambda: all(self.found(server) == self.produced for server in self.cluster.live),
+            seconds,
+            lambda: f"of {self.produced}: {[self.found(server) for server in self.cluster.live]}",
+        )
+
+    # --- state -----------------------------------------------------------------------------------------
+
+    def look(self) -> RealtimeState:
+        """Its state."""
+        with self.cluster.pinot() as pinot:
+            return read_state(pinot, self.name, clock=lambda: time.time() + self.later_s)
+
+    def until(self, holds: Callable[[RealtimeState], bool], seconds: float = 180) -> RealtimeState:
+        """Look again and again until that holds."""
+        looks: list[RealtimeState] = []
+
+        def holds_now() -> bool:
+            looks[:] = [self.look()]
+            return holds(looks[0])
+
+        self._until(holds_now, seconds, lambda: told(looks[0]))
+        return looks[0]
+
+    def until_committing(self, count: int) -> RealtimeState:
+        """Wait until so many segments are COMMITTING at shut gates, and all else has gone as far as it can."""
+        return self.until(
+            lambda state: (
+                len(committing(state)) == count
+                and len({s for server in self.cluster.live for s in server.committing}) == count
+            )
+        )
+
+    @staticmethod
+    def _until(holds: Callable[[], bool], seconds: float, what: Callable[[], str]) -> None:
+        end = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < end, f"it did not come to that; the last look: {what()}"
+            time.sleep(0.5)
+
+    # --- repair ----------------------------------------------------------------------------------------
+
+    def plan(self) -> Plan:
+        """What a repair would do now."""
+        return plan(self.look())
+
+    def repair(self, rounds: int = 10) -> list[Outcome]:
+        """Plan and do until nothing is left to be done now."""
+        client = KazooClient(self.cluster.zookeeper, timeout=30)
+        client.start(timeout=15)
+        try:
+            store = OperationsStore(client, self.cluster.cluster, self.table)
+            with store.take(Owner("test", "here", 1)) as lease, self.cluster.pinot() as pinot:
+                repair = Repair(
+                    pinot, self.look, lease, clock_ms=lambda: int((time.time() + self.later_s) * 1000)
+                )
+                return [outcome for _, outcomes in repair.rounds(rounds) for outcome in outcomes]
+        finally:
+            client.stop()
+            client.close()
+
+
+def committing(state: RealtimeState) -> list[Segment]:
+    """Those that are being committed."""
+    return [segment for segment in state.segments if segment.status is Status.COMMITTING]
+
+
+def told(state: RealtimeState) -> str:
+    """A state, short enough for a test's message."""
+    return (
+        "\n".join(
+            f"{segment.name} {segment.status} url={segment.url} "
+            f"{[(r.server, r.ideal, r.external, r.pending) for r in segment.replicas]}"
+            for segment in state.segments
+            if segment.status is not Status.DONE or any(r.external != r.ideal for r in segment.replicas)
+        )
+        + f"\n{state.unread}"
+    )
+
+
+@contextmanager
+def rows_table(cluster: PauselessCluster, *, pauseless: bool = True, **stream: str) -> Iterator[Rows]:
+    """A new table, dropped in the end.
+
+    :param stream: more settings of its stream.
+    """
+    from kafka.admin import KafkaAdminClient, NewTopic
+
+    rows = Rows(cluster, f"rows{next(_NUMBERS)}")
+    admin = KafkaAdminClient(bootstrap_servers=cluster.kafka_bootstrap)
+    try:
+        admin.create_topics([NewTopic(rows.name, num_partitions=PARTITIONS, replication_factor=1)])
+    finally:
+        admin.close()
+    config = _config(cluster, rows.name, pauseless, stream)
+    with httpx.Client(base_url=cluster.controller_url, timeout=60, trust_env=False) as controller:
+        controller.post("/schemas", json=schema(rows.name)).raise_for_status()
+        made = controller.post("/tables", json=config)
+        assert made.status_code == 200, made.text
+        rows.until(lambda state: sum(bool(s.in_state("CONSUMING")) for s in state.segments) == PARTITIONS)
+        yield rows
+        controller.delete(f"/tables/{rows.name}", params={"type": "realtime"}).raise_for_status()
+
+
+def _config(cluster: PauselessCluster, name: str, pauseless: bool, stream: dict[str, str]) -> dict[str, Any]:
+    config = table_config(name, cluster.kafka_bootstrap)
+    ingestion = config["ingestionConfig"]["streamIngestionConfig"]
+    ingestion["pauselessConsumptionEnabled"] = pauseless
+    ingestion["streamConfigMaps"][0] |= cluster.stream | stream
+    return config
