@@ -68,7 +68,7 @@ class SimulatedRepair:
                 self._restart_one(refusal.subject)
 
     def _restart_one(self, segment: str) -> None:
-        """A reset goes the consumer's way again, which may be a download; a restart looks at the disk first."""
+        """A reset goes the consumer's way again, maybe a download; a restart looks at the disk."""
         servers = sorted(self.world.zookeeper.ideal[segment])
         server = servers[self.restarts % len(servers)]
         if self.world.env.now - self.restarted_ms > QUIET_MS:

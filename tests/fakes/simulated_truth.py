@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.health.copies import URLS
+from pinot_assets.realtime.health.errors import ERRORS
+from pinot_assets.realtime.health.progress import NEXT, STATUS
+from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.state import Status
 from pinot_assets.simulate.network import Kind
 from pinot_assets.simulate.protocol import Answer
 from pinot_assets.simulate.rows import Ranges, joined, missing
+from pinot_assets.simulate.view import realtime_state
 from pinot_assets.simulate.world import World
 from pinot_assets.simulate.zookeeper import Node, Placement
 
@@ -59,6 +65,23 @@ def one_committers_data(world: World) -> None:
                 assert copy.rows == ((node.start, node.end),), f"{server.name} has other rows of {node}"
             if settled and node.status.completed:
                 assert copy.crc == node.crc, f"{server.name} has another file than {node}"
+
+
+def found_by_health(world: World) -> None:
+    """Every segment that is stuck is counted by the check that ought to, and nothing else is."""
+    answers = {health.name: health for health in examine(realtime_state(world))}
+    zookeeper = world.zookeeper
+    old = [n for name, n in zookeeper.nodes.items() if zookeeper.age_ms(name) > COMPLETION_WINDOW_MS]
+    committing = sum(node.status is Status.COMMITTING for node in old)
+    assert answers[STATUS].numbers["stuck_committing"] == committing
+    assert answers[URLS].passed == (not any(node.url == "" for node in old))
+    errors = [name for name, states in world.helix.external.items() if "ERROR" in states.values()]
+    assert answers[ERRORS].numbers["segments_in_error"] == len(errors)
+    for partition, node in zookeeper.latest().items():
+        states = zookeeper.ideal.get(str(node.name), {}).values()
+        consumed = "CONSUMING" in states and node.status is Status.IN_PROGRESS
+        if node in old and not consumed:
+            assert not answers[NEXT].passed, f"nobody consumes partition {partition}"
 
 
 OLD_MS = 1_200_000

@@ -9,7 +9,7 @@ import os
 from dataclasses import replace
 
 from fakes.simulated_repair import SimulatedRepair
-from fakes.simulated_truth import all_well, always, lag_rows
+from fakes.simulated_truth import all_well, always, found_by_health, lag_rows
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
@@ -102,6 +102,7 @@ def test_promises_hold_and_repair_ends_what_is_stuck(
     for _ in range(16):
         world.run(TROUBLED // 8)
         always(world)
+        found_by_health(world)
     repair = SimulatedRepair(world)
     repair.run(10 * HOUR)
     note(str(repair.says))
@@ -114,7 +115,7 @@ def test_promises_hold_and_repair_ends_what_is_stuck(
     assert wrong_still == []
 
 
-@proof
+@settings(proof, max_examples=20 * TIMES)
 @given(pauseless=st.booleans(), begin=at, lasts=lasting, rows=st.sampled_from([60_000, 170_000]))
 def test_under_bypass_consumption_never_waits_for_a_store_that_refuses(
     pauseless: bool, begin: int, lasts: int, rows: int
