@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import Cost, Meter, answer, in_process_of_its_own, peak_bytes
+import psutil
+from measure import Cost, Meter, answer, in_process_of_its_own, peak_bytes, worked
 from pinot_builder import CREATED_MS, NAME
 from samples import Sample
 
@@ -25,18 +27,27 @@ from pinot_assets.segment import Segment, SegmentSpec, build_segment, write_tar
 _ALL_ROWS = 1 << 40
 
 
-def build(
-    files: list[Path], input_format: str, sample: Sample, folder: Path, times: int = 1
-) -> tuple[list[Cost], int]:
-    """Build the files one after the other, so many times, in a new process.
+@dataclass(frozen=True)
+class Built:
+    """What one process did.
 
-    :returns: what each time cost, and the most memory that the process ever held.
+    :ivar costs: of every time.
+    :ivar whole: of the process from its start, imports included.
+    :ivar peak: the most memory that it ever held, in bytes.
     """
+
+    costs: list[Cost]
+    whole: Cost
+    peak: int
+
+
+def build(files: list[Path], input_format: str, sample: Sample, folder: Path, times: int = 1) -> Built:
+    """Build the files one after the other, so many times, in a new process."""
     job = folder / "job.json"
     values = {"files": [*map(str, files)], "format": input_format, "folder": str(folder), "times": times}
     job.write_text(json.dumps({**values, "schema": sample.schema, "tableConfig": sample.table_config}))
     found = in_process_of_its_own(Path(__file__), str(job))
-    return [Cost(**cost) for cost in found["costs"]], found["peak"]
+    return Built([Cost(**cost) for cost in found["costs"]], Cost(**found["whole"]), found["peak"])
 
 
 def _segment(job: dict[str, Any], path: Path) -> Segment:
@@ -61,7 +72,9 @@ def main() -> None:
             write_tar(segment, folder / "ours.tar.gz")
         found.append(meter.read())
         del segment
-    answer({"costs": [*map(asdict, found)], "peak": peak_bytes()})
+    process = psutil.Process()
+    whole = Cost(worked(process), time.time() - process.create_time())
+    answer({"costs": [*map(asdict, found)], "whole": asdict(whole), "peak": peak_bytes()})
 
 
 if __name__ == "__main__":

@@ -70,7 +70,8 @@ class Bench:
         """
         found = Measured()
         for _ in rounds(count, f"{self.sample.rows.num_rows:,} rows"):
-            (cold, warm), peak = our_builder.build([self.parquet], "parquet", self.sample, self.folder, 2)
+            ours = our_builder.build([self.parquet], "parquet", self.sample, self.folder, 2)
+            (cold, warm), peak = ours.costs, ours.peak
             found.ours[0].append(cold)
             found.ours[1].append(warm)
             found.peaks.append(peak / 1e9)
@@ -100,7 +101,7 @@ class Bench:
                 out.write(_json_lines(batch))
         for kind in ("csv", "json"):
             path = self.folder / f"rows.{kind}.gz"
-            (cost,), _ = our_builder.build([path], kind, self.sample, self.folder)
+            (cost,) = our_builder.build([path], kind, self.sample, self.folder).costs
             found.append((kind, path.stat().st_size, cost))
         return found
 

@@ -36,10 +36,10 @@ from measure import (
     worked,
 )
 from pinot_builder import CREATED_MS, HEAP, compiled, pinot_jars
-from pyspark.sql import SparkSession
+from pyspark import SparkConf, SparkContext
 from samples import Sample, events
 
-from pinot_assets.build.local_spark import local_session
+from pinot_assets.build.local_spark import local_context, local_session
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.spark import Result, SparkBuilder
 from pinot_assets.session.receipt import Receipt
@@ -65,28 +65,31 @@ def ours(job: dict[str, Any]) -> int:
     listed = open_store(order.source_uri, {}).list()
     tasks = [FileTask(SourceFile(info.uri, info.fingerprint), n) for n, info in enumerate(listed)]
     done: list[Result] = []
-    SparkBuilder(lambda: local_session("bench", CORES)).build(order, tasks, done.append)
+    spark = SparkBuilder(lambda: local_session("bench", CORES), lambda: local_context("bench", CORES))
+    spark.build(order, tasks, done.append)
     assert all(isinstance(one, Receipt) for one in done), done
     return len(done)
 
 
 def pinots(job: dict[str, Any]) -> int:
     """Build all files with Pinot's builder; how many tars there are then."""
-    spark = pinots_session(job)
+    context = pinots_context(job)
     files = sorted(Path(job["in"]).iterdir())
-    java_files = spark._jvm.java.util.ArrayList()
+    java_files = context._jvm.java.util.ArrayList()
     for path in files:
         java_files.add(str(path))
     texts = json.dumps(job["schema"]), json.dumps(job["tableConfig"])
-    spark._jvm.PinotJob.run(spark.sparkContext._jsc, java_files, *texts, job["out"])
+    context._jvm.PinotJob.run(context._jsc, java_files, *texts, job["out"])
     return len([*Path(job["out"]).glob("*.tar.gz")])
 
 
-def pinots_session(job: dict[str, Any]) -> Any:
-    """A Spark of this process with Pinot's jars and default flags of the JVM."""
+def pinots_context(job: dict[str, Any]) -> Any:
+    """A Spark of this process with Pinot's jars and the JVM's default flags; no SQL, as in Pinot's runner."""
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     quiet = Path(str(package_files("pinot_assets.local") / "log4j2.xml")).as_uri()
     settings = {
+        "spark.app.name": "peer",
+        "spark.master": f"local[{CORES}]",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -96,16 +99,16 @@ def pinots_session(job: dict[str, Any]) -> Any:
         "spark.jars": ",".join(map(str, [job["jar"], *pinot_jars()])),
         "spark.local.dir": job["out"],
     }
-    return SparkSession.builder.appName("peer").master(f"local[{CORES}]").config(map=settings).getOrCreate()
+    return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
 
 
 def application(name: str, job: dict[str, Any]) -> None:
-    """One Spark application: what it cost in all, and what it cost from when its session stood."""
+    """One Spark application: what it cost in all, and what it cost from when its Spark stood."""
     begun = psutil.Process().create_time()
     if name == "ours":
-        local_session("bench", CORES)
+        local_context("bench", CORES)
     else:
-        pinots_session(job)
+        pinots_context(job)
     meter = Meter()
     count = ours(job) if name == "ours" else pinots(job)
     assert count == job["files"], f"{count} segments of {job['files']} files"
@@ -130,8 +133,7 @@ def bare_writer(files: list[Path], sample: Sample, folder: Path) -> Cost:
     def some(number: int) -> Cost:
         own = folder / f"bare-{number}"
         own.mkdir(exist_ok=True)
-        (cost,), _ = our_builder.build(files[number::CORES], "parquet", sample, own)
-        return cost
+        return our_builder.build(files[number::CORES], "parquet", sample, own).whole
 
     with ThreadPoolExecutor(CORES) as pool:
         found = [*pool.map(some, range(CORES))]

@@ -197,10 +197,10 @@ app.add_typer(session_app(lambda name, tables: _spec(name, tables), _driver), na
 
 def _spark_builder() -> Builder:
     # Imported here: half of this command's start-up time is PySpark's, and most commands never build.
-    from pinot_assets.build.environment_spark import environment_session
+    from pinot_assets.build.environment_spark import environment_context, environment_session
     from pinot_assets.build.spark import SparkBuilder
 
-    return SparkBuilder(environment_session)
+    return SparkBuilder(environment_session, environment_context)
 
 
 def _gate(plan: ApplyPlan) -> None:

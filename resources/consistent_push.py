@@ -7,6 +7,7 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from py4j.protocol import Py4JError
 from pydantic import PrivateAttr
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pinot_assets.build.spark import SparkBuilder
@@ -23,6 +24,7 @@ class ConsistentPushResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     pinot: PinotResource
     spark: LazyPySparkResource
 
+    _used: SparkContext | None = PrivateAttr(default=None)
     _open: ExitStack = PrivateAttr(default_factory=ExitStack)
     _drivers: dict[tuple[str, str], Driver] = PrivateAttr(default_factory=dict)
 
@@ -30,17 +32,24 @@ class ConsistentPushResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """The driver of this table in this run; the same one for every step of a process."""
         key = (spec.name, run_id)
         if key not in self._drivers:
-            builder = SparkBuilder(lambda: cast(SparkSession, self.spark.spark_session))
+            builder = SparkBuilder(self._spark_session, self._spark_context)
             edges = self._open.enter_context(open_edges(spec, self.pinot.settings(), builder))
             self._drivers[key] = self._open.enter_context(Driver(spec, edges, run_id, progress))
         self._drivers[key].report_to(progress)
         return self._drivers[key]
 
+    def _spark_session(self) -> SparkSession:
+        self._used = self.spark.spark_context
+        return cast(SparkSession, self.spark.spark_session)
+
+    def _spark_context(self) -> SparkContext:
+        self._used = cast(SparkContext, self.spark.spark_context)
+        return self._used
+
     def spark_ui(self) -> str | None:
-        """Address of Spark's UI; None where no session was needed, or where it has none."""
+        """Address of Spark's UI; None where no Spark was needed, or where it has none."""
         try:
-            session = SparkSession.getActiveSession()
-            return session.sparkContext.uiWebUrl if session is not None else None
+            return self._used.uiWebUrl if self._used is not None else None
         except (Py4JError, OSError):  # Spark died after its work was done: no reason to fail for a link
             return None
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from dagster_pyspark import LazyPySparkResource
 from dagster_spark.utils import flatten_dict
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
-from pinot_assets.build.environment_spark import environment_session
-from pinot_assets.settings import load_profile
+from pinot_assets.build.environment_spark import environment_context, environment_session
+from pinot_assets.settings import Profile, load_profile
 
 
 class SparkResource(LazyPySparkResource):
@@ -23,8 +23,20 @@ class SparkResource(LazyPySparkResource):
         default="", description="`local`, `staging` or `production`; empty for PINOT_ASSETS_PROFILE."
     )
 
+    _context: Any = PrivateAttr(default=None)
+
+    @property
+    def spark_context(self) -> Any:
+        """The context, without a session, which builds without SQL never need."""
+        if self._context is None:
+            self._context = environment_context(*self._asked())
+        return self._context
+
     def _init_session(self) -> None:
-        """What both properties of the class above call first."""
+        """What the class above calls first when it is asked for the session."""
         if self._spark_session is None:
-            own = {str(key): str(value) for key, value in flatten_dict(self.spark_config)}  # type: ignore[no-untyped-call]
-            self._spark_session = environment_session(own, load_profile(name=self.profile))
+            self._spark_session = environment_session(*self._asked())
+
+    def _asked(self) -> tuple[dict[str, str], Profile]:
+        own = {str(key): str(value) for key, value in flatten_dict(self.spark_config)}  # type: ignore[no-untyped-call]
+        return own, load_profile(name=self.profile)

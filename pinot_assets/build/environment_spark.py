@@ -17,6 +17,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.settings import Profile, load_profile
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 MASTER: Final = "PINOT_ASSETS_SPARK_MASTER"
@@ -41,24 +42,50 @@ def environment_session(
     :raises PinotAssetsError: no master is set, or the file of properties cannot be used.
     :raises LocalStackError: there is no Java for a Spark in this process, or it is too old.
     """
+    settings = _asked(own, profile, environ)
+    if settings is None:
+        from pinot_assets.build.local_spark import local_session
+
+        return local_session(APP_NAME, os.cpu_count() or 1)
+
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.config(map={**settings}).getOrCreate()
+
+
+def environment_context(
+    own: Mapping[str, str] | None = None,
+    profile: Profile | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> SparkContext:
+    """The context of this process, as `environment_session` but without what SQL needs."""
+    settings = _asked(own, profile, environ)
+    if settings is None:
+        from pinot_assets.build.local_spark import local_context
+
+        return local_context(APP_NAME, os.cpu_count() or 1)
+
+    from pyspark import SparkConf, SparkContext
+
+    return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
+
+
+def _asked(
+    own: Mapping[str, str] | None, profile: Profile | None, environ: Mapping[str, str] | None
+) -> dict[str, str] | None:
+    """What Spark is asked for; None for the small one of this process."""
     env = os.environ if environ is None else environ
     profile = profile or load_profile(env)
     settings = {**environment_settings(env), **(own or {})}
     if not settings and profile is Profile.LOCAL:
-        from pinot_assets.build.local_spark import local_session
-
-        return local_session(APP_NAME, os.cpu_count() or 1)
+        return None
     master = _checked_master(settings.get("spark.master"), profile)
     # PySpark asks the environment alone for the workers' Python. On this machine it is our own.
     python = settings.get("spark.pyspark.python") or (sys.executable if master.startswith("local") else None)
     if python:
         os.environ.setdefault("PYSPARK_PYTHON", python)
-
-    from pyspark.sql import SparkSession
-
     # A copy of resources/ or sensors/ in a worker's folder must not be imported there.
-    defaults = {"spark.app.name": APP_NAME, "spark.executorEnv.PYTHONSAFEPATH": "1"}
-    return SparkSession.builder.config(map={**defaults, **settings}).getOrCreate()
+    return {"spark.app.name": APP_NAME, "spark.executorEnv.PYTHONSAFEPATH": "1", **settings}
 
 
 def environment_settings(environ: Mapping[str, str]) -> dict[str, str]:

@@ -39,11 +39,17 @@ class SparkBuilder:
     A worker that dies is a matter for Spark (`spark.task.maxFailures`); only when Spark gives up does the
     build end with an error. The package must be installed where the executors run.
 
-    :param session_factory: gives the session when the first file is to be built.
+    :param session_factory: gives the session when the first file is to be built by SQL.
+    :param context_factory: gives the context where no SQL is asked for; the session's where not given.
     """
 
-    def __init__(self, session_factory: Callable[[], SparkSession]) -> None:
-        self._session_factory = session_factory
+    def __init__(
+        self,
+        session_factory: Callable[[], SparkSession],
+        context_factory: Callable[[], SparkContext] | None = None,
+    ) -> None:
+        self._session = session_factory
+        self._context = context_factory or (lambda: session_factory().sparkContext)
 
     def build(
         self,
@@ -58,10 +64,9 @@ class SparkBuilder:
         """
         if not tasks:
             return
-        session = self._session_factory()
         tasks = sorted(tasks, key=lambda task: -task.file.fingerprint.size)
         told: set[int] = set()
-        jobs = _jobs(session, order, tasks)
+        jobs = self._jobs(order, tasks)
         watch = Watch(open_store(order.staging_uri, order.staging_props), order.attempt, jobs.moved)
         with closing(jobs.results()) as results:
             for result in results:
@@ -77,7 +82,7 @@ class SparkBuilder:
 
         :raises BuildError: Spark gave the job up.
         """
-        context = self._session_factory().sparkContext
+        context = self._context()
         places = range(context.defaultParallelism)
         context.setJobDescription("what executors reach")
         try:
@@ -91,6 +96,11 @@ class SparkBuilder:
         finally:
             context.setJobDescription(None)  # type: ignore[arg-type]
 
+    def _jobs(self, order: BuildOrder, tasks: Sequence[FileTask]) -> _Jobs:
+        if order.query is None:
+            return _Job(self._context(), order, tasks)
+        return SparkFiles(self._session(), order, order.query, tasks)
+
 
 class _Jobs(Protocol):
     """What Spark runs for one build."""
@@ -102,12 +112,6 @@ class _Jobs(Protocol):
     def moved(self) -> bool:
         """Whether Spark came further since this was last asked, where no task tells."""
         ...
-
-
-def _jobs(session: SparkSession, order: BuildOrder, tasks: Sequence[FileTask]) -> _Jobs:
-    if order.query is None:
-        return _Job(session.sparkContext, order, tasks)
-    return SparkFiles(session, order, order.query, tasks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,8 +157,15 @@ def executor_amid_the_big_file(temporary: Path) -> psutil.Process | None:
 
 def holder(path: Path) -> psutil.Process:
     """The worker that has it open."""
-    ours = psutil.Process().children(recursive=True)
-    return next(p for p in ours if str(path) in [opened.path for opened in p.open_files()])
+    return next(p for p in psutil.Process().children(recursive=True) if has_open(p, path))
+
+
+def has_open(process: psutil.Process, path: Path) -> bool:
+    """Whether it has the file open; one that has ended meanwhile has none."""
+    try:
+        return str(path) in [opened.path for opened in process.open_files()]
+    except psutil.Error:
+        return False
 
 
 def is_executor(process: psutil.Process) -> bool:

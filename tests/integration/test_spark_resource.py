@@ -19,8 +19,8 @@ from pinot_assets.resources import ConsistentPushResource, profile_resources
 
 @dg.asset
 def numbers(push: ConsistentPushResource) -> None:
+    context = push.spark.spark_context
     spark = push.spark.spark_session
-    context = spark.sparkContext
     keys = ("spark.app.name", "spark.mine", "spark.driver.memory")
     found = {key: context.getConf().get(key) for key in keys}
     # The package is only in this Python: a worker of another one would not find it.
@@ -28,7 +28,7 @@ def numbers(push: ConsistentPushResource) -> None:
         lambda _: __import__("pinot_assets").__name__ + __import__("os").environ["PYTHONSAFEPATH"]
     ).collect()
     print(json.dumps({"master": context.master, "sum": context.parallelize(range(5), 2).sum(), "safe": safe,
-                      "same": push.spark.spark_session is spark, **found}))
+                      "same": push.spark.spark_session is spark and spark.sparkContext is context, **found}))
     spark.stop()
 
 assert dg.materialize([numbers], resources=profile_resources()).success

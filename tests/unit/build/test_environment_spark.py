@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pinot_assets.build import local_spark
-from pinot_assets.build.environment_spark import environment_session, environment_settings
+from pinot_assets.build.environment_spark import (
+    environment_context,
+    environment_session,
+    environment_settings,
+)
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.settings import Profile
 
@@ -37,7 +42,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         return "a cluster's"
 
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", get)
+
+    def get_context(conf: Any) -> str:
+        found.update(conf.getAll())
+        return "a cluster's context"
+
+    monkeypatch.setattr(SparkContext, "getOrCreate", get_context)
     monkeypatch.setattr(local_spark, "local_session", lambda name, cores: "this machine's")
+    monkeypatch.setattr(local_spark, "local_context", lambda name, cores: "this machine's context")
     monkeypatch.setattr(SparkSession, "builder", SparkSession.Builder())
     return found
 
@@ -73,9 +85,20 @@ def test_the_master_goes_before_the_file_and_own_settings_before_both(
     assert asked["spark.executorEnv.PYTHONSAFEPATH"] == "1"
 
 
+def test_a_context_is_asked_for_as_a_session_is(asked: dict[str, str], properties: Path) -> None:
+    env = {"PINOT_ASSETS_SPARK_PROPERTIES": str(properties), "PINOT_ASSETS_PROFILE": "production"}
+    environment_session(environ=env)
+    of_session = dict(asked)
+    asked.clear()
+    context: object = environment_context(environ=env)
+    assert (context, asked) == ("a cluster's context", of_session)
+
+
 def test_at_home_a_small_spark_of_this_machine_is_the_fallback(asked: dict[str, str]) -> None:
     session: object = environment_session(environ={})
     assert session == "this machine's"
+    context: object = environment_context(environ={})
+    assert context == "this machine's context"
     assert asked == {}
 
 
