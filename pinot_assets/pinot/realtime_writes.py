@@ -134,7 +134,8 @@ class RealtimeWrites(Nodes):
     def server_uploads(self, admin_url: str, table: str, segment: str, seconds: float) -> str:
         """Have a server upload its copy into its own segment store; returns the URL. 0.11 on.
 
-        The segment's node is not written: see `write_segment`. The file is `<segment>.tmp.<uuid>` there.
+        The segment's node is not written: see `write_segment`. The file is `<segment>.tmp.<uuid>` there,
+        before 1.3 `<segment><uuid>`, and nothing moves it to another name.
 
         :param seconds: how long it may take.
         """
@@ -180,7 +181,7 @@ class RealtimeWrites(Nodes):
         self._write("POST", f"/segments/{quoted(table)}/delete", body=sorted(_some(segments)))
 
     def preview_delete_from(self, table: str, segments: Collection[str]) -> Mapping[str, Any]:
-        """What `delete_from` would delete: `partitions`, by number, with `segmentsToDelete` and more. 1.4 on."""
+        """What `delete_from` would delete: `partitions`, by number, with `segmentsToDelete`. 1.4 on."""
         path = f"/deleteSegmentsFromSequenceNum/{quoted(table)}"
         params = {"segments": sorted(_some(segments)), "dryRun": "true"}
         call = Call("DELETE", path, Kind.READ, self.connection.timeouts.call, params=params)

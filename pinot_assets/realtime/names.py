@@ -11,6 +11,8 @@ PARTITIONS_A_STREAM: Final = 10_000
 """A table with several streams counts the partitions of its second one from here on, and so forth."""
 
 _NAME: Final = re.compile(r"(.+?)__(\d+)__(\d+)__(\d{8}T\d{4}Z)")
+# The first up to 1.2, the second from 1.3 on.
+_UPLOAD: Final = re.compile(r"(.+__\d{8}T\d{4}Z)(?:[0-9a-f]{8}-[0-9a-f-]{27}|\.tmp\..+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +38,11 @@ def parse_name(name: str) -> SegmentName | None:
     except ValueError:
         return None
     return SegmentName(found[1], int(found[2]), int(found[3]), int(created.timestamp() * 1000))
+
+
+def upload_of(file: str) -> str | None:
+    """The segment of which a file of the deep store is an upload that was not (yet) moved to its place:
+    `<segment>.tmp.<uuid>`, before 1.3 `<segment><uuid>`. None for every other file.
+    """
+    found = _UPLOAD.fullmatch(file)
+    return found[1] if found is not None else None

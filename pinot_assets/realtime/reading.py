@@ -17,6 +17,7 @@ from pinot_assets.pinot.app_config import AppConfig
 from pinot_assets.pinot.cluster import each_server
 from pinot_assets.pinot.nodes import Node
 from pinot_assets.pinot.realtime_reads import RealtimeReads
+from pinot_assets.realtime.names import upload_of
 from pinot_assets.realtime.parts import consumption_of, pause_of, segments_of
 from pinot_assets.realtime.settings import ClusterSettings
 from pinot_assets.realtime.state import (
@@ -215,6 +216,6 @@ def _reason(error: PinotAssetsError) -> str:
 def _orphans(store: ObjectStore, raw_table: str) -> Iterator[TmpUpload]:
     for found in store.list(raw_table):
         name = found.key.rpartition("/")[2]
-        if ".tmp." in name:
+        if upload_of(name) is not None:
             size, modified_us = found.fingerprint.size, found.fingerprint.mtime_us
             yield TmpUpload(name, size, modified_us // 1000)

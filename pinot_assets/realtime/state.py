@@ -192,7 +192,8 @@ class Consumption:
 
 @dataclass(frozen=True, slots=True)
 class TmpUpload:
-    """A `<segment>.tmp.<uuid>` in the deep store: an upload that nobody moved to its place."""
+    """A `<segment>.tmp.<uuid>` (before 1.3 `<segment><uuid>`) in the deep store: an upload that nobody moved
+    to its place. A segment's URL may name it all the same: what a server uploaded when it was asked to."""
 
     name: str
     size_bytes: int

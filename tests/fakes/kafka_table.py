@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +43,21 @@ class Clicks:
         finally:
             producer.close()
         self.sent += count
+
+    @contextmanager
+    def store_away(self) -> Iterator[None]:
+        """The deep store takes nothing of this table: a file stands where its folder would be."""
+        folder = self.stack.home / "data" / "controller" / self.name
+        aside = folder.with_name(f"{self.name}.aside")
+        if folder.exists():
+            folder.rename(aside)
+        folder.write_text("in the way")
+        try:
+            yield
+        finally:
+            folder.unlink()
+            if aside.exists():
+                aside.rename(folder)
 
     def look(self) -> RealtimeState:
         """Its state."""

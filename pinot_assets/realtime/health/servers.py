@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pinot_assets.health.finding import Health, Problem, Severity, judged, megabytes, some
+from pinot_assets.health.finding import Health, Problem, Severity, base_name, judged, megabytes, some
+from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.state import RealtimeState, Server, Status
 
 SERVERS = "servers"
@@ -74,20 +75,21 @@ def _since(state: RealtimeState, server: Server) -> str:
 
 
 def tmp_uploads(state: RealtimeState) -> Health:
-    """No upload lies in the deep store that was never moved to its place."""
-    old = [one for one in state.tmp_uploads if state.read_ms - one.modified_ms > TMP_KEPT_MS]
+    """No upload lies in the deep store that was never moved to its place, and that no segment names."""
+    named = {base_name(segment.url) for segment in state.segments if segment.url}
+    orphans = [one for one in state.tmp_uploads if one.name not in named]
+    old = [one for one in orphans if state.read_ms - one.modified_ms > TMP_KEPT_MS]
     size = sum(one.size_bytes for one in old)
     problem = Problem(
         f"{len(old)} uploads were never moved to their place, {megabytes(size)} "
         f"({some(sorted(one.name for one in old))})",
-        "delete them, or set controller.realtime.segment.tmpFileAsyncDeletionEnabled",
+        f"{repair_plan(state)}, or set controller.realtime.segment.tmpFileAsyncDeletionEnabled",
     )
     return judged(
         TMP_UPLOADS,
         [problem] if old else [],
         expected=0,
         found=len(old),
-        good="no upload was left behind"
-        + (f"; {len(state.tmp_uploads)} are under way" if state.tmp_uploads else ""),
+        good="no upload was left behind" + (f"; {len(orphans)} are under way" if orphans else ""),
         numbers={"tmp_uploads": len(old), "tmp_uploads_bytes": size},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pinot_assets.realtime.names import upload_of
 from pinot_assets.realtime.repair.facts import young
 from pinot_assets.realtime.repair.means import keeps_committing_list
 from pinot_assets.realtime.repair.model import Kind, Means, Step
@@ -59,7 +60,7 @@ def _left_over(state: RealtimeState) -> tuple[str, ...]:
             upload.name
             for upload in state.tmp_uploads
             if state.read_ms - upload.modified_ms > LEFT_OVER_MS
-            and upload.name.partition(".tmp.")[0] in stored
+            and upload_of(upload.name) in stored
             and not any(url.endswith(upload.name) for url in used)
         )
     )

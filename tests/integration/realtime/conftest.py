@@ -9,7 +9,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from fakes.controller import ControllerCluster
 from fakes.kafka_table import Clicks, schema, table_config
+from kazoo.client import KazooClient
 
 from pinot_assets.local import Stack, StackState
 from pinot_assets.pinot.connection import PinotConnection
@@ -57,3 +59,19 @@ def clicks(kafka_stack: StackState) -> Iterator[Clicks]:
         with RealtimePinot(PinotConnection(kafka_stack.controller_url)) as pinot:
             yield Clicks(kafka_stack, name, pinot)
         controller.delete(f"/tables/{name}", params={"type": "realtime"}).raise_for_status()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerCluster]:
+    """A real controller of 1.5.1, with stand-ins for its servers."""
+    with ControllerCluster(tmp_path_factory.mktemp("controller")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def zookeeper(cluster: ControllerCluster) -> Iterator[KazooClient]:
+    client = KazooClient(cluster.zookeeper)
+    client.start(timeout=15)
+    yield client
+    client.stop()
+    client.close()

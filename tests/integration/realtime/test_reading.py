@@ -32,12 +32,15 @@ def settled(state: RealtimeState, rows: int) -> bool:
 
 
 def test_a_table_that_is_consumed_and_committed_past_the_deep_store(clicks: Clicks) -> None:
-    clicks.send(2500)
-    state = clicks.until(lambda s: statuses(s, Status.DONE) == 4 and settled(s, 2500))
+    with clicks.store_away():
+        clicks.send(2500)
+        state = clicks.until(lambda s: statuses(s, Status.DONE) == 4 and settled(s, 2500))
     assert state.unread == {"tmp_uploads": "no address of the deep store was given"}
     assert state.cluster.unread == {}
     assert state.cluster.version == clicks.stack.pinot_version
-    assert state.cluster.data_dir == str(clicks.stack.home / "data" / "controller")
+    store = clicks.stack.home / "data" / "controller"
+    assert state.cluster.data_dir == str(store)
+    assert state.cluster.segment_store == dict.fromkeys(state.servers, store.as_uri())
     assert (state.settings.replication, state.settings.peer_scheme, state.settings.pauseless) == (
         2, "http", False,
     )  # fmt: skip
@@ -86,8 +89,9 @@ def test_paused_resumed_and_committed_by_force(clicks: Clicks) -> None:
 
 
 def test_a_server_that_is_killed(clicks: Clicks, kafka_home: Path) -> None:
-    clicks.send(1200)
-    clicks.until(lambda s: statuses(s, Status.DONE) == 2 and settled(s, 1200))
+    with clicks.store_away():
+        clicks.send(1200)
+        clicks.until(lambda s: statuses(s, Status.DONE) == 2 and settled(s, 1200))
     stack = Stack(kafka_home)
     (part,) = (part for part in stack.status() if part.name == "server-2")
     assert part.pid is not None
@@ -109,5 +113,6 @@ def test_one_replica_is_reset_alone(clicks: Clicks) -> None:
     clicks.send(1000)
     state = clicks.until(lambda s: statuses(s, Status.DONE) == 2 and settled(s, 1000))
     segment = state.segments[0]
+    assert segment.copy is Copy.DEEP_STORE
     clicks.pinot.reset_replica(clicks.table, segment.name, segment.replicas[0].server)
     clicks.until(lambda s: settled(s, 1000))

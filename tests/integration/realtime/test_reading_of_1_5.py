@@ -1,18 +1,12 @@
-"""The reading of a pauseless table as a real controller of 1.5.1 and its Helix tell it.
-
-The controller cannot make a REALTIME table here, since the plug-in of a stream is not at hand: the table is
-laid into ZooKeeper as 1.5.1 writes it, and everything is then told by the controller's own calls.
-"""
+"""The reading of a pauseless table as a real controller of 1.5.1 and its Helix tell it."""
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from fakes.controller import ControllerCluster
+from fakes.laid_table import lay_table
 from kazoo.client import KazooClient
 
 from pinot_assets.pinot.connection import PinotConnection
@@ -22,90 +16,6 @@ from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.state import Copy, PauseReason, RealtimeState, Status, StreamPartition
 
 pytestmark = pytest.mark.integration
-
-TABLE = "clicks_REALTIME"
-PAUSE = {
-    "paused": True,
-    "reasonCode": "STORAGE_QUOTA_EXCEEDED",
-    "comment": "full",
-    "timeInMillis": "7",
-    "indexOfInactiveTopics": [1],
-}
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerCluster]:
-    with ControllerCluster(tmp_path_factory.mktemp("controller")) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def zookeeper(cluster: ControllerCluster) -> Iterator[KazooClient]:
-    client = KazooClient(cluster.zookeeper)
-    client.start(timeout=15)
-    yield client
-    client.stop()
-    client.close()
-
-
-def lay(client: KazooClient, path: str, name: str, **fields: Any) -> None:
-    record = {"id": name, "simpleFields": {}, "listFields": {}, "mapFields": {}, **fields}
-    full = f"/pinot/{path}/{name}"
-    client.ensure_path(full)
-    client.set(full, json.dumps(record).encode())
-
-
-def segment(sequence: int, status: str, **fields: str) -> tuple[str, dict[str, str]]:
-    start = {"segment.realtime.startOffset": str(sequence * 100), "segment.creation.time": "1770000000000"}
-    return f"clicks__0__{sequence}__20260202T0240Z", {
-        "segment.realtime.status": status,
-        **start,
-        **{f"segment.{key}": value for key, value in fields.items()},
-    }
-
-
-def lay_table(client: KazooClient, servers: list[str]) -> list[str]:
-    stream = {
-        "streamType": "kafka",
-        "stream.kafka.topic.name": "t",
-        "stream.kafka.broker.list": "127.0.0.1:1",
-    }
-    ingestion = {"streamConfigMaps": [stream], "pauselessConsumptionEnabled": True}
-    config = {
-        "tableName": TABLE,
-        "tableType": "REALTIME",
-        "segmentsConfig": {"replication": "2", "peerSegmentDownloadScheme": "http"},
-        "tenants": {"broker": "DefaultTenant", "server": "DefaultTenant"},
-        "tableIndexConfig": {},
-        "metadata": {},
-        "ingestionConfig": {"streamIngestionConfig": ingestion},
-    }
-    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
-    lay(client, "PROPERTYSTORE/CONFIGS/TABLE", TABLE, simpleFields=texts)
-    nodes = dict(
-        [
-            segment(0, "DONE", **{"realtime.endOffset": "100", "download.url": "", "total.docs": "100"}),
-            segment(1, "COMMITTING", **{"realtime.endOffset": "200"}),
-            segment(2, "IN_PROGRESS"),
-        ]
-    )
-    for name, fields in nodes.items():
-        lay(client, f"PROPERTYSTORE/SEGMENTS/{TABLE}", name, simpleFields=fields)
-    names = list(nodes)
-    listed = {"committingSegments": [names[1], "clicks__0__9__20260202T0240Z"]}
-    lay(client, "PROPERTYSTORE/PAUSELESS_DEBUG_METADATA", TABLE, listFields=listed)
-    model = {
-        "IDEAL_STATE_MODE": "CUSTOMIZED",
-        "REBALANCE_MODE": "CUSTOMIZED",
-        "STATE_MODEL_DEF_REF": "SegmentOnlineOfflineStateModel",
-        "NUM_PARTITIONS": "3",
-        "REPLICAS": "2",
-        "INSTANCE_GROUP_TAG": "",
-    }
-    states = {name: dict.fromkeys(servers, "CONSUMING" if name == names[2] else "ONLINE") for name in names}
-    fields = {**model, "pauseState": json.dumps(PAUSE)}
-    lay(client, "IDEALSTATES", TABLE, simpleFields=fields, mapFields=states)
-    return names
 
 
 def test_what_a_controller_of_1_5_1_tells(cluster: ControllerCluster, zookeeper: KazooClient) -> None:

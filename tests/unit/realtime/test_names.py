@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.realtime.names import SegmentName, parse_name
+from pinot_assets.realtime.names import SegmentName, parse_name, upload_of
 
 
 def test_a_name_tells_partition_sequence_and_minute() -> None:
@@ -15,3 +15,16 @@ def test_a_name_tells_partition_sequence_and_minute() -> None:
 def test_other_names(name: str) -> None:
     assert parse_name(name) is None
     assert parse_name("clicks__0__0__20261302T0240Z") is None
+
+
+@pytest.mark.parametrize(
+    ("file", "segment"),
+    [
+        ("t__0__1__20260202T0240Z.tmp.b9f485c9-eb33", "t__0__1__20260202T0240Z"),
+        ("t__0__1__20260202T0240Zb9f485c9-eb33-4259-9670-52232d4df2b3", "t__0__1__20260202T0240Z"),
+        ("t__0__1__20260202T0240Z", None),
+        ("t_2026.tmp.gz", None),
+    ],
+)
+def test_files_that_are_uploads(file: str, segment: str | None) -> None:
+    assert upload_of(file) == segment

@@ -71,6 +71,20 @@ def test_uploads_that_were_left_behind(tmp_path: Path) -> None:
     assert "clicks__0__1" in answer.message
 
 
+def test_an_upload_that_a_segment_names_is_no_orphan(tmp_path: Path) -> None:
+    pinot = FakeRealtime()
+    file = tmp_path / "clicks" / "clicks__0__0__20260202T0240Zb9f485c9-eb33-4259-9670-52232d4df2b3"
+    file.parent.mkdir()
+    file.write_bytes(b"whole")
+    pinot.now_ms = int(file.stat().st_mtime * 1000) + 61 * MINUTE_MS
+    name = pinot.segment(url=file.as_uri())
+    store = open_store(str(tmp_path), {})
+    assert len(pinot.look(store).tmp_uploads) == 1
+    assert tmp_uploads(pinot.look(store)).passed
+    pinot.nodes[name].fields["segment.download.url"] = ""
+    assert not tmp_uploads(pinot.look(store)).passed
+
+
 @pytest.mark.parametrize("store", [None, "/nowhere/at/all"])
 def test_a_deep_store_that_cannot_be_read(store: str | None) -> None:
     state = FakeRealtime().look(open_store(store, {}) if store else None)

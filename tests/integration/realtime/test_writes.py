@@ -1,0 +1,72 @@
+"""The writing calls that 0.11.0 has, on a real one: each judged by what the table shows then."""
+
+from __future__ import annotations
+
+import pytest
+from fakes.kafka_table import Clicks
+
+from pinot_assets.errors import PinotError, PinotNotFound
+from pinot_assets.pinot.realtime_writes import SEGMENT_LEVEL
+from pinot_assets.realtime.names import upload_of
+from pinot_assets.realtime.state import Copy, RealtimeState, Status
+
+pytestmark = pytest.mark.integration
+
+
+def committed(state: RealtimeState) -> int:
+    return sum(segment.status is Status.DONE for segment in state.segments)
+
+
+def test_a_server_uploads_its_copy_and_the_node_is_written(clicks: Clicks) -> None:
+    with clicks.store_away():
+        clicks.send(1000)
+        state = clicks.until(lambda s: committed(s) == 2)
+        segment = state.segments[0]
+        assert segment.copy is Copy.PEERS_ONLY
+        url = state.servers[segment.replicas[0].server].admin_url
+        assert url is not None
+        with pytest.raises(PinotError, match="Failed to upload"):
+            clicks.pinot.server_uploads(url, clicks.table, segment.name, seconds=30)
+    node = clicks.pinot.segment_node(clicks.table, segment.name)
+    uploaded = clicks.pinot.server_uploads(url, clicks.table, segment.name, seconds=30)
+    assert upload_of(uploaded.rpartition("/")[2]) == segment.name
+    clicks.pinot.write_segment(clicks.table, node.with_fields(**{"segment.download.url": uploaded}))
+    state = clicks.look()
+    assert (state.segments[0].copy, state.segments[0].url) == (Copy.DEEP_STORE, uploaded)
+    with pytest.raises(PinotError, match="500"):  # its version is another one now
+        clicks.pinot.write_segment(clicks.table, node)
+    with pytest.raises(PinotNotFound):
+        clicks.pinot.server_uploads(url, clicks.table, segment.name.replace("__0__0", "__0__9"), seconds=30)
+
+
+def test_what_was_deleted_is_gone(clicks: Clicks) -> None:
+    clicks.send(1000)
+    state = clicks.until(lambda s: committed(s) == 2)
+    clicks.pinot.delete_realtime_segments(clicks.table, [state.segments[0].name])
+    clicks.until(lambda s: state.segments[0].name not in {segment.name for segment in s.segments})
+
+
+def test_a_config_is_replaced_and_a_rebalance_shown_first(clicks: Clicks) -> None:
+    config = clicks.pinot.table_config(clicks.table)
+    assert config is not None
+    config["segmentsConfig"] |= {"retentionTimeUnit": "DAYS", "retentionTimeValue": "3"}
+    clicks.pinot.update_realtime_config(config)
+    assert clicks.look().settings.retention_ms == 3 * 86_400_000
+    shown = clicks.pinot.preview_rebalance(clicks.table, {"minAvailableReplicas": "1"})
+    assert shown["status"] in ("NO_OP", "DONE")
+    assert clicks.pinot.rebalance(clicks.table, {"minAvailableReplicas": "1"})["status"] in (
+        "NO_OP", "IN_PROGRESS",
+    )  # fmt: skip
+
+
+def test_what_this_release_lacks_is_refused(clicks: Clicks) -> None:
+    clicks.pinot.run_validation(clicks.table)
+    names = [segment.name for segment in clicks.until(lambda s: len(s.segments) == 2).segments]
+    with pytest.raises(PinotError, match="405"):
+        clicks.pinot.run_validation_with(clicks.table, SEGMENT_LEVEL)
+    with pytest.raises(PinotError, match="405"):
+        clicks.pinot.upload_to_deep_store(clicks.table, names)
+    with pytest.raises(PinotNotFound):
+        clicks.pinot.pause_topics(clicks.table, [0])
+    with pytest.raises(PinotNotFound):
+        clicks.pinot.delete_from(clicks.table, names)
