@@ -41,7 +41,9 @@ def committing(state: RealtimeState, segment: Segment) -> Iterator[Found]:
     """A pauseless commit whose end never came (spec sections 5 and 7, step 3)."""
     wait = young(state, segment)
     if wait is not None:
-        yield wait
+        # Every pauseless commit is COMMITTING for a while; it is no trouble unless a replica says so.
+        if in_error(state, segment):
+            yield wait
     elif not state.live_copies(segment):
         yield from lost(state, segment)
     else:

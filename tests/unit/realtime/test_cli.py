@@ -24,7 +24,7 @@ from pinot_assets.settings import Settings
 from pinot_assets.spec import load_tables
 from pinot_assets.spec.apply import ApplyPlan, plan_apply
 
-COMMANDS = ("preflight", "status", "health")
+COMMANDS = ("preflight", "status", "health", "repair", "restart-from", "pauseless", "rebalance", "drill")
 
 
 @pytest.fixture

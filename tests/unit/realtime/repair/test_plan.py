@@ -246,6 +246,13 @@ def test_the_validation_reads_again_where_no_server_can_be_asked() -> None:
     assert "every replica is in ERROR" in why_not(plan(table(one_waits, consuming(), servers=nameless)))
 
 
+def test_a_commit_that_runs_is_no_trouble() -> None:
+    running = replace(LOST, replicas=replicas(a="ONLINE>CONSUMING", b="ONLINE"), modified_ms=NOW - 2_000)
+    assert plan(table(running, consuming())).all_well
+    broken = replace(LOST, modified_ms=NOW - 2_000)
+    assert "300 s" in why_not(plan(table(broken, consuming())))
+
+
 # --- ERROR -----------------------------------------------------------------------------------------------
 
 

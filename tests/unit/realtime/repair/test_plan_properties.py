@@ -17,7 +17,7 @@ from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 LIMITS = Limits(steps=3, upload_bytes=6_000)
 
 with_memory = hurt_tables().flatmap(lambda state: st.tuples(st.just(state), memories(state)))
-thorough = settings(max_examples=200, deadline=None)
+thorough = settings(max_examples=120, deadline=None)
 
 
 def by_name(state: RealtimeState) -> dict[str, Segment]:

@@ -76,7 +76,7 @@ def test_what_was_not_read_proves_nothing() -> None:
     assert verified(step(Kind.RESET, server="a"), unseen) is Verdict.UNKNOWN
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(hurt_tables())
 def test_nothing_is_planned_that_is_already_so(state: RealtimeState) -> None:
     for one in (found := plan(state, Limits())).steps + found.advice:
