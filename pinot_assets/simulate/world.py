@@ -15,7 +15,7 @@ from typing import Final
 
 import simpy
 
-from pinot_assets.realtime.state import NOT_PAUSED, Pause, PauseReason, Status
+from pinot_assets.realtime.state import NOT_PAUSED, Pause, PauseReason
 from pinot_assets.simulate import faults as trouble
 from pinot_assets.simulate.actor import Actor
 from pinot_assets.simulate.backfill import lacks_copy, upload_missing
@@ -252,7 +252,19 @@ class World:
             actor.kill()
         self.start_later(actor, 1)
 
-    def unfinished(self) -> list[str]:
-        """Names of segments that are COMMITTING."""
-        nodes = self.zookeeper.nodes.items()
-        return sorted(name for name, node in nodes if node.status is Status.COMMITTING)
+    def delete_from(self, partition: int, sequence: int) -> None:
+        """`DELETE /deleteSegmentsFromSequenceNum/…` of one partition, which is to be paused."""
+        self.env.process(self._delete_from(partition, sequence))
+
+    def _delete_from(self, partition: int, sequence: int) -> Steps[None]:
+        of_it = (node.name for node in self.zookeeper.nodes.values() if node.name.partition == partition)
+        names = [str(name) for name in of_it if name.sequence >= sequence]
+
+        def change(ideal: Placement) -> None:
+            for name in names:
+                ideal.pop(name, None)
+
+        yield from self.zookeeper.update_ideal(change)
+        for name in names:
+            yield from self.zookeeper.remove(name)
+            self.store.files.pop(name, None)

@@ -71,6 +71,7 @@ class ZooKeeper:
     """The table's part of ZooKeeper.
 
     :ivar write_ms: how long a write takes now; a fault may raise it.
+    :ivar history: every write of a node: when, which, its status then.
     :ivar changed: called with the segments whose ideal state has changed.
     """
 
@@ -80,12 +81,13 @@ class ZooKeeper:
     ideal: Placement = field(default_factory=dict)
     committing: set[str] = field(default_factory=set)
     pause: Pause = NOT_PAUSED
+    history: list[tuple[int, SegmentName, Status]] = field(default_factory=list)
     changed: Callable[[Iterable[str]], None] = lambda _names: None
 
     def create(self, node: Node) -> Steps[None]:
         """Write a new node, or over an old one of that name."""
         yield self.env.timeout(self.write_ms)
-        self.nodes[str(node.name)] = replace(node, version=0, modified_ms=int(self.env.now))
+        self._keep(node, 0)
 
     def write(self, node: Node, version: int | None) -> Steps[None]:
         """Write a node.
@@ -97,7 +99,12 @@ class ZooKeeper:
         found = self.nodes.get(str(node.name))
         if found is None or (version is not None and found.version != version):
             raise Refused(f"{node.name} has changed meanwhile")
-        self.nodes[str(node.name)] = replace(node, version=found.version + 1, modified_ms=int(self.env.now))
+        self._keep(node, found.version + 1)
+
+    def _keep(self, node: Node, version: int) -> None:
+        now = int(self.env.now)
+        self.nodes[str(node.name)] = replace(node, version=version, modified_ms=now)
+        self.history.append((now, node.name, node.status))
 
     def remove(self, name: str) -> Steps[None]:
         """Remove a node."""
@@ -114,7 +121,7 @@ class ZooKeeper:
         former, copy = self.ideal, dict(self.ideal)
         change(copy)
         self.ideal = copy
-        self.changed(name for name, states in copy.items() if former.get(name) is not states)
+        self.changed(name for name in {**former, **copy} if former.get(name) is not copy.get(name))
 
     def list_committing(self, change: Callable[[set[str]], None]) -> Steps[None]:
         """Change the list of committing segments, `/PAUSELESS_DEBUG_METADATA/<table>`."""

@@ -148,6 +148,15 @@ def test_dedup_is_not_read_again_and_the_refusal_says_why() -> None:
     assert len(refused) == 1
     assert "dedup" in refused[0]
     assert world.zookeeper.nodes[first(world)].status is Status.COMMITTING
+    # The runbook that it names: the partition is read again in order, from the lost segment on.
+    world.pause()
+    world.run(5 * MINUTE)
+    world.delete_from(0, 0)
+    world.run(MINUTE)
+    world.resume()
+    repair.run(3 * HOUR)
+    assert all_well(world) == []
+    assert min(node.start for node in world.zookeeper.nodes.values()) == 0
 
 
 class TestSeed003:
