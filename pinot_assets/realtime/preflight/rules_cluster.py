@@ -13,7 +13,8 @@ from pinot_assets.realtime.preflight.rule import Rule, rule
 
 STORE: Final = "pinot.server.instance.segment.store.uri"
 UPLOAD_TIMEOUT: Final = "pinot.server.segment.uploader.upload.request.timeout.ms"
-_CONFIGURABLE_UPLOADS: Final = Version("1.0")
+_V1: Final = Version("1.0")
+_CONFIGURABLE_GRACE: Final = Version("1.3")
 _FIXED_UPLOAD_MS: Final = 10_000
 """`PinotFSSegmentUploader.DEFAULT_SEGMENT_UPLOAD_TIMEOUT_MILLIS`, which 0.x uses with a peer scheme."""
 _COMMIT_LIMIT_MS: Final = 300_000
@@ -58,7 +59,7 @@ def server_uploads(facts: Facts) -> Judgement:
 def hanging_store(facts: Facts) -> Judgement:
     """A store that refuses is passed at once; one that hangs is waited for."""
     waits = facts.cluster.upload_timeout_ms
-    if release(facts.cluster.version) < _CONFIGURABLE_UPLOADS:
+    if release(facts.cluster.version) < _V1:
         return passed(f"a server gives an upload up after {_FIXED_UPLOAD_MS // 1000} s")
     if facts.pauseless:
         build_ms = int(1000 * (facts.commit_times.seconds or 0)) if facts.commit_times else 0
@@ -122,14 +123,17 @@ def servers_come_back(facts: Facts) -> Judgement:
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("new_segment_expiration_s",))
 def silent_answers(facts: Facts) -> Judgement:
     """facts/pinot-1.5.1-cluster, e: segments made while a server is dead count as new, and are left out."""
-    if release(facts.cluster.version) < _CONFIGURABLE_UPLOADS:
+    version, seconds = release(facts.cluster.version), facts.cluster.new_segment_expiration_s
+    if version < _V1:
         return passed("brokers of this release have no grace for new segments")
-    seconds = facts.cluster.new_segment_expiration_s
     if seconds <= 60:
         return passed(f"a broker leaves a missing new segment out for {seconds} s at most")
+    watch = "watch the check `answers`"
     return warn(
         f"for {seconds} s and more after a server died, queries can miss new segments without an exception",
-        "set pinot.broker.new.segment.expiration.seconds=60 on every broker, and watch the check `answers`",
+        f"set pinot.broker.new.segment.expiration.seconds=60 on every broker, and {watch}"
+        if version >= _CONFIGURABLE_GRACE
+        else f"{watch}: this release has no setting for it",
     )
 
 

@@ -181,6 +181,12 @@ def test_what_a_change_takes_away(facts, rule, verdict, said):
         (with_table(download_timeout_s=600), "servers_come_back", WARN, "without serving"),
         (with_cluster(new_segment_expiration_s=300), "silent_answers", WARN, "for 300 s"),
         (
+            with_cluster(BYPASS, new_segment_expiration_s=300, version="1.2.0"),
+            "silent_answers",
+            WARN,
+            "300 s",
+        ),
+        (
             with_cluster(BYPASS, new_segment_expiration_s=300, version="0.11.0"),
             "silent_answers",
             PASS,
