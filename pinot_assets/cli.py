@@ -66,7 +66,7 @@ TableName = Annotated[str, typer.Argument(help="Table name, as in tables/<name>.
 Tables = Annotated[
     Path | None,
     typer.Option(
-        "--tables", help="Directory of the table specs [default: $PINOT_ASSETS_TABLES, else tables]."
+        "--tables", help="Directory of the table specs (default: $PINOT_ASSETS_TABLES, else tables)."
     ),
 ]
 COUNTS = ("files", "done", "failed", "pending", "gone", "removals")

@@ -21,7 +21,7 @@ TableName = Annotated[
 TablesOption = Annotated[
     Path | None,
     typer.Option(
-        "--tables", help="Directory of the table specs [default: $PINOT_ASSETS_TABLES, else tables]."
+        "--tables", help="Directory of the table specs (default: $PINOT_ASSETS_TABLES, else tables)."
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")]

@@ -30,6 +30,9 @@ STREAM_KEYS: Final = {
 }
 """Keys that are settings of the stream, and their names there."""
 
+_ROWS: Final = (STREAM_KEYS["flushThresholdRows"], f"{FLUSH}size", f"{FLUSH}size.llc")
+"""A stream's key for the rows, and what it was called before."""
+
 TABLE_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     "peerSegmentDownloadScheme": ("segmentsConfig", "peerSegmentDownloadScheme"),
     "pauselessConsumptionEnabled": (*STREAM_INGESTION, "pauselessConsumptionEnabled"),
@@ -158,27 +161,18 @@ class _Merging:
                 self._lay(place, TABLE_PATHS[key], value)
 
     def judge_flush(self) -> None:
-        """Pinot looks at the size only where no rows are said; up to 0.12, where they are said to be 0."""
-        size, rows = STREAM_KEYS["flushThresholdSegmentSize"], STREAM_KEYS["flushThresholdRows"]
+        """Pinot looks at a size only where no rows are said; before 1.0, where they are said to be 0."""
+        if "flushThresholdSegmentSize" not in self.block.value:
+            return
         for stream in self._streams:
-            if size not in stream:
-                continue
-            said = str(stream.setdefault(rows, "0")).strip()
-            if said.isdigit() and int(said) > 0:
-                place = next(
-                    (
-                        self.block.at(key)
-                        for key in ("flushThresholdSegmentSize", "flushThresholdRows")
-                        if key in self.block.value
-                    ),
-                    self.table,
-                )
-                self.problems.append(
-                    place.problem(
-                        f"rows and a size are both given, and Pinot looks at the {said} rows alone",
-                        "keep one of the two, or write flushThresholdRows: 0",
-                    )
-                )
+            said = next((str(stream[key]).strip() for key in _ROWS if key in stream), None)
+            if said is None:
+                stream[_ROWS[0]] = "0"
+            elif said.strip("0"):
+                reason = f"stands beside a number of rows, and Pinot looks at the {said} rows alone"
+                fix = "keep one of the two, or write flushThresholdRows: 0"
+                self.problems.append(self.block.at("flushThresholdSegmentSize").problem(reason, fix))
+                return
 
     def _take_stream(self, place: Part) -> None:
         if not isinstance(place.value, dict):

@@ -63,10 +63,18 @@ def test_a_size_alone_counts_by_size_on_every_release(folder):
     assert stream[f"{FLUSH}rows"] == "0"
 
 
-def test_rows_beside_a_size_are_a_problem(folder):
-    found = problems(folder, {"flushThresholdSegmentSize": "200m", "flushThresholdRows": "100"})
+@pytest.mark.parametrize("former", [{}, {f"{FLUSH}size": "100"}, {f"{FLUSH}size.llc": "100"}])
+def test_rows_beside_a_size_are_a_problem(folder, former):
+    block = {"flushThresholdSegmentSize": "200m", **({} if former else {"flushThresholdRows": "100"})}
+    found = problems(folder, block, change=lambda whole: whole["realtime"]["stream"].update(former))
     assert "looks at the 100 rows alone" in found["realtime.flushThresholdSegmentSize"]
     assert stream_of(load(folder, {"flushThresholdSegmentSize": "200m", "flushThresholdRows": "0"}))
+
+
+def test_a_size_in_the_table_config_is_left_as_it_is(folder):
+    size = {f"{FLUSH}segment.size": "1G"}
+    stream = stream_of(load(folder, change=lambda whole: whole["realtime"]["stream"].update(size)))
+    assert f"{FLUSH}rows" not in stream
 
 
 def test_a_stream_at_its_former_place_is_moved_with_a_note(folder):
