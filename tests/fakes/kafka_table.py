@@ -6,12 +6,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Event, Thread
 from typing import Any
 
+from pinot_assets.demo.realtime_faults import StoreOutage
 from pinot_assets.local import StackState
 from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.realtime.deep_store import open_deep_store
+from pinot_assets.realtime.opening import hold_table
 from pinot_assets.realtime.reading import read_state
+from pinot_assets.realtime.repair.apply import Outcome, Repair
 from pinot_assets.realtime.state import RealtimeState
+from pinot_assets.settings import Settings
 
 
 @dataclass
@@ -46,22 +52,42 @@ class Clicks:
 
     @contextmanager
     def store_away(self) -> Iterator[None]:
-        """The deep store takes nothing of this table: a file stands where its folder would be."""
-        folder = self.stack.home / "data" / "controller" / self.name
-        aside = folder.with_name(f"{self.name}.aside")
-        if folder.exists():
-            folder.rename(aside)
-        folder.write_text("in the way")
+        """The deep store can be neither written nor read."""
+        outage = StoreOutage(self.stack)
+        outage.begin()
         try:
             yield
         finally:
-            folder.unlink()
-            if aside.exists():
-                aside.rename(folder)
+            outage.end()
 
-    def look(self) -> RealtimeState:
-        """Its state."""
-        return read_state(self.pinot, self.name)
+    @contextmanager
+    def flowing(self) -> Iterator[None]:
+        """Two hundred messages a second, until the end."""
+        over = Event()
+
+        def flow() -> None:
+            while not over.wait(0.5):
+                self.send(100)
+
+        thread = Thread(target=flow, name="producer")
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def look(self, later_s: float = 0) -> RealtimeState:
+        """Its state, as it would look some seconds later if nothing changed until then."""
+        store = open_deep_store(self.pinot)
+        return read_state(self.pinot, self.name, deep_store=store, clock=lambda: time.time() + later_s)
+
+    def repair(self) -> list[Outcome]:
+        """Mend what can be mended now, until nothing of that is left."""
+        settings = Settings(self.pinot.connection, self.stack.zookeeper, self.stack.cluster)
+        with hold_table(settings, self.table, "a test") as lease:
+            repair = Repair(self.pinot, self.look, lease)
+            return [outcome for _, outcomes in repair.rounds(20) for outcome in outcomes]
 
     def until(self, holds: Callable[[RealtimeState], bool], seconds: float = 60) -> RealtimeState:
         """Look again and again until that holds."""
@@ -85,7 +111,10 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def table_config(name: str, kafka: str | None) -> dict[str, Any]:
-    """Of a table with two replicas and a peer scheme; 500 rows make a segment."""
+    """Of a table with two replicas and a peer scheme; 500 rows make a segment.
+
+    A committer that dies is given up after 17 seconds: Pinot's default is 127.
+    """
     stream = {
         "streamType": "kafka",
         "stream.kafka.topic.name": name,
@@ -98,6 +127,7 @@ def table_config(name: str, kafka: str | None) -> dict[str, Any]:
         "stream.kafka.decoder.class.name": "org.apache.pinot.plugin.inputformat.json.JSONMessageDecoder",
         "realtime.segment.flush.threshold.rows": "1000",
         "realtime.segment.flush.threshold.time": "24h",
+        "realtime.segment.commit.timeoutSeconds": "10",
     }
     return {
         "tableName": name,

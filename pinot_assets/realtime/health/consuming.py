@@ -104,7 +104,9 @@ def _stands_still(state: RealtimeState, partition: int, found: Consumption | Non
     if held is None or found.offset is None or found.consumed_ms is None:
         return False
     allowed = STILL_MS if state.settings.pauseless else LATE_MS
-    return held.latest > found.offset and state.read_ms - found.consumed_ms > allowed
+    # A consumer that has just begun says that it got its last row in 1970.
+    since = max(found.consumed_ms, state.latest()[partition].created_ms)
+    return held.latest > found.offset and state.read_ms - since > allowed
 
 
 def farthest(state: RealtimeState) -> Mapping[int, Consumption]:

@@ -83,6 +83,16 @@ def test_a_consumer_that_stands_still() -> None:
     assert consumption(replace(pinot.look(), consumption=late)).passed
 
 
+def test_a_consumer_that_has_just_begun() -> None:
+    pinot = consumed(offset=120)
+    state = pinot.look()
+    never = tuple(replace(one, consumed_ms=0) for one in state.consumption)
+    assert not consumption(replace(state, consumption=never)).passed
+    *others, newest = state.segments
+    young = (*others, replace(newest, created_ms=state.read_ms - 1000))
+    assert consumption(replace(state, consumption=never, segments=young)).passed
+
+
 def test_a_consumer_that_says_so() -> None:
     pinot = consumed()
     name = next(iter(pinot.consuming))

@@ -1,0 +1,115 @@
+"""What is done to a local stack in the realtime demo, and in tests: the deep store goes, servers die."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Final
+
+from pinot_assets.errors import LocalStackError
+from pinot_assets.local import Stack, StackState
+from pinot_assets.local.helix import forget
+from pinot_assets.local.state import SERVERS
+from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.realtime.state import Status
+
+_LOOK_S: Final = 0.001
+_TRIES: Final = 5
+
+
+class StoreOutage:
+    """The deep store of a local stack, away for a while: a plain file stands where its folder was.
+
+    Taking permissions away would not do: root writes all the same.
+    """
+
+    def __init__(self, stack: StackState) -> None:
+        self._folder = stack.deep_store
+        self._kept = stack.deep_store.with_name(f"{stack.deep_store.name}.away")
+
+    def begin(self) -> None:
+        """From now on nothing can be written there, nor read."""
+        self._folder.rename(self._kept)
+        self._folder.touch()
+
+    def end(self) -> None:
+        """All is there again. Does nothing while it is not away."""
+        if not self._kept.exists():
+            return
+        self._folder.unlink(missing_ok=True)
+        self._kept.rename(self._folder)
+
+
+def kill(stack: Stack, state: StackState, server: str) -> None:
+    """End a server without a word (SIGKILL), and have the cluster notice at once.
+
+    ZooKeeper alone would wait for its session's time-out, half a minute.
+    """
+    pid = next(part.pid for part in stack.status() if part.name == server)
+    if pid is None:
+        raise LocalStackError(f"{server} does not run")
+    _end(pid)
+    forget(state.zookeeper, pid)
+
+
+def lose_disk(state: StackState, server: str) -> None:
+    """Delete the segments of a server that is dead."""
+    shutil.rmtree(state.home / "data" / server / "segments")
+
+
+def kill_committer(stack: Stack, pinot: RealtimePinot, table: str, seconds: float) -> tuple[str, str]:
+    """Kill the server that commits the next segment, once it has built the tar, before its commit is over.
+
+    A commit that was quicker than the signal does not count: that server is started again, and the next
+    commit waited for.
+
+    :param table: with `_REALTIME`; must be committing all the time.
+    :param seconds: how long each next commit is waited for.
+    :returns: the server, still dead, and the segment, still IN_PROGRESS.
+    :raises LocalStackError: none could be caught.
+    """
+    state = stack.up()
+    for _ in range(_TRIES):
+        pids = {part.name: part.pid for part in stack.status() if part.name in SERVERS}
+        server, segment = _next_committer(state, table, seconds)
+        pid = pids[server]
+        if pid is None:
+            raise LocalStackError(f"{server} does not run")
+        _end(pid)
+        if pinot.segment_node(table, segment).simple["segment.realtime.status"] == Status.IN_PROGRESS:
+            forget(state.zookeeper, pid)
+            return server, segment
+        state = stack.up()
+    raise LocalStackError(f"no committer of {table} was caught", why=f"{_TRIES} commits were over before")
+
+
+def _next_committer(state: StackState, table: str, seconds: float) -> tuple[str, str]:
+    """Who has just built the tar of a segment: in 0.11.0 the committer alone does, beside the segments."""
+    folders = {server: state.home / "data" / server / "segments" / table for server in SERVERS}
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for server, folder in folders.items():
+            if segment := _tar_in(folder):
+                return server, segment
+        time.sleep(_LOOK_S)
+    raise LocalStackError(f"nothing of {table} was committed in {seconds:.0f} s")
+
+
+def _tar_in(folder: Path) -> str | None:
+    with os.scandir(folder) as found:
+        return next((e.name.removesuffix(".tar.gz") for e in found if e.name.endswith(".tar.gz")), None)
+
+
+def _end(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    while True:
+        try:
+            os.kill(pid, 0)
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return
+        except (ProcessLookupError, FileNotFoundError):
+            return
+        time.sleep(0.01)

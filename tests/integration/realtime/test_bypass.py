@@ -1,0 +1,141 @@
+"""Deep-store bypass on a real Pinot 0.11.0 with Kafka: an outage, a server that dies in it, the back-fill."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from fakes.kafka_table import Clicks
+
+from pinot_assets.demo.realtime_faults import kill, kill_committer, lose_disk
+from pinot_assets.health.finding import Health
+from pinot_assets.local import Stack
+from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.health.copies import only_copies
+from pinot_assets.realtime.repair.apply import Result
+from pinot_assets.realtime.repair.model import Kind, Means
+from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
+
+pytestmark = pytest.mark.integration
+
+SETTLED_S = 120
+"""After that, health judges what is not as it should be."""
+PAST_WINDOW_S = 400
+
+
+def health(state: RealtimeState) -> dict[str, Health]:
+    return {answer.name: answer for answer in examine(state)}
+
+
+def failed(state: RealtimeState) -> set[str]:
+    return {answer.name for answer in examine(state) if not answer.passed}
+
+
+def done(state: RealtimeState) -> set[str]:
+    return {segment.name for segment in state.segments if segment.status is Status.DONE}
+
+
+def peers_only(state: RealtimeState) -> set[str]:
+    return {segment.name for segment in state.segments if segment.copy is Copy.PEERS_ONLY}
+
+
+def partitions(state: RealtimeState, names: set[str]) -> Counter[int]:
+    return Counter(segment.partition for segment in state.segments if segment.name in names)
+
+
+def settled(state: RealtimeState, rows: int) -> bool:
+    """Every replica is as it should be, every broker finds every row."""
+    return set(state.queryable.values()) == {rows} and all(
+        replica.ideal == replica.external for segment in state.segments for replica in segment.replicas
+    )
+
+
+def by_name(state: RealtimeState, name: str) -> Segment:
+    return next(segment for segment in state.segments if segment.name == name)
+
+
+def test_an_outage_of_the_deep_store(clicks: Clicks, kafka_home: Path) -> None:
+    stack = Stack(kafka_home)
+    clicks.send(1200)
+    before = clicks.until(lambda s: len(done(s)) == 2 and settled(s, 1200))
+    assert not peers_only(before)
+    assert failed(before) == set()
+
+    # --- the store is away: rows arrive, segments are committed without it ---
+    with clicks.store_away():
+        clicks.send(2400)
+        during = clicks.until(lambda s: len(done(s)) == 6 and settled(s, 3600))
+        assert partitions(during, peers_only(during)) == {0: 2, 1: 2}
+        assert peers_only(during) == done(during) - done(before)
+        assert failed(during) == {"tmp_uploads"}  # the store cannot be listed
+        later = health(clicks.look(PAST_WINDOW_S))["download_urls"]
+        assert not later.passed
+        assert dict(later.numbers) == {"deep_store": 2, "peers_only": 4, "never_set": 0}
+        (refused, *_) = clicks.repair()
+        assert (refused.step.kind, refused.result) == (Kind.UPLOAD, Result.REFUSED)
+
+        # --- a server dies, the other one commits alone ---
+        kill(stack, clicks.stack, "server-2")
+        clicks.send(1200)
+        alone = clicks.until(lambda s: len(done(s)) == 8 and set(s.queryable.values()) == {4800})
+        without_it = done(alone) - done(during)
+        assert partitions(alone, without_it) == {0: 1, 1: 1}
+        assert {len(copies) for copies in only_copies(alone).values()} == {1}
+        assert set(only_copies(alone)) == peers_only(alone)
+        assert {"servers", "tmp_uploads"} <= failed(alone)
+        assert not health(clicks.look(SETTLED_S))["only_copies"].passed
+
+        # --- it comes back: what it never consumed, it can only have from its peer ---
+        stack.up()
+        back = clicks.until(lambda s: settled(s, 4800), 120)
+        assert {len(back.live_copies(by_name(back, name))) for name in without_it} == {2}
+        assert peers_only(back) == peers_only(alone)
+        assert failed(clicks.look(SETTLED_S)) == {"tmp_uploads"}
+
+
+def test_the_back_fill(clicks: Clicks, kafka_home: Path) -> None:
+    stack = Stack(kafka_home)
+    with clicks.store_away():
+        clicks.send(2200)
+        missing = peers_only(clicks.until(lambda s: len(done(s)) == 4 and settled(s, 2200)))
+    assert len(missing) == 4
+
+    # The controller of 0.11.0 cannot be asked to: the servers upload, the nodes are written at their version.
+    outcomes = clicks.repair()
+    assert {(o.step.kind, o.step.means, o.result) for o in outcomes} == {
+        (Kind.UPLOAD, Means.SERVER, Result.DONE)
+    }
+    state = clicks.look(PAST_WINDOW_S)
+    assert {o.step.segments[0] for o in outcomes} == missing
+    assert not peers_only(state)
+    assert failed(state) == set()
+    assert not clicks.repair()
+
+    # --- and what they put there is whole: a new disk is filled from it, with no peer to ask ---
+    for server in ("server-1", "server-2"):
+        kill(stack, clicks.stack, server)
+    lose_disk(clicks.stack, "server-1")
+    lose_disk(clicks.stack, "server-2")
+    stack.up()
+    clicks.until(lambda s: settled(s, 2200), 120)
+
+
+def test_the_committer_dies(clicks: Clicks, kafka_home: Path) -> None:
+    stack = Stack(kafka_home)
+    clicks.send(900)
+    clicks.until(lambda s: settled(s, 900))
+    with clicks.flowing():
+        _, segment = kill_committer(stack, clicks.pinot, clicks.table, 60)
+        state = clicks.look()
+        assert by_name(state, segment).status is Status.IN_PROGRESS
+        assert "servers" in failed(state)
+        (dead,) = (found for found in state.servers.values() if not found.alive)
+        taken_over = clicks.until(lambda s: by_name(s, segment).status is Status.DONE, 120)
+        assert taken_over.servers[dead.name].alive is False
+        assert dead.name not in taken_over.live_copies(by_name(taken_over, segment))
+    stack.up()
+    end = clicks.until(lambda s: settled(s, clicks.sent), 120)
+    assert len(end.live_copies(by_name(end, segment))) == 2
+    assert failed(clicks.look(SETTLED_S)) == set()
+    assert not clicks.repair()
