@@ -181,7 +181,10 @@ class RealtimeWrites(Nodes):
         self._write("POST", f"/segments/{quoted(table)}/delete", body=sorted(_some(segments)))
 
     def preview_delete_from(self, table: str, segments: Collection[str]) -> Mapping[str, Any]:
-        """What `delete_from` would delete: `partitions`, by number, with `segmentsToDelete`. 1.4 on."""
+        """What `delete_from` would delete: `partitions`, by number, with `segmentsToDelete`. 1.4 on.
+
+        Refused as the deletion itself is.
+        """
         path = f"/deleteSegmentsFromSequenceNum/{quoted(table)}"
         params = {"segments": sorted(_some(segments)), "dryRun": "true"}
         call = Call("DELETE", path, Kind.READ, self.connection.timeouts.call, params=params)

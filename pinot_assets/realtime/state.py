@@ -142,6 +142,7 @@ class Pause:
     """Why nothing is consumed.
 
     :ivar reason: None when the whole table is not paused.
+    :ivar since_ms: None where Pinot tells it by the clock on its wall, as 1.3 to 1.5.1 do.
     :ivar topics: indices of streams that are paused on their own.
     """
 

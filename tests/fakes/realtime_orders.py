@@ -239,9 +239,9 @@ def _delete_from(pinot: FakeRealtime, names: list[str], dry: bool) -> httpx.Resp
         partition, sequence = name.split("__")[1:3]
         if partition in first and int(sequence) >= first[partition]:
             doomed[partition].append(name)
+    if not json.loads(pinot.ideal_fields.get("pauseState", "{}")).get("paused"):
+        return httpx.Response(500, json={"error": f"Table {TABLE} should be paused before deleting"})
     if not dry:
-        if not json.loads(pinot.ideal_fields.get("pauseState", "{}")).get("paused"):
-            return httpx.Response(500, json={"error": f"Table {TABLE} should be paused before deleting"})
         _delete(pinot, [name for found in doomed.values() for name in found])
     partitions = {partition: {"segmentsToDelete": found} for partition, found in doomed.items()}
     return ok({"dryRun": dry, "partitions": partitions})

@@ -171,11 +171,12 @@ def test_reingestion(fake: FakeRealtime, pinot: RealtimePinot) -> None:
 def test_deleting(fake: FakeRealtime, pinot: RealtimePinot) -> None:
     names = [fake.segment(0, number) for number in range(4)]
     pinot.delete_realtime_segments(TABLE, names[:1])
+    for call in (pinot.preview_delete_from, pinot.delete_from):
+        with pytest.raises(PinotError, match="should be paused"):
+            call(TABLE, [names[2]])
+    pinot.pause(TABLE)
     preview = pinot.preview_delete_from(TABLE, [names[2]])
     assert preview["partitions"]["0"]["segmentsToDelete"] == names[2:]
-    with pytest.raises(PinotError, match="should be paused"):
-        pinot.delete_from(TABLE, [names[2]])
-    pinot.pause(TABLE)
     pinot.delete_from(TABLE, [names[2]])
     assert [s.name for s in fake.look().segments] == names[1:2]
 
