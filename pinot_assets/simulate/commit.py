@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def take_place(controller: Controller, message: Message) -> Steps[str]:
-    """Move the uploaded tar to its final place.
+    """Move the uploaded tar to its final place, and remove the segment's other uploads.
 
     :returns: the download URL: empty where only servers have it.
     :raises StoreFailed: when the store refuses.
@@ -35,7 +35,9 @@ def take_place(controller: Controller, message: Message) -> Steps[str]:
         raise Refused("a commit's end names a location")
     if location.startswith(PEER):
         return ""
-    return (yield from controller.world.store.move(location, message.segment))
+    url = yield from controller.world.store.move(location, message.segment)
+    controller.world.store.remove_strays(message.segment)
+    return url
 
 
 def commit_done(controller: Controller, message: Message, url: str) -> Steps[None]:

@@ -66,14 +66,17 @@ class DeepStore:
         return location
 
     def move(self, location: str, name: str) -> Steps[str]:
-        """Move a tar to its final place, over what lies there, and remove the segment's other uploads."""
+        """Move a tar to its final place, over what lies there."""
         yield from self._reach(0)
         if location not in self.files:
             raise StoreFailed(f"{location} is not there")
         self.files[name] = (self.files.pop(location)[0], int(self.env.now))
+        return name
+
+    def remove_strays(self, name: str) -> None:
+        """Remove a segment's uploads that nobody moved."""
         for stray in [other for other in self.files if other.startswith(f"{name}{TMP}")]:
             del self.files[stray]
-        return name
 
     def download(self, name: str) -> Steps[Built]:
         """Read a tar.
@@ -85,12 +88,6 @@ class DeepStore:
         tar = self.files[name][0]
         yield from self._reach(tar.size_bytes)
         return tar
-
-    def remove_uploads(self, older_ms: int) -> None:
-        """Remove temporary uploads that nobody moved (`tmpFileRetentionInSeconds`)."""
-        for location, (_, came) in list(self.files.items()):
-            if TMP in location and self.env.now - came > older_ms:
-                del self.files[location]
 
     def _reach(self, size_bytes: int) -> Steps[None]:
         while self._back is not None:

@@ -7,7 +7,7 @@ section 7.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS, reingests
 from pinot_assets.realtime.state import NOT_PAUSED, Pause, PauseReason, Status
@@ -19,8 +19,6 @@ from pinot_assets.simulate.zookeeper import Node, Placement, Refused, Steps
 
 if TYPE_CHECKING:
     from pinot_assets.simulate.controller import Controller
-
-TMP_RETENTION_MS: Final = 3_600_000
 
 
 def validate_for_ever(controller: Controller) -> Steps[None]:
@@ -138,7 +136,6 @@ def _place(controller: Controller, node: Node) -> Steps[None]:
 
 def _segment_level(controller: Controller) -> Steps[None]:
     world = controller.world
-    world.store.remove_uploads(TMP_RETENTION_MS)
     if world.table.settings.pauseless:
         committing = {name for name, n in world.zookeeper.nodes.items() if n.status is Status.COMMITTING}
         yield from world.zookeeper.list_committing(lambda names: _replace(names, committing))

@@ -109,3 +109,9 @@ class TestHangs:
         world = World(table, [downtime(Outage.HANGS, 10 * MINUTE)])
         world.run(20 * MINUTE)
         assert [name for name in world.store.files if ".tmp." in name]
+        world.run(HOUR)
+        repair = SimulatedRepair(world)
+        repair.run(4 * HOUR)
+        assert "sweep" in {str(step.kind) for step in repair.done}
+        assert not [name for name in world.store.files if ".tmp." in name]
+        assert all_well(world) == []
