@@ -8,7 +8,7 @@ from pinot_assets.health.finding import Health, Problem, Severity, judged, some
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import settled
 from pinot_assets.realtime.health.progress import paused
-from pinot_assets.realtime.state import Consumption, PauseReason, RealtimeState
+from pinot_assets.realtime.state import Consumption, PauseReason, RealtimeState, Segment
 
 CONSUMPTION = "consumption"
 LAG = "consumption_lag"
@@ -28,11 +28,12 @@ _WHY = {
 
 def consumption(state: RealtimeState) -> Health:
     """The table is consumed, or paused by an operator. Paused by Pinot, or stuck, it fails."""
-    partitions = {*state.latest(), *state.stream}
+    latest = state.latest()
+    partitions = {*latest, *state.stream}
     meant = {p for p in partitions if not paused(state, p)}
     by_partition = farthest(state)
-    still = sorted(p for p in meant if _stands_still(state, p, by_partition.get(p)))
-    without = sorted(p for p in meant - set(still) if not _consumed(state, p))
+    still = sorted(p for p in meant if _stands_still(state, latest.get(p), by_partition.get(p)))
+    without = sorted(p for p in meant - set(still) if not _consumed(state, latest.get(p)))
     problems = []
     pause = state.pause
     if pause.reason in _WHY:
@@ -84,8 +85,7 @@ def _good(state: RealtimeState, partitions: int) -> str:
     return f"{partitions} partitions are consumed{topics}"
 
 
-def _consumed(state: RealtimeState, partition: int) -> bool:
-    newest = state.latest().get(partition)
+def _consumed(state: RealtimeState, newest: Segment | None) -> bool:
     if newest is None:
         return False
     return not settled(state, newest) or any(
@@ -95,17 +95,17 @@ def _consumed(state: RealtimeState, partition: int) -> bool:
     )
 
 
-def _stands_still(state: RealtimeState, partition: int, found: Consumption | None) -> bool:
-    if found is None:
+def _stands_still(state: RealtimeState, newest: Segment | None, found: Consumption | None) -> bool:
+    if newest is None or found is None:
         return False
     if found.state == "NOT_CONSUMING":
         return True
-    held = state.stream.get(partition)
+    held = state.stream.get(newest.partition)
     if held is None or found.offset is None or found.consumed_ms is None:
         return False
     allowed = STILL_MS if state.settings.pauseless else LATE_MS
     # A consumer that has just begun says that it got its last row in 1970.
-    since = max(found.consumed_ms, state.latest()[partition].created_ms)
+    since = max(found.consumed_ms, newest.created_ms)
     return held.latest > found.offset and state.read_ms - since > allowed
 
 
