@@ -109,7 +109,7 @@ def stuck_commits(facts: Facts) -> Judgement:
 
 @rule(Aim.PAUSELESS, needs=("startup_timeout_s",))
 def servers_come_back(facts: Facts) -> Judgement:
-    """facts/pinot-1.5.1-cluster, e: both replicas killed at COMMITTING, restarted with defaults."""
+    """Seen on 1.5.1: both replicas killed at COMMITTING, restarted with defaults."""
     waits, startup = facts.wanted.download_timeout_s, facts.cluster.startup_timeout_s
     if waits < startup // 2:
         return passed(f"a restarted server waits at most {waits} s for a segment that nobody has")
@@ -122,7 +122,7 @@ def servers_come_back(facts: Facts) -> Judgement:
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("new_segment_expiration_s",))
 def silent_answers(facts: Facts) -> Judgement:
-    """facts/pinot-1.5.1-cluster, e: segments made while a server is dead count as new, and are left out."""
+    """Seen on 1.5.1: segments made while a server is dead count as new, and are left out."""
     version, seconds = release(facts.cluster.version), facts.cluster.new_segment_expiration_s
     if version < _V1:
         return passed("brokers of this release have no grace for new segments")

@@ -1,0 +1,84 @@
+"""The preflight of a pauseless table of 1.5.1 that commits, and its spec, compared and applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from fakes.kafka_table import schema
+from fakes.pauseless import PauselessCluster
+from fakes.pauseless_table import rows_table
+
+from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.realtime.preflight import Aim, Verdict, judge
+from pinot_assets.realtime.preflight.gather import gather
+from pinot_assets.realtime.state import Status
+from pinot_assets.spec import RealtimeTableSpec, load_tables
+from pinot_assets.spec.apply import apply_plan, plan_apply
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessCluster]:
+    with PauselessCluster(tmp_path_factory.mktemp("judged")) as cluster:
+        yield cluster
+
+
+def test_what_commits_showed_is_judged(cluster: PauselessCluster) -> None:
+    with rows_table(cluster, **{"realtime.segment.flush.threshold.rows": "2000"}) as rows:
+        rows.send(10_000)
+        rows.until(lambda state: sum(s.status is Status.DONE for s in state.segments) >= 8)
+        with cluster.pinot() as pinot:
+            config = pinot.table_config(rows.table)
+            assert config is not None
+            facts = gather(pinot, rows.table, config)
+    assert facts.aims == set(Aim)
+    assert facts.cluster.version == "1.5.1"
+    assert facts.cluster.segment_store == {
+        server.name: cluster.deep_store.as_uri() for server in cluster.servers
+    }
+    assert facts.commit_times is not None
+    assert facts.commit_times.late == 0
+    assert 0 <= (facts.commit_times.seconds or 0) < 60
+    assert facts.commit_start is not None
+    assert facts.retention is not None
+    assert set(facts.admin_ports.values()) == {None}
+    answers = {answer.rule: answer for answer in judge(facts)}
+    assert [rule for rule, one in answers.items() if one.verdict is Verdict.REFUSE] == []
+    assert "the slowest commit" in answers["build_and_upload"].reason
+    assert "300 s" in answers["hanging_store"].reason
+    assert answers["stuck_commits"].verdict is Verdict.WARN
+    assert answers["servers_come_back"].verdict in (Verdict.PASS, Verdict.WARN)
+
+
+def test_a_spec_is_compared_and_applied(cluster: PauselessCluster, tmp_path: Path) -> None:
+    def spec(name: str, config: dict[str, Any], **block: str) -> RealtimeTableSpec:
+        whole = {
+            "schema": schema(name),
+            "table": {**config, "tenants": {}, "metadata": {}},
+            "realtime": block,
+        }
+        (tmp_path / "table.yaml").write_text(yaml.safe_dump(whole))
+        return load_tables(tmp_path).realtime[name]
+
+    with rows_table(cluster) as rows, PinotCluster(PinotConnection(cluster.controller_url)) as store:
+        held = store.get_realtime_config(rows.name)
+        assert held is not None
+        assert plan_apply(spec(rows.name, held), store).changes_nothing
+        ingestion = held["ingestionConfig"]["streamIngestionConfig"]
+        ingestion.pop("disasterRecoveryMode", None)  # Pinot writes out what it takes for granted
+        ingestion["streamConfigMaps"][0].pop("realtime.segment.flush.threshold.rows", None)
+        wanted = spec(rows.name, held, flushThresholdSegmentSize="64M", disasterRecoveryMode="ALWAYS")
+        plan = plan_apply(wanted, store)
+        assert {difference.path.rsplit(".", 1)[-1] for difference in plan.table.differences} >= {
+            "disasterRecoveryMode",
+            "size",
+        }
+        apply_plan(plan, store)
+        assert plan_apply(wanted, store).changes_nothing
+        # Somebody takes it back in Pinot: what the spec does not say is a difference, too.
+        assert not plan_apply(spec(rows.name, held), store).changes_nothing
