@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from random import Random
 
 from hypothesis import strategies as st
 
@@ -106,113 +106,204 @@ def table(
 
 # --- for hypothesis ----------------------------------------------------------------------------------
 
+AGES = (5_000, 60_000, 299_999, 300_000, 3_600_000)
+VERSIONS = ("1.5.1", "1.5.1", "1.4.0", "1.3.0", "1.2.0", "0.11.0")
+Trouble = Callable[[Random, RealtimeState], RealtimeState]
 
-def _mostly(usual: object, *rare: object) -> st.SearchStrategy[Any]:
-    """Four in five times what is usual: else hardly a table had only one or two troubles."""
-    return st.sampled_from([usual] * 4 * len(rare) + list(rare))
+
+def hurt_tables() -> st.SearchStrategy[RealtimeState]:
+    """A healthy table that some troubles have come over.
+
+    From a seed: drawing every choice would take a hundred times as long, and what is rare is what matters.
+    """
+    return st.integers(0, 2**48).map(lambda seed: hurt_table(Random(seed)))
 
 
-_AGES = _mostly(3_600_000, 5_000, 60_000, 299_999, 300_000, None)
-_IDEALS = _mostly("ONLINE", "CONSUMING", "OFFLINE", None)
-_EXTERNALS = st.sampled_from(["ONLINE", "ONLINE", "ONLINE", "ERROR", "ERROR", "OFFLINE", "CONSUMING", None])
-_VERSIONS = st.sampled_from(["1.5.1", "1.5.1", "1.4.0", "1.3.0", "1.2.0", "0.11.0"])
-_STATUSES = st.sampled_from(
-    [Status.COMMITTING, Status.DONE, Status.DONE, Status.UPLOADED, Status.IN_PROGRESS]
+def tried_tables() -> st.SearchStrategy[tuple[RealtimeState, Memory]]:
+    """The same, and what was tried before."""
+
+    def made(seed: int) -> tuple[RealtimeState, Memory]:
+        random = Random(seed)
+        state = hurt_table(random)
+        return state, _tried(random, state)
+
+    return st.integers(0, 2**48).map(made)
+
+
+def hurt_table(random: Random) -> RealtimeState:
+    """One table with up to eight troubles, which tend to meet in one segment or server."""
+    state = _healthy(random)
+    for _ in range(random.randint(1, 8)):
+        state = random.choice(TROUBLES)(random, state)
+    return state
+
+
+def _healthy(random: Random) -> RealtimeState:
+    names = random.choice([("a", "b"), ("a", "b"), ("a", "b", "c"), ("a",)])
+    segments = []
+    for partition in range(random.randint(1, 2)):
+        length = random.randint(1, 2)
+        at = replicas(**dict.fromkeys(names, "ONLINE"))
+        for sequence in range(length):
+            size = random.choice([0, 1_000, 5_000])
+            url = random.choice(["s3://d/t/x", "", ""])
+            segments.append(
+                segment(Status.DONE, at, url, partition=partition, sequence=sequence, size_bytes=size)
+            )
+        segments.append(consuming(partition, length, **dict.fromkeys(names, "CONSUMING")))
+    mode = random.choice(["", "", "", "dedup", "partial"])
+    settings = RealtimeSettings(
+        len(names),
+        peer_scheme=random.choice(["http", "http", None]),
+        pauseless=random.random() < 0.6,
+        upsert="PARTIAL" if mode == "partial" else None,
+        dedup=mode == "dedup",
+        recovery_always=random.random() < 0.3,
+    )
+    cluster = ClusterSettings(
+        random.choice(VERSIONS),
+        error_auto_reset=random.random() < 0.8,
+        deep_store_upload_retry=random.random() < 0.5,
+    )
+    made = table(*segments, settings=settings, cluster=cluster, servers=tuple(map(server, SERVERS)))
+    held = {partition: StreamPartition(partition, 0, 1_000) for partition in made.latest()}
+    return replace(made, stream=held)
+
+
+def _of_server(random: Random, state: RealtimeState) -> RealtimeState:
+    """It is dead, switched off, starting, just back, gone, or nobody knows its address."""
+    name = random.choice(SERVERS)
+    if name not in state.servers:
+        return state
+    kinds: list[dict[str, object]] = [
+        {"alive": False},
+        {"alive": False},
+        {"enabled": False},
+        {"ready": False},
+        {"ready": None},
+        {"since_ms": NOW - 10_000},
+        {"since_ms": None},
+        {"admin_url": None},
+    ]
+    servers = {**state.servers, name: replace(state.servers[name], **random.choice(kinds))}  # type: ignore[arg-type]
+    if random.random() < 0.1:
+        del servers[name]
+    return replace(state, servers=servers)
+
+
+def _of_replica(random: Random, state: RealtimeState) -> RealtimeState:
+    """Not loaded, in ERROR, still in memory, a message pending; or not wanted any more."""
+    chosen = _recent(random, state)
+    if not chosen.replicas:
+        return state
+    number = random.randrange(len(chosen.replicas))
+    old = chosen.replicas[number]
+    new = random.choice(
+        [
+            replace(old, external="ERROR"),
+            replace(old, external="ERROR"),
+            replace(old, external="OFFLINE"),
+            replace(old, external=None),
+            replace(old, external="CONSUMING"),
+            replace(old, external="ONLINE"),
+            replace(old, pending=True),
+            replace(old, ideal="OFFLINE"),
+            replace(old, ideal=None),
+        ]
+    )
+    at = (*chosen.replicas[:number], new, *chosen.replicas[number + 1 :])
+    return _changed(state, chosen, replace(chosen, replicas=at))
+
+
+def _of_commit(random: Random, state: RealtimeState) -> RealtimeState:
+    """COMMITTING, for long or not; on all of its servers, or on none."""
+    chosen = _recent(random, state)
+    seen = random.choice(["ONLINE", "ONLINE", "ERROR", "ERROR", "OFFLINE", "CONSUMING"])
+    at = tuple(replace(r, ideal=random.choice(["ONLINE", r.ideal]), external=seen) for r in chosen.replicas)
+    end = str(int(chosen.start_offset or 0) + 100)
+    committing = replace(chosen, status=Status.COMMITTING, url=None, end_offset=end, replicas=at)
+    return _changed(state, chosen, committing)
+
+
+def _of_node(random: Random, state: RealtimeState) -> RealtimeState:
+    """Younger, of unknown age, gone, without a status or URL, without its place in the ideal state."""
+    chosen = _recent(random, state)
+    kinds: list[dict[str, object]] = [
+        *({"modified_ms": NOW - age} for age in AGES),
+        {"modified_ms": None},
+        {"stored": False},
+        {"status": None},
+        {"status": Status.UPLOADED, "end_offset": "100"},
+        {"url": None},
+        {"url": ""},
+        {"url": f"s3://d/t/{chosen.name}.tmp.1"},
+        {"replicas": ()},
+    ]
+    return _changed(state, chosen, replace(chosen, **random.choice(kinds)))  # type: ignore[arg-type]
+
+
+def _of_partition(random: Random, state: RealtimeState) -> RealtimeState:
+    """Its last segment is missing, all replicas have stopped, or the stream no longer has everything."""
+    partition = random.choice(sorted(state.latest()))
+    newest = state.latest()[partition]
+    match random.randrange(5):
+        case 0 if len(state.segments) > 1:
+            return replace(state, segments=tuple(s for s in state.segments if s is not newest))
+        case 1:
+            at = tuple(replace(r, ideal="OFFLINE", external="OFFLINE") for r in newest.replicas)
+            return _changed(state, newest, replace(newest, replicas=at))
+        case 2:
+            earliest = random.choice([50, 150, 900])
+            return replace(
+                state, stream={**state.stream, partition: StreamPartition(partition, earliest, 1_000)}
+            )
+        case 3:
+            return replace(state, stream={p: held for p, held in state.stream.items() if p != partition})
+        case _:
+            return replace(state, stream={**state.stream, 7: StreamPartition(7, 0, 5)})
+
+
+def _of_the_rest(random: Random, state: RealtimeState) -> RealtimeState:
+    """Left-overs, a pause, an old list."""
+    name = random.choice(state.segments).name
+    match random.randrange(4):
+        case 0:
+            upload = TmpUpload(f"{name}.tmp.1", 10, random.choice([OLD - 1, NOW - 5_000]))
+            return replace(state, tmp_uploads=(*state.tmp_uploads, upload))
+        case 1:
+            return replace(state, committing_listed=state.committing_listed | {name})
+        case 2 if random.random() < 0.3:
+            return replace(state, pause=Pause(PauseReason.ADMINISTRATIVE))
+        case _:
+            return state
+
+
+TROUBLES: tuple[Trouble, ...] = (
+    *[_of_replica] * 4,
+    *[_of_server] * 2,
+    *[_of_commit] * 2,
+    *[_of_node] * 2,
+    _of_partition,
+    _of_the_rest,
 )
 
 
-@st.composite
-def _segments(draw: st.DrawFn, partition: int, sequence: int) -> Segment:
-    status = draw(_mostly(draw(_STATUSES), None))
-    fixed = {Status.IN_PROGRESS: None, Status.COMMITTING: None}
-    url = (
-        fixed[status]
-        if status in fixed
-        else draw(st.sampled_from(["", "", "s3://d/t/x", "s3://d/t/x", None]))
-    )
-    age = draw(_AGES)
-    names = draw(st.sampled_from([("a", "b"), ("a", "b"), ("b", "c"), ("a", "b", "c"), ("c",), ()]))
-    wanted = draw(_IDEALS) if status is not Status.IN_PROGRESS else "CONSUMING"
-    at = tuple(
-        Replica(name, draw(_mostly(wanted, draw(_IDEALS))), draw(_EXTERNALS), draw(_mostly(False, True)))
-        for name in names
-    )
-    made = segment(
-        status,
-        at,
-        url,
-        partition=partition,
-        sequence=sequence,
-        modified_ms=None if age is None else NOW - age,
-        size_bytes=draw(st.sampled_from([0, 1_000, 5_000])),
-    )
-    return replace(made, stored=draw(_mostly(True, False)))
+def _recent(random: Random, state: RealtimeState) -> Segment:
+    """Often the same one."""
+    return random.choice([*state.segments, state.segments[0], state.segments[0]])
 
 
-@st.composite
-def hurt_tables(draw: st.DrawFn) -> RealtimeState:
-    """A table that any mixture of troubles has come over."""
-    segments = []
-    for partition in range(draw(st.integers(1, 3))):
-        length = draw(st.integers(1, 3))
-        segments += [draw(_segments(partition, sequence)) for sequence in range(length)]
-        if draw(_mostly(True, False)):
-            segments.append(consuming(partition, length))
-    servers = [
-        server(
-            name,
-            alive=draw(_mostly(True, False)),
-            enabled=draw(_mostly(True, False)),
-            ready=draw(_mostly(True, None, False)),
-            since_ms=draw(_mostly(OLD, NOW - 10_000, None)),
-            admin_url=draw(_mostly(f"http://{name}:8097", None)),
-        )
-        for name in SERVERS
-        if draw(_mostly(True, False))
-    ]
-    mode = draw(st.sampled_from(["", "", "dedup", "partial"]))
-    settings = RealtimeSettings(
-        2,
-        peer_scheme=draw(_mostly("http", None)),
-        pauseless=draw(st.booleans()),
-        upsert="PARTIAL" if mode == "partial" else None,
-        dedup=mode == "dedup",
-        recovery_always=draw(st.booleans()),
-    )
-    cluster = ClusterSettings(
-        draw(_VERSIONS), error_auto_reset=draw(st.booleans()), deep_store_upload_retry=draw(st.booleans())
-    )
-    stream = {
-        partition: StreamPartition(partition, draw(_mostly(0, 150, 900)), 1_000)
-        for partition in range(3)
-        if draw(_mostly(True, False))
-    }
-    uploads = [
-        TmpUpload(f"{s.name}.tmp.1", 10, draw(st.sampled_from([OLD - 1, NOW - 5_000])))
-        for s in segments
-        if draw(_mostly(False, True))
-    ]
-    return table(
-        *segments,
-        settings=settings,
-        cluster=cluster,
-        servers=tuple(servers),
-        stream=stream,
-        tmp_uploads=tuple(uploads),
-        committing_listed=frozenset(s.name for s in segments if draw(_mostly(False, True))),
-        pause=Pause(draw(_mostly(None, PauseReason.ADMINISTRATIVE))),
-    )
+def _changed(state: RealtimeState, old: Segment, new: Segment) -> RealtimeState:
+    return replace(state, segments=tuple(new if s is old else s for s in state.segments))
 
 
-@st.composite
-def memories(draw: st.DrawFn, state: RealtimeState) -> Memory:
-    """What may have been tried on that table before."""
+def _tried(random: Random, state: RealtimeState) -> Memory:
     tried = {}
     for one in state.segments:
-        kind = draw(st.sampled_from([None, None, Kind.UPLOAD, Kind.FINISH, Kind.REINGEST]))
+        kind = random.choice([None, None, None, Kind.UPLOAD, Kind.FINISH, Kind.REINGEST, Kind.VALIDATE])
         if kind is not None:
-            at = NOW - draw(st.sampled_from([1_000, 100_000, 10_000_000]))
-            tried[f"{kind} {one.name}"] = Try(
-                kind, Means.CONTROLLER, at, at + 360_000, draw(st.integers(1, 5)), (one.name,)
-            )
+            at = NOW - random.choice([1_000, 100_000, 10_000_000])
+            means = Means.VALIDATION if kind is Kind.VALIDATE else Means.CONTROLLER
+            segments = () if kind is Kind.VALIDATE else (one.name,)
+            tried[f"{kind} {one.name}"] = Try(kind, means, at, at + 360_000, random.randint(1, 5), segments)
     return Memory(tried)

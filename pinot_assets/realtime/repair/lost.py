@@ -29,6 +29,13 @@ def lost(state: RealtimeState, segment: Segment) -> Iterator[Step | Refusal | Wa
     building = [r.server for r in up if r.external == "CONSUMING"]
     if building:
         yield _building(state, segment, building)
+    elif segment.url is not None:
+        yield Refusal(
+            segment.name,
+            f"it is COMMITTING, no live server has it, and its node has a URL all the same "
+            f"({segment.url or 'empty'}): Pinot reads nothing again that has one",
+            "look whether the deep store has that file; the node must say DONE with it, or lose the URL",
+        )
     elif not up:
         yield Refusal(
             segment.name,

@@ -232,6 +232,10 @@ def test_tables_that_must_be_read_in_order_are_refused(mode: dict[str, object]) 
     assert the_step(table(LOST, consuming(), settings=allowed)).kind is Kind.REINGEST
 
 
+def test_what_has_a_url_is_not_read_again() -> None:
+    assert "has a URL all the same" in why_not(plan(table(replace(LOST, url=""), consuming())))
+
+
 def test_a_server_without_a_segment_store_is_not_asked() -> None:
     cluster = replace(ClusterSettings("1.5.1"), segment_store={"a": None, "b": "s3://d"})
     assert the_step(table(LOST, consuming(), cluster=cluster)).server == "b"
