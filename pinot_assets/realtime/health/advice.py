@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from packaging.version import Version
+
+from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.state import RealtimeState
 
 BY_HAND: Final = "the guide on REALTIME tables (docs/guides/realtime.md) has a runbook for it"
@@ -12,6 +15,18 @@ BY_HAND: Final = "the guide on REALTIME tables (docs/guides/realtime.md) has a r
 def repair_plan(state: RealtimeState) -> str:
     """The command that says what would be mended, and how."""
     return f"pinot-assets realtime repair {state.table.removesuffix('_REALTIME')} --plan"
+
+
+_RECREATES: Final = Version("1.3")
+
+
+def next_one(state: RealtimeState) -> str:
+    """How a partition that is closed gets its next segment: before 1.3 a validation leaves it alone, unless a
+    resumption calls it."""
+    if release(state.cluster.version) >= _RECREATES:
+        return validation(state)
+    raw = state.table.removesuffix("_REALTIME")
+    return f"POST /tables/{raw}/resumeConsumption: before Pinot 1.3 nothing else mends it"
 
 
 def validation(state: RealtimeState) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pinot_assets.health.finding import Health, Problem, Severity, judged, some
-from pinot_assets.realtime.health.advice import BY_HAND, repair_plan, validation
+from pinot_assets.realtime.health.advice import BY_HAND, next_one, repair_plan, validation
 from pinot_assets.realtime.health.age import past_window
 from pinot_assets.realtime.health.recovery import all_in_error
 from pinot_assets.realtime.names import PARTITIONS_A_STREAM
@@ -125,7 +125,7 @@ def _left(state: RealtimeState, segment: Segment) -> tuple[str, str] | None:
     if wanted == {"ONLINE"} and segment.status is not Status.IN_PROGRESS:
         if paused(state, segment.partition) or not past_window(state, segment):
             return None
-        return "is closed, and no next segment was made", validation(state)
+        return "is closed, and no next segment was made", next_one(state)
     states = " and ".join(sorted(wanted))
     return f"is {segment.status} and {states} in the ideal state, which Pinot never mends", BY_HAND
 

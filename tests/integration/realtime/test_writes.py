@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fakes.kafka_table import Clicks
 
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.realtime_writes import SEGMENT_LEVEL
+from pinot_assets.realtime.health.progress import next_segment
 from pinot_assets.realtime.names import upload_of
 from pinot_assets.realtime.state import Copy, RealtimeState, Status
 
@@ -70,3 +73,26 @@ def test_what_this_release_lacks_is_refused(clicks: Clicks) -> None:
         clicks.pinot.pause_topics(clicks.table, [0])
     with pytest.raises(PinotNotFound):
         clicks.pinot.delete_from(clicks.table, names)
+
+
+def test_a_newest_segment_that_pinot_never_mends_is_deleted_and_read_again(clicks: Clicks) -> None:
+    clicks.send(1100)
+    state = clicks.until(lambda s: committed(s) == 2 and set(s.queryable.values()) == {1100})
+    newest = state.latest()[0]
+    path = f"IDEALSTATES/{clicks.table}"
+    node = clicks.pinot.versioned_node(path)
+    mixed = dict(zip((r.server for r in newest.replicas), ("ONLINE", "OFFLINE"), strict=True))
+    clicks.pinot.put_node(path, replace(node, maps={**node.maps, newest.name: mixed}))
+
+    def broken(state: RealtimeState) -> bool:
+        return "which Pinot never mends" in next_segment(state).message
+
+    clicks.until(broken)
+    clicks.pinot.run_validation(clicks.table)
+    clicks.pinot.delete_realtime_segments(clicks.table, [newest.name])
+    clicks.until(lambda s: newest.name not in {segment.name for segment in s.segments})
+    clicks.pinot.resume(clicks.table)  # before 1.3 no validation alone makes what is missing
+    state = clicks.until(lambda s: set(s.queryable.values()) == {1100})
+    again = state.latest()[0]
+    assert (again.status, again.start_offset) == (Status.IN_PROGRESS, newest.start_offset)
+    assert next_segment(state).passed

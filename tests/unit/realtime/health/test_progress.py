@@ -107,6 +107,12 @@ def test_2c_all_replicas_have_given_up_or_are_closed() -> None:
     assert "is closed, and no next segment was made" in answer.message
 
 
+def test_2c_before_1_3_only_a_resumption_makes_the_next_segment() -> None:
+    pinot = FakeRealtime("1.2.0")
+    pinot.segment(0, 0, "DONE")
+    assert "POST /tables/clicks/resumeConsumption" in next_segment(pinot.look()).next_step
+
+
 def test_2c_a_paused_table_has_no_next_segment() -> None:
     pinot = FakeRealtime()
     pinot.segment(0, 0, "DONE")
