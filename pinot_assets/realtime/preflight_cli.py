@@ -13,7 +13,7 @@ from rich.console import Console
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.cli_table import AsJson, TableName, TablesOption, find_table
-from pinot_assets.realtime.preflight import Aim, Verdict, judge, refuse_unless_safe
+from pinot_assets.realtime.preflight import Aim, Verdict, judge, judge_change, refuse_unless_safe
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.preflight.show import show, values
 from pinot_assets.settings import load_settings, tables_directory
@@ -58,7 +58,7 @@ def gate(plan: ApplyPlan) -> None:
     spec = plan.spec
     with RealtimePinot(load_settings().pinot) as pinot:
         facts = gather(pinot, spec.name, spec.table_json)
-    answers = judge(facts)
+    answers = judge_change(facts)
     show(Console(soft_wrap=True, highlight=False), facts, answers)
     refuse_unless_safe(facts.table, answers)
 

@@ -2,6 +2,6 @@
 
 from pinot_assets.realtime.preflight.answer import Answer, Verdict
 from pinot_assets.realtime.preflight.facts import Aim, Facts
-from pinot_assets.realtime.preflight.judge import judge, refuse_unless_safe, summary
+from pinot_assets.realtime.preflight.judge import judge, judge_change, refuse_unless_safe, summary
 
-__all__ = ["Aim", "Answer", "Facts", "Verdict", "judge", "refuse_unless_safe", "summary"]
+__all__ = ["Aim", "Answer", "Facts", "Verdict", "judge", "judge_change", "refuse_unless_safe", "summary"]

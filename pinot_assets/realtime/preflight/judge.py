@@ -10,13 +10,18 @@ from pinot_assets.realtime.preflight import rules_change, rules_cluster, rules_c
 from pinot_assets.realtime.preflight.answer import Answer, Verdict
 from pinot_assets.realtime.preflight.facts import Facts
 
-RULES: Final = (*rules_config.RULES, *rules_change.RULES, *rules_cluster.RULES, *rules_time.RULES)
-"""All rules, in the order in which they are answered."""
+RULES: Final = (*rules_config.RULES, *rules_cluster.RULES, *rules_time.RULES)
+"""The rules in the order in which they are answered."""
 
 
 def judge(facts: Facts) -> tuple[Answer, ...]:
-    """Every rule's answer, in the order of the rules."""
+    """Whether what the table is to have on would hold: every rule's answer."""
     return tuple(r.answer(facts) for r in RULES if not r.aims or r.aims & facts.aims)
+
+
+def judge_change(facts: Facts) -> tuple[Answer, ...]:
+    """The same, and whether Pinot's config may be changed to it at once."""
+    return (*judge(facts), *(rule.answer(facts) for rule in rules_change.RULES))
 
 
 def summary(answers: Iterable[Answer]) -> str:

@@ -1,4 +1,7 @@
-"""Rules about taking something away that segments in the table still need."""
+"""Rules of a change that is made by `tables apply`, at once: what must not be changed so, and what must stay.
+
+Only that command asks them: turning pauseless consumption on or off has a way of its own, `realtime.drain`.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,20 @@ from pinot_assets.realtime.preflight.rule import Rule, rule
 
 @rule()
 def pauseless_is_drained(facts: Facts) -> Judgement:
-    """Spec section 12, point 8; pain row 21: what is COMMITTING at the flip is finished by nobody."""
-    if facts.held is None or not facts.held.pauseless or facts.wanted.pauseless:
-        return passed("pauseless consumption is not turned off")
+    """Spec section 12, point 8; pain row 21: a commit would begin in one protocol and end in the other."""
+    if facts.held is None or facts.held.pauseless is facts.wanted.pauseless:
+        return passed("pauseless consumption stays as it is")
+    raw = facts.table.removesuffix("_REALTIME")
+    if facts.wanted.pauseless:
+        return refuse(
+            "pauseless consumption would be turned on while segments are being consumed, which would then be "
+            "committed half one way, half the other",
+            f"pinot-assets realtime pauseless enable {raw}, then this",
+        )
     return refuse(
         "pauseless consumption would be turned off while segments are being committed "
         f"({facts.committing} now): those stay COMMITTING, and nothing uploads them any more",
-        f"pinot-assets realtime pauseless disable {facts.table.removesuffix('_REALTIME')}",
+        f"pinot-assets realtime pauseless disable {raw}, then this",
     )
 
 

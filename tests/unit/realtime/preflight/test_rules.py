@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import PreflightRefused
-from pinot_assets.realtime.preflight import Aim, Facts, Verdict, judge, refuse_unless_safe, summary
+from pinot_assets.realtime.preflight import (
+    Aim,
+    Facts,
+    Verdict,
+    judge,
+    judge_change,
+    refuse_unless_safe,
+    summary,
+)
 from pinot_assets.realtime.preflight.facts import (
     PERSON_S,
     CommitStart,
@@ -83,11 +91,7 @@ def test_bypass_alone_asks_less():
 
 def test_a_table_with_neither_is_only_kept_from_losing():
     plain = replace(GOOD, aims=frozenset())
-    assert {one.rule for one in judge(plain)} == {
-        "refresh_in_place",
-        "pauseless_is_drained",
-        "scheme_is_not_needed",
-    }
+    assert {one.rule for one in judge(plain)} == {"refresh_in_place"}
 
 
 @pytest.mark.parametrize(
@@ -122,6 +126,7 @@ def test_what_the_table_says(facts, rule, verdict, said):
 
 
 OFF = with_table(replace(GOOD, aims=frozenset(), held=TABLE), pauseless=False)
+ON = replace(GOOD, held=replace(TABLE, pauseless=False))
 
 
 @pytest.mark.parametrize(
@@ -129,8 +134,9 @@ OFF = with_table(replace(GOOD, aims=frozenset(), held=TABLE), pauseless=False)
     [
         (replace(OFF, committing=2), "pauseless_is_drained", REFUSE, "(2 now)"),
         (OFF, "pauseless_is_drained", REFUSE, "stay COMMITTING"),
-        (replace(GOOD, held=TABLE), "pauseless_is_drained", PASS, "not turned off"),
-        (replace(OFF, held=None), "pauseless_is_drained", PASS, "not turned off"),
+        (ON, "pauseless_is_drained", REFUSE, "half one way, half the other"),
+        (replace(GOOD, held=TABLE), "pauseless_is_drained", PASS, "stays as it is"),
+        (GOOD, "pauseless_is_drained", PASS, "stays as it is"),
         (
             with_table(replace(OFF, peers_only=3), peer_scheme=None),
             "scheme_is_not_needed",
@@ -141,9 +147,11 @@ OFF = with_table(replace(GOOD, aims=frozenset(), held=TABLE), pauseless=False)
         (replace(OFF, peers_only=3), "scheme_is_not_needed", PASS, "not taken away"),
     ],
 )
-def test_what_a_change_takes_away(facts, rule, verdict, said):
-    found, reason = answer(facts, rule)
-    assert (found, said in reason) == (verdict, True), reason
+def test_what_must_not_be_changed_at_once(facts, rule, verdict, said):
+    answers = {one.rule: one for one in judge_change(facts)}
+    assert answers.keys() >= {one.rule for one in judge(facts)}
+    assert (answers[rule].verdict, said in answers[rule].reason) == (verdict, True)
+    assert rule not in {one.rule for one in judge(facts)}
 
 
 @pytest.mark.parametrize(
