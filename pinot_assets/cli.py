@@ -204,7 +204,7 @@ def _spark_builder() -> Builder:
 
 
 def _gate(plan: ApplyPlan) -> None:
-    # Imported here, with its Kafka client: few commands change a REALTIME table.
+    # Imported here: few commands change a REALTIME table.
     from pinot_assets.realtime.preflight_cli import gate
 
     gate(plan)

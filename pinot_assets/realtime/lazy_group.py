@@ -1,7 +1,6 @@
-"""The command group `realtime`, loaded when one of its commands is asked for.
+"""The command group `realtime`, loaded when one of its commands is asked for: others need not wait for it.
 
-It brings a Kafka client along, which the other commands need not wait for. `Any`: typer's own types are
-private, and not the same in its releases.
+`Any`: typer's own types are private, and not the same in its releases.
 """
 
 from __future__ import annotations

@@ -121,7 +121,8 @@ def _read(stream: Mapping[str, str], seconds: float) -> Iterator[StreamPartition
     if not topic:
         raise StreamUnreadable("the stream config names no topic", hint="set stream.kafka.topic.name")
     milliseconds = int(seconds * 1000)
-    with _consumer(stream, milliseconds) as consumer:
+    consuming = {"enable_auto_commit": False, "allow_auto_create_topics": False}
+    with open_client("KafkaConsumer", stream, seconds, **consuming) as consumer:
         partitions = consumer.partitions_for_topic(topic)
         if not partitions:
             raise StreamUnreadable(f"the stream has no topic {topic}")
@@ -137,30 +138,38 @@ def _read(stream: Mapping[str, str], seconds: float) -> Iterator[StreamPartition
 
 
 @contextmanager
-def _consumer(stream: Mapping[str, str], milliseconds: int) -> Iterator[Any]:
+def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: Any) -> Iterator[Any]:
+    """One of kafka-python's clients for a stream, closed at the end.
+
+    :param kind: `KafkaConsumer` or `KafkaAdminClient`.
+    :param stream: its config, references filled in.
+    :param seconds: how long each question may take.
+    :raises StreamUnreadable: it is no Kafka, needs what is not at hand here, or does not answer.
+    """
     # Imported late: what reads no stream does not pay for the client.
-    from kafka import KafkaConsumer
+    import kafka
     from kafka.errors import KafkaError
 
-    settings = client_settings(stream)
-    _knock(settings["bootstrap_servers"], milliseconds / 1000)
+    wanted, milliseconds = getattr(kafka, kind), int(seconds * 1000)
+    # Not every setting of a consumer is one of the other.
+    settings = {key: value for key, value in client_settings(stream).items() if key in wanted.DEFAULT_CONFIG}
+    _knock(settings["bootstrap_servers"], seconds)
     made: list[Any] = []
 
     def client(**config: Any) -> Any:
-        made.append(KafkaConsumer.DEFAULT_CONFIG["kafka_client"](**config))
+        made.append(wanted.DEFAULT_CONFIG["kafka_client"](**config))
         return made[-1]
 
     try:
-        consumer = KafkaConsumer(
+        opened = wanted(
             **settings,
-            enable_auto_commit=False,
+            **more,
             request_timeout_ms=milliseconds,
             bootstrap_timeout_ms=milliseconds,
-            allow_auto_create_topics=False,
             kafka_client=client,
         )
-        with closing(consumer):
-            yield consumer
+        with closing(opened):
+            yield opened
     except (KafkaError, OSError, ValueError, AssertionError) as error:
         # A file that is no PEM, a protocol that is none: not all are Kafka's own errors. The class alone is
         # told: a message may repeat what the client was given.
@@ -168,7 +177,7 @@ def _consumer(stream: Mapping[str, str], milliseconds: int) -> Iterator[Any]:
             "the stream does not answer", why=type(error).__name__, hint="is stream.kafka.broker.list right?"
         ) from None
     finally:
-        # A consumer that could not be made leaves its connections and its thread behind.
+        # A client that could not be made leaves its connections and its thread behind.
         for one in made:
             one.close()
 

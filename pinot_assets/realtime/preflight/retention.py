@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-
-from kafka import KafkaAdminClient
-from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError
+from collections.abc import Mapping
 
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.preflight.facts import Retention
-from pinot_assets.realtime.stream import SECONDS, client_settings, filled_in
+from pinot_assets.realtime.stream import SECONDS, filled_in, open_client
 
 
 def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> Retention:
@@ -23,7 +18,9 @@ def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> Reten
     """
     config = filled_in(stream)
     topic = config.get("stream.kafka.topic.name", "")
-    with _admin(config, seconds) as admin:
+    with open_client("KafkaAdminClient", config, seconds) as admin:
+        from kafka.admin import ConfigResource, ConfigResourceType
+
         wanted = ConfigResource(ConfigResourceType.TOPIC, topic)
         told = admin.describe_configs([wanted], config_filter="all")["topic"].get(topic)
     if not told:
@@ -47,24 +44,3 @@ def retention_of(config: Mapping[str, str]) -> Retention:
 
 def _limit(text: str) -> int | None:
     return None if text.startswith("-") else int(text)
-
-
-@contextmanager
-def _admin(stream: Mapping[str, str], seconds: float) -> Iterator[KafkaAdminClient]:
-    settings = client_settings(stream)
-    settings.pop("isolation_level", None)  # a consumer's
-    milliseconds = int(seconds * 1000)
-    admin = None
-    try:
-        admin = KafkaAdminClient(
-            **settings, request_timeout_ms=milliseconds, bootstrap_timeout_ms=milliseconds
-        )
-        yield admin
-    except KafkaError as error:
-        # The class alone: a client's message may repeat what it was given.
-        raise StreamUnreadable(
-            "the stream does not answer", why=type(error).__name__, hint="is stream.kafka.broker.list right?"
-        ) from None
-    finally:
-        if admin is not None:
-            admin.close()

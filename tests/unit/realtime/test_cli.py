@@ -57,8 +57,8 @@ def test_help_lists_every_command(run):
     assert "REALTIME tables" in CliRunner().invoke(app, ["--help"]).output
 
 
-def test_the_other_commands_do_not_wait_for_a_kafka_client():
-    code = "import sys, pinot_assets.cli; print('kafka' in sys.modules)"
+def test_the_other_commands_do_not_wait_for_these():
+    code = "import sys, pinot_assets.cli; print('pinot_assets.realtime.cli' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

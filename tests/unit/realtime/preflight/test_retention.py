@@ -8,7 +8,7 @@ import pytest
 from kafka.errors import KafkaConnectionError
 
 from pinot_assets.errors import SourceError, StreamUnreadable
-from pinot_assets.realtime.preflight import retention
+from pinot_assets.realtime import stream
 from pinot_assets.realtime.preflight.facts import Retention
 from pinot_assets.realtime.preflight.retention import read_retention, retention_of
 
@@ -32,6 +32,7 @@ def test_what_a_topic_says(config, kept):
 class Admin:
     """Kafka's, as far as it is asked here."""
 
+    DEFAULT_CONFIG: dict[str, Any] = {"bootstrap_servers": None}  # noqa: RUF012
     topics: dict[str, Any] = {"t": {"retention.ms": {"value": "7000"}}}  # noqa: RUF012
 
     def __init__(self, **settings: Any) -> None:
@@ -46,27 +47,36 @@ class Admin:
         pass
 
 
-def test_a_topic_is_asked(monkeypatch):
-    monkeypatch.setattr(retention, "KafkaAdminClient", Admin)
+@pytest.fixture
+def admin(monkeypatch):
+    monkeypatch.setattr("kafka.KafkaAdminClient", Admin)
+    monkeypatch.setattr(stream, "_knock", lambda brokers, seconds: None)
+
+
+def test_a_topic_is_asked(admin):
     assert read_retention({**STREAM, "stream.kafka.isolation.level": "read_committed"}).ms == 7000
     with pytest.raises(StreamUnreadable, match="no topic u"):
         read_retention({**STREAM, "stream.kafka.topic.name": "u"})
 
 
-def test_a_broker_that_is_away_tells_nothing_that_it_was_given(monkeypatch):
-    def away(**_: Any) -> None:
+def test_a_broker_that_is_away_tells_nothing_that_it_was_given(admin, monkeypatch):
+    def away(*_: Any, **__: Any) -> None:
         raise KafkaConnectionError("hunter2")
 
-    monkeypatch.setattr(retention, "KafkaAdminClient", away)
+    monkeypatch.setattr(Admin, "__init__", away)
     with pytest.raises(StreamUnreadable, match="does not answer: KafkaConnectionError") as unread:
         read_retention(STREAM)
     assert "hunter2" not in str(unread.value)
 
 
-def test_references_are_filled_in_from_here(monkeypatch):
-    monkeypatch.setattr(retention, "KafkaAdminClient", Admin)
+def test_references_are_filled_in_from_here(admin, monkeypatch):
     monkeypatch.setenv("BROKERS", "127.0.0.1:1")
     assert read_retention({**STREAM, "stream.kafka.broker.list": "${BROKERS}"}).ms == 7000
     monkeypatch.delenv("BROKERS")
     with pytest.raises(SourceError, match="BROKERS"):
         read_retention({**STREAM, "stream.kafka.broker.list": "${BROKERS}"})
+
+
+def test_a_broker_that_does_not_listen():
+    with pytest.raises(StreamUnreadable, match=r"does not answer: 127\.0\.0\.1:1: "):
+        read_retention(STREAM, seconds=1)
