@@ -68,7 +68,7 @@ def add_rollback_commands(
         to: Annotated[
             str,
             typer.Option(
-                "--to", help="Number or session of a kept snapshot [default: the one before].", metavar="SEQ"
+                "--to", help="Number or session of a kept snapshot; else the one before.", metavar="SEQ"
             ),
         ] = "",
         dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,

@@ -41,10 +41,10 @@ def simulate(
     replication: Annotated[int, typer.Option(help="Replicas of each partition.")] = 3,
     msg_rate: Annotated[str, typer.Option(help="Messages a second of all tables together: 100k.")] = "100k",
     row_size: Annotated[
-        str | None, typer.Option(help="Bytes of a segment for each row [default: as measured, 81].")
+        str | None, typer.Option(help="Bytes of a segment for each row (as measured, 81).")
     ] = None,
     build_rate: Annotated[
-        str | None, typer.Option(help="Rows a second that a build takes in [default: as measured, 35k].")
+        str | None, typer.Option(help="Rows a second that a build takes in (as measured, 35k).")
     ] = None,
     read_rate: Annotated[
         str, typer.Option(help="Rows a second that a server reads of a partition it is behind in.")
