@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+import psutil
 
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import Stack, StackState
@@ -51,7 +53,7 @@ def kill(stack: Stack, state: StackState, server: str) -> None:
     pid = next(part.pid for part in stack.status() if part.name == server)
     if pid is None:
         raise LocalStackError(f"{server} does not run")
-    _end(pid)
+    end_process(pid)
     forget(state.zookeeper, pid)
 
 
@@ -78,7 +80,7 @@ def kill_committer(stack: Stack, pinot: RealtimePinot, table: str, seconds: floa
         pid = pids[server]
         if pid is None:
             raise LocalStackError(f"{server} does not run")
-        _end(pid)
+        end_process(pid)
         if pinot.segment_node(table, segment).simple["segment.realtime.status"] == Status.IN_PROGRESS:
             forget(state.zookeeper, pid)
             return server, segment
@@ -92,24 +94,22 @@ def _next_committer(state: StackState, table: str, seconds: float) -> tuple[str,
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for server, folder in folders.items():
-            if segment := _tar_in(folder):
+            if segment := tar_in(folder):
                 return server, segment
         time.sleep(_LOOK_S)
     raise LocalStackError(f"nothing of {table} was committed in {seconds:.0f} s")
 
 
-def _tar_in(folder: Path) -> str | None:
+def tar_in(folder: Path) -> str | None:
+    """The segment whose tar lies there, if one does."""
     with os.scandir(folder) as found:
         return next((e.name.removesuffix(".tar.gz") for e in found if e.name.endswith(".tar.gz")), None)
 
 
-def _end(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-    while True:
-        try:
-            os.kill(pid, 0)
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return
-        except (ProcessLookupError, FileNotFoundError):
-            return
-        time.sleep(0.01)
+def end_process(pid: int) -> None:
+    """Kill a process and wait until it is gone, or waits for its parent only."""
+    process = psutil.Process(pid)
+    process.kill()
+    with suppress(psutil.NoSuchProcess):
+        while process.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)

@@ -24,9 +24,9 @@ from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.demo.control import push_plainly
 from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad, answer
 from pinot_assets.demo.location import Location, Outcome
+from pinot_assets.demo.own_stack import own_stack
 from pinot_assets.demo.world import World
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.local import Progress, Stack, StackState
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.observe import observe
 from pinot_assets.settings import load_settings, tables_directory
@@ -67,16 +67,9 @@ def tell(home: Path, console: Console) -> bool:
     :returns: whether no query saw a mixed answer, and the control did.
     :raises PinotAssetsError: a step did not do what it promises.
     """
-    os.environ["PINOT_ASSETS_HOME"] = str(home / "stack")
     os.environ["PINOT_ASSETS_DATA"] = str(home / "data")
     os.environ["PINOT_ASSETS_STAGING"] = str(home / "staging")
-    stack = Stack(home / "stack", progress=Progress(done=lambda text: console.print(text, style="dim")))
-    stack.down(purge=True)
-    shutil.rmtree(home, ignore_errors=True)
-    try:
-        console.print("starting the local stack: ZooKeeper, controller, 2 brokers, 2 servers")
-        state = stack.up()
-        _point_at(state)
+    with own_stack(home, console) as (_, state):
         (home / "tables").mkdir()
         shutil.copy(tables_directory() / f"{TABLE}.yaml", home / "tables")
         (home / "dagster").mkdir()
@@ -88,20 +81,7 @@ def tell(home: Path, console: Console) -> bool:
             QueryLoad(state.broker_urls, FLIGHTS_SQL, threads=4) as load,
         ):
             steps = Story(home, console, pinot, instance, load).tell()
-    finally:
-        stack.down(purge=True)
-        shutil.rmtree(home, ignore_errors=True)
-        console.print("the local stack is down, nothing is left running", style="dim")
     return show(console, steps, load.report())
-
-
-def _point_at(state: StackState) -> None:
-    """Have everything in this process, and the commands that it starts, talk to the demo's own Pinot."""
-    for name in ("PINOT_BROKER_URLS", "PINOT_CA_BUNDLE", "PINOT_TOKEN", "PINOT_USER", "PINOT_PASSWORD"):
-        os.environ.pop(name, None)
-    os.environ["PINOT_CONTROLLER_URL"] = state.controller_url
-    os.environ["PINOT_ZOOKEEPER"] = state.zookeeper
-    os.environ["PINOT_CLUSTER"] = state.cluster
 
 
 class Story:

@@ -70,11 +70,13 @@ class Finding:
     """One thing that the drill shows.
 
     :ivar passed: None for what is only told.
+    :ivar value: the figure that counts: a ratio, or a number of segments; None where nothing was measured.
     """
 
     name: str
     passed: bool | None
     text: str
+    value: float | None = None
 
 
 def sample_of(
@@ -124,9 +126,15 @@ def is_over(phase: Phase, samples: Sequence[Sample], lengths: Lengths) -> bool:
         case Phase.OUTAGE:
             return seconds >= lengths.outage and least_commits(samples) >= lengths.commits
         case Phase.DOWNLOADS:
-            return seconds >= lengths.downloads
+            return seconds >= lengths.downloads and downloaded(samples) != 0
         case Phase.BACKFILL:
             return samples[-1].only_servers == 0
+
+
+def downloaded(samples: Sequence[Sample]) -> int | None:
+    """How many segments came from peers; None where nobody could count them."""
+    counts = [sample.peer_downloads for sample in samples if sample.peer_downloads is not None]
+    return counts[-1] - counts[0] if len(counts) > 1 else None
 
 
 def least_commits(samples: Sequence[Sample]) -> int:
@@ -166,33 +174,34 @@ def _consumption(seen: Mapping[Phase, Sequence[Sample]], lengths: Lengths) -> Fi
     before, during = rate(seen.get(Phase.BEFORE, ())), rate(seen.get(Phase.OUTAGE, ()))
     if not before or during is None:
         return Finding("ingestion", False, "nothing was consumed before the outage, or nothing was measured")
-    text = f"{during:,.0f} messages/s in the outage, {before:,.0f} before: ratio {during / before:.2f}"
+    ratio = during / before
+    text = f"{during:,.0f} messages/s in the outage, {before:,.0f} before: ratio {ratio:.2f}"
     waited = [s.backlog for p in (Phase.BEFORE, Phase.OUTAGE) for s in seen.get(p, ())]
     if not all(waited):
         # Without a backlog the producer sets the rate, and the ratio says nothing about Pinot.
-        return Finding("ingestion", None, f"{text}; there was not always a backlog, so it proves little")
-    return Finding("ingestion", during >= lengths.ratio * before, text)
+        return Finding(
+            "ingestion", None, f"{text}; there was not always a backlog, so it proves little", ratio
+        )
+    return Finding("ingestion", ratio >= lengths.ratio, text, ratio)
 
 
 def _commits(outage: Sequence[Sample], lengths: Lengths) -> Finding:
     least = least_commits(outage) if outage else 0
     text = f"every partition committed {least} times or more while the store was away"
-    return Finding("commits", least >= lengths.commits, text)
+    return Finding("commits", least >= lengths.commits, text, least)
 
 
 def _bypass(outage: Sequence[Sample]) -> Finding:
     gained = outage[-1].only_servers - outage[0].only_servers if outage else 0
     text = f"{gained} segments were committed past the deep store"
-    return Finding("bypass", gained > 0, text if gained else f"{text}: was it away at all?")
+    return Finding("bypass", gained > 0, text if gained else f"{text}: was it away at all?", gained)
 
 
 def _downloads(samples: Sequence[Sample]) -> Finding:
-    counts = [sample.peer_downloads for sample in samples if sample.peer_downloads is not None]
-    if len(counts) < 2:
+    count = downloaded(samples)
+    if count is None:
         return Finding("peer downloads", None, "not measured")
-    return Finding(
-        "peer downloads", counts[-1] > counts[0], f"{counts[-1] - counts[0]} segments came from peers"
-    )
+    return Finding("peer downloads", count > 0, f"{count} segments came from peers", count)
 
 
 def _queries(seen: Mapping[Phase, Sequence[Sample]]) -> Finding:
@@ -208,6 +217,5 @@ def _backfill(samples: Sequence[Sample]) -> Finding:
         return Finding("back-fill", False, "it was not reached")
     seconds = (samples[-1].at_ms - samples[0].at_ms) / 1000
     left = samples[-1].only_servers
-    return Finding(
-        "back-fill", left == 0, f"{samples[0].only_servers - left} segments in {seconds:.0f} s, {left} left"
-    )
+    text = f"{samples[0].only_servers - left} segments in {seconds:.0f} s, {left} left"
+    return Finding("back-fill", left == 0, text, left)

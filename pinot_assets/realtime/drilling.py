@@ -96,4 +96,4 @@ class Drill:
 
 def told(found: Sequence[Finding]) -> Mapping[str, Mapping[str, object]]:
     """The findings as JSON values."""
-    return {finding.name: {"passed": finding.passed, "text": finding.text} for finding in found}
+    return {one.name: {"passed": one.passed, "text": one.text, "value": one.value} for one in found}

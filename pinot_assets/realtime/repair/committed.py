@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from pinot_assets.realtime.repair.facts import (
     admin_url,
+    by_readiness,
     expires_soon,
     in_error,
     on_dead_servers,
@@ -80,7 +81,8 @@ def _commit_goes_on(state: RealtimeState, segment: Segment) -> Waiting | None:
 def _stored_by(state: RealtimeState, segment: Segment, kind: Kind, means: Means, why: str) -> Step | Refusal:
     server = None
     if means is Means.SERVER:
-        server = next((s for s in state.live_copies(segment) if admin_url(state, s)), None)
+        able = [s for s in state.live_copies(segment) if admin_url(state, s)]
+        server = min(able, key=lambda s: by_readiness(state, s), default=None)
         if server is None:
             return Refusal(
                 segment.name,

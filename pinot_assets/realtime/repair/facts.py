@@ -36,6 +36,11 @@ def admin_url(state: RealtimeState, server: str) -> str | None:
     return state.servers[server].admin_url if is_up(state, server) else None
 
 
+def by_readiness(state: RealtimeState, server: str) -> bool:
+    """A sort key: first those that say they serve. One that starts may have segments, and not answer."""
+    return state.servers[server].ready is not True
+
+
 def young(state: RealtimeState, segment: Segment) -> Waiting | None:
     """Why it is left alone still: within 300 s of its node's last write its commit may be going on."""
     age = state.age_ms(segment)

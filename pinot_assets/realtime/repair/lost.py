@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pinot_assets.realtime.repair.facts import (
     admin_url,
+    by_readiness,
     held,
     is_up,
     lost_from_stream,
@@ -107,7 +108,7 @@ def _reingest(state: RealtimeState, segment: Segment) -> Step | Refusal:
     ]
     if able:
         # One in ERROR has given up; another may still be waiting for a peer and loads what this one stores.
-        chosen = min(able, key=lambda r: (r.external != "ERROR", r.server))
+        chosen = min(able, key=lambda r: (r.external != "ERROR", by_readiness(state, r.server), r.server))
         return Step(Kind.REINGEST, Means.SERVER, why, (segment.name,), chosen.server, deadline_s=deadline)
     without_store = [r.server for r in replicas if admin_url(state, r.server) is not None]
     if without_store:

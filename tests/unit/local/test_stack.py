@@ -86,6 +86,18 @@ def test_an_optional_part_once_asked_for_is_repaired_like_the_others(toy: Any) -
     assert states(toy)["kafka"] == "stopped"
 
 
+def test_servers_learn_of_the_deep_store_when_they_start_and_keep_it(toy: Any) -> None:
+    toy.stack().up()
+    with pytest.raises(LocalStackError, match="server-1 and server-2 run without a segment store"):
+        toy.stack().up(segment_store=True)
+    toy.stack().down()
+    toy.stack().up(segment_store=True)
+    assert toy.stack().up(segment_store=True) == toy.stack().up()
+    record = load_record(toy.home)
+    assert record is not None
+    assert record.segment_store
+
+
 def test_down_stops_all_in_order_and_keeps_data_and_ports(toy: Any) -> None:
     first = toy.stack().up(kafka=True, s3=True)
     pids = toy.pids()

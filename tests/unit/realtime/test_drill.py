@@ -71,6 +71,9 @@ def test_when_a_phase_is_over() -> None:
     assert not is_over(Phase.OUTAGE, [start, one_behind], LENGTHS)
     assert is_over(Phase.OUTAGE, [start, replace(one_behind, at_ms=2_000_000)], LENGTHS)
     assert is_over(Phase.DOWNLOADS, [start, sample(4, 5)], LENGTHS)
+    counted = [replace(start, peer_downloads=7), sample(4, 5, peer_downloads=7)]
+    assert not is_over(Phase.DOWNLOADS, counted, LENGTHS)
+    assert is_over(Phase.DOWNLOADS, [*counted, sample(6, 5, peer_downloads=8)], LENGTHS)
     assert not is_over(Phase.BACKFILL, [start, sample(4, 5, 2, 1)], LENGTHS)
     assert is_over(Phase.BACKFILL, [start, sample(4, 5, 2, 0)], LENGTHS)
 
@@ -103,7 +106,7 @@ def test_what_a_drill_that_went_well_shows() -> None:
     assert "ratio 0.97" in texts["ingestion"]
     assert "outage 20 ms" in texts["queries"]
     assert "4 segments in 360 s" in texts["back-fill"]
-    assert told(found)["commits"] == {"passed": True, "text": texts["commits"]}
+    assert told(found)["commits"] == {"passed": True, "text": texts["commits"], "value": 2}
 
 
 def test_what_a_drill_that_went_badly_shows() -> None:

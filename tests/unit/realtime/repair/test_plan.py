@@ -93,6 +93,12 @@ def test_peers_only_segments_are_uploaded(version: str, means: Means, asked: str
     assert step.size_bytes == 1_000
 
 
+def test_a_server_that_is_ready_is_asked_first() -> None:
+    starting = (replace(server("a"), ready=None), server("b"))
+    state = table(PEERS_ONLY, consuming(), servers=starting, cluster=on("0.11.0"))
+    assert the_step(state).server == "b"
+
+
 def test_the_validation_of_1_4_uploads_nothing_of_other_tables_unless_told_to() -> None:
     state = table(PEERS_ONLY, consuming(), settings=BYPASS, cluster=on("1.4.0"))
     assert the_step(state).means is Means.SERVER
