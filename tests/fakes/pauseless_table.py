@@ -157,7 +157,7 @@ class Rows:
         """
         with self._working() as (pinot, repair):
             draining = Draining(
-                pinot, self.look, repair.lease, repair, before_drain(pinot), heard, patience_s=200
+                pinot, self.look, repair.lease, repair, before_drain(pinot), heard, patience_s=400
             )
             return draining.run(goal)
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pinot_assets.realtime.repair.facts import (
+    SET_A_STORE,
     admin_url,
     expires_soon,
+    has_store,
     in_error,
     on_dead_servers,
     size_bytes,
@@ -78,9 +80,12 @@ def _commit_goes_on(state: RealtimeState, segment: Segment) -> Waiting | None:
 
 
 def _stored_by(state: RealtimeState, segment: Segment, kind: Kind, means: Means, why: str) -> Step | Refusal:
+    able = [server for server in state.live_copies(segment) if has_store(state, server)]
+    if not able:
+        return Refusal(segment.name, f"{why}; none of these has a segment store to put it in", SET_A_STORE)
     server = None
     if means is Means.SERVER:
-        server = next((s for s in state.live_copies(segment) if admin_url(state, s)), None)
+        server = next((server for server in able if admin_url(state, server)), None)
         if server is None:
             return Refusal(
                 segment.name,
