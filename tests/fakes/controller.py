@@ -45,9 +45,12 @@ class RealController:
         self._home = home
         self._class_path = self._jars()
         self._taken: set[int] = set()
-        with ExitStack() as opened:
-            self._start(opened)
-            self._opened = opened.pop_all()
+        self._opened = ExitStack()
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
 
     def _jars(self) -> Sequence[Path]:
         """What every process here has on its class path."""
@@ -57,12 +60,11 @@ class RealController:
         self._taken.add(port := ports.pick(self._taken))
         return port
 
-    def _start(self, opened: ExitStack) -> None:
+    def _start(self) -> None:
         zookeeper, http = self._port(), self._port()
         self.zookeeper = f"127.0.0.1:{zookeeper}"
         self.controller_url = f"http://127.0.0.1:{http}"
         self._run(
-            opened,
             "zookeeper",
             ["-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.forceSync=no"],
             "org.apache.zookeeper.server.ZooKeeperServerMain",
@@ -78,8 +80,8 @@ class RealController:
             },
         )
         self._await("ZooKeeper", self._zookeeper_answers)
-        self.door = opened.enter_context(ZookeeperDoor(self.zookeeper))
-        self._run(opened, "controller", [], str(_HERE / "ControllerMain.java"), self._controller(http))
+        self.door = self._opened.enter_context(ZookeeperDoor(self.zookeeper))
+        self._run("controller", [], str(_HERE / "ControllerMain.java"), self._controller(http))
         self._await("the controller", lambda: self._answers(self.controller_url))
 
     def _controller(self, http: int) -> dict[str, object]:
@@ -101,7 +103,7 @@ class RealController:
         }
 
     def _run(
-        self, opened: ExitStack, name: str, options: Sequence[str], main: str, settings: Mapping[str, object]
+        self, name: str, options: Sequence[str], main: str, settings: Mapping[str, object]
     ) -> ProcessRecord:
         self._home.mkdir(parents=True, exist_ok=True)
         config = self._home / f"{name}.properties"
@@ -111,15 +113,13 @@ class RealController:
             # 1.5.1 leaves something there of every batch.
             f"-Djava.io.tmpdir={self._home}", *options, main, str(config),
         ]  # fmt: skip
-        return self._spawn(opened, name, self._class_path, arguments)
+        return self._spawn(name, self._class_path, arguments)
 
-    def _spawn(
-        self, opened: ExitStack, name: str, class_path: Sequence[Path], arguments: Sequence[str]
-    ) -> ProcessRecord:
+    def _spawn(self, name: str, class_path: Sequence[Path], arguments: Sequence[str]) -> ProcessRecord:
         """Start a JVM that ends with the cluster."""
         command = [str(find_java().executable), "-cp", ":".join(map(str, class_path)), *arguments]
         started = processes.spawn(command, self._home / f"{name}.log")
-        opened.callback(processes.stop, [psutil.Process(started.pid)], grace=10.0)
+        self._opened.callback(processes.stop, [psutil.Process(started.pid)], grace=10.0)
         return started
 
     def _broker(self) -> Participant:
@@ -169,9 +169,9 @@ class ControllerCluster(RealController):
     :ivar brokers: the brokers, with the messages that they were sent.
     """
 
-    def _start(self, opened: ExitStack) -> None:
-        super()._start(opened)
+    def _start(self) -> None:
+        super()._start()
         self.servers = [
-            opened.enter_context(StandInServer(self.zookeeper, CLUSTER, self._port())) for _ in range(2)
+            self._opened.enter_context(StandInServer(self.zookeeper, CLUSTER, self._port())) for _ in range(2)
         ]
-        self.brokers = [opened.enter_context(self._broker()) for _ in range(2)]
+        self.brokers = [self._opened.enter_context(self._broker()) for _ in range(2)]

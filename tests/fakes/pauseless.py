@@ -14,7 +14,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +55,10 @@ class Server:
         return self.home / "gate"
 
     @property
+    def log(self) -> Path:
+        return self.home.with_suffix(".log")
+
+    @property
     def admin_url(self) -> str:
         return f"http://127.0.0.1:{self.admin_port}"
 
@@ -91,6 +95,7 @@ class PauselessCluster(RealController):
     :ivar kafka_bootstrap: `host:port`.
     :ivar servers: two.
     :ivar deep_store: the controller's data folder, which the servers upload to if they know it.
+    :ivar stored: whether servers that are started from now on know it.
     :ivar stream: what a table's stream config says of the plug-ins.
     """
 
@@ -100,11 +105,8 @@ class PauselessCluster(RealController):
     }
 
     def __init__(self, home: Path, *, stored: bool = True) -> None:
-        """Start it.
-
-        :param stored: whether the servers know the deep store.
-        """
-        self._stored = stored
+        """Start it."""
+        self.stored = stored
         self._classes = home / "classes"
         self.deep_store = home / "data"
         super().__init__(home)
@@ -121,13 +123,12 @@ class PauselessCluster(RealController):
         assert told.returncode == 0, told.stderr
         return [self._classes, *jars]
 
-    def _start(self, opened: ExitStack) -> None:
+    def _start(self) -> None:
         site = Site(self._home, Record(ports={"kafka": {"client": self._port(), "quorum": self._port()}}))
         self.kafka_bootstrap = f"127.0.0.1:{site.port('kafka', 'client')}"
-        self._spawn(opened, "kafka", maven.resolve(_KAFKA_POM), KAFKA.arguments(site))
-        super()._start(opened)
-        opened.enter_context(self._broker())
-        self._opening = opened
+        self._spawn("kafka", maven.resolve(_KAFKA_POM), KAFKA.arguments(site))
+        super()._start()
+        self._opened.enter_context(self._broker())
         self.servers = [self._server(number) for number in (1, 2)]
         for server in self.servers:
             self.start(server)
@@ -144,9 +145,7 @@ class PauselessCluster(RealController):
         """Start a server that is dead; it is not ready yet."""
         assert server.process is None
         options = [f"-Dzk.session.timeout={_SESSION_MS}"]
-        started = self._run(
-            self._opening, server.home.name, options, "server.ServerMain", self._settings(server)
-        )
+        started = self._run(server.home.name, options, "server.ServerMain", self._settings(server))
         server.process = psutil.Process(started.pid)
 
     def until_ready(self) -> None:
@@ -157,7 +156,7 @@ class PauselessCluster(RealController):
 
     def _settings(self, server: Server) -> Mapping[str, object]:
         instance = "pinot.server.instance"
-        store = {f"{instance}.segment.store.uri": self.deep_store.as_uri()} if self._stored else {}
+        store = {f"{instance}.segment.store.uri": self.deep_store.as_uri()} if self.stored else {}
         return {
             "pinot.cluster.name": CLUSTER,
             "pinot.zk.server": self.zookeeper,
@@ -176,7 +175,7 @@ class PauselessCluster(RealController):
 
     @contextmanager
     def pinot(self) -> Iterator[RealtimePinot]:
-        """The doors to it. Each server that lives answers queries from what it has, as if it were a broker."""
+        """The doors to it. Each server that lives answers queries from what it has, as a broker would."""
         urls = tuple(server.admin_url for server in self.live)
         with RealtimePinot(PinotConnection(self.controller_url, broker_urls=urls)) as pinot:
             yield pinot

@@ -14,10 +14,16 @@ from fakes.kafka_table import schema, table_config
 from fakes.pauseless import PauselessCluster, Server
 from kazoo.client import KazooClient
 
-from pinot_assets.pinot.broker import Broker, NoResult
+from pinot_assets.errors import PinotError
+from pinot_assets.pinot.broker import Broker
 from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.http import Doors
+from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.realtime.drain import Action, Goal
+from pinot_assets.realtime.draining import Draining
+from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.lease import OperationsStore
+from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.repair.apply import Outcome, Repair
 from pinot_assets.realtime.repair.model import Plan
@@ -26,12 +32,11 @@ from pinot_assets.realtime.state import RealtimeState, Segment, Status
 from pinot_assets.session.model import Owner
 
 _NUMBERS = itertools.count(1)
-PARTITIONS = 2
 
 
 @dataclass
 class Rows:
-    """The table. Message n has that number as its `id` and lies in partition n mod 2.
+    """The table. Message n has that number as its `id`; the partitions get them in turn.
 
     :ivar sent: messages so far.
     :ivar later_s: how far the clock of those who look is ahead, for what Pinot lets nobody hurry.
@@ -39,6 +44,7 @@ class Rows:
 
     cluster: PauselessCluster
     name: str
+    partitions: int
     sent: int = 0
     later_s: float = field(default=0.0)
 
@@ -58,7 +64,7 @@ class Rows:
         try:
             for number in range(self.sent, self.sent + count):
                 message = b'{"id": %d, "ts": %d}' % (number, time.time() * 1000)
-                producer.send(self.name, message, partition=number % PARTITIONS)
+                producer.send(self.name, message, partition=number % self.partitions)
             producer.flush()
         finally:
             producer.close()
@@ -78,7 +84,7 @@ class Rows:
                     .query(f'SELECT COUNT(*), SUM(id) FROM "{self.table}"')
                     .rows
                 )
-            except NoResult:
+            except PinotError:  # it has only just begun
                 return 0, 0
         return int(count), int(total)
 
@@ -105,11 +111,11 @@ class Rows:
             looks[:] = [self.look()]
             return holds(looks[0])
 
-        self._until(holds_now, seconds, lambda: told(looks[0]))
+        self._until(holds_now, seconds, lambda: f"{told(looks[0])}\n{self.unwell(looks[0])}")
         return looks[0]
 
     def until_committing(self, count: int) -> RealtimeState:
-        """Wait until so many segments are COMMITTING at shut gates, and all else has gone as far as it can."""
+        """Wait until so many segments are COMMITTING, each at the shut gate of its committer."""
         return self.until(
             lambda state: (
                 len(committing(state)) == count
@@ -124,6 +130,15 @@ class Rows:
             assert time.monotonic() < end, f"it did not come to that; the last look: {what()}"
             time.sleep(0.5)
 
+    def until_well(self) -> None:
+        """Wait until health finds nothing wrong."""
+        self.until(lambda state: not self.unwell(state))
+
+    @staticmethod
+    def unwell(state: RealtimeState) -> list[str]:
+        """What health finds wrong in what could be read."""
+        return [f"{one.name}: {one.message}" for one in examine(state) if one.known and not one.passed]
+
     # --- repair ----------------------------------------------------------------------------------------
 
     def plan(self) -> Plan:
@@ -132,15 +147,33 @@ class Rows:
 
     def repair(self, rounds: int = 10) -> list[Outcome]:
         """Plan and do until nothing is left to be done now."""
+        with self._working() as (_, repair):
+            return [outcome for _, outcomes in repair.rounds(rounds) for outcome in outcomes]
+
+    def turn(self, goal: Goal, heard: Callable[[str], None] = lambda _: None) -> Action:
+        """Turn pauseless on or off; returns the last action.
+
+        :param heard: is told what is done.
+        """
+        with self._working() as (pinot, repair):
+            draining = Draining(
+                pinot, self.look, repair.lease, repair, before_drain(pinot), heard, patience_s=400
+            )
+            return draining.run(goal)
+
+    @contextmanager
+    def _working(self) -> Iterator[tuple[RealtimePinot, Repair]]:
         client = KazooClient(self.cluster.zookeeper, timeout=30)
         client.start(timeout=15)
         try:
             store = OperationsStore(client, self.cluster.cluster, self.table)
-            with store.take(Owner("test", "here", 1)) as lease, self.cluster.pinot() as pinot:
-                repair = Repair(
-                    pinot, self.look, lease, clock_ms=lambda: int((time.time() + self.later_s) * 1000)
+            with store.take(Owner("test", "here", 1, 0)) as lease, self.cluster.pinot() as pinot:
+                yield (
+                    pinot,
+                    Repair(
+                        pinot, self.look, lease, clock_ms=lambda: int((time.time() + self.later_s) * 1000)
+                    ),
                 )
-                return [outcome for _, outcomes in repair.rounds(rounds) for outcome in outcomes]
         finally:
             client.stop()
             client.close()
@@ -165,17 +198,19 @@ def told(state: RealtimeState) -> str:
 
 
 @contextmanager
-def rows_table(cluster: PauselessCluster, *, pauseless: bool = True, **stream: str) -> Iterator[Rows]:
+def rows_table(
+    cluster: PauselessCluster, *, pauseless: bool = True, partitions: int = 2, **stream: str
+) -> Iterator[Rows]:
     """A new table, dropped in the end.
 
     :param stream: more settings of its stream.
     """
     from kafka.admin import KafkaAdminClient, NewTopic
 
-    rows = Rows(cluster, f"rows{next(_NUMBERS)}")
+    rows = Rows(cluster, f"rows{next(_NUMBERS)}", partitions)
     admin = KafkaAdminClient(bootstrap_servers=cluster.kafka_bootstrap)
     try:
-        admin.create_topics([NewTopic(rows.name, num_partitions=PARTITIONS, replication_factor=1)])
+        admin.create_topics([NewTopic(rows.name, num_partitions=partitions, replication_factor=1)])
     finally:
         admin.close()
     config = _config(cluster, rows.name, pauseless, stream)
@@ -183,7 +218,7 @@ def rows_table(cluster: PauselessCluster, *, pauseless: bool = True, **stream: s
         controller.post("/schemas", json=schema(rows.name)).raise_for_status()
         made = controller.post("/tables", json=config)
         assert made.status_code == 200, made.text
-        rows.until(lambda state: sum(bool(s.in_state("CONSUMING")) for s in state.segments) == PARTITIONS)
+        rows.until(lambda state: sum(bool(s.in_state("CONSUMING")) for s in state.segments) == partitions)
         yield rows
         controller.delete(f"/tables/{rows.name}", params={"type": "realtime"}).raise_for_status()
 

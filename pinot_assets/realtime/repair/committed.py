@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pinot_assets.realtime.repair.facts import (
+    SET_A_STORE,
     admin_url,
     by_readiness,
     expires_soon,
+    has_store,
     in_error,
     on_dead_servers,
     size_bytes,
@@ -79,10 +81,13 @@ def _commit_goes_on(state: RealtimeState, segment: Segment) -> Waiting | None:
 
 
 def _stored_by(state: RealtimeState, segment: Segment, kind: Kind, means: Means, why: str) -> Step | Refusal:
+    able = [server for server in state.live_copies(segment) if has_store(state, server)]
+    if not able:
+        return Refusal(segment.name, f"{why}; none of these has a segment store to put it in", SET_A_STORE)
     server = None
     if means is Means.SERVER:
-        able = [s for s in state.live_copies(segment) if admin_url(state, s)]
-        server = min(able, key=lambda s: by_readiness(state, s), default=None)
+        reached = [s for s in able if admin_url(state, s)]
+        server = min(reached, key=lambda s: by_readiness(state, s), default=None)
         if server is None:
             return Refusal(
                 segment.name,

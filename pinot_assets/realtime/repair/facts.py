@@ -9,6 +9,9 @@ from pinot_assets.realtime.state import Copy, RealtimeState, Replica, Segment, S
 RETENTION_MARGIN_MS = 3_600_000
 """`MIN_TIME_BEFORE_SEGMENT_EXPIRATION_FOR_FIXING_DEEP_STORE_COPY_MILLIS`: Pinot uploads nothing that old."""
 
+SET_A_STORE = "set pinot.server.instance.segment.store.uri to the controller's data directory and restart it"
+"""What helps a server that has none."""
+
 TOPIC_STRIDE = 10_000
 """`PARTITION_PADDING_OFFSET`: partition groups of the n-th stream begin at n times that."""
 
@@ -39,6 +42,11 @@ def admin_url(state: RealtimeState, server: str) -> str | None:
 def by_readiness(state: RealtimeState, server: str) -> bool:
     """A sort key: first those that say they serve. One that starts may have segments, and not answer."""
     return state.servers[server].ready is not True
+
+
+def has_store(state: RealtimeState, server: str) -> bool:
+    """Whether it knows a deep store to upload to, as far as is known."""
+    return state.cluster.segment_store.get(server, "") is not None
 
 
 def young(state: RealtimeState, segment: Segment) -> Waiting | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pinot_assets.realtime.repair.facts import (
+    SET_A_STORE,
     admin_url,
     by_readiness,
+    has_store,
     held,
     is_up,
     lost_from_stream,
@@ -100,12 +102,7 @@ def _reingest(state: RealtimeState, segment: Segment) -> Step | Refusal:
     why = "no live server has it; the stream still holds its rows"
     deadline = REINGESTION_S + state.cluster.upload_timeout_ms / 1000
     replicas = held(segment)
-    able = [
-        r
-        for r in replicas
-        if admin_url(state, r.server) is not None
-        and state.cluster.segment_store.get(r.server, "") is not None
-    ]
+    able = [r for r in replicas if admin_url(state, r.server) is not None and has_store(state, r.server)]
     if able:
         # One in ERROR has given up; another may still be waiting for a peer and loads what this one stores.
         chosen = min(able, key=lambda r: (r.external != "ERROR", by_readiness(state, r.server), r.server))
@@ -115,7 +112,7 @@ def _reingest(state: RealtimeState, segment: Segment) -> Step | Refusal:
         return Refusal(
             segment.name,
             f"it could be read again, but {', '.join(without_store)} has no segment store to put it in",
-            "set pinot.server.instance.segment.store.uri to the controller's data directory and restart it",
+            SET_A_STORE,
         )
     if all(r.external == "ERROR" and is_up(state, r.server) for r in replicas):
         return Step(Kind.REINGEST, Means.VALIDATION, why, (segment.name,), deadline_s=deadline)

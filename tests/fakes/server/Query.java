@@ -62,7 +62,12 @@ final class Query {
     QueryContext query = QueryContextConverterUtils.getQueryContext(request.getPinotQuery());
     query.setEndTimeMs(System.currentTimeMillis() + PATIENCE_MS);
     List<SegmentContext> read = new ArrayList<>();
-    segments.forEach(one -> read.add(new SegmentContext(one.getSegment())));
+    for (SegmentDataManager one : segments) {
+      // As a server of Pinot does: an empty segment lacks what a query reads.
+      if (one.getSegment().getSegmentMetadata().getTotalDocs() > 0) {
+        read.add(new SegmentContext(one.getSegment()));
+      }
+    }
     return _plans.makeInstancePlan(read, query, _workers).execute().toDataTable().toBytes();
   }
 }

@@ -6,16 +6,25 @@ counted and added up on every server, by Pinot's own query engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 import pytest
 from fakes.pauseless import PauselessCluster
-from fakes.pauseless_table import rows_table
+from fakes.pauseless_table import committing, rows_table
 
+from pinot_assets.health.finding import Health
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.state import Copy, Status
+from pinot_assets.realtime.repair.model import Kind
+from pinot_assets.realtime.repair.plan import plan
+from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 
 pytestmark = pytest.mark.integration
+
+SMALL = {"realtime.segment.flush.threshold.rows": "2000"}  # 1000 rows of each partition make a segment
+GIVES_UP_SOON = {"realtime.segment.pauseless.download.timeoutSeconds": "15"}
+
+LATER_S = 301
 
 
 @pytest.fixture(scope="module")
@@ -38,5 +47,91 @@ def test_every_row_is_there_once(cluster: PauselessCluster) -> None:
         if one.partition == following.partition:
             assert one.end_offset == following.start_offset
     assert set(state.queryable.values()) == {200_000}
-    failed = [answer.message for answer in examine(state) if answer.known and not answer.passed]
-    assert failed == []
+    assert rows.unwell(state) == []
+
+
+def answer(state: RealtimeState, check: str) -> Health:
+    return next(one for one in examine(state) if one.name == check)
+
+
+def later(state: RealtimeState) -> RealtimeState:
+    """The same, looked at when Pinot's own time for a commit is over."""
+    return replace(state, read_ms=state.read_ms + LATER_S * 1000)
+
+
+def segments(state: RealtimeState, names: Collection[str]) -> list[Segment]:
+    return [segment for segment in state.segments if segment.name in names]
+
+
+def test_both_servers_are_killed_while_they_commit(cluster: PauselessCluster) -> None:
+    with rows_table(cluster, **SMALL, **GIVES_UP_SOON) as rows:
+        for server in cluster.servers:
+            server.hold_builds()
+        rows.send(3_000)
+        rows.until_committing(2)
+        for server in cluster.servers:
+            server.kill()
+            server.open_gate()
+        for server in cluster.servers:
+            cluster.start(server)
+
+        starting = rows.until(lambda state: any(one.ready is False for one in state.servers.values()))
+        assert answer(starting, "servers").numbers["servers_starting"] > 0
+        failed = rows.until(lambda state: [len(s.in_state("ERROR")) for s in committing(state)] == [2, 2])
+        assert answer(failed, "error_segments").numbers["segments_in_error"] == 2
+        lost = {segment.name for segment in committing(failed)}
+        assert {wait.subject for wait in rows.plan().waiting} >= lost
+
+        assert answer(later(failed), "segment_status").numbers["stuck_committing"] == 2
+        rows.later_s = LATER_S
+        outcomes = rows.repair()
+        assert [one.text for one in outcomes if not one.helped] == []
+        assert {one.step.segments[0] for one in outcomes if one.step.kind is Kind.REINGEST} == lost
+        rows.until_all_found()
+        rows.until_well()
+
+
+@pytest.mark.timeout(1200)  # five minutes of it are Pinot's own
+def test_the_committer_is_killed_while_it_commits(cluster: PauselessCluster) -> None:
+    with rows_table(cluster, **SMALL) as rows:
+        for server in cluster.servers:
+            server.hold_commits()
+        rows.send(3_000)
+        state = rows.until_committing(2)
+        victim = next(server for server in cluster.servers if server.committing)
+        survivor = next(server for server in cluster.servers if server is not victim)
+        lost = victim.committing
+        # Who is told to keep its rows builds them, although nobody has finished the commit yet.
+        rows.until(lambda state: all(state.live_copies(s) == (survivor.name,) for s in segments(state, lost)))
+        victim.kill()
+        survivor.open_gate()
+        rows.send(5_000)
+        rows.until_all_found()
+
+        dead = rows.until(lambda state: not state.servers[victim.name].alive)
+        assert answer(dead, "servers").numbers["servers_dead"] == 1
+        alone = answer(later(dead), "only_copies")
+        assert not alone.passed
+        assert all(name in alone.message for name in lost)
+
+        victim.open_gate()
+        cluster.start(victim)
+        rows.until_all_found()
+        state = rows.until(
+            lambda state: all(
+                len(state.live_copies(s)) == 2 for s in state.segments if s.status is not Status.IN_PROGRESS
+            )
+        )
+        assert {segment.name for segment in committing(state)} == lost
+        assert rows.plan().steps == ()
+
+        # Pinot finishes nothing younger than five minutes, whoever asks.
+        rows.until(lambda state: bool(plan(state).steps), seconds=400)
+        assert answer(rows.look(), "segment_status").numbers["stuck_committing"] == len(lost)
+        outcomes = rows.repair()
+        assert [one.text for one in outcomes if not one.helped] == []
+        assert {
+            name for one in outcomes if one.step.kind is Kind.FINISH for name in one.step.segments
+        } == lost
+        rows.until_all_found()
+        rows.until_well()

@@ -183,6 +183,14 @@ def test_a_stuck_commit_is_finished_from_a_replica(version: str, pauseless: bool
     assert (step.kind, step.means) == (Kind.FINISH, means)
 
 
+@pytest.mark.parametrize("one", [PEERS_ONLY, COMMITTING])
+def test_what_no_server_can_store_is_told(one: Segment) -> None:
+    cluster = replace(ClusterSettings("1.5.1"), segment_store={"a": None, "b": None})
+    found = plan(table(one, consuming(), cluster=cluster))
+    assert "has a segment store" in why_not(found)
+    assert "segment.store.uri" in found.refusals[0].remedy
+
+
 def test_a_lost_commit_is_read_again_by_a_live_server() -> None:
     servers = (server("a", alive=False), server("b"))
     step = the_step(table(LOST, consuming(), servers=servers))
