@@ -176,7 +176,7 @@ def _controller_pid() -> int:
     return next(
         p.pid
         for p in psutil.Process().children(recursive=True)
-        if any("ControllerMain" in a for a in p.cmdline())
+        if any("ControllerStarter" in a for a in p.cmdline())
     )
 
 

@@ -31,6 +31,14 @@ _LOG4J = Path(maven.__file__).with_name("log4j2.xml")
 _PATIENCE = 120.0  # a JVM on a machine that is busy with other tests
 
 
+def starts(service: str) -> list[str]:
+    """A JVM's arguments that start a controller, broker or server of Pinot.
+
+    :param service: its class.
+    """
+    return [str(_HERE / "StarterMain.java"), service]
+
+
 class RealController:
     """ZooKeeper and a controller. Starts in its constructor. Close it, or use it in a `with`.
 
@@ -66,8 +74,11 @@ class RealController:
         self.controller_url = f"http://127.0.0.1:{http}"
         self._run(
             "zookeeper",
-            ["-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.forceSync=no"],
-            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            [
+                "-Dzookeeper.jmx.log4j.disable=true",
+                "-Dzookeeper.forceSync=no",
+                "org.apache.zookeeper.server.ZooKeeperServerMain",
+            ],
             {
                 "dataDir": self._home / "zookeeper",
                 "clientPort": zookeeper,
@@ -81,7 +92,9 @@ class RealController:
         )
         self._await("ZooKeeper", self._zookeeper_answers)
         self.door = self._opened.enter_context(ZookeeperDoor(self.zookeeper))
-        self._run("controller", [], str(_HERE / "ControllerMain.java"), self._controller(http))
+        self._run(
+            "controller", starts("org.apache.pinot.controller.ControllerStarter"), self._controller(http)
+        )
         self._await("the controller", lambda: self._answers(self.controller_url))
 
     def _controller(self, http: int) -> dict[str, object]:
@@ -102,16 +115,15 @@ class RealController:
             "controller.retentionManager.initialDelayInSeconds": 86_400,
         }
 
-    def _run(
-        self, name: str, options: Sequence[str], main: str, settings: Mapping[str, object]
-    ) -> ProcessRecord:
+    def _run(self, name: str, main: Sequence[str], settings: Mapping[str, object]) -> ProcessRecord:
+        """Start a JVM that reads its settings from a file."""
         self._home.mkdir(parents=True, exist_ok=True)
         config = self._home / f"{name}.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         arguments = [
             "-Xmx384m", *SMALL_JVM, f"-Dlog4j2.configurationFile={_LOG4J}",
             # 1.5.1 leaves something there of every batch.
-            f"-Djava.io.tmpdir={self._home}", *options, main, str(config),
+            f"-Djava.io.tmpdir={self._home}", *main, str(config),
         ]  # fmt: skip
         return self._spawn(name, self._class_path, arguments)
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from fakes.controller import CLUSTER, RealController
+from fakes.controller import CLUSTER, RealController, starts
 
-from pinot_assets.local import maven
+from pinot_assets.local import jars, maven
 from pinot_assets.local.java import find_java
 from pinot_assets.local.optional import KAFKA
 from pinot_assets.local.part import Site
@@ -99,6 +99,7 @@ class PauselessCluster(RealController):
     :ivar stream: what a table's stream config says of the plug-ins.
     """
 
+    _server_main: Sequence[str] = ("server.ServerMain",)
     stream: Mapping[str, str] = {
         "stream.kafka.consumer.factory.class.name": "server.KafkaStream",
         "stream.kafka.decoder.class.name": "server.JsonDecoder",
@@ -113,27 +114,33 @@ class PauselessCluster(RealController):
 
     def _jars(self) -> Sequence[Path]:
         client = [jar for jar in maven.resolve(_KAFKA_POM) if "kafka-clients" in jar.name]
-        jars = [*super()._jars(), *client]
+        return self._with_sources([*super()._jars(), *client], "*.java")
+
+    def _with_sources(self, needed: Sequence[Path], wanted: str) -> Sequence[Path]:
+        """Compile those of `fakes/server` against the jars that they need, and put them before these."""
         javac = find_java().executable.resolve().with_name("javac")
-        sources = sorted((_HERE / "server").glob("*.java"))
         quiet = ["-proc:none", "-Xlint:none", "-nowarn"]
-        class_path = os.pathsep.join(map(str, jars))
+        class_path = os.pathsep.join(map(str, needed))
+        sources = sorted((_HERE / "server").glob(wanted))
         command = [javac, "--release", "17", *quiet, "-cp", class_path, "-d", self._classes, *sources]
         told = subprocess.run(command, capture_output=True, text=True, check=False)
         assert told.returncode == 0, told.stderr
-        return [self._classes, *jars]
+        return [self._classes, *needed]
 
     def _start(self) -> None:
         site = Site(self._home, Record(ports={"kafka": {"client": self._port(), "quorum": self._port()}}))
         self.kafka_bootstrap = f"127.0.0.1:{site.port('kafka', 'client')}"
         self._spawn("kafka", maven.resolve(_KAFKA_POM), KAFKA.arguments(site))
         super()._start()
-        self._opened.enter_context(self._broker())
+        self._start_broker()
         self.servers = [self._server(number) for number in (1, 2)]
         for server in self.servers:
             self.start(server)
         self._await("Kafka", lambda: KAFKA.missing(site) is None)
         self.until_ready()
+
+    def _start_broker(self) -> None:
+        self._opened.enter_context(self._broker())
 
     def _server(self, number: int) -> Server:
         port, admin = self._port(), self._port()
@@ -144,8 +151,8 @@ class PauselessCluster(RealController):
     def start(self, server: Server) -> None:
         """Start a server that is dead; it is not ready yet."""
         assert server.process is None
-        options = [f"-Dzk.session.timeout={_SESSION_MS}"]
-        started = self._run(server.home.name, options, "server.ServerMain", self._settings(server))
+        main = [f"-Dzk.session.timeout={_SESSION_MS}", *self._server_main]
+        started = self._run(server.home.name, main, self._settings(server))
         server.process = psutil.Process(started.pid)
 
     def until_ready(self) -> None:
@@ -154,7 +161,7 @@ class PauselessCluster(RealController):
             if server.process is not None:
                 self._await(server.name, lambda url=server.admin_url: self._answers(url))
 
-    def _settings(self, server: Server) -> Mapping[str, object]:
+    def _settings(self, server: Server) -> dict[str, object]:
         instance = "pinot.server.instance"
         store = {f"{instance}.segment.store.uri": self.deep_store.as_uri()} if self.stored else {}
         return {
@@ -173,9 +180,75 @@ class PauselessCluster(RealController):
         """Those that were not killed."""
         return [server for server in self.servers if server.process is not None]
 
+    @property
+    def query_urls(self) -> tuple[str, ...]:
+        """Who answers queries: each server that lives, from what it has, as a broker would."""
+        return tuple(server.admin_url for server in self.live)
+
     @contextmanager
     def pinot(self) -> Iterator[RealtimePinot]:
-        """The doors to it. Each server that lives answers queries from what it has, as a broker would."""
-        urls = tuple(server.admin_url for server in self.live)
-        with RealtimePinot(PinotConnection(self.controller_url, broker_urls=urls)) as pinot:
+        """The doors to it."""
+        with RealtimePinot(PinotConnection(self.controller_url, broker_urls=self.query_urls)) as pinot:
             yield pinot
+
+
+class WholePauselessCluster(PauselessCluster):
+    """The same with servers and a broker of an unpacked distribution, 1.4 or newer, that `PINOT_HOME` names.
+
+    Only the gate is ours: it is the plug-in `pinot.server.instance.table.data.manager.provider.class`.
+    """
+
+    _server_main = starts("org.apache.pinot.server.starter.helix.HelixServerStarter")
+    stream: Mapping[str, str] = {
+        "stream.kafka.consumer.factory.class.name": (
+            "org.apache.pinot.plugin.stream.kafka30.KafkaConsumerFactory"
+        ),
+        "stream.kafka.decoder.class.name": "org.apache.pinot.plugin.stream.kafka.KafkaJSONMessageDecoder",
+    }
+
+    def _jars(self) -> Sequence[Path]:
+        return self._with_sources(jars.class_path("pinot"), "Gate*.java")
+
+    def _start_broker(self) -> None:
+        port = self._port()
+        self._broker_url = f"http://127.0.0.1:{port}"
+        settings = {
+            "pinot.cluster.name": CLUSTER,
+            "pinot.zk.server": self.zookeeper,
+            "pinot.broker.hostname": "127.0.0.1",
+            **_http("pinot.broker.client", port),
+            **_ONE_STAGE,
+        }
+        self._run("broker", starts("org.apache.pinot.broker.broker.helix.HelixBrokerStarter"), settings)
+        self._await("the broker", lambda: self._answers(self._broker_url))
+
+    def _settings(self, server: Server) -> dict[str, object]:
+        return {
+            **super()._settings(server),
+            "pinot.server.netty.host": "127.0.0.1",
+            **_http("pinot.server.adminapi", server.admin_port),
+            "pinot.server.grpc.enable": "false",
+            "pinot.server.instance.table.data.manager.provider.class": "server.GatedTables",
+            **_ONE_STAGE,
+        }
+
+    @property
+    def query_urls(self) -> tuple[str, ...]:
+        return (self._broker_url,)
+
+
+_ONE_STAGE = {"pinot.multistage.engine.enabled": "false"}
+
+
+def _http(prefix: str, port: int) -> dict[str, object]:
+    return {
+        f"{prefix}.access.protocols": "http",
+        f"{prefix}.access.protocols.http.host": "127.0.0.1",
+        f"{prefix}.access.protocols.http.port": port,
+    }
+
+
+def pauseless_cluster(home: Path, *, stored: bool = True) -> PauselessCluster:
+    """Of the distribution that `PINOT_HOME` names if that can do it, else of what is on Maven Central."""
+    whole = bool(os.environ.get("PINOT_HOME")) and jars.pinot_version(jars.class_path("pinot")) >= "1.4"
+    return (WholePauselessCluster if whole else PauselessCluster)(home, stored=stored)

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 from fakes.kafka_table import schema, table_config
-from fakes.pauseless import PauselessCluster, Server
+from fakes.pauseless import PauselessCluster
 from kazoo.client import KazooClient
 
 from pinot_assets.errors import PinotError
@@ -75,25 +75,23 @@ class Rows:
         """Messages, and the sum of their ids."""
         return self.sent, self.sent * (self.sent - 1) // 2
 
-    def found(self, server: Server) -> tuple[int, int]:
-        """The same of the rows that a query on that server finds: no row is lost, none is there twice."""
+    def found(self, url: str) -> tuple[int, int]:
+        """The same of the rows that a query finds there: no row is lost, none is there twice."""
         with closing(Doors(PinotConnection(self.cluster.controller_url))) as doors:
             try:
                 ((count, total),) = (
-                    Broker(server.admin_url, doors)
-                    .query(f'SELECT COUNT(*), SUM(id) FROM "{self.table}"')
-                    .rows
+                    Broker(url, doors).query(f'SELECT COUNT(*), SUM(id) FROM "{self.table}"').rows
                 )
             except PinotError:  # it has only just begun
                 return 0, 0
         return int(count), int(total)
 
     def until_all_found(self, seconds: float = 180) -> None:
-        """Wait until every server that lives finds every row once."""
+        """Wait until every row is found once, on every server that lives."""
         self._until(
-            lambda: all(self.found(server) == self.produced for server in self.cluster.live),
+            lambda: all(self.found(url) == self.produced for url in self.cluster.query_urls),
             seconds,
-            lambda: f"of {self.produced}: {[self.found(server) for server in self.cluster.live]}",
+            lambda: f"of {self.produced}: {[self.found(url) for url in self.cluster.query_urls]}",
         )
 
     # --- state -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import pytest
-from fakes.pauseless import PauselessCluster
+from fakes.pauseless import PauselessCluster, pauseless_cluster
 from fakes.pauseless_table import committing, rows_table
 
 from pinot_assets.health.finding import Health
@@ -29,7 +29,7 @@ LATER_S = 301
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessCluster]:
-    with PauselessCluster(tmp_path_factory.mktemp("pauseless")) as cluster:
+    with pauseless_cluster(tmp_path_factory.mktemp("pauseless")) as cluster:
         yield cluster
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from fakes.pauseless import PauselessCluster
+from fakes.pauseless import PauselessCluster, pauseless_cluster
 from fakes.pauseless_table import committing, rows_table
 
 from pinot_assets.realtime.drain import Do, Goal
@@ -18,7 +18,7 @@ SMALL = {"realtime.segment.flush.threshold.rows": "2000"}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessCluster]:
-    with PauselessCluster(tmp_path_factory.mktemp("pauseless")) as cluster:
+    with pauseless_cluster(tmp_path_factory.mktemp("pauseless")) as cluster:
         yield cluster
 
 
