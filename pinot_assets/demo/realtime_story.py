@@ -124,14 +124,14 @@ class Story:
         self._kill_drill()
         self._console.print("[bold](d) the producer stops; what waits is consumed, what is missing stored[/]")
         self._keeps_waiting = False
-        end = self._until("every broker finds every row, every replica serves", self._is_complete)
+        self._until("every broker finds every row", self._is_consumed)
         with self._repair() as repair:
             for _ in repair.rounds(ROUNDS):
                 pass
-        last = self._look()
-        self._show_health(last)
+        end = self._until("every replica is as it should be", _is_still)
+        self._show_health(end)
         return Outcome(
-            self._producer.produced, min(end.queryable.values()), ratio, sample_of(last).only_servers
+            self._producer.produced, min(end.queryable.values()), ratio, sample_of(end).only_servers
         )
 
     # --- the deep store goes -----------------------------------------------------------------------
@@ -192,8 +192,7 @@ class Story:
         self._until("all replicas serve again", _all_serve)
         server, segment = kill_committer(self._stack, self._work.pinot, self._work.table, PATIENCE_S)
         self._say(f"{server} was killed while it committed {segment}")
-        wrong = [answer.name for answer in examine(self._look()) if not answer.passed]
-        self._say(f"health: {', '.join(wrong)}")
+        self._say(f"health fails: {', '.join(_failing(self._look()))}")
         self._until(f"the other server has committed {segment}", lambda s: _status(s, segment) is Status.DONE)
         self._stack.up()
         self._until("it is back, all replicas serve", _all_serve)
@@ -213,14 +212,17 @@ class Story:
             if self._producer.failure is not None:
                 raise StoryBroken("the producer stopped", why=repr(self._producer.failure))
             if time.monotonic() - began > PATIENCE_S:
-                raise StoryBroken(f"after {PATIENCE_S:.0f} s it still was not so that {what}")
+                raise StoryBroken(
+                    f"after {PATIENCE_S:.0f} s it still was not so that {what}",
+                    why=f"health fails: {', '.join(_failing(state))}",
+                )
             time.sleep(PAUSE_S)
         self._say(f"{what} ({time.monotonic() - began:.0f} s)")
         return state
 
-    def _is_complete(self, state: RealtimeState) -> bool:
+    def _is_consumed(self, state: RealtimeState) -> bool:
         all_sent = self._producer.produced == self._producer.wanted
-        return all_sent and set(state.queryable.values()) == {self._producer.produced} and _all_serve(state)
+        return all_sent and set(state.queryable.values()) == {self._producer.produced}
 
     def _show_health(self, state: RealtimeState) -> None:
         answers = examine(state)
@@ -240,10 +242,18 @@ class Story:
         self._console.print(f"   {escape(line)}", style="dim", highlight=False)
 
 
+def _is_still(state: RealtimeState) -> bool:
+    """Whether nothing is under way: while commits go on, some replica always is."""
+    return all(r.ideal == r.external for segment in state.segments for r in segment.replicas)
+
+
 def _all_serve(state: RealtimeState) -> bool:
-    return all(
-        replica.ideal == replica.external for segment in state.segments for replica in segment.replicas
-    )
+    """Whether servers and replicas are well, as health judges that."""
+    return not {"servers", "replicas", "error_segments"} & set(_failing(state))
+
+
+def _failing(state: RealtimeState) -> list[str]:
+    return [answer.name for answer in examine(state) if not answer.passed]
 
 
 def _commits(state: RealtimeState) -> Collection[int]:
