@@ -18,10 +18,10 @@ from pinot_builder import CREATED_MS, NAME
 from samples import Sample
 
 from pinot_assets.build.cut import cut
-from pinot_assets.build.memory import take_memory_from_system
 from pinot_assets.build.read import read_batches
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.memory import keep_freed_memory, take_memory_from_system
 from pinot_assets.segment import Segment, SegmentSpec, build_segment, write_tar
 
 _ALL_ROWS = 1 << 40
@@ -64,6 +64,7 @@ def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text())
     folder = Path(job["folder"])
     take_memory_from_system()  # as every task does
+    keep_freed_memory()
     found = []
     for _ in range(job["times"]):
         meter = Meter()

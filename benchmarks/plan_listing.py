@@ -36,6 +36,7 @@ from measure import (
 )
 from object_pages import BUCKET, PAGE, PREFIX, etag, key, modified, serving, size
 
+from pinot_assets.memory import take_memory_from_system
 from pinot_assets.session.listing import changes_of
 from pinot_assets.session.receipt import Output
 from pinot_assets.snapshot.manifest import (
@@ -117,6 +118,7 @@ def work(name: str, job: dict[str, Any]) -> None:
     """Be one of the two processes; what it imports and its client are there before it is measured."""
     store = _store(job["url"])
     assert store._calls is not None
+    take_memory_from_system()  # as `connect.open_source` does
     pa.scalar(0)  # the first one imports pandas where there is one
     meter = Meter()
     if name == "bare":

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from pinot_assets.build.order import Builder
 from pinot_assets.errors import SpecError
+from pinot_assets.memory import take_memory_from_system
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.staging import Staging
@@ -19,6 +20,7 @@ from pinot_assets.spec import TableSpec
 
 def open_source(spec: TableSpec) -> ObjectStore:
     """The table's input directory."""
+    take_memory_from_system()  # a million listed files are Arrow columns
     return open_store(spec.input_uri(), spec.ingestion.input_props)
 
 

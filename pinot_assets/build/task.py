@@ -19,7 +19,6 @@ from urllib.parse import parse_qsl, urlencode
 import pyarrow as pa
 
 from pinot_assets.build.cut import cut
-from pinot_assets.build.memory import take_memory_from_system
 from pinot_assets.build.moving import Signs
 from pinot_assets.build.order import BuildOrder, FileTask, segment_name
 from pinot_assets.build.read import read_batches
@@ -35,6 +34,7 @@ from pinot_assets.errors import (
     StoreConflict,
     UnsupportedFeature,
 )
+from pinot_assets.memory import keep_freed_memory, take_memory_from_system
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
@@ -82,6 +82,7 @@ def build_from(order: BuildOrder, task: FileTask, rows: Rows) -> Receipt | Failu
         same version first, that one (rule R13).
     """
     take_memory_from_system()
+    keep_freed_memory()
     try:
         with scratch_folder() as folder, _signs(order, task) as signs:
             return _build(order, task, rows, folder, signs)

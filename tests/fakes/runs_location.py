@@ -44,7 +44,7 @@ class PausingBuilder:
             on_done(outcome)
 
 
-consistent_push.SparkBuilder = lambda session: PausingBuilder()  # type: ignore[assignment,misc]
+consistent_push.SparkBuilder = lambda *_: PausingBuilder()  # type: ignore[assignment,misc]
 # A minute less to wait for.
 standstill.PATIENCE_S = 5
 session.INTERVAL_S = 5

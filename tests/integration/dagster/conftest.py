@@ -45,5 +45,5 @@ def spark_table(environment: None, tmp_path: Path) -> Iterator[Table]:
 @pytest.fixture
 def table(spark_table: Table, monkeypatch: pytest.MonkeyPatch) -> Table:
     """The same tasks in this process, without Spark."""
-    monkeypatch.setattr(consistent_push, "SparkBuilder", lambda session: InProcessBuilder())
+    monkeypatch.setattr(consistent_push, "SparkBuilder", lambda *_: InProcessBuilder())
     return spark_table

@@ -217,7 +217,7 @@ def test_e10_of_two_code_locations_one_proceeds(
         other = table.elsewhere(instance)
         act = Meanwhile(lambda: refused.append(other.run()))
         with monkeypatch.context() as patch:
-            patch.setattr(consistent_push, "SparkBuilder", lambda session: act)
+            patch.setattr(consistent_push, "SparkBuilder", lambda *_: act)
             result = table.publish()
         (beside,) = refused
         assert f"{table.name}_OFFLINE is paused: held by {result.run_id} on " in failure(beside)

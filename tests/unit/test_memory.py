@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from pinot_assets.build.memory import take_memory_from_system
+from pinot_assets.memory import take_memory_from_system
 
 
 @pytest.fixture(autouse=True)
@@ -28,14 +28,14 @@ def test_memory_that_was_freed_is_taken_again_without_asking_the_kernel_for_its_
     program = """
 import resource
 import numpy as np
-from pinot_assets.build.memory import take_memory_from_system
+from pinot_assets.memory import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     np.ones(50_000_000, np.uint8)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-take_memory_from_system()
+keep_freed_memory()
 print(faults(), faults())
 """
     said = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout
