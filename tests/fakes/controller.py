@@ -111,8 +111,9 @@ class RealController:
             "controller.vip.protocol": "http",
             "controller.data.dir": self._home / "data",
             "controller.local.temp.dir": self._home / "temp",
-            # Only when a test asks for it.
+            # Only when a test asks for them.
             "controller.retentionManager.initialDelayInSeconds": 86_400,
+            "controller.realtime.segment.validation.initialDelayInSeconds": 86_400,
         }
 
     def _run(self, name: str, main: Sequence[str], settings: Mapping[str, object]) -> ProcessRecord:

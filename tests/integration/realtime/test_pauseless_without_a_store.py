@@ -1,7 +1,7 @@
 """Pauseless tables on servers that know no deep store, and what kills do to them there.
 
-Nothing can be finished then: who mends must first be told where to put it. A server that is started anew with
-a store takes the part of the operator who follows the advice.
+Nothing can be finished then: who mends must first be told where to put it. Servers that are started anew with
+a store take the part of the operator who follows the advice.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import pytest
 from fakes.pauseless import PauselessCluster, pauseless_cluster
 from fakes.pauseless_table import Rows, committing, rows_table
 
+from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.repair.apply import Outcome
 from pinot_assets.realtime.repair.model import Kind
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.realtime.state import Copy, RealtimeState, Status
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.integration
 
 SMALL = {"realtime.segment.flush.threshold.rows": "2000"}
 GIVES_UP_SOON = {"realtime.segment.pauseless.download.timeoutSeconds": "15"}
-LATER_S = 301
+LATER_MS = 301_000
 
 
 @pytest.fixture
@@ -30,53 +32,86 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessClust
         yield cluster
 
 
-def in_error(state: RealtimeState) -> list[int]:
-    return [len(segment.in_state("ERROR")) for segment in committing(state)]
+def lose_the_committer(rows: Rows) -> frozenset[str]:
+    """Kill it while it commits, and start it again; answers the segments that stay COMMITTING."""
+    for server in rows.cluster.servers:
+        server.hold_commits()
+    rows.send(3_000)
+    rows.until_committing(2)
+    victim = next(server for server in rows.cluster.servers if server.committing)
+    lost = victim.committing
+    victim.kill()
+    for server in rows.cluster.servers:
+        server.open_gate()
+    rows.until_all_found()
+    rows.until(lambda state: not state.servers[victim.name].alive)
+    rows.cluster.start(victim)
+    rows.until_all_found()
+    rows.until(lambda state: {segment.name for segment in committing(state)} == lost)
+    return lost
 
 
-def give_a_store(rows: Rows) -> None:
-    """One server after the other, so that what only servers have is always somewhere."""
-    rows.cluster.stored = True
+def lose_both(rows: Rows) -> frozenset[str]:
+    """Kill both servers while they commit, and start them again; answers the segments that nobody has."""
+    for server in rows.cluster.servers:
+        server.hold_builds()
+    rows.send(3_000)
+    rows.until_committing(2)
     for server in rows.cluster.servers:
         server.kill()
-        rows.until(lambda state, name=server.name: not state.servers[name].alive)
+        server.open_gate()
+    for server in rows.cluster.servers:
         rows.cluster.start(server)
-        rows.cluster.until_ready()
+    state = rows.until(lambda state: [len(s.in_state("ERROR")) for s in committing(state)] == [2, 2])
+    return frozenset(segment.name for segment in committing(state))
+
+
+def give_a_store(cluster: PauselessCluster, rows: Rows) -> None:
+    """One server after the other, so that what only servers have is always somewhere."""
+    cluster.stored = True
+    for server in cluster.servers:
+        server.kill()
+        rows.until(lambda state, name=server.name: not state.servers[name].alive)
+        cluster.start(server)
+        cluster.until_ready()
+
+
+def closed(state: RealtimeState) -> set[str]:
+    return {segment.name for segment in state.segments if segment.status is not Status.IN_PROGRESS}
+
+
+def refused_for_want_of_a_store(rows: Rows) -> None:
+    """Five minutes later, all that is closed; and nothing is tried."""
+    state = rows.look()
+    assert {s.copy for s in state.segments if s.status is Status.DONE} <= {Copy.PEERS_ONLY}
+    later = replace(state, read_ms=state.read_ms + LATER_MS)
+    found = plan(later)
+    assert {refusal.subject for refusal in found.refusals} == closed(state)
+    assert all("segment.store.uri" in refusal.remedy for refusal in found.refusals)
+    assert found.steps == ()
+    assert "segment_status" in {one.name for one in examine(later) if one.known and not one.passed}
+
+
+def kinds(outcomes: list[Outcome], names: frozenset[str]) -> set[Kind]:
+    assert [one.text for one in outcomes if not one.helped] == []
+    return {one.step.kind for one in outcomes if names & set(one.step.segments)}
 
 
 @pytest.mark.timeout(1500)  # five minutes of it are Pinot's own
-def test_what_was_lost_is_told_and_mended_once_there_is_a_store(cluster: PauselessCluster) -> None:
-    with rows_table(cluster, **SMALL, **GIVES_UP_SOON) as rows:
-        rows.send(3_000)
-        rows.until_all_found()
-        state = rows.until(lambda state: sum(s.status is Status.DONE for s in state.segments) == 2)
-        assert {s.copy for s in state.segments if s.status is Status.DONE} == {Copy.PEERS_ONLY}
+def test_what_is_stuck_is_told_and_mended_once_there_is_a_store(cluster: PauselessCluster) -> None:
+    with rows_table(cluster, **SMALL) as one, rows_table(cluster, **SMALL, **GIVES_UP_SOON) as both:
+        unfinished, lost = lose_the_committer(one), lose_both(both)
+        refused_for_want_of_a_store(one)
+        refused_for_want_of_a_store(both)
 
-        for server in cluster.servers:
-            server.hold_builds()
-        rows.send(2_000)
-        rows.until_committing(2)
-        for server in cluster.servers:
-            server.kill()
-            server.open_gate()
-        for server in cluster.servers:
-            cluster.start(server)
-        failed = rows.until(lambda state: in_error(state) == [2, 2])
-        lost = {segment.name for segment in committing(failed)}
-
-        later = replace(failed, read_ms=failed.read_ms + LATER_S * 1000)
-        closed = {s.name for s in failed.segments if s.status is not Status.IN_PROGRESS}
-        refused = {refusal.subject: refusal for refusal in plan(later).refusals}
-        assert refused.keys() == closed
-        assert all("segment.store.uri" in refusal.remedy for refusal in refused.values())
-        assert plan(later).steps == ()
-
-        give_a_store(rows)
+        give_a_store(cluster, one)
         # Pinot uploads nothing younger than five minutes of a pauseless table, whoever asks.
-        rows.until(lambda state: {s for one in plan(state).steps for s in one.segments} == closed, 500)
-        outcomes = rows.repair()
-        assert [one.text for one in outcomes if not one.helped] == []
-        kinds = {name: one.step.kind for one in outcomes for name in one.step.segments if name in lost}
-        assert kinds == dict.fromkeys(lost, Kind.REINGEST)
-        rows.until_all_found()
-        rows.until_well()
+        for rows in (one, both):
+            rows.until(
+                lambda state: {s for step in plan(state).steps for s in step.segments} == closed(state), 500
+            )
+        assert kinds(one.repair(), unfinished) == {Kind.FINISH}
+        assert kinds(both.repair(), lost) == {Kind.REINGEST}
+        for rows in (one, both):
+            rows.until_all_found()
+            rows.until_well()
