@@ -87,8 +87,7 @@ def test_both_servers_are_killed_while_they_commit(cluster: PauselessCluster) ->
         outcomes = rows.repair()
         assert [one.text for one in outcomes if not one.helped] == []
         assert {one.step.segments[0] for one in outcomes if one.step.kind is Kind.REINGEST} == lost
-        rows.until_all_found()
-        rows.until_well()
+        rows.until_mended()
 
 
 @pytest.mark.timeout(1200)  # five minutes of it are Pinot's own

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 from fakes.pauseless import PauselessCluster, pauseless_cluster
-from fakes.pauseless_table import Rows, committing, rows_table
+from fakes.pauseless_table import LATER_MS, Rows, committing, rows_table
 
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.repair.apply import Outcome
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.integration
 
 SMALL = {"realtime.segment.flush.threshold.rows": "2000"}
 GIVES_UP_SOON = {"realtime.segment.pauseless.download.timeoutSeconds": "15"}
-LATER_MS = 301_000
 
 
 @pytest.fixture
@@ -113,5 +112,4 @@ def test_what_is_stuck_is_told_and_mended_once_there_is_a_store(cluster: Pausele
         assert kinds(one.repair(), unfinished) == {Kind.FINISH}
         assert kinds(both.repair(), lost) == {Kind.REINGEST}
         for rows in (one, both):
-            rows.until_all_found()
-            rows.until_well()
+            rows.until_mended()
