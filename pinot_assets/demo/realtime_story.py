@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 from rich.console import Console
@@ -35,7 +36,7 @@ from pinot_assets.settings import load_settings
 from pinot_assets.spec import load_tables
 from pinot_assets.spec.apply import apply_plan, plan_apply
 
-BACKLOG: Final = 15_000
+BACKLOG: Final = 10_000
 """Messages that wait: more than Pinot takes between two looks."""
 LENGTHS: Final = Lengths(before=45, outage=45, downloads=10, longest=180)
 PATIENCE_S: Final = 180.0
@@ -190,7 +191,9 @@ class Story:
     def _kill_drill(self) -> None:
         self._console.print("[bold](c) kill drill: a server dies while it commits[/]")
         self._until("all replicas serve again", _all_serve)
-        server, segment = kill_committer(self._stack, self._work.pinot, self._work.table, PATIENCE_S)
+        self._until("all replicas consume the same segments", _is_level)
+        with self._looking():
+            server, segment = kill_committer(self._stack, self._work.pinot, self._work.table, PATIENCE_S)
         self._say(f"{server} was killed while it committed {segment}")
         self._say(f"health fails: {', '.join(_failing(self._look()))}")
         self._until(f"the other server has committed {segment}", lambda s: _status(s, segment) is Status.DONE)
@@ -205,6 +208,23 @@ class Story:
         if self._keeps_waiting:
             self._producer.have_waiting(BACKLOG, sample_of(state).consumed)
         return state
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """Look at the table all the time, so that messages never cease to wait."""
+        over = Event()
+
+        def look() -> None:
+            while not over.wait(PAUSE_S):
+                with suppress(PinotAssetsError):  # a server may be dying just now
+                    self._look()
+
+        with ThreadPoolExecutor(1, "looking") as thread:
+            thread.submit(look)
+            try:
+                yield
+            finally:
+                over.set()
 
     def _until(self, what: str, holds: Callable[[RealtimeState], bool]) -> RealtimeState:
         began = time.monotonic()
@@ -245,6 +265,11 @@ class Story:
 def _is_still(state: RealtimeState) -> bool:
     """Whether nothing is under way: while commits go on, some replica always is."""
     return all(r.ideal == r.external for segment in state.segments for r in segment.replicas)
+
+
+def _is_level(state: RealtimeState) -> bool:
+    """Whether no server is segments behind the other."""
+    return all(r.external == r.ideal for segment in state.latest().values() for r in segment.replicas)
 
 
 def _all_serve(state: RealtimeState) -> bool:

@@ -15,6 +15,8 @@ PARTITIONS: Final = 2
 ROWS_A_SEGMENT: Final = 5_000
 MESSAGES_A_SECOND: Final = 1_000
 """All that the servers take, of any backlog: so commits come at a known pace, every ten seconds."""
+PRODUCED_A_SECOND: Final = 1_500
+"""At most: a server that starts takes all that it finds, its rate limit comes later."""
 GIVEN_UP_S: Final = 10
 """When a committer that died is given up, beside the 6.6 s of an election. Pinot's default is 120."""
 
@@ -118,7 +120,7 @@ class Producer:
         producer = KafkaProducer(bootstrap_servers=self.kafka, acks="all", linger_ms=20)
         try:
             while not over.is_set() or self.produced < self.wanted:
-                until = min(self.wanted, self.produced + 1_000)
+                until = min(self.wanted, self.produced + PRODUCED_A_SECOND // 10)
                 sent = [
                     producer.send(TABLE, _message(number), partition=number % PARTITIONS)
                     for number in range(self.produced, until)
@@ -126,7 +128,7 @@ class Producer:
                 for future in sent:
                     future.get(60)
                 self.produced = until
-                over.wait(0.05)
+                time.sleep(0.1)
         except Exception as error:
             self.failure = error
         finally:
