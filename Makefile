@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo test oracle ui-test postgres-test clouds-test old-spark-test crash-matrix bench-build bench-plan bench-spark bench-push bench-dagster simulate-demo check dev down lock clean
+.PHONY: help install demo realtime-demo test oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix bench-build bench-plan bench-spark bench-push bench-dagster simulate-demo check dev down lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ old-spark-test: $(DONE) ## Run what touches Spark on Spark 3.5 (needs Python 3.1
 	  --constraint $(VENV)/constraints.txt --editable '.[dev,avro,sql]' 'pyspark<3.6'
 	@$(VENV)/spark35/bin/pytest -W 'ignore:unclosed <socket:ResourceWarning' tests/contract/test_builder.py \
 	  tests/integration/test_spark_build.py tests/integration/test_spark_cluster.py tests/integration/test_spark_sql.py
+
+pauseless-test: $(DONE) ## Kill servers of pauseless tables on Pinot 1.5.1 while they commit (twenty minutes, needs javac)
+	@$(BIN)/pytest tests/pauseless
 
 crash-matrix: $(DONE) ## Kill a driver at each of its effects, and servers at each state (an hour or two)
 	@PYTHONPATH=tests $(BIN)/python -m crash $(ARGS)
