@@ -178,8 +178,14 @@ def live_kept(request: Request, state: RealtimeState, move: Move) -> int:
 
 
 def _holders(state: RealtimeState, segment: Segment) -> frozenset[str]:
-    """Live servers that have its rows: loaded, or in memory while they are being consumed or built."""
-    building = [r.server for r in segment.in_state("CONSUMING") if is_up(state, r.server)]
+    """Live servers that have its rows: loaded, or in memory while they are being consumed or built.
+
+    One that still consumes what others have committed may have to load it from them, and one that shall be
+    OFFLINE drops its rows.
+    """
+    done = segment.status is not None and segment.status.completed
+    consuming = () if done else segment.in_state("CONSUMING")
+    building = [r.server for r in consuming if r.ideal in ("CONSUMING", "ONLINE") and is_up(state, r.server)]
     return frozenset([*state.live_copies(segment), *building])
 
 

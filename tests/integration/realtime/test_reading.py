@@ -97,13 +97,15 @@ def test_a_server_that_is_killed(clicks: Clicks, kafka_home: Path) -> None:
     assert part.pid is not None
     os.kill(part.pid, signal.SIGKILL)
     try:
-        state = clicks.until(lambda s: not all(server.alive for server in s.servers.values()))
+
+        def alone(state: RealtimeState) -> bool:
+            done = {segment.name for segment in state.segments if segment.status is Status.DONE}
+            return set(only_copies(state)) == done and "servers" in failed(state)
+
+        state = clicks.until(lambda s: not all(server.alive for server in s.servers.values()) and alone(s))
         (dead,) = (server for server in state.servers.values() if not server.alive)
         assert dead.since_ms is not None
         assert abs(state.read_ms - dead.since_ms) < 120_000
-        done = [segment for segment in state.segments if segment.status is Status.DONE]
-        assert set(only_copies(state)) == {segment.name for segment in done}
-        assert "servers" in failed(state)
     finally:
         stack.up(kafka=True)
     clicks.until(lambda s: settled(s, 1200) and all(server.serves for server in s.servers.values()), 120)

@@ -92,7 +92,10 @@ def test_a_newest_segment_that_pinot_never_mends_is_deleted_and_read_again(click
     clicks.pinot.delete_realtime_segments(clicks.table, [newest.name])
     clicks.until(lambda s: newest.name not in {segment.name for segment in s.segments})
     clicks.pinot.resume(clicks.table)  # before 1.3 no validation alone makes what is missing
-    state = clicks.until(lambda s: set(s.queryable.values()) == {1100})
-    again = state.latest()[0]
-    assert (again.status, again.start_offset) == (Status.IN_PROGRESS, newest.start_offset)
+
+    def read_again(state: RealtimeState) -> bool:
+        again = state.latest()[0]
+        return (again.status, again.start_offset) == (Status.IN_PROGRESS, newest.start_offset)
+
+    state = clicks.until(lambda s: read_again(s) and set(s.queryable.values()) == {1100})
     assert next_segment(state).passed

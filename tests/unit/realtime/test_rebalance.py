@@ -161,6 +161,9 @@ def test_whatever_pinot_drops_first_a_live_copy_is_left(
         return
     for move in moves_of(state, told):
         live = set(state.live_copies(move.segment))
+        if move.segment.status is Status.COMMITTING:
+            building = [r for r in move.segment.in_state("CONSUMING") if r.ideal in ("CONSUMING", "ONLINE")]
+            live |= {r.server for r in building if state.servers[r.server].alive}
         if not (live & move.before) or not without_tar(move.segment):
             continue
         common = move.before & move.after
