@@ -27,7 +27,7 @@ from kazoo.security import OPEN_ACL_UNSAFE
 
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
 from pinot_assets.session.model import Owner
-from pinot_assets.session.zookeeper import answered, first_error
+from pinot_assets.session.zookeeper import answered, first_error, require_cluster
 
 TASK: Final = "RealtimeOperations"
 
@@ -73,12 +73,7 @@ class OperationsStore:
         :raises SessionHeld: somebody else is; says who.
         :raises SessionError: no Pinot cluster of that name is in this ZooKeeper, or it does not answer.
         """
-        if self._zk.retry(self._zk.exists, f"/{self._cluster}/PROPERTYSTORE") is None:
-            raise SessionError(
-                f"there is no Pinot cluster {self._cluster} in this ZooKeeper",
-                why=f"/{self._cluster}/PROPERTYSTORE does not exist",
-                hint="set PINOT_CLUSTER to the controller's controller.helix.cluster.name",
-            )
+        require_cluster(self._zk, self._cluster)
         self._zk.ensure_path(self.path.rpartition("/")[0], acl=OPEN_ACL_UNSAFE)
         self._zk.ensure_path(self.path)
         for _ in range(_ATTEMPTS):

@@ -37,7 +37,7 @@ from pinot_assets.session.model import (
     session_to_bytes,
 )
 from pinot_assets.session.waits import Waits
-from pinot_assets.session.zookeeper import answered, first_error
+from pinot_assets.session.zookeeper import answered, first_error, require_cluster
 
 KEPT_SESSIONS = 2
 """Sessions whose nodes stay readable, the active one included (seed 000)."""
@@ -175,13 +175,7 @@ class SessionStore:
 
     def _require_cluster(self) -> None:
         """Under a wrong cluster name the session would be stored where nobody looks for it."""
-        if self._zk.retry(self._zk.exists, f"/{self._cluster}/PROPERTYSTORE") is None:
-            raise SessionError(
-                f"there is no Pinot cluster {self._cluster} in this ZooKeeper",
-                why=f"/{self._cluster}/PROPERTYSTORE does not exist",
-                hint="set PINOT_CLUSTER to the controller's controller.helix.cluster.name, "
-                "and check the chroot in PINOT_ZOOKEEPER",
-            )
+        require_cluster(self._zk, self._cluster)
 
     def _make_path(self) -> None:
         """With a user, our nodes are only ours to write, those of a time without one too.

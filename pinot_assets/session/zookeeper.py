@@ -184,3 +184,17 @@ def _refused_handshake(address: tuple[str, int], context: ssl.SSLContext) -> str
     except OSError:
         pass
     return None
+
+
+def require_cluster(client: KazooClient, cluster: str) -> None:
+    """See that a Pinot cluster of that name is here.
+
+    :raises SessionError: none is.
+    """
+    if client.retry(client.exists, f"/{cluster}/PROPERTYSTORE") is None:
+        raise SessionError(
+            f"there is no Pinot cluster {cluster} in this ZooKeeper",
+            why=f"/{cluster}/PROPERTYSTORE does not exist",
+            hint="set PINOT_CLUSTER to the controller's controller.helix.cluster.name, "
+            "and check the chroot in PINOT_ZOOKEEPER",
+        )
