@@ -116,7 +116,7 @@ class Publisher:
     def _together(self, steps: Sequence[Step]) -> Sequence[Step]:
         """The first of these, and those after it that are pushed with it."""
         simple = takewhile(lambda step: step.is_simple and step.uri not in self.refused, steps)
-        outputs = [step.outputs[0] for step in islice(simple, MOST)]
+        outputs = [step.outputs[0] for step in islice(simple, 2 * MOST)]  # enough that the last two are even
         return steps[: max(1, len(self._pace.next_of(outputs)))]
 
     def _publish_together(self, steps: Sequence[Step]) -> None:

@@ -2,11 +2,13 @@
 
 The lease fences ZooKeeper, not Pinot: what an owner sent just before it lost its lease has to be over before
 the next one writes (rule R2). So a batch is as large as goes out in a part of that time, as measured on the
-batch before. The first one is a single segment.
+batch before. The first one is a single segment. What is left goes in batches of one size: a call costs
+much even for a few segments, so a small remainder would be dear.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,8 +38,9 @@ class UploadPace:
 
         :param most: how many at the most.
         """
+        calls = max(1, math.ceil(len(outputs) / min(self.segments, most)))
         count = size = 0
-        for output in outputs[: min(self.segments, most)]:
+        for output in outputs[: math.ceil(len(outputs) / calls)]:
             size += output.tar_bytes
             if count and self.bytes is not None and size > self.bytes:
                 break

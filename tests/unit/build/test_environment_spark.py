@@ -42,6 +42,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         return "a cluster's"
 
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", get)
+    # Another test's JVM may be alive, and its properties would be the new configuration's defaults.
+    monkeypatch.setattr(SparkContext, "_jvm", None)
 
     def get_context(conf: Any) -> str:
         found.update(conf.getAll())

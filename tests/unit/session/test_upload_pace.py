@@ -43,8 +43,18 @@ def test_the_first_goes_alone() -> None:
 
 def test_small_segments_soon_go_by_hundreds() -> None:
     batches = pushed_at(lambda batch: 0.04 + 0.007 * len(batch), [10_000] * 6150)
-    assert [count for count, _ in batches[:3]] == [1, 106, 500]
+    assert [count for count, _ in batches[:2]] == [1, 105]
+    assert {count for count, _ in batches[2:]} == {464, 465}
     assert len(batches) == 15
+
+
+@pytest.mark.parametrize(("left", "sizes"), [(500, [500]), (501, [251, 250]), (1097, [366, 366, 365])])
+def test_no_small_remainder_pays_for_a_call_of_its_own(left: int, sizes: list[int]) -> None:
+    found, pace = [], UploadPace(segments=9999)
+    while left:
+        found.append(len(pace.next_of(outputs(*[1] * left))))
+        left -= found[-1]
+    assert found == sizes
 
 
 def test_large_segments_go_as_many_as_are_copied_in_time() -> None:
@@ -85,7 +95,7 @@ def test_everything_is_pushed_whatever_it_costs(
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-9])
 def test_a_clock_that_stands_still(seconds: float) -> None:
-    assert len(after(outputs(0), seconds, 20.0).next_of(outputs(*[0] * 600))) == MOST
+    assert len(after(outputs(0), seconds, 20.0).next_of(outputs(*[0] * 1000))) == MOST
 
 
 def test_what_was_there_already_says_nothing_of_the_pace() -> None:
