@@ -26,7 +26,7 @@ from fakes.staged import STAGED
 from kazoo.client import KazooClient
 from measure import CONSOLE, Meter, head, machine, rounds, row, spread
 
-from pinot_assets.pinot import PinotCluster, PinotConnection, PushMode, Timeouts, wait_online
+from pinot_assets.pinot import PinotCluster, PinotConnection, PushMode, PushReport, Timeouts, wait_online
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.upload_pace import UploadPace
@@ -242,10 +242,19 @@ def show(what: str, found: Sequence[Pushed]) -> None:
 
 
 def computed(found: Pushed, segments: int) -> float:
-    """How many times fewer writes so many segments take in batches, by the writes that these took."""
-    first, *others = [len(list(group)) for _, group in itertools.groupby(found.seconds)]
-    most = max(others, default=first)
-    return segments / (1 + -(-(segments - first) // most))
+    """How many times fewer writes so many segments take, each batch as large as the session makes it.
+
+    A batch costs a segment what the last one measured did; the first, a single segment, what the first did.
+    """
+    left = [Output(f"segment{n}", 0, 0, "", 0, "", "") for n in range(segments)]
+    pace, seconds, calls = UploadPace(), found.seconds[0], 0
+    while left:
+        batch = pace.next_of(left)
+        sent = tuple(output.segment for output in batch)
+        report = PushReport(sent, (), PushMode.METADATA, None, 1, seconds * len(sent))
+        pace, seconds, calls = pace.after(batch, report, DEADLINE_S), found.seconds[-1], calls + 1
+        left = left[len(sent) :]
+    return segments / calls
 
 
 def main() -> None:
