@@ -41,7 +41,7 @@ class Finding:
 def files_built(planned: int, failures: Sequence[Failure]) -> Finding:
     """Every file of the session is built: all or none (I1)."""
     bad = [f"{f.uri.rsplit('/', 1)[-1]}: {f.code}: {f.reason}" for f in failures]
-    return _finding("files_built", planned, planned - len(failures), bad, "files are built")
+    return finding_of("files_built", planned, planned - len(failures), bad, "files are built")
 
 
 def rows_kept(receipts: Iterable[Receipt]) -> Finding:
@@ -53,7 +53,7 @@ def rows_kept(receipts: Iterable[Receipt]) -> Finding:
         aside += receipt.bad_rows
         if receipt.bad_rows:
             bad.append(f"{receipt.uri.rsplit('/', 1)[-1]}: {receipt.bad_rows} in {receipt.bad_rows_uri}")
-    finding = _finding("rows_kept", rows + aside, rows, bad, "rows of the files are in the segments")
+    finding = finding_of("rows_kept", rows + aside, rows, bad, "rows of the files are in the segments")
     return replace(finding, warns=True)
 
 
@@ -67,7 +67,7 @@ def tars_in_place(outputs: Sequence[Output], sizes: Mapping[str, int | None]) ->
         for o in outputs
         if sizes.get(o.tar_uri) != o.tar_bytes
     ]
-    return _finding("tars_in_place", len(outputs), len(outputs) - len(bad), bad, "tars are in place")
+    return finding_of("tars_in_place", len(outputs), len(outputs) - len(bad), bad, "tars are in place")
 
 
 def replicas_online(outputs: Sequence[Output], replicas: Replicas) -> Finding:
@@ -80,7 +80,7 @@ def replicas_online(outputs: Sequence[Output], replicas: Replicas) -> Finding:
     states.sort(key=lambda found: found[2] != "ERROR")  # what is named first is what is at fault
     bad = [f"{segment} is {state} on {server}" for segment, server, state in states if state != "ONLINE"]
     broken = [segment for segment, _, state in states if state == "ERROR"]
-    return _finding(
+    return finding_of(
         "replicas_online", len(states), len(states) - len(bad), bad, "replicas are ONLINE", broken
     )
 
@@ -94,7 +94,7 @@ def crc_as_built(outputs: Sequence[Output], crcs: Mapping[str, int]) -> Finding:
     ]
     other = [o.segment for o in outputs if crcs.get(o.segment, o.crc) != o.crc]
     good = "segments have the built CRC"
-    return _finding("crc_as_built", len(outputs), len(outputs) - len(bad), bad, good, other)
+    return finding_of("crc_as_built", len(outputs), len(outputs) - len(bad), bad, good, other)
 
 
 def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int]]) -> Finding:
@@ -109,19 +109,24 @@ def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int
         if n != o.rows
     ]
     other = [o.segment for o in outputs if any(n != o.rows for n in rows.get(o.segment, {}).values())]
-    return _finding("rows_as_built", expected, found, bad, "rows over all replicas are as built", other)
+    return finding_of("rows_as_built", expected, found, bad, "rows over all replicas are as built", other)
 
 
 def sources_unchanged(segments_from: Sequence[str], visible: frozenset[str]) -> Finding:
     """Every segment that will be replaced is still there and visible (rules R5, R8)."""
     bad = [f"{name} is gone or hidden" for name in segments_from if name not in visible]
     n = len(segments_from)
-    return _finding("sources_unchanged", n, n - len(bad), bad, "segments to be replaced are in place")
+    return finding_of("sources_unchanged", n, n - len(bad), bad, "segments to be replaced are in place")
 
 
-def _finding(
+def finding_of(
     name: str, expected: int, found: int, bad: Sequence[str], good: str, at_fault: Sequence[str] = ()
 ) -> Finding:
+    """A finding with its sentence.
+
+    :param bad: what is wrong, one text each; none: it passed. The first three are told.
+    :param good: what the numbers count.
+    """
     if not bad:
         return Finding(name, True, expected, found, f"{found} of {expected} {good}")
     more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""

@@ -12,6 +12,7 @@ from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.broker import Broker
 from pinot_assets.pinot.controller import Controller
+from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.pinot.http import Call, Kind
 from pinot_assets.pinot.lead import Leads
 from pinot_assets.pinot.port import PushMode, PushReport, ServerDisk, StagedObjects
@@ -93,6 +94,20 @@ class PinotCluster(Controller):
             return int(self._doors.at(server_url).send_json(call)["totalDocs"])
         except PinotNotFound:
             return None
+
+    def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
+        """See `Pinot.query_server`: two calls, the first one for its address."""
+        from pinot_assets.pinot.server_query import ask_server  # here: gRPC takes long to load
+
+        instance = self.instance(server)
+        host, port = str(instance["hostName"]).removeprefix("Server_"), int(instance.get("grpcPort") or 0)
+        if port <= 0:
+            raise PinotError(
+                f"{server} takes no queries by gRPC",
+                why="its instance config in Pinot names no grpcPort",
+                hint="set pinot.server.grpc.enable to true and start it anew",
+            )
+        return ask_server(f"{host}:{port}", sql, segments, self.connection)
 
     def table_servers(self, table: str) -> tuple[str, ...]:
         """See `Pinot.table_servers`."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pinot_assets.errors import PinotError
+from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.session.receipt import Output
 
@@ -153,6 +154,17 @@ class Pinot(Protocol):
 
         Asks every server that the ideal state names; one that has not loaded the segment is left out, so
         compare with `online_replicas`.
+        """
+        ...
+
+    def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
+        """One server's answer for these of its segments, those that lineage hides included.
+
+        :param server: the instance.
+        :param sql: names the table with its type; LIMIT and ORDER BY are the server's alone.
+        :param segments: at least one.
+        :raises PinotError: the server refused, does not have all of the segments, or answered what cannot be
+            read.
         """
         ...
 

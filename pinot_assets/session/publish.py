@@ -8,6 +8,7 @@ from dataclasses import replace
 from pinot_assets.audit import Finding, files_built
 from pinot_assets.errors import SnapshotIncomplete, SwitchConflict, SwitchStateUnknown
 from pinot_assets.session import put_aside
+from pinot_assets.session.assertions import assertion_findings
 from pinot_assets.session.model import AuditReceipt, Mode, Session, State, given_up
 from pinot_assets.session.receipt import Failure
 from pinot_assets.session.record import read_switch, record
@@ -34,7 +35,11 @@ def audit(run: Run) -> tuple[Session, tuple[Finding, ...]]:
     if session.ending and session.gate_open and session.audit is not None:
         # It may be switched by now, and its sources gone: what was found before the end was sent counts.
         return session, (built, Finding("audited", True, 1, 1, session.audit.summary))
-    findings = (built, *put_aside.finding(run, session), *run.switcher.audit(read_switch(run, session)))
+    switch = read_switch(run, session)
+    findings = (built, *put_aside.finding(run, session), *run.switcher.audit(switch))
+    if session.mode is not Mode.ROLLBACK and not any(finding.blocks for finding in findings):
+        # Only what is loaded can be asked; and nothing that data look like may bar the way back.
+        findings += assertion_findings(run, switch)
     if at_fault := _at_fault(run, session, findings):
         ref = run.edges.staging.put_failures(session.id, session.attempt, at_fault)
         session = replace(session, failures=ref)

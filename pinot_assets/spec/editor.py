@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
 from pinot_assets.spec.pinot_json import DATA_TYPES, FILE_INGESTION_TASK
@@ -33,6 +34,7 @@ def editor_schema() -> str:
             "tableFile": {"type": "string", "description": "The Pinot table config, relative to this file."},
             "fileIngestion": {"$ref": f"#/definitions/{FILE_INGESTION_TASK}"},
             "realtime": _realtime(),
+            "audit": _audit(),
             "dagster": _dagster(),
         },
         "allOf": [
@@ -73,6 +75,15 @@ def _ingestion() -> dict[str, Any]:
 
 def _dagster() -> dict[str, Any]:
     return _closed(DagsterSettings.model_json_schema(by_alias=True))
+
+
+def _audit() -> dict[str, Any]:
+    item = Assertion.model_json_schema()
+    return {
+        "description": "What staged segments must answer before queries see them.",
+        "type": "array",
+        "items": _closed(item) | {"required": item["required"]},
+    }
 
 
 def _realtime() -> dict[str, Any]:

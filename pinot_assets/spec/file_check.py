@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Final
 
 from pinot_assets.pinot.table_config import has_transforms, is_refresh
+from pinot_assets.spec.audit_block import Assertion, read_audit_block
 from pinot_assets.spec.block import read_block
 from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block, stray_keys
 from pinot_assets.spec.document import Document, Part, read_document
+from pinot_assets.spec.ingestion import FileIngestion
 from pinot_assets.spec.literal_secret import secret_problems
 from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.pinot_json import (
     FILE_INGESTION_TASK,
     agreement_problems,
+    field_specs,
     raw_table_name,
     realtime_table_problems,
     schema_problems,
@@ -30,9 +33,10 @@ from pinot_assets.spec.writable import transform_problems, writer_findings
 
 _FILES: Final = "fileIngestion"
 _REALTIME: Final = "realtime"
+_AUDIT: Final = "audit"
 _DAGSTER: Final = "dagster"
 _FILE_FOR: Final = {"schema": "schemaFile", "table": "tableFile"}
-_TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _FILES, _REALTIME, _DAGSTER)
+_TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _FILES, _REALTIME, _AUDIT, _DAGSTER)
 _TASK_PATH: Final = ("task", "taskTypeConfigsMap", FILE_INGESTION_TASK)
 
 
@@ -88,6 +92,7 @@ class FileCheck:
         unwritable, left_to_server = writer_findings(schema, table, ingestion.min_server)
         self.problems += unwritable
         self.notes += left_to_server
+        audit = self._audit(root, schema, raw_table_name(table_value["tableName"]), ingestion)
         if self.problems:
             return None
         return TableSpec(
@@ -96,6 +101,7 @@ class FileCheck:
             schema_json=schema.value,
             table_json=without_file_ingestion(table_value),
             ingestion=ingestion,
+            audit=audit,
             dagster=settings,
             notes=tuple(self.notes),
         )
@@ -105,6 +111,9 @@ class FileCheck:
             reason = f"stands beside {_FILES}: a table file is OFFLINE or REALTIME"
             fix = "write the halves of a hybrid table into two files"
             self.problems.append(root.at(_REALTIME).problem(reason, fix))
+        if _AUDIT in root.value:
+            reason = "is of OFFLINE tables alone: nothing is staged for a REALTIME table"
+            self.problems.append(root.at(_AUDIT).problem(reason, "remove it"))
         found = realtime_table_problems(table) if table is not None else []
         self.problems += found
         settings = self._dagster(root, "REALTIME")
@@ -127,6 +136,18 @@ class FileCheck:
             dagster=settings,
             notes=tuple(self.notes),
         )
+
+    def _audit(self, root: Part, schema: Part, table: str, ingestion: FileIngestion) -> tuple[Assertion, ...]:
+        if _AUDIT not in root.value:
+            return ()
+        assertions, found = read_audit_block(
+            root.at(_AUDIT), table, [place.value["name"] for _, place in field_specs(schema)]
+        )
+        self.problems += found
+        if ingestion.push_kind == "plain":
+            reason = "needs consistentPushEnabled: a plain push shows segments before they can be asked"
+            self.problems.append(root.at(_AUDIT).problem(reason, "remove it, or push consistently"))
+        return assertions
 
     def _dagster(self, root: Part, kind: str) -> DagsterSettings:
         if _DAGSTER not in root.value:

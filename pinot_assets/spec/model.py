@@ -10,6 +10,7 @@ from typing import Any, Final
 from pinot_assets.errors import SourceError, SpecError
 from pinot_assets.segment.index_config import BUILD_INVERTED
 from pinot_assets.source import resolve_env
+from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.ingestion import FileIngestion, Mode
@@ -43,6 +44,7 @@ class TableSpec:
     :ivar schema_json: the Pinot schema.
     :ivar table_json: the table config that is applied to Pinot, without the FileIngestionTask block.
     :ivar ingestion: how files become segments.
+    :ivar audit: what staged segments must answer before they are shown.
     :ivar dagster: how Dagster shows and watches the table.
     :ivar notes: what was accepted but is worth knowing.
     """
@@ -52,6 +54,7 @@ class TableSpec:
     schema_json: dict[str, Any]
     table_json: dict[str, Any]
     ingestion: FileIngestion
+    audit: tuple[Assertion, ...] = ()
     dagster: DagsterSettings = field(default_factory=DagsterSettings)
     notes: tuple[Note, ...] = ()
 

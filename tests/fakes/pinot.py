@@ -52,12 +52,18 @@ from pinot_assets.pinot import (
     ServerDisk,
     StagedObjects,
 )
+from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.pinot.lineage import why_not_end, why_not_revert
 from pinot_assets.session.receipt import Output
 
 BROKERS = ("http://127.0.0.1:8091", "http://127.0.0.1:8092")
 
 GiveWay = Callable[[Table, Collection[str], Collection[str], int], tuple[Entries, set[str]]]
+
+
+def _count(sql: str, segments: Sequence[Output]) -> DataTable:
+    rows = sum(output.rows for output in segments)
+    return DataTable((("count(*)", "LONG"),), ((rows,),), {}, len(segments), rows, False)
 
 
 class FakePinot:
@@ -74,6 +80,8 @@ class FakePinot:
         self._tables: dict[str, Table] = {}
         self._schemas: dict[str, dict[str, Any]] = {}
         self.realtime: dict[str, dict[str, Any]] = {}  # configs of REALTIME tables, by raw name
+        self.answer: Callable[[str, Sequence[Output]], DataTable] = _count
+        """What a server says to a query of segments; as it is, their rows, whatever is asked."""
         self._clock = itertools.count(time.time_ns() // 1_000_000)  # entries age beside a real clock
         self._before: dict[str, list[Callable[[], None]]] = {}
         self._after: dict[str, list[Callable[[], None]]] = {}
@@ -207,6 +215,20 @@ class FakePinot:
                 }
                 for name in names
             }
+
+    def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
+        if not segments:
+            raise ValueError("no segment is named")
+        with self._call("query_server"):
+            named = re.search(r'FROM "?(\w+?)_OFFLINE"?', sql)
+            assert named is not None, sql
+            found = self._table(named[1])
+            held = [
+                name for name in segments if name in found.segments and found.state(name, server) == "ONLINE"
+            ]
+            if len(held) < len(segments):
+                raise PinotError(f"{server} answered with error 235", why="segments are missing")
+            return self.answer(sql, [found.segments[name] for name in held])
 
     def version(self) -> str:
         with self._call("version"):

@@ -1,0 +1,152 @@
+"""Assertions by SQL: parts of an answer put together, and held against what is expected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import add
+from typing import Final
+
+from pinot_assets.audit.checks import Finding, finding_of
+from pinot_assets.errors import PinotError
+from pinot_assets.pinot.data_table import DataTable, Scalar
+from pinot_assets.spec.assertion_sql import MOST_GROUPS, Question
+from pinot_assets.spec.audit_block import Assertion
+from pinot_assets.spec.expectation import Side
+
+Group = tuple[Scalar, ...]
+Tally = Mapping[Group, tuple[float, ...]]
+"""Values of a question's aggregates, in its order, by the values of its keys; `()` where it has none."""
+
+_FOLDS: Final[Mapping[str, Callable[[float, float], float]]] = {
+    "COUNT": add,
+    "SUM": add,
+    "MIN": min,
+    "MAX": max,
+}
+_OF_NO_ROWS: Final = {"COUNT": 0.0, "SUM": 0.0}
+"""What a group is that is not there; MIN and MAX are nothing then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What was answered to one question.
+
+    :ivar staged: by each of the replicas that were asked, for all staged segments; empty: nothing is staged.
+    :ivar kept: for live segments that stay.
+    :ivar leaving: for live segments that go with the switch.
+    """
+
+    staged: tuple[Tally, ...]
+    kept: Tally = field(default_factory=dict)
+    leaving: Tally = field(default_factory=dict)
+
+
+def tally(question: Question, tables: Iterable[DataTable]) -> Tally:
+    """Parts of one answer put together.
+
+    :param tables: what servers answered, each for other segments.
+    :raises PinotError: an answer has not the shape of the question, or lacks groups.
+    """
+    total: dict[Group, tuple[float, ...]] = {}
+    for table in tables:
+        _require_shape(question, table)
+        for row in table.rows:
+            values = tuple(value for value in row if value is not None)
+            if len(values) < len(row):
+                raise PinotError(
+                    f"a server answered {question.before}… with values that only Pinot can merge"
+                )
+            keys, found = values[: len(question.keys)], values[len(question.keys) :]
+            _fold(question, total, keys, tuple(float(value) for value in found))
+    return total
+
+
+def joined(question: Question, *parts: Tally) -> Tally:
+    """Answers for different segments put together."""
+    total: dict[Group, tuple[float, ...]] = {}
+    for part in parts:
+        for keys, values in part.items():
+            _fold(question, total, keys, values)
+    return total
+
+
+def assertion_holds(assertion: Assertion, answers: Answers) -> Finding:
+    """Whether every value and group is as expected, from every replica."""
+    question, expectation = assertion.question, assertion.expectation
+    live = joined(question, answers.kept, answers.leaving)
+    compared = 0
+    bad = []
+    for staged in answers.staged or ({},):
+        if expectation.side is Side.STAGED and not answers.staged:
+            continue  # nothing is staged: the switch removes files only
+        values = staged if expectation.side is Side.STAGED else joined(question, answers.kept, staged)
+        for group in _groups(question, values, live if expectation.of_live else {}):
+            for place, (text, fold) in enumerate(question.aggregates):
+                value, other = _value(values, group, place, fold), _value(live, group, place, fold)
+                compared += 1
+                if value is None or not expectation.holds(value, other):
+                    bad.append(_told(question, group, text, value, other if expectation.of_live else None))
+    return _finding(assertion, compared, bad, f"answers are {expectation}")
+
+
+def assertion_unanswered(assertion: Assertion, why: str) -> Finding:
+    """The finding where servers did not answer: it waits for them."""
+    return _finding(assertion, 1, [why], "servers answered")
+
+
+def _finding(assertion: Assertion, expected: int, bad: Sequence[str], good: str) -> Finding:
+    found = finding_of(f"sql: {assertion.sql}", expected, expected - len(bad), bad, good)
+    return replace(found, warns=assertion.severity == "warn")
+
+
+def _groups(question: Question, *tallies: Tally) -> list[Group]:
+    """All groups of these; the one of all rows where the question groups by nothing."""
+    if not question.keys:
+        return [()]
+    return sorted({group for tally in tallies for group in tally}, key=str)
+
+
+def _require_shape(question: Question, table: DataTable) -> None:
+    width = len(question.keys) + len(question.aggregates)
+    if len(table.columns) != width:
+        names = ", ".join(name for name, _ in table.columns)
+        raise PinotError(f"a server answered with {names}, where {width} values were asked for")
+    if table.groups_cut or (question.keys and len(table.rows) >= MOST_GROUPS):
+        raise PinotError(
+            "a server left groups out of its answer",
+            why=f"there are {len(table.rows):,} or more of them",
+            hint="group by something with fewer values, or filter",
+        )
+
+
+def _fold(
+    question: Question, total: dict[Group, tuple[float, ...]], keys: Group, values: tuple[float, ...]
+) -> None:
+    before = total.get(keys)
+    if before is None:
+        total[keys] = values
+        return
+    folds = (_FOLDS[fold] for _, fold in question.aggregates)
+    total[keys] = tuple(fold(a, b) for fold, a, b in zip(folds, before, values, strict=True))
+
+
+def _value(tally: Tally, group: Group, place: int, fold: str) -> float | None:
+    """The value, None for MIN and MAX of no rows, which a server answers with an infinity."""
+    values = tally.get(group)
+    if values is None:
+        return _OF_NO_ROWS.get(fold)
+    return values[place] if fold in _OF_NO_ROWS or math.isfinite(values[place]) else None
+
+
+def _told(question: Question, group: Group, text: str, value: float | None, live: float | None) -> str:
+    of = f" for {', '.join(map(str, group))}" if question.keys else ""
+    beside = f", live {_number(live)}" if live is not None else ""
+    return f"{text}{of} is {_number(value)}{beside}"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "nothing"
+    return f"{value:,.0f}" if value.is_integer() else f"{value:,.6g}"

@@ -1,0 +1,219 @@
+"""DataTable, the bytes in which a Pinot server answers a query, as values.
+
+Versions 3 (the servers' default up to 0.12) and 4. Scalars alone are read: what a server sends of `AVG` or
+`DISTINCTCOUNT` is a Java object that only Pinot can merge.
+Source: `org.apache.pinot.common.datatable.DataTableImplV4`, in 0.11 `DataTableImplV3`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pinot_assets.errors import PinotError
+
+Scalar = int | float | str
+Reader = Callable[[bytes], Scalar]
+
+_HEADER: Final = struct.Struct(">13i")
+_INT: Final = struct.Struct(">i")
+_STORED: Final = {
+    "BOOLEAN": "INT",
+    "INT": "INT",
+    "JSON": "STRING",
+    "LONG": "LONG",
+    "TIMESTAMP": "LONG",
+    "FLOAT": "FLOAT",
+    "DOUBLE": "DOUBLE",
+    "STRING": "STRING",
+}
+"""Column types that are read, and how they are stored."""
+_INTS: Final = frozenset({5, 6, 7, 8, 15, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29})
+_LONGS: Final = frozenset({2, 3, 4, 9, 10, 12, 13, 16, 17, 18, 19, 30, 32, 33, 36, 37})
+_TEXTS: Final = frozenset({0, 1, 11, 14, 31, 34, 35, 38, 39, 40, 41})
+_SEGMENTS_QUERIED: Final = 5
+_TOTAL_DOCS: Final = 10
+_GROUPS_LIMIT_REACHED: Final = 11
+_GROUPS_TRIMMED: Final = 39
+
+
+@dataclass(frozen=True, slots=True)
+class DataTable:
+    """One server's answer.
+
+    :ivar columns: name and Pinot's type of each.
+    :ivar rows: values in the order of the columns; None where the type is none that is read.
+    :ivar exceptions: Pinot's error code → message.
+    :ivar segments_queried: of how many segments the server took notice; None where it does not say.
+    :ivar total_docs: rows of these segments.
+    :ivar groups_cut: whether groups are missing because there are too many.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[Scalar | None, ...], ...]
+    exceptions: Mapping[int, str]
+    segments_queried: int | None
+    total_docs: int | None
+    groups_cut: bool
+
+
+def read_data_table(payload: bytes) -> DataTable:
+    """Read what a server sent.
+
+    :raises PinotError: these are no bytes of a DataTable, or of a version that is not known.
+    """
+    try:
+        return _read(payload)
+    except (struct.error, IndexError, KeyError, UnicodeDecodeError) as error:
+        raise PinotError(
+            "a server's answer cannot be read", why=f"its {len(payload)} bytes are no DataTable: {error!r}"
+        ) from error
+
+
+def _read(payload: bytes) -> DataTable:
+    header = _HEADER.unpack_from(payload)
+    version, count, width = header[:3]
+    if version not in (3, 4):
+        raise PinotError(
+            f"a server answered with a DataTable of version {version}",
+            why="versions 3 and 4 are known",
+            hint="set pinot.server.datatable.version to 4",
+        )
+    exceptions, dictionary, schema, fixed, variable = (
+        _Cursor(payload, start, start + length)
+        for start, length in zip(header[3::2], header[4::2], strict=True)
+    )
+    texts = _dictionary(dictionary, version)
+    columns = _columns(schema) if schema else ()
+    if len(columns) != width:
+        raise IndexError(f"{len(columns)} columns where {width} are told")
+    told = _metadata(_Cursor(payload, variable.end, len(payload)))
+    return DataTable(
+        columns,
+        tuple(_rows(fixed, columns, texts, version, count)),
+        _exceptions(exceptions) if exceptions else {},
+        _number(told, _SEGMENTS_QUERIED),
+        _number(told, _TOTAL_DOCS),
+        any(told.get(key) == "true" for key in (_GROUPS_LIMIT_REACHED, _GROUPS_TRIMMED)),
+    )
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """A section, read from its start; false where it is empty."""
+
+    payload: bytes
+    at: int
+    end: int
+
+    def __bool__(self) -> bool:
+        return self.at < self.end
+
+    def number(self) -> int:
+        (value,) = _INT.unpack(self.take(4))
+        return int(value)
+
+    def text(self) -> str:
+        return self.take(self.number()).decode()
+
+    def take(self, length: int) -> bytes:
+        if not 0 <= length <= self.end - self.at:
+            raise IndexError(f"{length} bytes at {self.at}, where the section ends at {self.end}")
+        self.at += length
+        return self.payload[self.at - length : self.at]
+
+
+def _exceptions(section: _Cursor) -> dict[int, str]:
+    return {section.number(): section.text() for _ in range(section.number())}
+
+
+def _columns(section: _Cursor) -> tuple[tuple[str, str], ...]:
+    width = section.number()
+    names = [section.text() for _ in range(width)]
+    return tuple((name, section.text()) for name in names)
+
+
+def _dictionary(section: _Cursor, version: int) -> dict[str | None, dict[int, str]]:
+    """Texts by their number: of each column in version 3, of all columns (None) from 4 on."""
+    if not section:
+        return {}
+    if version == 3:
+        return {
+            section.text(): {section.number(): section.text() for _ in range(section.number())}
+            for _ in range(section.number())
+        }
+    return {None: {number: section.text() for number in range(section.number())}}
+
+
+def _metadata(section: _Cursor) -> dict[int, int | str]:
+    """Entries by their id, up to the first one whose id, and so whose length, is not known."""
+    found: dict[int, int | str] = {}
+    if not section or section.number() == 0:
+        return found
+    for _ in range(section.number()):
+        key = section.number()
+        if key in _INTS:
+            found[key] = section.number()
+        elif key in _LONGS:
+            found[key] = int.from_bytes(section.take(8), "big", signed=True)
+        elif key in _TEXTS:
+            found[key] = section.text()
+        else:
+            break
+    return found
+
+
+def _number(told: Mapping[int, int | str], key: int) -> int | None:
+    value = told.get(key)
+    return value if isinstance(value, int) else None
+
+
+def _rows(
+    section: _Cursor,
+    columns: tuple[tuple[str, str], ...],
+    texts: Mapping[str | None, Mapping[int, str]],
+    version: int,
+    count: int,
+) -> list[tuple[Scalar | None, ...]]:
+    fields = [_field(name, kind, texts, version) for name, kind in columns]
+    rows = []
+    for _ in range(count):
+        row: list[Scalar | None] = []
+        for width, read in fields:
+            cell = section.take(width)
+            row.append(read(cell) if read is not None else None)
+        rows.append(tuple(row))
+    return rows
+
+
+def _field(
+    name: str, kind: str, texts: Mapping[str | None, Mapping[int, str]], version: int
+) -> tuple[int, Reader | None]:
+    """Width of a cell in bytes, and how it is read; None where it is not."""
+    match _STORED.get(kind):
+        case "INT":
+            return 4, _reader(">i")
+        case "LONG":
+            return 8, _reader(">q")
+        case "FLOAT":
+            return (4 if version >= 4 else 8), _reader(">f")
+        case "DOUBLE":
+            return 8, _reader(">d")
+        case "STRING":
+            of_column = texts.get(name if version == 3 else None, {})
+            number = _reader(">i")
+            return 4, lambda cell: of_column[int(number(cell))]
+        case _:
+            return 8, None
+
+
+def _reader(form: str) -> Reader:
+    layout = struct.Struct(form)
+
+    def read(cell: bytes) -> Scalar:
+        value: Scalar = layout.unpack_from(cell)[0]
+        return value
+
+    return read

@@ -1,0 +1,86 @@
+"""Asking the servers what the table spec's assertions ask (W4), past what lineage hides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pinot_assets.audit import Finding
+from pinot_assets.audit.assertions import Answers, Tally, assertion_holds, assertion_unanswered, tally
+from pinot_assets.errors import PinotError
+from pinot_assets.pinot.port import Pinot, Replicas
+from pinot_assets.session.run import Run
+from pinot_assets.session.staging import Switch
+from pinot_assets.spec.assertion_sql import Question
+from pinot_assets.spec.audit_block import Assertion
+from pinot_assets.spec.expectation import Side
+from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
+
+THREADS = 8
+"""Servers that are asked at a time."""
+
+
+def assertion_findings(run: Run, switch: Switch) -> tuple[Finding, ...]:
+    """One finding for each assertion of the table spec: what was built has to be loaded, and is asked.
+
+    Every replica of the staged segments is asked. What is live is asked of one: queries see it already.
+    """
+    assertions = run.spec.audit
+    if not assertions:
+        return ()
+    asking = _Asking(run.edges.pinot, run.spec.name, switch)
+    return tuple(asking.finding(assertion) for assertion in assertions)
+
+
+class _Asking:
+    """The segments of one switch, and who has them."""
+
+    def __init__(self, pinot: Pinot, table: str, switch: Switch) -> None:
+        self._pinot = pinot
+        self._table = table + OFFLINE_SUFFIX
+        live = pinot.visible_segments(table)
+        self._staged = switch.names_to
+        self._leaving = sorted(live.intersection(switch.segments_from))
+        self._kept = sorted(live.difference(switch.segments_from))
+        self._replicas = pinot.online_replicas(table, [*self._staged, *live])
+
+    def finding(self, assertion: Assertion) -> Finding:
+        try:
+            return assertion_holds(assertion, self._answers(assertion))
+        except PinotError as error:
+            return assertion_unanswered(assertion, f"{error.what}: {error.why}" if error.why else error.what)
+
+    def _answers(self, assertion: Assertion) -> Answers:
+        question, expectation = assertion.question, assertion.expectation
+        after, of_live = expectation.side is Side.AFTER, expectation.of_live
+        turns = max((len(_online(self._replicas, name)) for name in self._staged), default=0)
+        return Answers(
+            staged=tuple(self._ask(question, self._staged, turn) for turn in range(turns)),
+            kept=self._ask(question, self._kept, 0) if after or of_live else {},
+            leaving=self._ask(question, self._leaving, 0) if of_live else {},
+        )
+
+    def _ask(self, question: Question, names: Sequence[str], turn: int) -> Tally:
+        """One answer for all these segments, each asked of one server.
+
+        :param turn: which of a segment's servers, counted from 0, over and over.
+        """
+        shares = _shares(names, self._replicas, turn)
+        sql = question.of(self._table)
+        with ThreadPoolExecutor(THREADS, "assertions") as pool:
+            tables = pool.map(lambda share: self._pinot.query_server(share[0], sql, share[1]), shares.items())
+            return tally(question, tables)
+
+
+def _shares(names: Iterable[str], replicas: Replicas, turn: int) -> Mapping[str, list[str]]:
+    shares: dict[str, list[str]] = {}
+    for name in names:
+        servers = _online(replicas, name)
+        if not servers:
+            raise PinotError(f"no server can be asked for {name}", why="none has it ONLINE")
+        shares.setdefault(servers[turn % len(servers)], []).append(name)
+    return shares
+
+
+def _online(replicas: Replicas, name: str) -> Sequence[str]:
+    return sorted(server for server, state in replicas.get(name, {}).items() if state == "ONLINE")
