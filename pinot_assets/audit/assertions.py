@@ -88,7 +88,8 @@ def assertion_holds(assertion: Assertion, answers: Answers) -> Finding:
                 compared += 1
                 if value is None or not expectation.holds(value, other):
                     bad.append(_told(question, group, text, value, other if expectation.of_live else None))
-    return _finding(assertion, compared, bad, f"answers are {expectation}")
+    found = _finding(assertion, compared, bad, f"answers are {expectation}")
+    return replace(found, of_data=True)
 
 
 def assertion_unanswered(assertion: Assertion, why: str) -> Finding:

@@ -21,6 +21,7 @@ class Finding:
     :ivar message: one sentence; on failure it names segments and servers.
     :ivar at_fault: segments that are not what was built. A finding that fails without any waits for
         something: servers that still load, a segment that is to be pushed again (rules R10, R14).
+    :ivar of_data: other rows in the files could pass it: one that was rewritten since is read again.
     :ivar warns: a failure is to be seen, and keeps nothing back.
     """
 
@@ -31,6 +32,7 @@ class Finding:
     message: str
     at_fault: tuple[str, ...] = ()
     warns: bool = False
+    of_data: bool = False
 
     @property
     def blocks(self) -> bool:

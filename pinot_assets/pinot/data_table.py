@@ -150,7 +150,7 @@ def _dictionary(section: _Cursor, version: int) -> dict[str | None, dict[int, st
 def _metadata(section: _Cursor) -> dict[int, int | str]:
     """Entries by their id, up to the first one whose id, and so whose length, is not known."""
     found: dict[int, int | str] = {}
-    if not section or section.number() == 0:
+    if section.number() == 0:
         return found
     for _ in range(section.number()):
         key = section.number()
@@ -177,6 +177,8 @@ def _rows(
     version: int,
     count: int,
 ) -> list[tuple[Scalar | None, ...]]:
+    if not columns:
+        return []
     fields = [_field(name, kind, texts, version) for name, kind in columns]
     rows = []
     for _ in range(count):

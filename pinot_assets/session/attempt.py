@@ -131,6 +131,8 @@ def go_on(
         abandon(run, opened.session, *given_up)
         return begin(run, changes, current)
     session, receipts, is_retry = opened.session, opened.receipts, opened.next is Next.RETRY
+    if session.audit is not None and session.audit.of_data and not session.audit.passed:
+        receipts = planning.unchanged(opened.plan, changes, receipts)
     plan = planning.reconcile(opened.plan, changes, receipts)
     _refuse_too_many(run, plan, current)
     taken = planning.with_spent_names(plan, receipts, _spent(run, session))

@@ -85,6 +85,7 @@ class AuditReceipt:
     """The proof that opens the gate, bound to one switch by number *and* content (rule R8).
 
     :ivar waits: nothing was found wrong with what was built; servers still load, say. Not a retry (R10).
+    :ivar of_data: the rows of the files failed it; those of a file that was rewritten since may pass.
     """
 
     switch: int
@@ -93,6 +94,7 @@ class AuditReceipt:
     at_ms: int
     summary: str
     waits: bool = False
+    of_data: bool = False
 
 
 @dataclass(frozen=True, slots=True)

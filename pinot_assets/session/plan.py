@@ -195,6 +195,22 @@ def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Re
     )
 
 
+def unchanged(
+    plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Receipt]]
+) -> dict[int, tuple[str, Receipt]]:
+    """The receipts without those of files that were rewritten since.
+
+    Otherwise a session keeps to the version that it read (F8), and the next one takes the newer. One whose
+    rows did not pass an assertion would never come to its end.
+    """
+    rows = {row.ordinal: changes.listed.get(row.uri) for row in plan.rows}
+    return {
+        ordinal: (key, receipt)
+        for ordinal, (key, receipt) in receipts.items()
+        if (listed := rows.get(ordinal)) is None or listed.fingerprint == receipt.read
+    }
+
+
 def with_spent_names(
     plan: Plan, receipts: Mapping[int, tuple[str, Receipt]], spent: frozenset[str]
 ) -> dict[int, Receipt]:

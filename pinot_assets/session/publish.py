@@ -70,6 +70,7 @@ def store_audit(run: Run, session: Session, findings: Sequence[Finding]) -> Sess
         at_ms=run.edges.now_ms(),
         summary="; ".join(f"{f.name}: {f.message}" for f in failed or findings)[:2000],
         waits=bool(failed) and not any(f.at_fault for f in failed),
+        of_data=any(f.of_data for f in failed),
     )
     session = replace(session, audit=receipt, last_error=receipt.summary if failed else session.last_error)
     run.lease.write(session=session)

@@ -399,6 +399,13 @@ def routed_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
         yield opened
 
 
+@pytest.fixture(params=those_that_show("queries"))
+def answering_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+    """The subjects whose servers answer queries."""
+    with request.param.open(request, tmp_path) as opened:
+        yield opened
+
+
 @pytest.fixture(params=those_that_show("races"))
 def racing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     """The subjects where somebody can write between the check and the write of a start."""

@@ -219,6 +219,8 @@ class FakePinot:
     def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
         if not segments:
             raise ValueError("no segment is named")
+        if server not in SERVERS:
+            raise PinotNotFound(f"no instance {server}")
         with self._call("query_server"):
             named = re.search(r'FROM "?(\w+?)_OFFLINE"?', sql)
             assert named is not None, sql

@@ -158,6 +158,7 @@ class World:
     on_sleep: Callable[[], None] = lambda: None
     notes: list[str] = field(default_factory=list)
     waits: Waits = field(default_factory=Waits)
+    audit_block: list[dict[str, Any]] = field(default_factory=list)
     _runs: Iterator[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
@@ -197,7 +198,8 @@ class World:
     def spec(self) -> TableSpec:
         """Written anew and read back each time, as the code location does."""
         path = self.folder / "tables" / "world.yaml"
-        path.write_text(yaml.safe_dump(_document(self.table, self.folder, self.options)))
+        document = _document(self.table, self.folder, self.options)
+        path.write_text(yaml.safe_dump({**document, "audit": self.audit_block}))
         return load_tables(path.parent)[self.table]
 
     # --- drivers ---------------------------------------------------------------------------------
