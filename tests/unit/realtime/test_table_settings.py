@@ -64,6 +64,13 @@ def test_everything_set() -> None:
     assert (found.download_timeout_s, found.commit_timeout_s, found.server_uploads) == (15, 60, True)
 
 
+def test_the_older_name_of_the_download_wait_is_in_minutes() -> None:
+    older = {"segmentDownloadTimeoutMinutes": "3"}
+    assert table_settings(config(ingestionConfig=streams(**older))).download_timeout_s == 180
+    newer = {"realtime.segment.pauseless.download.timeoutSeconds": "45", **older}
+    assert table_settings(config(ingestionConfig=streams(**newer))).download_timeout_s == 45
+
+
 def test_the_older_place_of_a_stream_config() -> None:
     found = table_settings(config(tableIndexConfig={"streamConfigs": {"streamType": "kafka"}}))
     assert found.streams == ({"streamType": "kafka"},)

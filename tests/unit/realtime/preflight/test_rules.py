@@ -187,6 +187,9 @@ def test_what_must_not_be_changed_at_once(facts, rule, verdict, said):
         (with_cluster(deep_store_upload_retry=False), "back_fill", PASS, "daily pass"),
         (with_cluster(segment_level_period_s=86_400), "stuck_commits", WARN, "every 24 h"),
         (with_table(download_timeout_s=600), "servers_come_back", WARN, "without serving"),
+        (with_table(download_timeout_s=31), "second_look", PASS, "every 30 s"),
+        (with_table(download_timeout_s=30), "second_look", WARN, "waits 30 s"),
+        (with_table(download_timeout_s=0), "second_look", WARN, "without looking again"),
         (with_cluster(new_segment_expiration_s=300), "silent_answers", WARN, "for 300 s"),
         (
             with_cluster(BYPASS, new_segment_expiration_s=300, version="1.2.0"),
