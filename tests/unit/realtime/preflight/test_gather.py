@@ -96,6 +96,10 @@ def test_https_wants_its_own_port():
     fake = FakeRealtime()
     found = facts(fake, segmentsConfig={"replication": "2", "peerSegmentDownloadScheme": "https"})
     assert found.admin_ports[S1] == "its instance config names no adminHttpsPort"
+    for server in fake.servers.values():
+        server.ports["adminHttpsPort"] = 7443
+    found = facts(fake, segmentsConfig={"replication": "2", "peerSegmentDownloadScheme": "https"})
+    assert found.admin_ports == {S1: None, S2: None}
 
 
 @pytest.mark.parametrize(
