@@ -28,9 +28,6 @@ LONGEST_PAUSE_MS: Final = 900_000
 """How long a table may stand still before it is set going again as it was: 300 s until a commit that went
 wrong may be repaired, the repair, and as much again."""
 
-SAME_TIME_MS: Final = 100
-"""How much the clocks of controllers and ZooKeeper may differ."""
-
 FORCE_AGAIN_MS: Final = 120_000
 FORCINGS: Final = 3
 """A forced commit may miss a server that has not begun to consume. Each leaves a small segment behind."""
@@ -224,10 +221,11 @@ def unproven(state: RealtimeState, memory: DrainMemory) -> list[int]:
 
 
 def _went(last: Segment, newest: Segment, goal: Goal) -> bool:
-    if last.status is None or not last.status.completed or last.modified_ms is None:
+    if last.status is None or not last.status.completed:
         return False
-    before = last.modified_ms <= newest.created_ms + SAME_TIME_MS
-    return before is (goal is Goal.OFF)
+    if last.modified_ms is None or newest.made_ms is None:
+        return False
+    return (last.modified_ms <= newest.made_ms) is (goal is Goal.OFF)
 
 
 def _listed(partitions: list[int]) -> str:

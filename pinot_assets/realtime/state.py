@@ -65,7 +65,9 @@ class Segment:
     :ivar status: None where the node says none, or is missing while the ideal state has the segment.
     :ivar end_offset: exclusive; None while IN_PROGRESS.
     :ivar url: None never set, empty peers only, else where the tar is.
+    :ivar created_ms: by the clock of the controller that created it.
     :ivar modified_ms: the node's mtime: the clock of Pinot's 300 s rule; None where it cannot be read.
+    :ivar made_ms: the node's ctime, to be compared with others' mtimes: one clock for all.
     :ivar end_time_ms: newest value of the time column, which retention counts from.
     :ivar stored: whether the property store has the node.
     """
@@ -82,6 +84,7 @@ class Segment:
     size_bytes: int | None = None
     total_docs: int | None = None
     modified_ms: int | None = None
+    made_ms: int | None = None
     end_time_ms: int | None = None
     replicas: tuple[Replica, ...] = ()
     stored: bool = True

@@ -238,8 +238,9 @@ def test_an_idle_partition_is_set_going() -> None:
 def test_which_way_a_commit_went() -> None:
     at = replicas(a="ONLINE", b="ONLINE")
     last = segment(Status.DONE, at, "s3://d/t/1", sequence=1, modified_ms=1_000)
-    blocking = table(last, replace(consuming(sequence=2), created_ms=1_010))
-    without = table(last, replace(consuming(sequence=2), created_ms=500))
+    # The controller's own clock, which says when a segment was created, is not ZooKeeper's.
+    blocking = table(last, replace(consuming(sequence=2), created_ms=500, made_ms=1_010))
+    without = table(last, replace(consuming(sequence=2), created_ms=2_000, made_ms=999))
     assert unproven(blocking, DrainMemory(Goal.OFF)) == unproven(without, DrainMemory(Goal.ON)) == []
     assert unproven(blocking, DrainMemory(Goal.ON)) == unproven(without, DrainMemory(Goal.OFF)) == [0]
     assert unproven(blocking, DrainMemory(Goal.OFF, marks=((0, 1),))) == [0]

@@ -220,7 +220,7 @@ def test_what_the_cluster_is_set_to(facts, rule, verdict, said):
         (replace(GOOD, commit_start=CommitStart(5.0, "x")), "commit_start", REFUSE, "ERROR on all replicas"),
         (replace(GOOD, commit_times=None), "build_and_upload", WARN, "no commit"),
         (replace(GOOD, commit_times=CommitTimes(200.0, 0, 1)), "build_and_upload", WARN, "200 s"),
-        (replace(GOOD, commit_times=CommitTimes(20.0, 4, 1)), "build_and_upload", REFUSE, "4 commits"),
+        (replace(GOOD, commit_times=CommitTimes(20.0, 4, 1)), "build_and_upload", WARN, "4 of the newest"),
         (
             replace(GOOD, commit_times=CommitTimes(None, 0, 2_400_000_000)),
             "build_and_upload",
@@ -246,6 +246,19 @@ def test_what_the_cluster_is_set_to(facts, rule, verdict, said):
 def test_how_long_things_take(facts, rule, verdict, said):
     found, reason = answer(facts, rule)
     assert (found, said in reason) == (verdict, True), reason
+
+
+@pytest.mark.parametrize(
+    ("slow", "rule"),
+    [
+        (replace(GOOD, commit_start=CommitStart(7.0, "x")), "commit_start"),
+        (replace(GOOD, commit_times=CommitTimes(None, 3, 2_400_000_000)), "build_and_upload"),
+    ],
+)
+def test_a_table_that_is_too_slow_already_may_be_changed_to_mend_that(slow, rule):
+    found, reason = answer(replace(slow, held=TABLE), rule)
+    assert found is WARN, reason
+    assert answer(replace(slow, held=BYPASS.wanted), rule)[0] is REFUSE
 
 
 def test_how_long_a_lost_segment_may_wait():
