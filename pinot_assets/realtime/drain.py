@@ -130,8 +130,8 @@ def next_action(state: RealtimeState, memory: DrainMemory) -> Action:
 def _before(state: RealtimeState, memory: DrainMemory) -> Action:
     """The config is still the old one."""
     if memory.backs_out:
-        do = Do.BACK_OUT if state.pause.whole else Do.GAVE_UP
-        return Action(do, memory.backs_out, memory)
+        ours = state.pause.whole and memory.paused_ms is not None
+        return Action(Do.BACK_OUT if ours else Do.GAVE_UP, memory.backs_out, memory)
     if not memory.cleared:
         return Action(Do.PREFLIGHT, "the table and its cluster must fit", replace(memory, cleared=True))
     left = _unfinished(state, memory.goal)
@@ -145,6 +145,9 @@ def _before(state: RealtimeState, memory: DrainMemory) -> Action:
     if may_pause(state) and not state.pause.whole:
         why = "what is consumed now is committed the old way"
         return Action(Do.PAUSE, why, replace(memory, paused_ms=state.read_ms))
+    committing = [s for s in state.segments if s.status is Status.COMMITTING]
+    if committing:
+        return Action(Do.WAIT, f"{len(committing)} segments are being committed", memory)
     if state.pause.whole and consumed:
         return Action(Do.WAIT, f"{len(consumed)} segments are still being committed", memory)
     marks = tuple(sorted((p, segment.sequence) for p, segment in state.latest().items()))
