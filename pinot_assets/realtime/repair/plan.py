@@ -30,7 +30,7 @@ from pinot_assets.realtime.repair.model import (
     Waiting,
 )
 from pinot_assets.realtime.repair.stale import stale
-from pinot_assets.realtime.repair.stuck import forgotten, starting
+from pinot_assets.realtime.repair.stuck import restarts, starting
 from pinot_assets.realtime.repair.words import manual
 from pinot_assets.realtime.state import RealtimeState, Segment, Status
 
@@ -56,7 +56,7 @@ def plan(state: RealtimeState, limits: Limits = USUAL_LIMITS, memory: Memory = N
     if unknown is not None:
         return Plan(waiting=(Waiting(state.table, f"it could not be read as a whole: {unknown}"),))
     found = list(chain(*(_of_segment(state, s) for s in state.segments), unconsumed(state), stale(state)))
-    found += [*starting(state), *forgotten(state)]
+    found += [*starting(state), *restarts(state, memory)]
     steps = _together([item for item in found if isinstance(item, Step) and item.means is not Means.PERSON])
     waiting = [item for item in found if isinstance(item, Waiting)]
     refusals = [item for item in found if isinstance(item, Refusal)]

@@ -404,6 +404,56 @@ def test_no_restart_while_another_server_is_away() -> None:
     assert "does not serve" in found.waiting[0].why
 
 
+DOWNLOAD = replace(BYPASS, completion_mode="DOWNLOAD")
+ON_A_DISK = replace(PEERS_ONLY, replicas=replicas(a="ONLINE>ERROR", b="ONLINE>ERROR"))
+BEFORE = tuple(server(name, since_ms=OLD - 1) for name in "ab")
+
+
+def after_resets(segment: Segment, *servers: str, ago_ms: int = 3_600_000) -> Memory:
+    """What is remembered once its replicas there were reset."""
+    memory = Memory()
+    for name in servers:
+        reset = Step(Kind.RESET, Means.CONTROLLER_RESET, "", (segment.name,), name, deadline_s=660)
+        memory = memory.begun(reset, NOW - ago_ms)
+    return memory
+
+
+def test_what_a_disk_alone_has_needs_a_restart_once_resets_were_in_vain() -> None:
+    state = table(ON_A_DISK, consuming(), settings=DOWNLOAD, servers=BEFORE)
+    assert not plan(state).advice
+    first = plan(state).steps[0]
+    assert (first.kind, first.server) == (Kind.RESET, "a")
+    assert not plan(state, memory=after_resets(ON_A_DISK, "a")).advice
+    memory = after_resets(ON_A_DISK, "a", "b")
+    (advice,) = plan(state, memory=memory).advice
+    assert (advice.kind, advice.server, advice.segments) == (Kind.RESTART, "b", (ON_A_DISK.name,))
+    assert "on its disk" in advice.why
+    # It has started since, and has not got it: then the other one has.
+    back = replace(state, servers={"a": BEFORE[0], "b": server("b", since_ms=OLD + 1)})
+    assert [step.server for step in plan(back, memory=memory).advice] == ["a"]
+    both = replace(state, servers={name: server(name, since_ms=OLD + 1) for name in "ab"})
+    assert not plan(both, memory=memory).advice
+
+
+def test_a_reset_under_way_is_waited_for_before_a_restart() -> None:
+    state = table(ON_A_DISK, consuming(), settings=DOWNLOAD, servers=BEFORE)
+    assert not plan(state, memory=after_resets(ON_A_DISK, "a", "b", ago_ms=1_000)).advice
+
+
+def test_no_restart_where_rows_in_memory_may_still_be_built() -> None:
+    for settings in (BYPASS, replace(DOWNLOAD, peer_scheme=None)):
+        state = table(ON_A_DISK, consuming(), settings=settings, servers=BEFORE)
+        assert not plan(state, memory=after_resets(ON_A_DISK, "a", "b")).advice
+
+
+def test_no_restart_of_the_one_server_that_has_another_segment() -> None:
+    alone = segment(Status.DONE, replicas(a="ONLINE>OFFLINE+", b="ONLINE"), "", partition=1)
+    state = table(ON_A_DISK, consuming(), consuming(1), settings=DOWNLOAD, servers=BEFORE)
+    found = plan(replace(state, segments=(*state.segments, alone)), memory=after_resets(ON_A_DISK, "a", "b"))
+    assert not found.advice
+    assert any(one.subject == "b" and alone.name in one.why for one in found.waiting)
+
+
 def test_what_was_left_behind_is_cleared() -> None:
     state = table(
         STORED,
