@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
 
@@ -204,7 +205,7 @@ class TmpUpload:
     modified_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RealtimeState:
     """A REALTIME table at one moment.
 
@@ -238,6 +239,11 @@ class RealtimeState:
     def queryable(self) -> Mapping[str, int]:
         """Rows that each broker's `COUNT(*)` finds: broker → rows."""
         return {broker: sum(rows.values()) for broker, rows in self.answered.items()}
+
+    @cached_property
+    def largest_bytes(self) -> int:
+        """Of the largest segment whose size is known."""
+        return max((segment.size_bytes or 0 for segment in self.segments), default=0)
 
     def age_ms(self, segment: Segment) -> int | None:
         """How long ago the segment's node was last written."""

@@ -44,6 +44,8 @@ _URGENCY = {
     Kind.SWEEP: 6,
 }
 LONGEST_WAIT_S = 3600.0
+NAMED_AT_ONCE = 1_000
+"""Segments of one step: their names are remembered in one node of ZooKeeper, which holds less than 1 MB."""
 _UPLOADS = frozenset({Kind.UPLOAD, Kind.FINISH})
 
 
@@ -92,20 +94,27 @@ def _of_segment(state: RealtimeState, segment: Segment) -> Iterator[Found]:
 
 
 def _together(steps: list[Step]) -> list[Step]:
-    """One segment-level validation uploads all that is missing: so it is one step."""
-    at_once = [s for s in steps if s.means is Means.SEGMENT_VALIDATION and s.kind in _UPLOADS]
+    """One segment-level validation uploads all that is missing: so it is one step. What it does not name is
+    seen to by later plans.
+    """
+    at_once: list[Step] = []
+    others: list[Step] = []
+    for step in steps:
+        by_validation = step.means is Means.SEGMENT_VALIDATION and step.kind in _UPLOADS
+        (at_once if by_validation else others).append(step)
     if len(at_once) < 2:
         return steps
+    named = at_once[:NAMED_AT_ONCE]
     whole = replace(
         at_once[0],
         kind=Kind.UPLOAD,
         why=f"{len(at_once)} segments are not in the deep store; for one, {at_once[0].why}",
-        segments=tuple(name for step in at_once for name in step.segments),
-        size_bytes=sum(step.size_bytes for step in at_once),
+        segments=tuple(name for step in named for name in step.segments),
+        size_bytes=sum(step.size_bytes for step in named),
         # The controller uploads one after the other; what is left then is the next plan's.
-        deadline_s=min(sum(step.deadline_s for step in at_once), LONGEST_WAIT_S),
+        deadline_s=min(sum(step.deadline_s for step in named), LONGEST_WAIT_S),
     )
-    return [whole, *(step for step in steps if step not in at_once)]
+    return [whole, *others]
 
 
 def _chosen(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pinot_assets.realtime.names import upload_of
+from pinot_assets.realtime.names import files_named, upload_of
 from pinot_assets.realtime.repair.facts import young
 from pinot_assets.realtime.repair.means import keeps_committing_list
 from pinot_assets.realtime.repair.model import Kind, Means, Step
@@ -54,13 +54,13 @@ def _left_over(state: RealtimeState) -> tuple[str, ...]:
         and s.copy is Copy.DEEP_STORE
         and young(state, s) is None
     }
-    used = [segment.url for segment in state.segments if segment.url]
+    used = files_named(segment.url for segment in state.segments)
     return tuple(
         sorted(
             upload.name
             for upload in state.tmp_uploads
             if state.read_ms - upload.modified_ms > LEFT_OVER_MS
             and upload_of(upload.name) in stored
-            and not any(url.endswith(upload.name) for url in used)
+            and upload.name not in used
         )
     )

@@ -17,6 +17,7 @@ from fakes.hurt_tables import (
     table,
 )
 
+from pinot_assets.realtime.repair.memory import to_text
 from pinot_assets.realtime.repair.model import Kind, Limits, Means, Memory, Plan, Step
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.realtime.settings import ClusterSettings
@@ -365,6 +366,13 @@ def test_a_new_partition_is_taken_up() -> None:
     assert the_step(table(STORED, consuming(), stream=stream)).partitions == (1,)
 
 
+def test_a_new_partition_of_a_paused_topic_is_left_alone() -> None:
+    stream = {0: StreamPartition(0, 0, 900), 10_001: StreamPartition(10_001, 0, 5)}
+    state = table(STORED, consuming(), stream=stream)
+    assert the_step(state).partitions == (10_001,)
+    assert plan(replace(state, pause=Pause(topics=frozenset({1})))).all_well
+
+
 def test_no_validation_while_it_would_take_down_the_only_copies() -> None:
     broken = replace(
         PEERS_ONLY, replicas=replicas(a="ONLINE", b="ONLINE>ERROR"), modified_ms=NOW - 1_000, partition=1
@@ -476,6 +484,12 @@ def test_nothing_is_cleared_that_is_used_or_not_known() -> None:
     assert plan(state).all_well
 
 
+def test_a_file_is_not_swept_that_a_node_names_with_escapes() -> None:
+    name = "café__0__0__20260101T0000Z"
+    used = replace(STORED, name=name, url=f"s3://d/caf%C3%A9/{name.replace('é', '%C3%A9')}.tmp.1")
+    assert plan(table(used, consuming(), tmp_uploads=(TmpUpload(f"{name}.tmp.1", 5, OLD - 1),))).all_well
+
+
 # --- limits and memory ------------------------------------------------------------------------------
 
 
@@ -485,6 +499,14 @@ def test_limits() -> None:
     assert len(plan(state, Limits(steps=2)).steps) == 2
     assert len(plan(state, Limits(upload_bytes=3_500)).steps) == 3
     assert len(plan(state, Limits(upload_bytes=1)).steps) == 1
+
+
+def test_what_one_validation_uploads_is_remembered_in_one_node_of_zookeeper() -> None:
+    at = replicas(a="ONLINE", b="ONLINE")
+    many = [segment(Status.DONE, at, "", sequence=n) for n in range(20_000)]
+    (step,) = plan(table(*many, consuming(sequence=20_000), cluster=on("1.4.0"))).steps
+    assert step.means is Means.SEGMENT_VALIDATION
+    assert len(to_text(Memory().begun(step, NOW))) < 200_000
 
 
 def test_a_step_waits_for_its_deadline_then_for_its_pause_then_a_person_is_told() -> None:
