@@ -87,9 +87,18 @@ def _runs(command: str) -> Callable[[], None]:
         try:
             subprocess.run(words, check=True, timeout=COMMAND_S, stdin=subprocess.DEVNULL)
         except (OSError, subprocess.SubprocessError) as error:
-            raise PinotAssetsError(f"the command {words[0]} failed", why=str(error)) from error
+            # Their own words repeat the whole command, and what is secret in it.
+            raise PinotAssetsError(f"the command {words[0]} failed", why=_reason(error)) from None
 
     return run
+
+
+def _reason(error: OSError | subprocess.SubprocessError) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"exit status {error.returncode}"
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"it was not over after {COMMAND_S:.0f} s"
+    return getattr(error, "strerror", None) or type(error).__name__
 
 
 def _query(work: Work) -> Callable[[], object]:

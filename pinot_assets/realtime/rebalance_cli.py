@@ -44,7 +44,7 @@ def register(app: typer.Typer) -> None:
         Runs Pinot's own pre-checks and ours, which count live copies only. Changes nothing without --apply.
         Exits 0 when it is done or may be done, 2 when it is refused, has failed or goes on.
         """
-        request = Request.of(**_parsed(options or ()))
+        request = _request(options or ())
         with open_work(table) as work:
             if not apply:
                 told, judgement = preview(work.pinot, work.read, work.table, request)
@@ -61,6 +61,14 @@ def register(app: typer.Typer) -> None:
             console().print(f"{report.end}: {escape(report.text)}" if report.text else str(report.end))
         if report.end not in (End.DONE, End.NOTHING):
             raise typer.Exit(2)
+
+
+def _request(options: Sequence[str]) -> Request:
+    """:raises PinotAssetsError: they are not understood."""
+    try:
+        return Request.of(**_parsed(options))
+    except ValueError as error:
+        raise PinotAssetsError("the options of the rebalance are not understood", why=str(error)) from None
 
 
 def _parsed(options: Sequence[str]) -> dict[str, str]:

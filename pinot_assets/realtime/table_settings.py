@@ -122,8 +122,8 @@ def cluster_settings(
         unread={
             **_unknown(_OF_CONTROLLER, {"the controller": controller}),
             **_unknown(_OF_CLUSTER, {"the cluster": cluster}),
-            **_unknown(_OF_SERVERS, servers),
-            **_unknown(_OF_BROKERS, brokers),
+            **_unknown(_OF_SERVERS, servers or {"servers": "none is known"}),
+            **_unknown(_OF_BROKERS, brokers or {"brokers": "none is known"}),
         },
     )
 

@@ -257,7 +257,7 @@ def test_a_refused_rebalance_is_not_begun(run: Run, fake: FakeRealtime) -> None:
     assert not [call for call in fake.asked if call.endswith("/rebalance") and "dryRun" not in call][1:]
 
 
-@pytest.mark.parametrize("option", ["downtime", "dryRun=false"])
+@pytest.mark.parametrize("option", ["downtime", "dryRun=false", "minAvailableReplicas=some"])
 def test_an_option_that_is_none(run: Run, option: str) -> None:
     assert isinstance(run("rebalance", "clicks", "--option", option).exception, PinotAssetsError)
 
@@ -300,3 +300,7 @@ def test_a_drill_runs_its_commands(run: Run, monkeypatch: pytest.MonkeyPatch, tm
     assert isinstance(failed.exception, PinotAssetsError)
     assert mended.exists()
     assert isinstance(run(*words, "--break", " ", "--mend", "true").exception, PinotAssetsError)
+    secret = run(*words, "--break", "false --key GEHEIM", "--mend", "true")
+    assert isinstance(secret.exception, PinotAssetsError)
+    assert "exit status 1" in str(secret.exception)
+    assert "GEHEIM" not in str(secret.exception)
