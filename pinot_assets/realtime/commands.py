@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 from collections.abc import Callable
 from typing import Final
@@ -15,11 +16,20 @@ COMMAND_S: Final = 300.0
 def runs(command: str) -> Callable[[], None]:
     """A function that runs the command, without a shell, and raises `PinotAssetsError` when that fails.
 
-    :raises PinotAssetsError: there is no command.
+    Looked at here already: a store is not to be broken that no command then mends.
+
+    :raises PinotAssetsError: it is no command, or there is none of that name.
     """
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise PinotAssetsError("a command of the drill cannot be read", why=str(error)) from None
     if not words:
         raise PinotAssetsError("an empty command cannot break or mend a deep store")
+    if shutil.which(words[0]) is None:
+        raise PinotAssetsError(
+            f"there is no command {words[0]}", hint="a command line of a shell is written sh -c '…'"
+        )
 
     def run() -> None:
         try:

@@ -8,7 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pinot_assets.errors import PinotError, PinotUnreachable, SessionError, SwitchStateUnknown
+from pinot_assets.errors import (
+    PinotError,
+    PinotUnreachable,
+    PreflightRefused,
+    SessionError,
+    SwitchStateUnknown,
+)
 from pinot_assets.realtime.drain import LONGEST_PAUSE_MS, SUBJECT, Action, Do, DrainMemory, Goal, next_action
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.port import DrainDoor, Reader, Tell
@@ -46,7 +52,8 @@ class Draining:
     def run(self, goal: Goal) -> Action:
         """Go on until it is done, has backed out, or patience is over; returns the last action.
 
-        :raises PinotError: the preflight refuses, or Pinot does. Run it again: it goes on from there.
+        :raises PreflightRefused: a rule of the preflight does.
+        :raises PinotError: Pinot refuses. Run it again: it goes on from there.
         :raises LeaseLost: another run took the table over.
         """
         until = self.clock() + self.patience_s
@@ -151,7 +158,7 @@ class Draining:
     def _check(self, state: RealtimeState, goal: Goal) -> None:
         against = self.preflight(state, goal)
         if against:
-            raise PinotError(
+            raise PreflightRefused(
                 f"pauseless of {state.table} was not turned {goal}",
                 why="; ".join(against),
                 hint="`pinot-assets realtime preflight` has the fix of each",

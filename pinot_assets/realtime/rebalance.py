@@ -15,60 +15,18 @@ from typing import Any, Final, Self
 from packaging.version import Version
 
 from pinot_assets.pinot.versions import release
+from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.repair.facts import is_up, lost_from_stream, not_known, without_tar
 from pinot_assets.realtime.state import RealtimeState, Segment, Status
 
 SHOWN: Final = 5
 """Segments that a message names."""
 
-USUAL: Final[Mapping[str, str]] = {
-    "reassignInstances": "true",
-    "includeConsuming": "true",
-    "downtime": "false",
-    "bestEfforts": "false",
-    "minAvailableReplicas": "-1",
-}
-"""What is asked unless something else is: the defaults of 1.5.1. Those before 1.4 were others."""
-
 _LESS_GRAVE: Final = frozenset({"needsReloadStatus"})
 """Pre-checks of Pinot's whose ERROR only says that a server did not answer."""
 
 _PRE_CHECKS: Final = Version("1.4")
 """From then on; where they throw, Pinot logs it and answers without them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked of Pinot.
-
-    :ivar options: Pinot's query parameters beside `dryRun`, `preChecks` and `type`; all that matter are
-        there, since releases have different defaults.
-    """
-
-    options: Mapping[str, str]
-
-    @classmethod
-    def of(cls, **differs: str) -> Self:
-        """The usual one with other options.
-
-        :raises ValueError: `minAvailableReplicas` is no number.
-        """
-        made = cls({**USUAL, **differs})
-        _ = made.min_available
-        return made
-
-    def says(self, name: str) -> bool:
-        """A switch among the options."""
-        return self.options.get(name, "false").lower() == "true"
-
-    @property
-    def min_available(self) -> int:
-        """As it stands: negative for so many that may be away."""
-        return int(self.options["minAvailableReplicas"])
-
-    def kept(self, replicas: int) -> int:
-        """Replicas that Pinot keeps where segments shall have so many."""
-        return self.min_available if self.min_available >= 0 else max(replicas + self.min_available, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from rich.markup import escape
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.realtime.cli_table import AsJson, TableName
 from pinot_assets.realtime.cli_work import console, open_work, tell
-from pinot_assets.realtime.rebalance import Judgement, Preview, Request
+from pinot_assets.realtime.rebalance import Judgement, Preview
+from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.rebalancing import End, Rebalancing, preview
 
 Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")]
@@ -64,11 +65,11 @@ def register(app: typer.Typer) -> None:
 
 
 def _request(options: Sequence[str]) -> Request:
-    """:raises PinotAssetsError: they are not understood."""
+    """:raises PinotAssetsError: an option cannot be read, or Pinot does not know it."""
     try:
         return Request.of(**_parsed(options))
     except ValueError as error:
-        raise PinotAssetsError("the options of the rebalance are not understood", why=str(error)) from None
+        raise PinotAssetsError("the options of the rebalance cannot be read", why=str(error)) from None
 
 
 def _parsed(options: Sequence[str]) -> dict[str, str]:
@@ -100,6 +101,8 @@ def _lines(told: Preview, judgement: Judgement) -> Iterator[str]:
         yield f"       → {escape(one.remedy)}"
     if judgement.upload_first:
         yield f"{len(judgement.upload_first)} of them are not in the deep store: --upload-first uploads them"
+    if judgement.moves and not judgement.refused:
+        yield "nothing was done; to do it, add [bold]--apply[/]"
 
 
 def _values(told: Preview, judgement: Judgement) -> dict[str, object]:

@@ -13,7 +13,7 @@ from pinot_assets.realtime.restart import SUBJECT, Restart, left_of, restart_fro
 from pinot_assets.realtime.restarting import Restarting, recalled
 
 Segments = Annotated[
-    list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT…")
+    list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT")
 ]
 Confirm = Annotated[
     str, typer.Option("--confirm", help="The table's name once more: yes, delete these segments.")

@@ -13,7 +13,7 @@ from fakes.zookeeper import FakeZooKeeper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.errors import PinotError, PinotUnreachable, SessionError
+from pinot_assets.errors import PinotError, PinotUnreachable, PreflightRefused, SessionError
 from pinot_assets.realtime.drain import (
     LONGEST_PAUSE_MS,
     Do,
@@ -101,7 +101,7 @@ def test_what_is_so_already_is_left_alone(goal: Goal) -> None:
 
 def test_a_preflight_that_refuses_stops_it_before_anything_is_changed() -> None:
     world = World(pauseless=False)
-    with pytest.raises(PinotError, match="no peer scheme"):
+    with pytest.raises(PreflightRefused, match="no peer scheme"):
         world.run(Goal.ON, lambda state, goal: ["no peer scheme"])
     assert world.pinot.calls == []
     assert world.run(Goal.ON) is Do.DONE

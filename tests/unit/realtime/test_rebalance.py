@@ -13,9 +13,10 @@ from fakes.zookeeper import FakeZooKeeper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.errors import PinotError, PinotNotFound, SwitchStateUnknown
+from pinot_assets.errors import PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsStore
-from pinot_assets.realtime.rebalance import Judgement, Preview, Request, judge, moves_of
+from pinot_assets.realtime.rebalance import Judgement, Preview, judge, moves_of
+from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.rebalancing import End, Rebalancing, Report, preview
 from pinot_assets.realtime.repair.facts import without_tar
 from pinot_assets.realtime.state import RealtimeState, Replica, Status, StreamPartition
@@ -314,7 +315,7 @@ def test_how_it_may_end_otherwise() -> None:
 
 def test_a_refused_one_is_not_begun() -> None:
     pinot = RebalancingPinot(table(STORED, servers=THREE), "b", "c")
-    with pytest.raises(PinotError, match="downtime"):
+    with pytest.raises(PreflightRefused, match="downtime"):
         run(pinot, downtime="true")
     assert not pinot.started
 
