@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pinot_assets.realtime.repair.model import NOTHING_TRIED, USUAL_LIMITS, Kind, Means, Memory, Plan, Step
@@ -23,6 +24,7 @@ class SimulatedRepair:
 
     :ivar done: steps that were begun, in order.
     :ivar says: the last plan.
+    :ivar meanwhile: called after every step of time: what must hold while it mends.
     """
 
     world: World
@@ -30,6 +32,7 @@ class SimulatedRepair:
     done: list[Step] = field(default_factory=list)
     open: list[Step] = field(default_factory=list)
     says: Plan = field(default_factory=Plan)
+    meanwhile: Callable[[], None] = lambda: None
 
     def run(self, for_ms: float) -> None:
         """Repair every now and then, until all has been well for a while or time is over."""
@@ -38,6 +41,7 @@ class SimulatedRepair:
         while self.world.env.now < min(end, well_since + QUIET_MS):
             self.once()
             self.world.run(PERIOD_MS)
+            self.meanwhile()
             if not self.says.all_well:
                 well_since = self.world.env.now
 

@@ -490,6 +490,20 @@ def test_a_file_is_not_swept_that_a_node_names_with_escapes() -> None:
     assert plan(table(used, consuming(), tmp_uploads=(TmpUpload(f"{name}.tmp.1", 5, OLD - 1),))).all_well
 
 
+def test_what_is_larger_than_its_segment_is_not_cleared() -> None:
+    """A segment read again from a stream that had forgotten its rows is short: the upload may have them."""
+    assert STORED.size_bytes is not None
+    same, more = (
+        TmpUpload(f"{STORED.name}.tmp.{size}", size, OLD - 1)
+        for size in (STORED.size_bytes + 1, STORED.size_bytes * 2)
+    )
+    found = plan(table(STORED, consuming(), tmp_uploads=(same, more)))
+    assert [step.names for step in found.steps] == [(same.name,)]
+    (refusal,) = found.refusals
+    assert refusal.subject == STORED.name
+    assert more.name in refusal.why
+
+
 # --- limits and memory ------------------------------------------------------------------------------
 
 
