@@ -46,6 +46,9 @@ _URGENCY = {
 LONGEST_WAIT_S = 3600.0
 NAMED_AT_ONCE = 1_000
 """Segments of one step: their names are remembered in one node of ZooKeeper, which holds less than 1 MB."""
+SLOW_UPLOAD_BYTES_PER_S = 20_000_000
+"""The controller has one segment uploaded after the other (`deepStoreUploadRetry.parallelism`), and so do we:
+those before it are waited for at that rate."""
 _UPLOADS = frozenset({Kind.UPLOAD, Kind.FINISH})
 
 
@@ -147,6 +150,8 @@ def _chosen(
         if wait is not None:
             held.append(wait)
             continue
+        if step.kind in _UPLOADS:
+            step = replace(step, deadline_s=step.deadline_s + uploaded / SLOW_UPLOAD_BYTES_PER_S)
         chosen.append(step)
         touched |= set(step.segments)
         uploaded += step.size_bytes

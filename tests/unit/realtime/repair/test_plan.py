@@ -515,6 +515,14 @@ def test_limits() -> None:
     assert len(plan(state, Limits(upload_bytes=1)).steps) == 1
 
 
+def test_an_upload_behind_others_is_waited_for_longer() -> None:
+    at = replicas(a="ONLINE", b="ONLINE")
+    large = [segment(Status.DONE, at, "", sequence=n, size_bytes=4_000_000_000) for n in range(3)]
+    first, second, third = plan(table(*large, consuming(sequence=3))).steps
+    assert first.deadline_s == 360
+    assert third.deadline_s - second.deadline_s == second.deadline_s - first.deadline_s == 200
+
+
 def test_what_one_validation_uploads_is_remembered_in_one_node_of_zookeeper() -> None:
     at = replicas(a="ONLINE", b="ONLINE")
     many = [segment(Status.DONE, at, "", sequence=n) for n in range(20_000)]
