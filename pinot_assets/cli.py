@@ -20,7 +20,7 @@ from pinot_assets.cli_progress import ConsoleProgress
 from pinot_assets.connect import open_edges, open_session_store, open_source, open_staging
 from pinot_assets.demo.sample import first_days, write_days
 from pinot_assets.doctor import doctor
-from pinot_assets.errors import PinotAssetsError, SnapshotIncomplete
+from pinot_assets.errors import PinotAssetsError, PreflightRefused, SnapshotIncomplete
 from pinot_assets.local import default_home, ui
 from pinot_assets.local.cli import app as local_app
 from pinot_assets.local.cli import down as local_down
@@ -293,8 +293,10 @@ def main() -> None:
     # Py4J logs Ctrl-C with its own tracebacks before it passes it on.
     logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in str(record.msg))
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # Kazoo logs each of its attempts; that none of them came through is our own error's to say.
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)
     try:
         app()
     except PinotAssetsError as error:
         err.print(f"[red]error[/]: {escape(str(error))}")
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, PreflightRefused) else 1)

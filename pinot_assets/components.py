@@ -1,33 +1,43 @@
 """Components for `dg`: a Pinot table, and the resources that tables ask for, once per project.
 
-`dg scaffold defs pinot_assets.components.PinotTable my_table` writes one, with a table spec to start from.
+`dg scaffold defs pinot_assets.components.PinotTable my_table` writes one, with a table spec to start from;
+`--table-type REALTIME` that of a table that a stream feeds.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
-from typing import Any
-
 import dagster as dg
 from dagster.components.component_scaffolding import scaffold_component
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 import pinot_assets  # whose parts are loaded when they are asked for: every command of `dg` loads this module
 from pinot_assets.settings import Profile
-from pinot_assets.spec.starter import starting_table
+from pinot_assets.spec.starter import TableType, starting_spec
 
 SPEC_FILE = "table.yaml"
 """What the scaffolder calls the table spec."""
 
 
-class PinotTableScaffolder(dg.Scaffolder[Any]):
+class PinotTableParams(BaseModel):
+    """What `dg scaffold` may be told."""
+
+    table_type: TableType = Field(default=TableType.OFFLINE, description="OFFLINE or REALTIME.")
+
+
+class PinotTableScaffolder(dg.Scaffolder[PinotTableParams]):
     """Writes the component beside a table spec to start from, both named after the folder."""
 
-    def scaffold(self, request: dg.ScaffoldRequest[Any]) -> None:
+    @classmethod
+    def get_scaffold_params(cls) -> type[PinotTableParams]:
+        """Options of the command."""
+        return PinotTableParams
+
+    def scaffold(self, request: dg.ScaffoldRequest[PinotTableParams]) -> None:
         """Write `defs.yaml` and `table.yaml`, which is left alone if it is there already."""
         scaffold_component(request, {"spec": SPEC_FILE})
         file = request.target_path / SPEC_FILE
         if not file.exists():
-            file.write_text(starting_table(request.target_path.name))
+            file.write_text(starting_spec(request.params.table_type, request.target_path.name))
 
 
 @dg.scaffold_with(PinotTableScaffolder)

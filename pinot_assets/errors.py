@@ -116,7 +116,7 @@ class SnapshotIncomplete(PinotAssetsError):
 
 
 class PreflightRefused(PinotAssetsError):
-    """A REALTIME table's config is not changed: the text lists every rule that refuses, and its fix."""
+    """A REALTIME table is not changed: the text lists every rule that refuses, and its fix."""
 
 
 # --- the session ---------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import dagster as dg
 from pinot_assets.assets.keys import TABLE_TAG, pool_of, tag_of
 from pinot_assets.assets.operations import TAGS
 from pinot_assets.assets.realtime import job_name, observations
+from pinot_assets.assets.realtime_confirmed import CONFIRMED
 from pinot_assets.assets.realtime_operations import OPERATIONS, Operation, Work
 from pinot_assets.realtime.looking import look
 from pinot_assets.resources import PinotResource
@@ -17,7 +18,7 @@ from pinot_assets.spec import RealtimeTableSpec
 
 def realtime_jobs(spec: RealtimeTableSpec) -> tuple[dg.JobDefinition, ...]:
     """`<name>_realtime_preflight`, and so forth."""
-    return tuple(_job(spec, operation) for operation in OPERATIONS)
+    return tuple(_job(spec, operation) for operation in (*OPERATIONS, *CONFIRMED))
 
 
 def _job(spec: RealtimeTableSpec, operation: Operation) -> dg.JobDefinition:

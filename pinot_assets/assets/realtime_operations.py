@@ -24,7 +24,7 @@ from pinot_assets.realtime.preflight import judge, refuse_unless_safe, summary
 from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.reading import read_state
-from pinot_assets.realtime.rebalance import Request
+from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.rebalancing import End, Rebalancing
 from pinot_assets.realtime.rebalancing import preview as preview_rebalance
 from pinot_assets.realtime.repair import memory

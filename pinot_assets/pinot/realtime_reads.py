@@ -121,14 +121,27 @@ class RealtimeReads(Nodes):
         since = int(found.simple.get("LAST_OFFLINE_TIME", -1)) if found is not None else -1
         return since if since >= 0 else None
 
+    def instance(self, name: str) -> dict[str, Any]:
+        """One instance: `hostName`, `adminPort`, and `adminHttpsPort`, which Pinot's own answer leaves out.
+
+        :raises PinotNotFound: there is none of that name.
+        """
+        told, config = super().instance(name), self.node(f"CONFIGS/PARTICIPANT/{name}")
+        port = config.simple.get("adminHttpsPort") if config is not None else None
+        return told if port is None else {**told, "adminHttpsPort": port}
+
     def admin_url(self, instance: Mapping[str, Any]) -> str | None:
-        """Address of a server's admin endpoint; servers are taken to speak the controller's scheme.
+        """Address of a server's admin endpoint, None where it names none; where it speaks both schemes, the
+        controller's.
 
         :param instance: as `instance` returns it.
         """
-        port = int(instance.get("adminPort") or -1)
         host = str(instance["hostName"]).removeprefix("Server_")
-        return f"{urlsplit(self.connection.controller_url).scheme}://{host}:{port}" if port > 0 else None
+        ports = {"http": instance.get("adminPort"), "https": instance.get("adminHttpsPort")}
+        known = {scheme: port for scheme, told in ports.items() if (port := int(told or -1)) > 0}
+        ours = urlsplit(self.connection.controller_url).scheme
+        scheme = ours if ours in known else next(iter(known), None)
+        return f"{scheme}://{host}:{known[scheme]}" if scheme is not None else None
 
     def is_ready(self, admin_url: str) -> bool:
         """Whether a server says that it serves; False while it is STARTING.

@@ -62,6 +62,7 @@ def find_table(pinot: RealtimePinot, name: str) -> str:
         if offline in pinot.offline_tables():
             hint = f"there is an OFFLINE table of that name: `pinot-assets status {offline}`"
         else:
-            hint = did_you_mean(raw, tables) or f"there are: {', '.join(tables) or 'none'}"
+            known = did_you_mean(raw, tables) or f"there are: {', '.join(tables) or 'none'}"
+            hint = f"{known}; `pinot-assets tables apply {raw}` makes one of a table spec"
         raise PinotNotFound(f"Pinot has no REALTIME table {raw}", hint=hint)
     return f"{raw}_REALTIME"

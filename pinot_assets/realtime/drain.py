@@ -28,9 +28,6 @@ LONGEST_PAUSE_MS: Final = 900_000
 """How long a table may stand still before it is set going again as it was: 300 s until a commit that went
 wrong may be repaired, the repair, and as much again."""
 
-SAME_TIME_MS: Final = 100
-"""How much the clocks of controllers and ZooKeeper may differ."""
-
 FORCE_AGAIN_MS: Final = 120_000
 FORCINGS: Final = 3
 """A forced commit may miss a server that has not begun to consume. Each leaves a small segment behind."""
@@ -133,8 +130,8 @@ def next_action(state: RealtimeState, memory: DrainMemory) -> Action:
 def _before(state: RealtimeState, memory: DrainMemory) -> Action:
     """The config is still the old one."""
     if memory.backs_out:
-        do = Do.BACK_OUT if state.pause.whole else Do.GAVE_UP
-        return Action(do, memory.backs_out, memory)
+        ours = state.pause.whole and memory.paused_ms is not None
+        return Action(Do.BACK_OUT if ours else Do.GAVE_UP, memory.backs_out, memory)
     if not memory.cleared:
         return Action(Do.PREFLIGHT, "the table and its cluster must fit", replace(memory, cleared=True))
     left = _unfinished(state, memory.goal)
@@ -148,6 +145,9 @@ def _before(state: RealtimeState, memory: DrainMemory) -> Action:
     if may_pause(state) and not state.pause.whole:
         why = "what is consumed now is committed the old way"
         return Action(Do.PAUSE, why, replace(memory, paused_ms=state.read_ms))
+    committing = [s for s in state.segments if s.status is Status.COMMITTING]
+    if committing:
+        return Action(Do.WAIT, f"{len(committing)} segments are being committed", memory)
     if state.pause.whole and consumed:
         return Action(Do.WAIT, f"{len(consumed)} segments are still being committed", memory)
     marks = tuple(sorted((p, segment.sequence) for p, segment in state.latest().items()))
@@ -224,10 +224,11 @@ def unproven(state: RealtimeState, memory: DrainMemory) -> list[int]:
 
 
 def _went(last: Segment, newest: Segment, goal: Goal) -> bool:
-    if last.status is None or not last.status.completed or last.modified_ms is None:
+    if last.status is None or not last.status.completed:
         return False
-    before = last.modified_ms <= newest.created_ms + SAME_TIME_MS
-    return before is (goal is Goal.OFF)
+    if last.modified_ms is None or newest.made_ms is None:
+        return False
+    return (last.modified_ms <= newest.made_ms) is (goal is Goal.OFF)
 
 
 def _listed(partitions: list[int]) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import subprocess
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
@@ -14,6 +12,7 @@ from rich.markup import escape
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.realtime.cli_table import AsJson, TableName
 from pinot_assets.realtime.cli_work import Work, console, open_work, tell
+from pinot_assets.realtime.commands import runs
 from pinot_assets.realtime.drill import Finding, Lengths
 from pinot_assets.realtime.drilling import Drill, told
 
@@ -31,8 +30,6 @@ TestTable = Annotated[
 Seconds = Annotated[
     float, typer.Option("--seconds", min=1, help="How long it is watched, before and in the outage.")
 ]
-
-COMMAND_S = 300.0
 
 
 def register(app: typer.Typer) -> None:
@@ -64,32 +61,17 @@ def register(app: typer.Typer) -> None:
             with work.hold("drill") as lease:
                 found = Drill(
                     work.read,
-                    _runs(break_command),
-                    _runs(mend_command),
+                    runs(break_command),
+                    runs(mend_command),
                     _query(work),
                     work.repair(lease),
-                    _runs(load_from_peers) if load_from_peers else None,
+                    runs(load_from_peers) if load_from_peers else None,
                     lengths=Lengths(before=seconds, outage=seconds),
                     tell=tell,
                 ).run()
         _show(found, as_json)
         if any(finding.passed is False for finding in found):
             raise typer.Exit(2)
-
-
-def _runs(command: str) -> Callable[[], None]:
-    """:raises PinotAssetsError: when it is run and fails."""
-    words = shlex.split(command)
-    if not words:
-        raise PinotAssetsError("an empty command cannot break or mend a deep store")
-
-    def run() -> None:
-        try:
-            subprocess.run(words, check=True, timeout=COMMAND_S, stdin=subprocess.DEVNULL)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise PinotAssetsError(f"the command {words[0]} failed", why=str(error)) from error
-
-    return run
 
 
 def _query(work: Work) -> Callable[[], object]:

@@ -13,23 +13,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from pinot_assets.health.finding import Health, Severity
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.realtime.cli_table import AsJson, TableName, open_table
+from pinot_assets.realtime.cli_work import DeepStore
 from pinot_assets.realtime.deep_store import open_deep_store
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.metrics import Metric, metrics, read_exporters
 from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.rows import SegmentRow, row_values, segment_rows
-from pinot_assets.realtime.state import RealtimeState
-from pinot_assets.settings import load_settings
+from pinot_assets.realtime.state import RealtimeState, Status
 
-TableName = Annotated[
-    str, typer.Argument(help="Name of the table, with or without _REALTIME.", metavar="TABLE")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")]
-DeepStore = Annotated[
-    str | None,
-    typer.Option("--deep-store", help="Folder or bucket of the deep store; the controller's data directory."),
-]
 Exporters = Annotated[
     list[str] | None,
     typer.Option("--exporter", help="http://host:port of a JMX exporter, of controllers and servers."),
@@ -44,8 +36,8 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def status(table: TableName, as_json: AsJson = False) -> None:
         """Show every segment of TABLE: status, age, where its copies are."""
-        with RealtimePinot(load_settings().pinot) as pinot:
-            state = read_state(pinot, table)
+        with open_table(table) as found:
+            state = read_state(found.pinot, found.name)
         rows = segment_rows(state)
         if as_json:
             typer.echo(json.dumps(_status_values(state, rows), indent=2))
@@ -65,9 +57,12 @@ def register(app: typer.Typer) -> None:
         deep_store: DeepStore = None,
         exporters: Exporters = None,
     ) -> None:
-        """Check TABLE: copies, commits, errors, consumption, answers. Exit code 1 when a check fails."""
-        with RealtimePinot(load_settings().pinot) as pinot:
-            state = read_state(pinot, table, deep_store=open_deep_store(pinot, deep_store))
+        """Check TABLE: copies, commits, errors, consumption, answers.
+
+        Exits 0 when every check passes, 2 when one fails or is not known, 1 when the table cannot be read.
+        """
+        with open_table(table) as found:
+            state = read_state(found.pinot, found.name, deep_store=open_deep_store(found.pinot, deep_store))
         answers = examine(state)
         numbers = metrics(state, read_exporters(exporters or ()))
         if as_json:
@@ -75,7 +70,7 @@ def register(app: typer.Typer) -> None:
         else:
             _show_health(Console(), state, answers, numbers)
         if not all(answer.passed for answer in answers):
-            raise typer.Exit(1)
+            raise typer.Exit(2)
 
 
 def segment_table(rows: Sequence[SegmentRow]) -> Table:
@@ -90,7 +85,7 @@ def segment_table(rows: Sequence[SegmentRow]) -> Table:
             escape(row.segment),
             f"[{colour}]{row.status or 'no status'}[/]",
             _age(row.age_s),
-            row.copy,
+            "" if row.status == Status.IN_PROGRESS else row.copy,
             _states(row),
             "" if row.rows is None else f"{row.rows:,}",
             f"{row.start_offset or '?'}–{row.end_offset or ''}",

@@ -141,6 +141,17 @@ class OperationsLease:
         """The table's name, with `_REALTIME`."""
         return self._store.table
 
+    @answered()
+    def taken_ms(self) -> int:
+        """When it was taken, by ZooKeeper's clock.
+
+        :raises LeaseLost: it is held no more.
+        """
+        stat = self._zk.retry(self._zk.exists, f"{self._store.path}/lease")
+        if stat is None:
+            raise self._lost(None)
+        return int(stat.ctime)
+
     def recall(self, subject: str) -> str:
         """See `OperationsStore.recall`."""
         return self._store.recall(subject)

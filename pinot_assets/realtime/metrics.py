@@ -74,13 +74,13 @@ _WANTED: Final = (
             "pinot_server_pauselessConsumptionEnabled_Value",
         ),
         False,
-        "a server's changes only when it commits",
+        "a server tells it only while it commits",
     ),
     _Wanted(
         "segmentBuildFailure",
         ("pinot_server_segmentBuildFailure_Count",),
         True,
-        "counts since the servers started; absent until the first one",
+        "forgotten once a server has the segment after all; absent until the first one",
     ),
     _Wanted(
         "segmentReingestionFailure",
@@ -92,7 +92,7 @@ _WANTED: Final = (
         "segmentsInErrorState",
         ("pinot_controller_segmentsInErrorState_Value",),
         False,
-        "segments with a replica in ERROR",
+        "replicas in ERROR, as of the last status check",
     ),
     _Wanted(
         "pauselessSegmentsInErrorCount",
@@ -201,7 +201,8 @@ def _derived(state: RealtimeState) -> dict[str, float]:
     left_alone = pauseless and not reingests(state.settings, state.cluster)
     return {
         "pauselessConsumptionEnabled": float(pauseless),
-        "segmentsInErrorState": len(broken),
+        # Pinot's name says segments, its status check counts replicas.
+        "segmentsInErrorState": sum(len(segment.in_state(ERROR)) for segment in broken),
         "pauselessSegmentsInErrorCount": len(whole) if pauseless else 0,
         "pauselessSegmentsInUnrecoverableErrorCount": len(whole) if left_alone else 0,
     }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import unquote
 
 PARTITIONS_A_STREAM: Final = 10_000
 """A table with several streams counts the partitions of its second one from here on, and so forth."""
@@ -38,6 +40,14 @@ def parse_name(name: str) -> SegmentName | None:
     except ValueError:
         return None
     return SegmentName(found[1], int(found[2]), int(found[3]), int(created.timestamp() * 1000))
+
+
+def files_named(urls: Iterable[str | None]) -> frozenset[str]:
+    """Files that these download URLs name, as a listing of the store shows them; and as the URLs write them,
+    should a store not know of escapes.
+    """
+    written = {url.rpartition("/")[2] for url in urls if url}
+    return frozenset(written | {unquote(name) for name in written})
 
 
 def upload_of(file: str) -> str | None:

@@ -7,11 +7,16 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
+from pinot_assets.errors import SessionError
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.session.model import Owner
 from pinot_assets.session.zookeeper import close, connect
 from pinot_assets.settings import Settings
+
+MOST_APART_S: Final = 60.0
+"""How much the clocks of this machine and of ZooKeeper may differ: Pinot leaves a commit 300 s."""
 
 
 @contextmanager
@@ -35,7 +40,19 @@ def hold_table(settings: Settings, table: str, run: str) -> Iterator[OperationsL
     :param table: with `_REALTIME`.
     :param run: who holds it, as others are told.
     :raises SessionHeld: somebody else does; says who.
+    :raises SessionError: this machine's clock is wrong: by it we tell what is old enough to be mended.
     """
     owner = Owner(run, socket.gethostname(), os.getpid(), time.time_ns() // 1_000_000)
     with open_operations(settings, table) as store, store.take(owner) as lease:
+        _know_the_time(owner, lease)
         yield lease
+
+
+def _know_the_time(owner: Owner, lease: OperationsLease) -> None:
+    ahead_s = (owner.since_ms - lease.taken_ms()) / 1000
+    if abs(ahead_s) > MOST_APART_S:
+        raise SessionError(
+            f"nothing of {lease.table} is changed from this machine",
+            why=f"its clock is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} ZooKeeper's",
+            hint="set the clock: whether a commit still goes on is told by the age of its node",
+        )

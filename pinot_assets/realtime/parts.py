@@ -82,6 +82,7 @@ def _segment(
         size_bytes=_count(fields.get("segment.size.in.bytes")),
         total_docs=None if consuming else _count(fields.get("segment.total.docs")),
         modified_ms=stat.modified_ms if stat is not None else None,
+        made_ms=stat.created_ms if stat is not None else None,
         end_time_ms=_time_ms(fields.get("segment.end.time"), fields.get("segment.time.unit")),
         replicas=replicas,
         stored=node is not None,

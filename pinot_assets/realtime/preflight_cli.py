@@ -71,7 +71,7 @@ def _config(pinot: RealtimePinot, table: str, directory: Path | None) -> Mapping
     """
     folder = directory or tables_directory()
     raw = table.removesuffix("_REALTIME")
-    specs = load_tables(folder).realtime if folder.is_dir() else {}
+    specs = load_tables(folder).realtime if directory or folder.is_dir() else {}
     if raw in specs:
         return specs[raw].table_json
     held = pinot.table_config(find_table(pinot, table))

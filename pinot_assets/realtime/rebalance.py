@@ -12,57 +12,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
+from packaging.version import Version
+
+from pinot_assets.pinot.versions import release
+from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.repair.facts import is_up, lost_from_stream, not_known, without_tar
 from pinot_assets.realtime.state import RealtimeState, Segment, Status
 
 SHOWN: Final = 5
 """Segments that a message names."""
 
-USUAL: Final[Mapping[str, str]] = {
-    "reassignInstances": "true",
-    "includeConsuming": "true",
-    "downtime": "false",
-    "bestEfforts": "false",
-    "minAvailableReplicas": "-1",
-}
-"""What is asked unless something else is: the defaults of 1.5.1. Those before 1.4 were others."""
-
 _LESS_GRAVE: Final = frozenset({"needsReloadStatus"})
 """Pre-checks of Pinot's whose ERROR only says that a server did not answer."""
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked of Pinot.
-
-    :ivar options: Pinot's query parameters beside `dryRun`, `preChecks` and `type`; all that matter are
-        there, since releases have different defaults.
-    """
-
-    options: Mapping[str, str]
-
-    @classmethod
-    def of(cls, **differs: str) -> Self:
-        """The usual one with other options.
-
-        :raises ValueError: `minAvailableReplicas` is no number.
-        """
-        made = cls({**USUAL, **differs})
-        _ = made.min_available
-        return made
-
-    def says(self, name: str) -> bool:
-        """A switch among the options."""
-        return self.options.get(name, "false").lower() == "true"
-
-    @property
-    def min_available(self) -> int:
-        """As it stands: negative for so many that may be away."""
-        return int(self.options["minAvailableReplicas"])
-
-    def kept(self, replicas: int) -> int:
-        """Replicas that Pinot keeps of a segment that shall have so many."""
-        return self.min_available if self.min_available >= 0 else max(replicas + self.min_available, 0)
+_PRE_CHECKS: Final = Version("1.4")
+"""From then on; where they throw, Pinot logs it and answers without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +48,8 @@ class Preview:
 
     :ivar status: DONE, NO_OP or FAILED, in Pinot's words.
     :ivar target: segment → servers.
-    :ivar checks: name of a pre-check → (PASS, WARN or ERROR, its message); empty before 1.4.
+    :ivar checks: name of a pre-check → (PASS, WARN or ERROR, its message); empty before 1.4, and where Pinot
+        could not run them.
     """
 
     status: str
@@ -158,8 +123,8 @@ def judge(request: Request, state: RealtimeState, preview: Preview) -> Judgement
         return Judgement((), (objection,), ())
     moves = moves_of(state, preview)
     objections = (
-        *_of_request(request, moves),
-        *_of_pinot(preview),
+        *_of_request(request, state, moves),
+        *_of_pinot(preview, state, moves),
         *_of_copies(request, state, moves),
         *_of_stream(request, state, moves),
     )
@@ -167,12 +132,22 @@ def judge(request: Request, state: RealtimeState, preview: Preview) -> Judgement
     return Judgement(moves, objections, first)
 
 
-def live_kept(request: Request, state: RealtimeState, move: Move) -> int:
+def kept_of_each(request: Request, moves: tuple[Move, ...]) -> int:
+    """Replicas that Pinot keeps of every moving segment: one number for all, of the fewest."""
+    fewest_after = min((len(move.after) for move in moves), default=0)
+    fewest_before = min((len(move.before) for move in moves), default=0)
+    return min(request.kept(fewest_after), fewest_before)
+
+
+def live_kept(kept_of_each: int, state: RealtimeState, move: Move) -> int:
     """Live copies that are left whatever Pinot drops first: those that stay anyhow, and what is kept beside
-    them once every dead one was kept before a live one."""
+    them once every dead one was kept before a live one.
+
+    :param kept_of_each: as the function of that name says.
+    """
     having = _holders(state, move.segment)
     common = move.before & move.after
-    kept = min(request.kept(len(move.after)), len(move.before)) - len(common)
+    kept = kept_of_each - len(common)
     dead = len(move.before - common - having)
     return len(having & common) + max(kept - dead, 0)
 
@@ -189,7 +164,7 @@ def _holders(state: RealtimeState, segment: Segment) -> frozenset[str]:
     return frozenset([*state.live_copies(segment), *building])
 
 
-def _of_request(request: Request, moves: tuple[Move, ...]) -> Iterator[Objection]:
+def _of_request(request: Request, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[Objection]:
     if request.says("downtime"):
         yield Objection(
             "downtime",
@@ -198,12 +173,13 @@ def _of_request(request: Request, moves: tuple[Move, ...]) -> Iterator[Objection
         )
     if request.says("allowPeerDownloadDataLoss"):
         yield Objection("allowPeerDownloadDataLoss", "it allows rows to be lost", "leave it out")
-    several = [move for move in moves if len(move.after) > 1]
-    if several and request.kept(min(len(move.after) for move in several)) == 0:
+    # With one replica it is 0 whatever is asked, as Pinot wants it below the replicas: copies count there.
+    replicas = max([state.settings.replication, *(len(move.after) for move in moves)])
+    if replicas > 1 and request.kept(replicas) == 0:
         yield Objection(
             "minAvailableReplicas",
-            f"minAvailableReplicas={request.min_available} keeps no replica of {len(several)} segments",
-            "set it to 1 or more, or to -1 with two replicas or more",
+            f"minAvailableReplicas={request.min_available} keeps no replica of {replicas}",
+            "set it to 1 or more, or to -1",
         )
     if not request.says("includeConsuming"):
         yield Objection(
@@ -223,9 +199,15 @@ def _of_request(request: Request, moves: tuple[Move, ...]) -> Iterator[Objection
         )
 
 
-def _of_pinot(preview: Preview) -> Iterator[Objection]:
+def _of_pinot(preview: Preview, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[Objection]:
     if preview.status not in ("DONE", "NO_OP"):
         yield Objection("dry run", f"Pinot says {preview.status}: {preview.description}", "see its log")
+    elif moves and not preview.checks and release(state.cluster.version) >= _PRE_CHECKS:
+        yield Objection(
+            "pre-checks",
+            "what Pinot's own pre-checks say is not known: its answer has none",
+            "see the controller's log for `rebalance pre-checks`, and try again",
+        )
     for name, (status, message) in preview.checks.items():
         if status != "PASS":
             refuses = status == "ERROR" and name not in _LESS_GRAVE
@@ -234,7 +216,8 @@ def _of_pinot(preview: Preview) -> Iterator[Objection]:
 
 def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[Objection]:
     """Segments of which no live copy is sure to be kept."""
-    bare = [m for m in moves if live_kept(request, state, m) == 0 and _holders(state, m.segment)]
+    kept = kept_of_each(request, moves)
+    bare = [m for m in moves if live_kept(kept, state, m) == 0 and _holders(state, m.segment)]
     risked = [move for move in bare if without_tar(move.segment)]
     if risked:
         single = " with one replica" if all(len(move.before) == 1 for move in risked) else ""
@@ -264,8 +247,9 @@ def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
 
 def _of_stream(request: Request, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[Objection]:
     """What is consumed moves by being read again, from its start."""
+    kept = kept_of_each(request, moves)
     for move in moves:
-        if move.segment.status is not Status.IN_PROGRESS or live_kept(request, state, move):
+        if move.segment.status is not Status.IN_PROGRESS or live_kept(kept, state, move):
             continue
         gone = lost_from_stream(state, move.segment, move.segment.start_offset)
         if gone is not None:

@@ -13,7 +13,8 @@ from rich.markup import escape
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.realtime.cli_table import AsJson, TableName
 from pinot_assets.realtime.cli_work import console, open_work, tell
-from pinot_assets.realtime.rebalance import Judgement, Preview, Request
+from pinot_assets.realtime.rebalance import Judgement, Preview
+from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.rebalancing import End, Rebalancing, preview
 
 Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")]
@@ -44,7 +45,7 @@ def register(app: typer.Typer) -> None:
         Runs Pinot's own pre-checks and ours, which count live copies only. Changes nothing without --apply.
         Exits 0 when it is done or may be done, 2 when it is refused, has failed or goes on.
         """
-        request = Request.of(**_parsed(options or ()))
+        request = _request(options or ())
         with open_work(table) as work:
             if not apply:
                 told, judgement = preview(work.pinot, work.read, work.table, request)
@@ -61,6 +62,14 @@ def register(app: typer.Typer) -> None:
             console().print(f"{report.end}: {escape(report.text)}" if report.text else str(report.end))
         if report.end not in (End.DONE, End.NOTHING):
             raise typer.Exit(2)
+
+
+def _request(options: Sequence[str]) -> Request:
+    """:raises PinotAssetsError: an option cannot be read, or Pinot does not know it."""
+    try:
+        return Request.of(**_parsed(options))
+    except ValueError as error:
+        raise PinotAssetsError("the options of the rebalance cannot be read", why=str(error)) from None
 
 
 def _parsed(options: Sequence[str]) -> dict[str, str]:
@@ -92,6 +101,8 @@ def _lines(told: Preview, judgement: Judgement) -> Iterator[str]:
         yield f"       → {escape(one.remedy)}"
     if judgement.upload_first:
         yield f"{len(judgement.upload_first)} of them are not in the deep store: --upload-first uploads them"
+    if judgement.moves and not judgement.refused:
+        yield "nothing was done; to do it, add [bold]--apply[/]"
 
 
 def _values(told: Preview, judgement: Judgement) -> dict[str, object]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from pinot_assets.errors import PinotError, PinotNotFound, SwitchStateUnknown
+from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.port import Reader, RebalanceDoor, Tell
-from pinot_assets.realtime.rebalance import Judgement, Preview, Request, judge, moves_of
+from pinot_assets.realtime.rebalance import Judgement, Preview, judge, moves_of
+from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.state import RealtimeState
 
 POLL_S: Final = 5.0
@@ -67,14 +68,15 @@ class Rebalancing:
     def run(self, request: Request) -> Report:
         """Judge it once more, start it, follow it.
 
-        :raises PinotError: it is refused, by the guard or by Pinot.
+        :raises PreflightRefused: the guard refuses it.
+        :raises PinotError: Pinot does.
         :raises LeaseLost: another run took the table over.
         """
         table = self.lease.table
         told, judgement = preview(self.door, self.read, table, request)
         if judgement.refused:
             grave = [objection for objection in judgement.objections if objection.refuses]
-            raise PinotError(
+            raise PreflightRefused(
                 f"the rebalance of {table} is refused",
                 why="; ".join(f"{one.name}: {one.why}" for one in grave),
                 hint="; ".join(dict.fromkeys(one.remedy for one in grave)),

@@ -59,6 +59,8 @@ def register(app: typer.Typer) -> None:
         else:
             for line in (*_outcome_lines(outcomes), *plan_lines(plan)):
                 console().print(line)
+            if plan.steps and not apply:
+                console().print("nothing was done; to do it, add [bold]--apply[/]")
         if not plan.all_well:
             raise typer.Exit(2)
 

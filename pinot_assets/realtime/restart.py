@@ -26,27 +26,42 @@ class Restart:
     """What would be deleted, and whether it may.
 
     :ivar oldest: by partition, the first segment that goes.
-    :ivar names: all that go, in order.
+    :ivar going: all that go, by partition and sequence.
     :ivar refusals: why it must not be done.
     :ivar warnings: what is lost all the same.
     """
 
     oldest: tuple[Segment, ...]
-    names: tuple[str, ...]
+    going: tuple[Segment, ...]
     refusals: tuple[str, ...]
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What goes of one partition.
+
+    The segments that take its place have the same sequences, so it is also told by when it was made.
+
+    :ivar first: sequence of the first segment that goes.
+    :ivar newest_ms: when the last one was made.
+    """
+
+    partition: int
+    first: int
+    newest_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class RestartMemory:
     """What outlives an interruption.
 
-    :ivar oldest: partition, and sequence of the first segment that goes.
+    :ivar marks: what Pinot was asked to delete; empty as long as it was asked for nothing.
     :ivar paused: whether this paused the table.
     :ivar deleted: everything is gone; from here on only consumption has to go on.
     """
 
-    oldest: tuple[tuple[int, int], ...]
+    marks: tuple[Mark, ...] = ()
     paused: bool = False
     deleted: bool = False
 
@@ -55,18 +70,18 @@ class RestartMemory:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_text(cls, text: str) -> RestartMemory | None:
-        """Inverse of `to_text`; None where nothing was begun.
+    def from_text(cls, text: str) -> RestartMemory:
+        """Inverse of `to_text`; the empty one where nothing was begun.
 
         :raises ValueError: it is something else.
         """
         if not text:
-            return None
+            return cls()
         try:
             fields = json.loads(text)
-            oldest = tuple((int(partition), int(sequence)) for partition, sequence in fields["oldest"])
-            return cls(oldest, bool(fields["paused"]), bool(fields["deleted"]))
-        except (KeyError, TypeError) as error:
+            marks = tuple(Mark(**{name: int(n) for name, n in mark.items()}) for mark in fields["marks"])
+            return cls(marks, bool(fields["paused"]), bool(fields["deleted"]))
+        except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"not what a restart remembers: {error!r}") from error
 
 
@@ -95,26 +110,39 @@ def restart_from(state: RealtimeState, named: Sequence[str]) -> Restart:
         first = oldest.get(segment.partition)
         if first is None or segment.sequence < first.sequence:
             oldest[segment.partition] = segment
-    marks = tuple((partition, first.sequence) for partition, first in sorted(oldest.items()))
-    going = going_of(state, marks)
+    going = tuple(
+        s for s in state.segments if s.partition in oldest and s.sequence >= oldest[s.partition].sequence
+    )
     for partition, first in sorted(oldest.items()):
         _stream(state, first, [s for s in going if s.partition == partition], said)
     return Restart(
         tuple(first for _, first in sorted(oldest.items())),
-        tuple(segment.name for segment in going),
+        going,
         tuple(said.refusals),
         tuple(said.warnings),
     )
 
 
-def going_of(state: RealtimeState, oldest: Sequence[tuple[int, int]]) -> tuple[Segment, ...]:
-    """Segments of these partitions from those sequences on."""
-    first = dict(oldest)
-    return tuple(
-        sorted(
-            (s for s in state.segments if s.partition in first and s.sequence >= first[s.partition]),
-            key=lambda s: (s.partition, s.sequence),
+def marks_of(going: Sequence[Segment]) -> tuple[Mark, ...]:
+    """By what the segments that go are told from those that come after them."""
+    found: dict[int, Mark] = {}
+    for one in going:
+        mark = found.get(one.partition, Mark(one.partition, one.sequence, one.created_ms))
+        found[one.partition] = Mark(
+            one.partition, min(mark.first, one.sequence), max(mark.newest_ms, one.created_ms)
         )
+    return tuple(mark for _, mark in sorted(found.items()))
+
+
+def left_of(state: RealtimeState, marks: Sequence[Mark]) -> tuple[Segment, ...]:
+    """What is still there of what goes; never a segment that was made since."""
+    by_partition = {mark.partition: mark for mark in marks}
+    return tuple(
+        one
+        for one in state.segments
+        if (mark := by_partition.get(one.partition)) is not None
+        and one.sequence >= mark.first
+        and one.created_ms <= mark.newest_ms
     )
 
 

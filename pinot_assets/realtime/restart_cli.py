@@ -9,11 +9,11 @@ from rich.markup import escape
 
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import DryRun, console, open_work, tell
-from pinot_assets.realtime.restart import SUBJECT, Restart, restart_from
-from pinot_assets.realtime.restarting import Restarting
+from pinot_assets.realtime.restart import SUBJECT, Restart, left_of, restart_from
+from pinot_assets.realtime.restarting import Restarting, recalled
 
 Segments = Annotated[
-    list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT…")
+    list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT")
 ]
 Confirm = Annotated[
     str, typer.Option("--confirm", help="The table's name once more: yes, delete these segments.")
@@ -33,11 +33,14 @@ def register(app: typer.Typer) -> None:
         deletes, resumes. An interrupted one is gone on with. Exits 2 when it is not done.
         """
         with open_work(table) as work:
-            found = restart_from(work.read(), segments)
-            begun = bool(work.recall(SUBJECT))
-            _show(found, begun)
+            state, marks = work.read(), recalled(work.recall(SUBJECT), work.table).marks
+            found = restart_from(state, segments)
+            if marks:
+                found = Restart((), left_of(state, marks), (), ())
+                console().print("[yellow]an interrupted restart is gone on with[/]")
+            _show(found)
             raw = work.table.removesuffix("_REALTIME")
-            if dry_run or (found.refusals and not begun):
+            if dry_run or found.refusals:
                 raise typer.Exit(2 if found.refusals else 0)
             if confirm.removesuffix("_REALTIME") != raw:
                 console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
@@ -47,13 +50,10 @@ def register(app: typer.Typer) -> None:
         console().print(f"[green]read again from the stream[/]: {len(deleted)} segments were deleted")
 
 
-def _show(found: Restart, begun: bool) -> None:
+def _show(found: Restart) -> None:
     out = console()
-    if begun:
-        out.print("[yellow]an interrupted restart is gone on with[/]")
-        return
-    for name in found.names:
-        out.print(f"[red]delete[/] {escape(name)}")
+    for segment in found.going:
+        out.print(f"[red]delete[/] {escape(segment.name)}")
     for refusal in found.refusals:
         out.print(f"[red]refused[/]: {escape(refusal)}")
     for warning in found.warnings:

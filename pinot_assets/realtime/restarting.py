@@ -10,7 +10,15 @@ from typing import Final
 from pinot_assets.errors import PinotError, SessionError, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.port import Reader, RestartDoor, Tell
-from pinot_assets.realtime.restart import SUBJECT, RestartMemory, goes_on, going_of, restart_from
+from pinot_assets.realtime.restart import (
+    SUBJECT,
+    Mark,
+    RestartMemory,
+    goes_on,
+    left_of,
+    marks_of,
+    restart_from,
+)
 from pinot_assets.realtime.state import RealtimeState
 
 POLL_S: Final = 3.0
@@ -34,16 +42,17 @@ class Restarting:
     def run(self, named: Sequence[str]) -> tuple[str, ...]:
         """Pause, delete, go on; returns what was deleted by this run.
 
-        :param named: segments; an interrupted restart is gone on with whatever they are.
+        :param named: segments; once Pinot was asked to delete, that is gone on with whatever they are.
         :raises PinotError: it is refused, or an effect has not come in time. Run it again: it goes on.
         :raises LeaseLost: another run took the table over.
         """
-        memory = self._recalled()
-        if memory is None:
-            memory = self._begin(named)
+        memory = recalled(self.lease.recall(SUBJECT), self.lease.table)
+        if not memory.marks:
+            self._judge(named, memory)
+            memory = self._pause(memory)
+            memory = replace(memory, marks=self._judge(named, memory))
         deleted: tuple[str, ...] = ()
         if not memory.deleted:
-            memory = self._pause(memory)
             deleted = self._delete(memory)
             memory = replace(memory, deleted=True)
             self._remember(memory)
@@ -51,16 +60,16 @@ class Restarting:
         self.lease.remember(SUBJECT, "")
         return deleted
 
-    def _begin(self, named: Sequence[str]) -> RestartMemory:
+    def _judge(self, named: Sequence[str], memory: RestartMemory) -> tuple[Mark, ...]:
+        """What goes, as the table stands now."""
         found = restart_from(self.read(), named)
-        if found.refusals or not found.names:
+        if found.refusals or not found.going:
             raise PinotError(
                 f"nothing of {self.lease.table} is deleted",
                 why="; ".join(found.refusals) or "nothing is named",
+                hint="it is paused: run it again, or resume the table" if memory.paused else None,
             )
-        memory = RestartMemory(tuple((first.partition, first.sequence) for first in found.oldest))
-        self._remember(memory)
-        return memory
+        return marks_of(found.going)
 
     def _pause(self, memory: RestartMemory) -> RestartMemory:
         if not self.read().pause.whole:
@@ -76,11 +85,11 @@ class Restarting:
 
     def _delete(self, memory: RestartMemory) -> tuple[str, ...]:
         """Only if Pinot means the same segments."""
-        going = going_of(self.read(), memory.oldest)
-        names = {segment.name for segment in going}
+        left = left_of(self.read(), memory.marks)
+        names = {segment.name for segment in left}
         if names:
-            named = [s.name for s in going if (s.partition, s.sequence) in set(memory.oldest)]
-            told = self.door.preview_delete_from(self.lease.table, named)
+            firsts = {segment.partition: segment.name for segment in reversed(left)}
+            told = self.door.preview_delete_from(self.lease.table, tuple(firsts.values()))
             partitions = (told.get("partitions") or {}).values()
             meant = {name for one in partitions for name in one.get("segmentsToDelete") or ()}
             if meant != names:
@@ -90,8 +99,9 @@ class Restarting:
                     hint="look at the table, then try again; it is paused",
                 )
             self.tell(f"deleting {len(names)} segments")
-            self._send(lambda: self.door.delete_from(self.lease.table, named))
-        self._until(lambda state: not going_of(state, memory.oldest), "segments are still there")
+            self._remember(memory)
+            self._send(lambda: self.door.delete_from(self.lease.table, tuple(firsts.values())))
+        self._until(lambda state: not left_of(state, memory.marks), "segments are still there")
         return tuple(sorted(names))
 
     def _go_on(self, memory: RestartMemory) -> None:
@@ -100,7 +110,7 @@ class Restarting:
             return
         if self.read().pause.whole:
             self._send(lambda: self.door.resume(self.lease.table))
-        for partition, _ in memory.oldest:
+        for partition in (mark.partition for mark in memory.marks):
             self._until(
                 lambda state, wanted=partition: goes_on(state, wanted),  # type: ignore[misc]
                 f"partition {partition} is not consumed yet",
@@ -124,13 +134,16 @@ class Restarting:
                 )
             self.sleep(POLL_S)
 
-    def _recalled(self) -> RestartMemory | None:
-        try:
-            return RestartMemory.from_text(self.lease.recall(SUBJECT))
-        except ValueError as error:
-            raise SessionError(
-                f"what the restart of {self.lease.table} remembers cannot be read", why=str(error)
-            ) from error
-
     def _remember(self, memory: RestartMemory) -> None:
         self.lease.remember(SUBJECT, memory.to_text())
+
+
+def recalled(text: str, table: str) -> RestartMemory:
+    """What an interrupted restart of that table remembers.
+
+    :raises SessionError: it cannot be read.
+    """
+    try:
+        return RestartMemory.from_text(text)
+    except ValueError as error:
+        raise SessionError(f"what the restart of {table} remembers cannot be read", why=str(error)) from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
 
@@ -65,7 +66,9 @@ class Segment:
     :ivar status: None where the node says none, or is missing while the ideal state has the segment.
     :ivar end_offset: exclusive; None while IN_PROGRESS.
     :ivar url: None never set, empty peers only, else where the tar is.
+    :ivar created_ms: by the clock of the controller that created it.
     :ivar modified_ms: the node's mtime: the clock of Pinot's 300 s rule; None where it cannot be read.
+    :ivar made_ms: the node's ctime, to be compared with others' mtimes: one clock for all.
     :ivar end_time_ms: newest value of the time column, which retention counts from.
     :ivar stored: whether the property store has the node.
     """
@@ -82,6 +85,7 @@ class Segment:
     size_bytes: int | None = None
     total_docs: int | None = None
     modified_ms: int | None = None
+    made_ms: int | None = None
     end_time_ms: int | None = None
     replicas: tuple[Replica, ...] = ()
     stored: bool = True
@@ -201,7 +205,7 @@ class TmpUpload:
     modified_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RealtimeState:
     """A REALTIME table at one moment.
 
@@ -235,6 +239,11 @@ class RealtimeState:
     def queryable(self) -> Mapping[str, int]:
         """Rows that each broker's `COUNT(*)` finds: broker → rows."""
         return {broker: sum(rows.values()) for broker, rows in self.answered.items()}
+
+    @cached_property
+    def largest_bytes(self) -> int:
+        """Of the largest segment whose size is known."""
+        return max((segment.size_bytes or 0 for segment in self.segments), default=0)
 
     def age_ms(self, segment: Segment) -> int | None:
         """How long ago the segment's node was last written."""

@@ -57,7 +57,10 @@ def table_settings(config: Mapping[str, Any]) -> RealtimeSettings:
         recovery_always=str(ingestion.get("disasterRecoveryMode")).upper() == "ALWAYS",
         completion_mode=str(setting(segments, "completionConfig", "completionMode") or "DEFAULT").upper(),
         retention_ms=_retention_ms(segments),
-        download_timeout_s=_number(stream.get("realtime.segment.pauseless.download.timeoutSeconds"), 600),
+        download_timeout_s=_number(
+            stream.get("realtime.segment.pauseless.download.timeoutSeconds"),
+            60 * _number(stream.get("segmentDownloadTimeoutMinutes"), 10),
+        ),
         commit_timeout_s=_number(stream.get("realtime.segment.commit.timeoutSeconds"), 120),
         server_uploads=_maybe(stream.get("realtime.segment.serverUploadToDeepStore")),
         streams=streams,
@@ -119,8 +122,8 @@ def cluster_settings(
         unread={
             **_unknown(_OF_CONTROLLER, {"the controller": controller}),
             **_unknown(_OF_CLUSTER, {"the cluster": cluster}),
-            **_unknown(_OF_SERVERS, servers),
-            **_unknown(_OF_BROKERS, brokers),
+            **_unknown(_OF_SERVERS, servers or {"servers": "none is known"}),
+            **_unknown(_OF_BROKERS, brokers or {"brokers": "none is known"}),
         },
     )
 

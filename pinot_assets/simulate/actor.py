@@ -35,6 +35,7 @@ class Actor:
 
     def spawn(self, steps: Steps[T]) -> simpy.Process:
         """Do something beside; the value is None when the actor is killed before its end."""
+        assert self.alive, f"{self.name} is dead, and the dead do nothing"
         process = self.env.process(self._until_killed(steps))
         self._running.add(process)
         return process

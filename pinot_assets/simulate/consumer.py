@@ -69,7 +69,11 @@ class Consumer:
         self.name, self.node = str(node.name), node
         table = self.world.table
         self.reader = Reader(
-            self.env, self.world.streams[node.name.partition], table.hardware.read_rows_per_s, node.start
+            self.env,
+            self.world.streams[node.name.partition],
+            table.hardware.read_rows_per_s,
+            node.start,
+            late_ms=table.stream.late_ms.get(server.name, 0),
         )
         self.state = State.INITIAL
         self.reason: Reason | None = None

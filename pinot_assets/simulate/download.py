@@ -116,6 +116,7 @@ def _from_peers(server: Server, name: str) -> Steps[Built]:
             yield world.env.timeout(tar.size_bytes * 1000 // world.table.hardware.store_bytes_per_s)
             if other.alive:
                 world.tally.peer_bytes += tar.size_bytes
+                world.trace(server.name, f"{name} fetched from {peer}")
                 return tar
         yield world.env.timeout(FETCH_WAIT_MS * FETCH_FACTOR**attempt)
     raise DownloadFailed(f"no peer gave {name}")

@@ -16,6 +16,7 @@ class Reader:
 
     :ivar offset: the next offset it reads, as of the last stop; `position` says it at any moment.
     :ivar rows: what it has indexed.
+    :ivar late_ms: how long after they were written its messages come.
     """
 
     env: simpy.Environment
@@ -23,6 +24,7 @@ class Reader:
     rows_per_s: int
     offset: int
     rows: Ranges = ()
+    late_ms: int = 0
     _since: float | None = None
 
     def position(self) -> int:
@@ -30,7 +32,7 @@ class Reader:
         if self._since is None:
             return self.offset
         reached = self.offset + int((self.env.now - self._since) * self.rows_per_s) // 1000
-        return max(self.offset, min(self.stream.latest(self.env.now), reached))
+        return max(self.offset, min(self.stream.latest(self.env.now - self.late_ms), reached))
 
     def until(self, target: int, deadline: float, also: simpy.Event | None = None) -> Steps[None]:
         """Read up to the target offset, not beyond; give up at the deadline or when `also` happens."""
@@ -39,7 +41,7 @@ class Reader:
             # Kafka's `auto.offset.reset`: no error, the rows between are not there.
             self.offset = earliest
         left = -(-(target - self.offset) * 1000 // self.rows_per_s)
-        reach = max(self.stream.when(target), self.env.now + left)
+        reach = max(self.stream.when(target) + self.late_ms, self.env.now + left)
         self._since = self.env.now
         try:
             yield from self._wait(min(reach, deadline), also)

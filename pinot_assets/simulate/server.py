@@ -99,8 +99,9 @@ class Server(Actor):
     # --- what Helix asks ---------------------------------------------------------------------------
 
     def transit(self, segment: str, now: str, then: str) -> None:
-        """Begin a state transition."""
-        self.spawn(self._transit(segment, now, then))
+        """Begin a state transition; a message to a dead server waits until its session is over."""
+        if self.alive:
+            self.spawn(self._transit(segment, now, then))
 
     def _transit(self, segment: str, now: str, then: str) -> Steps[None]:
         with self.lock(segment).request() as turn:

@@ -6,6 +6,7 @@ Milliseconds, bytes per second and rows per second throughout.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
@@ -47,12 +48,15 @@ class Stream:
     :ivar rows_per_s: of each partition.
     :ivar retention_ms: how long a message can be read.
     :ivar flows_ms: how long messages come, from the world's beginning; None: for ever.
+    :ivar late_ms: how much later than others some servers get every message: so replicas stop at different
+        offsets when time or an operator ends a segment.
     """
 
     partitions: int = 2
     rows_per_s: int = 1_000
     retention_ms: int = 24 * 3_600_000
     flows_ms: int | None = None
+    late_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

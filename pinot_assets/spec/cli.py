@@ -13,12 +13,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pinot_assets.errors import SpecError
 from pinot_assets.spec.apply import ApplyPlan, SchemaAndTableStore, apply_plan, plan_apply
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.editor import editor_schema
 from pinot_assets.spec.load import check_files, check_tables, load_tables
+from pinot_assets.spec.pinot_json import NAMES, usable_name
 from pinot_assets.spec.problem import Note, Problem
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
+from pinot_assets.spec.starter import BROKERS, TableType, starting_spec
 
 OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
 """Opens the connection to Pinot, only when a command needs it."""
@@ -89,6 +92,31 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
             for plan in due:
                 apply_plan(plan, store)
                 console.print(Text(f"applied {plan.spec.name}", style="green"))
+
+    @app.command()
+    def init(
+        name: Annotated[str, typer.Argument(help="Of the new table.", metavar="TABLE")],
+        table_type: Annotated[
+            TableType, typer.Option(help="What feeds it: files, or a stream.", case_sensitive=False)
+        ] = TableType.OFFLINE,
+        brokers: Annotated[str, typer.Option(help="Kafka of a REALTIME table, host:port.")] = BROKERS,
+        tables: TablesOption = _DEFAULT_TABLES,
+    ) -> None:
+        """Write a table spec to start from, with comments, as TABLE.yaml; changes nothing in Pinot.
+
+        As it stands, the table has one text column, and a REALTIME one a time. A file that is there is
+        left alone.
+        """
+        if not usable_name(name):
+            raise SpecError(f"{name!r} is not a usable table name", hint=NAMES)
+        file = tables / f"{name}.yaml"
+        if file.exists():
+            raise SpecError(f"{file} is there already", hint="give another name, or edit that file")
+        tables.mkdir(parents=True, exist_ok=True)
+        file.write_text(starting_spec(table_type, name, brokers), encoding="utf-8")
+        console = _console()
+        console.print(Text.assemble(("wrote ", "green"), str(file)))
+        console.print("edit it, then `pinot-assets tables validate` and `pinot-assets tables apply`")
 
     @app.command("json-schema")
     def json_schema() -> None:

@@ -29,6 +29,8 @@ REALTIME_SUFFIX: Final = "_REALTIME"
 FILE_INGESTION_TASK: Final = "FileIngestionTask"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+NAMES: Final = "use letters, digits, _ and -, and not __cp, our mark in segment names"
+"""What a table may be called."""
 
 
 def raw_table_name(name: str) -> str:
@@ -131,16 +133,20 @@ def _data_type(place: Part, name: str, data_type: object) -> Iterator[Problem]:
         yield place.at("dataType").problem(f"column {name} has an unknown type", fix)
 
 
+def usable_name(name: str) -> bool:
+    """Whether a table may be called so, without its type.
+
+    `__cp` marks our segments, a dot is Pinot's database separator, a comma joins lineage lists.
+    """
+    return _NAME.fullmatch(name) is not None and "__cp" not in name
+
+
 def _table_name(table: Part) -> Iterator[Problem]:
     name = table.value.get("tableName")
     if not isinstance(name, str) or not name:
         yield table.problem("tableName is missing", "write tableName: <name>")
-    elif not _NAME.fullmatch(raw_table_name(name)) or "__cp" in name:
-        # `__cp` marks our segments, a dot is Pinot's database separator, a comma joins lineage lists.
-        yield table.at("tableName").problem(
-            "is not a usable table name",
-            "use letters, digits, _ and -, and not __cp, our mark in segment names",
-        )
+    elif not usable_name(raw_table_name(name)):
+        yield table.at("tableName").problem("is not a usable table name", NAMES)
 
 
 def _is_offline(table: Part) -> Iterator[Problem]:

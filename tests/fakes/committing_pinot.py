@@ -127,7 +127,7 @@ class CommittingPinot:
         made = consuming(partition, sequence)
         self.pauseless_at_start[made.name] = self.pauseless
         now = self.clock.now_ms
-        made = replace(made, created_ms=now, modified_ms=now)
+        made = replace(made, created_ms=now, made_ms=now, modified_ms=now)
         self.state = replace(self.state, segments=(*self.state.segments, made))
 
     def _change(self, name: str, **fields: Any) -> None:

@@ -8,7 +8,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from pinot_assets.realtime.repair.model import Kind, Means, Memory, Try
+from pinot_assets.realtime.repair.model import Kind, Means, Memory, Step, Try
 from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
 from pinot_assets.realtime.state import (
     Pause,
@@ -159,6 +159,7 @@ def _healthy(random: Random) -> RealtimeState:
         upsert="PARTIAL" if mode == "partial" else None,
         dedup=mode == "dedup",
         recovery_always=random.random() < 0.3,
+        completion_mode=random.choice(["DEFAULT", "DOWNLOAD"]),
     )
     cluster = ClusterSettings(
         random.choice(VERSIONS),
@@ -225,6 +226,14 @@ def _of_commit(random: Random, state: RealtimeState) -> RealtimeState:
     return _changed(state, chosen, committing)
 
 
+def _of_disk(random: Random, state: RealtimeState) -> RealtimeState:
+    """Committed past the deep store, and in ERROR on all of its servers."""
+    chosen = _recent(random, state)
+    at = tuple(replace(r, ideal="ONLINE", external="ERROR") for r in chosen.replicas)
+    end = str(int(chosen.start_offset or 0) + 100)
+    return _changed(state, chosen, replace(chosen, status=Status.DONE, url="", end_offset=end, replicas=at))
+
+
 def _of_node(random: Random, state: RealtimeState) -> RealtimeState:
     """Younger, of unknown age, gone, without a status or URL, without its place in the ideal state."""
     chosen = _recent(random, state)
@@ -283,6 +292,7 @@ TROUBLES: tuple[Trouble, ...] = (
     *[_of_server] * 2,
     *[_of_commit] * 2,
     *[_of_node] * 2,
+    _of_disk,
     _of_partition,
     _of_the_rest,
 )
@@ -306,4 +316,9 @@ def _tried(random: Random, state: RealtimeState) -> Memory:
             means = Means.VALIDATION if kind is Kind.VALIDATE else Means.CONTROLLER
             segments = () if kind is Kind.VALIDATE else (one.name,)
             tried[f"{kind} {one.name}"] = Try(kind, means, at, at + 360_000, random.randint(1, 5), segments)
+        if random.random() < 0.3:
+            for replica in one.replicas:
+                reset = Step(Kind.RESET, Means.CONTROLLER_RESET, "", (one.name,), replica.server)
+                at = NOW - random.choice([1_000, 10_000_000])
+                tried[reset.key] = Try(reset.kind, reset.means, at, at + 360_000, 1, reset.segments)
     return Memory(tried)

@@ -20,12 +20,13 @@ from pathlib import Path
 
 import psutil
 from fakes.controller import CLUSTER, RealController, starts
+from fakes.exporter import Exporters
 
 from pinot_assets.local import jars, maven
 from pinot_assets.local.java import find_java
 from pinot_assets.local.optional import KAFKA
 from pinot_assets.local.part import Site
-from pinot_assets.local.state import Record
+from pinot_assets.local.state import ProcessRecord, Record
 from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.realtime import RealtimePinot
 
@@ -70,6 +71,10 @@ class Server:
         """From now on it builds no segment that it is to commit; what another one commits it builds."""
         (self.gate / "hold-commits").touch()
 
+    def fail_builds(self) -> None:
+        """From now on no build of it succeeds, nor one of what it re-ingests."""
+        (self.gate / "fail-builds").touch()
+
     def open_gate(self) -> None:
         """Build what waits, and go on."""
         for path in self.gate.iterdir():
@@ -97,6 +102,7 @@ class PauselessCluster(RealController):
     :ivar deep_store: the controller's data folder, which the servers upload to if they know it.
     :ivar stored: whether servers that are started from now on know it.
     :ivar stream: what a table's stream config says of the plug-ins.
+    :ivar exporters: in its processes, from the start, if there are to be any.
     """
 
     _server_main: Sequence[str] = ("server.ServerMain",)
@@ -105,9 +111,10 @@ class PauselessCluster(RealController):
         "stream.kafka.decoder.class.name": "server.JsonDecoder",
     }
 
-    def __init__(self, home: Path, *, stored: bool = True) -> None:
+    def __init__(self, home: Path, *, stored: bool = True, exporters: Exporters | None = None) -> None:
         """Start it."""
         self.stored = stored
+        self.exporters = exporters
         self._classes = home / "classes"
         self.deep_store = home / "data"
         super().__init__(home)
@@ -138,6 +145,10 @@ class PauselessCluster(RealController):
             self.start(server)
         self._await("Kafka", lambda: KAFKA.missing(site) is None)
         self.until_ready()
+
+    def _run(self, name: str, main: Sequence[str], settings: Mapping[str, object]) -> ProcessRecord:
+        agent = [self.exporters.argument(name, self._port())] if self.exporters else []
+        return super()._run(name, [*agent, *main], settings)
 
     def _start_broker(self) -> None:
         self._opened.enter_context(self._broker())
@@ -248,7 +259,9 @@ def _http(prefix: str, port: int) -> dict[str, object]:
     }
 
 
-def pauseless_cluster(home: Path, *, stored: bool = True) -> PauselessCluster:
+def pauseless_cluster(
+    home: Path, *, stored: bool = True, exporters: Exporters | None = None
+) -> PauselessCluster:
     """Of the distribution that `PINOT_HOME` names if that can do it, else of what is on Maven Central."""
     whole = bool(os.environ.get("PINOT_HOME")) and jars.pinot_version(jars.class_path("pinot")) >= "1.4"
-    return (WholePauselessCluster if whole else PauselessCluster)(home, stored=stored)
+    return (WholePauselessCluster if whole else PauselessCluster)(home, stored=stored, exporters=exporters)

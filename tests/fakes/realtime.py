@@ -45,6 +45,7 @@ class FakeServer:
 
     :ivar ready: what its health endpoint says; None does not answer.
     :ivar offline_since: of a dead one.
+    :ivar ports: of its admin endpoint, as its instance config names them.
     """
 
     number: int
@@ -57,6 +58,7 @@ class FakeServer:
     )
     reingested: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+    ports: dict[str, int] = field(default_factory=lambda: {"adminPort": 8097})
 
     @property
     def alive(self) -> bool:

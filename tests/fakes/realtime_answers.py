@@ -38,8 +38,9 @@ def answer(pinot: FakeRealtime, host: str, path: str, params: httpx.QueryParams)
             return ok(pinot.cluster_config)
         case ["instances", name] if name in pinot.servers:
             server = pinot.servers[name]
-            told = {"hostName": f"host{server.number}", "enabled": server.enabled, "adminPort": 8097}
-            return ok({"instanceName": name, **told})
+            told = {"hostName": f"host{server.number}", "enabled": server.enabled}
+            # Pinot leaves out the other port, and says -1 where this one is not set.
+            return ok({"instanceName": name, **told, "adminPort": server.ports.get("adminPort", -1)})
         case ["v2", "brokers", "tables", name]:
             return ok([{"host": broker, "port": 8099} for broker in pinot.brokers])
         case ["zk", verb]:
@@ -89,6 +90,9 @@ def _zookeeper(pinot: FakeRealtime, verb: str, path: str) -> httpx.Response:
             return ok(record(TABLE, maps=pinot.external))
         case "get", [*_, "PAUSELESS_DEBUG_METADATA", _] if not pinot.version.startswith("0."):
             return ok(record(TABLE, lists={"committingSegments": pinot.committing}))
+        case "get", ["CONFIGS", "PARTICIPANT", name] if name in pinot.servers:
+            ports = {key: str(port) for key, port in pinot.servers[name].ports.items()}
+            return ok(record(name, simple=ports))
         case "get", ["INSTANCES", name, "HISTORY"]:
             since = pinot.servers[name].offline_since
             return ok(record(name, simple={"LAST_OFFLINE_TIME": str(-1 if since is None else since)}))

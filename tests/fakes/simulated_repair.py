@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pinot_assets.realtime.repair.model import NOTHING_TRIED, Kind, Means, Memory, Plan, Step
+from pinot_assets.realtime.repair.model import NOTHING_TRIED, USUAL_LIMITS, Kind, Means, Memory, Plan, Step
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.realtime.repair.verified import Verdict, verified
 from pinot_assets.simulate.view import realtime_state
@@ -23,6 +24,7 @@ class SimulatedRepair:
 
     :ivar done: steps that were begun, in order.
     :ivar says: the last plan.
+    :ivar meanwhile: called after every step of time: what must hold while it mends.
     """
 
     world: World
@@ -30,8 +32,7 @@ class SimulatedRepair:
     done: list[Step] = field(default_factory=list)
     open: list[Step] = field(default_factory=list)
     says: Plan = field(default_factory=Plan)
-    restarts: int = 0
-    restarted_ms: float = 0
+    meanwhile: Callable[[], None] = lambda: None
 
     def run(self, for_ms: float) -> None:
         """Repair every now and then, until all has been well for a while or time is over."""
@@ -40,6 +41,7 @@ class SimulatedRepair:
         while self.world.env.now < min(end, well_since + QUIET_MS):
             self.once()
             self.world.run(PERIOD_MS)
+            self.meanwhile()
             if not self.says.all_well:
                 well_since = self.world.env.now
 
@@ -59,23 +61,11 @@ class SimulatedRepair:
             self.memory = self.memory.begun(step, state.read_ms)
             self.open = [other for other in self.open if other.key != step.key] + [step]
         for step in self.says.advice:
-            # A person follows it.
-            if step.key not in self.memory.tried:
+            # A person follows it, and does not restart the same server over and over.
+            again = self.memory.again_at_ms(step, USUAL_LIMITS)
+            if again is None or again <= state.read_ms:
                 self._begin(step)
                 self.memory = self.memory.begun(step, state.read_ms)
-        for refusal in self.says.refusals:
-            if refusal.why.startswith("reset was begun"):
-                self._restart_one(refusal.subject)
-
-    def _restart_one(self, segment: str) -> None:
-        """A reset goes the consumer's way again, maybe a download; a restart looks at the disk."""
-        servers = sorted(self.world.zookeeper.ideal[segment])
-        server = servers[self.restarts % len(servers)]
-        if self.world.env.now - self.restarted_ms > QUIET_MS:
-            self.restarts += 1
-            self.restarted_ms = self.world.env.now
-            self.world.trace("a person", f"restarts {server} for {segment}")
-            self.world.restart(server)
 
     def _begin(self, step: Step) -> None:
         self.done.append(step)

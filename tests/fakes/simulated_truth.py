@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from pinot_assets.realtime.health.checks import examine
@@ -18,13 +19,18 @@ from pinot_assets.simulate.world import World
 from pinot_assets.simulate.zookeeper import Node, Placement
 
 
-def held_somewhere(world: World, name: str) -> Ranges:
+def on_disks(world: World, name: str) -> Ranges:
     """Rows of a segment that the deep store or some server's disk has, a dead server's included."""
     copies = [server.disk[name] for server in world.servers.values() if name in server.disk]
     copies += [tar for tar, _ in world.store.files.values() if tar.name == name]
+    return joined(piece for copy in copies for piece in copy.rows)
+
+
+def held_somewhere(world: World, name: str) -> Ranges:
+    """The same, and rows that live consumers have in memory."""
     memories = (server.consumers.get(name) for server in world.servers.values())
     read = [piece for consumer in memories if consumer is not None for piece in consumer.reader.rows]
-    return joined([*(piece for copy in copies for piece in copy.rows), *read])
+    return joined([*on_disks(world, name), *read])
 
 
 def lost_rows(world: World, node: Node) -> Ranges:
@@ -50,6 +56,28 @@ def always(world: World) -> None:
     ends = [m.segment for _, m, r in world.network.carried if (m.kind, r.answer) == COMMITTED]
     assert len(ends) == len(set(ends)), "a segment was committed twice"
     one_committers_data(world)
+
+
+@dataclass
+class Kept:
+    """What disks and the deep store have of committed segments: no step of anybody's makes it less.
+
+    That is what is left of a row when the stream has forgotten it.
+    """
+
+    world: World
+    before: dict[str, Ranges] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Compare with the last look."""
+        for name, node in self.world.zookeeper.nodes.items():
+            if not node.status.completed:
+                continue
+            held = on_disks(self.world, name)
+            for first, end in self.before.get(name, ()):
+                gone = missing(held, first, end)
+                assert not gone, f"{gone} of {name} had a copy, and have none"
+            self.before[name] = held
 
 
 COMMITTED = (Kind.END, Answer.COMMIT_SUCCESS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import posixpath
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ class _Node:
     owner: int  # the session that an ephemeral node lives with, 0 for others
     acl: list[ACL]
     version: int = 0
+    made_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,12 @@ class FakeZooKeeper:
     """The server.
 
     :ivar writes: every request that changed something, in order.
+    :ivar ahead_ms: by how much its clock is ahead of this machine's.
     """
 
     nodes: dict[str, _Node] = field(default_factory=lambda: {"/": _Node(b"", 0, OPEN_ACL_UNSAFE)})
     writes: list[Write] = field(default_factory=list)
+    ahead_ms: int = 0
     _sessions: Iterator[int] = field(default_factory=lambda: itertools.count(0x1000))
     _alive: set[int] = field(default_factory=set)
 
@@ -91,7 +95,17 @@ class FakeZooKeeper:
     def _stat(self, path: str) -> ZnodeStat:
         node = self.nodes[path]
         return ZnodeStat(
-            0, 0, 0, 0, node.version, 0, 0, node.owner, len(node.data), len(self._children(path)), 0
+            0,
+            0,
+            node.made_ms,
+            0,
+            node.version,
+            0,
+            0,
+            node.owner,
+            len(node.data),
+            len(self._children(path)),
+            0,
         )
 
     def _check(self, path: str, version: int) -> None:
@@ -102,7 +116,7 @@ class FakeZooKeeper:
         if path in self.nodes:
             raise NodeExistsError(path)
         self._node(posixpath.dirname(path))
-        self.nodes[path] = _Node(data, owner, acl)
+        self.nodes[path] = _Node(data, owner, acl, made_ms=time.time_ns() // 1_000_000 + self.ahead_ms)
         return path
 
     def _set(self, path: str, data: bytes, version: int) -> ZnodeStat:

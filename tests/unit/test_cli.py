@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from pinot_assets import cli
 from pinot_assets.audit import Finding
 from pinot_assets.cli_progress import ConsoleProgress
-from pinot_assets.errors import PinotAssetsError, SnapshotIncomplete
+from pinot_assets.errors import PinotAssetsError, PreflightRefused, SnapshotIncomplete
 from pinot_assets.session import report
 from pinot_assets.session.model import Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.session.observe import Observation
@@ -190,6 +190,14 @@ def test_a_directory_that_is_not_there(
     code, said = main(monkeypatch, capsys, "status", "flights", "--tables", "nowhere")
     assert code == 1
     assert "nowhere:1: is no directory" in said
+
+
+def test_what_is_refused_is_no_error_of_the_command(
+    drive: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drive(resume=PreflightRefused("the rebalance is refused", why="downtime", hint="leave it out"))
+    code, said = main(monkeypatch, capsys, "resume", "flights")
+    assert (code, said) == (2, "error: the rebalance is refused: downtime\n  → leave it out\n")
 
 
 def test_brackets_in_an_error_are_shown(

@@ -18,7 +18,7 @@ from fakes.stream_tables import write_realtime_table
 from pinot_assets.components import SPEC_FILE, PinotResources, PinotTable
 from pinot_assets.errors import SpecError
 from pinot_assets.spec import load_table
-from pinot_assets.spec.starter import starting_table
+from pinot_assets.spec.starter import starting_realtime_table, starting_table
 
 PROJECT = """
 [project]
@@ -83,15 +83,18 @@ def test_a_table_is_scaffolded_checked_and_listed(tmp_path: Path) -> None:
         "list components --package pinot_assets",
         "scaffold defs pinot_assets.components.PinotResources pinot",
         "scaffold defs pinot_assets.components.PinotTable my_table",
+        "scaffold defs pinot_assets.components.PinotTable clicks --table-type REALTIME",
     )
     for name in ("PinotResources", "PinotTable"):
         assert f"pinot_assets.components.{name}" in components
     written = yaml.safe_load((project.defs / "my_table" / "defs.yaml").read_text())
     assert written == {"type": "pinot_assets.components.PinotTable", "attributes": {"spec": SPEC_FILE}}
     assert (project.defs / "my_table" / SPEC_FILE).read_text() == starting_table("my_table")
+    assert (project.defs / "clicks" / SPEC_FILE).read_text() == starting_realtime_table("clicks")
 
     _, listed = project.dg("check yaml", "list defs --json")
-    for name in ("my_table/segments", "my_table/snapshot", "my_table_ingest", "my_table_files", "push"):
+    ours = ("my_table/segments", "my_table/snapshot", "my_table_ingest", "my_table_files")
+    for name in (*ours, "push", "clicks_realtime"):
         assert f'"{name}"' in listed
 
 

@@ -45,6 +45,14 @@ def consumption(state: RealtimeState) -> Health:
                 Severity.ERROR,
             )
         )
+    if not partitions and not pause.whole:
+        problems.append(
+            Problem(
+                "no partition of the stream was ever consumed",
+                "look at the controller's log: does it reach the stream?",
+                Severity.ERROR,
+            )
+        )
     if without:
         problems.append(
             Problem(

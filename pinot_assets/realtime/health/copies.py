@@ -8,7 +8,7 @@ from pinot_assets.health.finding import Health, Problem, Severity, judged, megab
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import past_window, settled
 from pinot_assets.realtime.health.recovery import stream_holds
-from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
+from pinot_assets.realtime.state import Copy, RealtimeState, Replica, Segment, Status
 
 URLS = "download_urls"
 ONLY_COPIES = "only_copies"
@@ -107,9 +107,16 @@ def only_copy(state: RealtimeState) -> Health:
 
 
 def _judged(state: RealtimeState, segment: Segment) -> bool:
-    """What a commit that runs has not built yet is no copy that went."""
-    committing = segment.status is Status.COMMITTING
-    return past_window(state, segment) if committing else settled(state, segment)
+    """What a commit that runs has not built yet is no copy that went: it may take longer than its 300 s."""
+    if segment.status is not Status.COMMITTING:
+        return settled(state, segment)
+    building = segment.in_state("CONSUMING")
+    return past_window(state, segment) and not any(_lives(state, replica) for replica in building)
+
+
+def _lives(state: RealtimeState, replica: Replica) -> bool:
+    server = state.servers.get(replica.server)
+    return server is None or server.alive
 
 
 def replicas(state: RealtimeState) -> Health:
@@ -122,9 +129,7 @@ def replicas(state: RealtimeState) -> Health:
         good = 0
         asked = [r for r in segment.replicas if r.ideal in _SERVING and settled(state, segment)]
         for replica in asked:
-            server = state.servers.get(replica.server)
-            lives = server is None or server.alive
-            if lives and replica.external in _SERVING[replica.ideal or ""]:
+            if _lives(state, replica) and replica.external in _SERVING[replica.ideal or ""]:
                 good += 1
             else:
                 down.append(f"{segment.name} on {replica.server}: {replica.external or 'no state'}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pinot_assets.health.finding import Health, Problem, Severity, base_name, judged, megabytes, some
+from pinot_assets.health.finding import Health, Problem, Severity, judged, megabytes, some
 from pinot_assets.realtime.health.advice import repair_plan
+from pinot_assets.realtime.names import files_named
 from pinot_assets.realtime.state import RealtimeState, Server, Status
 
 SERVERS = "servers"
@@ -76,7 +77,7 @@ def _since(state: RealtimeState, server: Server) -> str:
 
 def tmp_uploads(state: RealtimeState) -> Health:
     """No upload lies in the deep store that was never moved to its place, and that no segment names."""
-    named = {base_name(segment.url) for segment in state.segments if segment.url}
+    named = files_named(segment.url for segment in state.segments)
     orphans = [one for one in state.tmp_uploads if one.name not in named]
     old = [one for one in orphans if state.read_ms - one.modified_ms > TMP_KEPT_MS]
     size = sum(one.size_bytes for one in old)

@@ -7,6 +7,7 @@ built and uploaded. Source: spec/realtime.md sections 4 and 5.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
@@ -16,11 +17,13 @@ from pinot_assets.realtime.state import Segment, Status
 
 _SAME_COMMIT_MS: Final = 60_000
 """Between two nodes of one commit; what is longer was a pause or a repair."""
+NEWEST: Final = 20
+"""Segments of each partition that are judged: those before were made with other settings, perhaps."""
 
 
 def pauseless_times(segments: Collection[Segment]) -> CommitTimes | None:
     """How long build and upload take on a pauseless table; None before the first commit."""
-    finished = [segment for segment in segments if segment.status is Status.DONE]
+    finished = _newest(segments)
     gaps = [-gap for gap in _gaps_ms(finished, segments) if gap <= 0]
     within = [gap for gap in gaps if gap <= COMPLETION_WINDOW_MS]
     return (
@@ -36,7 +39,7 @@ def pauseless_times(segments: Collection[Segment]) -> CommitTimes | None:
 
 def blocking_times(segments: Iterable[Segment]) -> CommitTimes | None:
     """The same of a table whose commits do not show it: the sizes alone; None before the first commit."""
-    finished = [segment for segment in segments if segment.status is Status.DONE]
+    finished = _newest(segments)
     return CommitTimes(None, 0, _largest(finished)) if finished else None
 
 
@@ -47,7 +50,7 @@ def commit_start(segments: Collection[Segment], round_trip_s: float, ideal_s: fl
     :param round_trip_s: of one small read of ZooKeeper through the controller.
     :param ideal_s: of reading the ideal state through it.
     """
-    gaps = [gap / 1000 for gap in _gaps_ms(segments, segments) if 0 < gap <= _SAME_COMMIT_MS]
+    gaps = [gap / 1000 for gap in _gaps_ms(_newest(segments), segments) if 0 < gap <= _SAME_COMMIT_MS]
     slowest = max(gaps, default=0.0)
     how = f"{1000 * round_trip_s:.0f} ms a round trip, {1000 * ideal_s:.0f} ms for the ideal state"
     if slowest:
@@ -57,11 +60,21 @@ def commit_start(segments: Collection[Segment], round_trip_s: float, ideal_s: fl
 
 def _gaps_ms(of: Iterable[Segment], among: Iterable[Segment]) -> Iterator[int]:
     """From a segment's last write to the making of its successor; below 0 where it was written later."""
-    made = {(segment.partition, segment.sequence): segment.created_ms for segment in among}
+    made = {(segment.partition, segment.sequence): segment.made_ms for segment in among}
     for segment in of:
         following = made.get((segment.partition, segment.sequence + 1))
         if following is not None and segment.modified_ms is not None:
             yield following - segment.modified_ms
+
+
+def _newest(segments: Iterable[Segment]) -> list[Segment]:
+    """The last finished ones of each partition."""
+    by_partition: defaultdict[int, list[Segment]] = defaultdict(list)
+    for segment in sorted(segments, key=lambda one: one.sequence, reverse=True):
+        of_it = by_partition[segment.partition]
+        if segment.status is Status.DONE and len(of_it) < NEWEST:
+            of_it.append(segment)
+    return [segment for found in by_partition.values() for segment in found]
 
 
 def _largest(segments: Iterable[Segment]) -> int:

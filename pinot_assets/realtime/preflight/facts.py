@@ -43,7 +43,8 @@ class CommitTimes:
     """How long it takes to build and upload a segment.
 
     :ivar seconds: of the slowest; None where no commit shows it.
-    :ivar late: commits that took longer than Pinot waits, and were finished by a repair.
+    :ivar late: segments that were written again later than Pinot waits: finished by a repair, or changed
+        since (uploaded after an outage, moved to another tier).
     :ivar largest_bytes: the largest segment's tar.
     """
 

@@ -12,6 +12,7 @@ from pinot_assets.realtime.preflight.facts import Aim, Facts
 from pinot_assets.realtime.preflight.rule import Rule, rule
 
 STORE: Final = "pinot.server.instance.segment.store.uri"
+DOWNLOAD_WAIT: Final = "realtime.segment.pauseless.download.timeoutSeconds"
 UPLOAD_TIMEOUT: Final = "pinot.server.segment.uploader.upload.request.timeout.ms"
 _V1: Final = Version("1.0")
 _CONFIGURABLE_GRACE: Final = Version("1.3")
@@ -21,6 +22,10 @@ _COMMIT_LIMIT_MS: Final = 300_000
 _NOTIFY_MS: Final = 6_600
 """What an election gives its winner beyond the commit time."""
 _HOUR_S: Final = 3600
+_LOOK_S: Final = 30
+"""`RealtimeTableDataManager.SLEEP_INTERVAL_MS`: a server looks for a COMMITTING segment, and then sleeps."""
+_TWO_LOOKS_S: Final = 45
+"""The second look is at 30 s; half of that again is what looking itself may take."""
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("segment_store", "data_dir"))
@@ -107,6 +112,20 @@ def stuck_commits(facts: Facts) -> Judgement:
     )
 
 
+@rule(Aim.PAUSELESS)
+def second_look(facts: Facts) -> Judgement:
+    """`RealtimeTableDataManager.downloadSegment` of 1.4 and newer: after the last sleep it looks no more."""
+    waits = facts.wanted.download_timeout_s
+    if waits > _LOOK_S:
+        return passed(f"a server looks every {_LOOK_S} s for a segment that is still being committed")
+    return warn(
+        f"a server waits {waits} s for a segment that is still being committed, and sleeps so long without "
+        "looking again: what was built meanwhile is not seen, and the replica ends in ERROR",
+        f'write {DOWNLOAD_WAIT}: "60" in the stream: {_TWO_LOOKS_S} or more, and less than half of '
+        f"pinot.server.startup.timeoutMs, which is {facts.cluster.startup_timeout_s} s",
+    )
+
+
 @rule(Aim.PAUSELESS, needs=("startup_timeout_s",))
 def servers_come_back(facts: Facts) -> Judgement:
     """Seen on 1.5.1: both replicas killed at COMMITTING, restarted with defaults."""
@@ -116,7 +135,7 @@ def servers_come_back(facts: Facts) -> Judgement:
     return warn(
         f"a server that restarts waits {waits} s for a segment that nobody has, STARTING and without "
         f"serving any table; it gives up starting after {startup} s",
-        'write realtime.segment.pauseless.download.timeoutSeconds: "60" in the stream',
+        f'write {DOWNLOAD_WAIT}: "60" in the stream, never less than {_TWO_LOOKS_S}',
     )
 
 
@@ -170,6 +189,7 @@ RULES: Final[tuple[Rule, ...]] = (
     hanging_store,
     back_fill,
     stuck_commits,
+    second_look,
     servers_come_back,
     silent_answers,
     admin_ports,

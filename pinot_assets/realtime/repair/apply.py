@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -57,6 +58,8 @@ class Repair:
 
     :ivar sweep: None where the deep store is not reached from here.
     :ivar clock_ms: the time; the states' own is near it.
+    :ivar longest_ms: how long one round goes on; what it began and has not seen the effect of by then is
+        remembered to be under way.
     """
 
     door: RepairDoor
@@ -67,6 +70,7 @@ class Repair:
     tell: Tell = lambda _: None
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], None] = time.sleep
+    longest_ms: float = math.inf
 
     def rounds(self, most: int) -> Iterator[tuple[Plan, tuple[Outcome, ...]]]:
         """Plan and do, until nothing is left that can be done now.
@@ -88,11 +92,13 @@ class Repair:
         :raises LeaseLost: another run took the table over.
         :raises PinotError: the table cannot be read.
         """
-        state, memory = self.read(), self._recalled()
+        state, memory, end_ms = self.read(), self._recalled(), self.clock_ms() + self.longest_ms
         found = plan(state, self.limits, memory)
         outcomes: list[Outcome] = []
         begun: dict[Step, int] = {}
         for step in found.steps:
+            if self.clock_ms() > end_ms:
+                break
             # An upload by a server is waited for, and the table goes on meanwhile.
             if self.clock_ms() - state.read_ms > FRESH_MS:
                 state = self.read()
@@ -110,7 +116,7 @@ class Repair:
                 memory = memory.stopped(step, self.clock_ms())
                 self._remember(memory)
                 outcomes.append(refusal)
-        outcomes += self._seen(begun, memory)
+        outcomes += self._seen(begun, memory, end_ms)
         return found, tuple(outcomes)
 
     def _begin(self, step: Step, state: RealtimeState) -> Outcome | None:
@@ -123,10 +129,10 @@ class Repair:
             return Outcome(step, Result.REFUSED, str(error))
         return None
 
-    def _seen(self, begun: dict[Step, int], memory: Memory) -> Iterator[Outcome]:
-        """Read the table until every step has had its effect, or its time is over."""
+    def _seen(self, begun: dict[Step, int], memory: Memory, end_ms: float) -> Iterator[Outcome]:
+        """Read the table until every step has had its effect, or its time is over, or the round's."""
         waits, pause = dict(begun), FIRST_LOOK_S
-        while waits:
+        while waits and self.clock_ms() < end_ms:
             self.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE_S)
             state = self._look()

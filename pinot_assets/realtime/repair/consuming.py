@@ -95,7 +95,7 @@ def unconsumed(state: RealtimeState) -> Iterator[Found]:
             yield from _rows_gone(state, segment)
         elif found is not None:
             yield found
-    new = sorted(set(state.stream) - set(latest))
+    new = sorted(p for p in set(state.stream) - set(latest) if not topic_paused(state, p))
     idle += [_Idle(partition, "the stream has it, the table does not") for partition in new]
     if idle:
         # Resuming runs the same validation, and recreates what is missing.

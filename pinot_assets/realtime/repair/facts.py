@@ -112,9 +112,7 @@ def lost_from_stream(state: RealtimeState, segment: Segment, offset: str | None)
 
 def size_bytes(state: RealtimeState, segment: Segment) -> int:
     """What an upload of it comes to; the table's largest segment where its own size is not known yet."""
-    if segment.size_bytes is not None:
-        return segment.size_bytes
-    return max((other.size_bytes or 0 for other in state.segments), default=0)
+    return segment.size_bytes if segment.size_bytes is not None else state.largest_bytes
 
 
 def expires_soon(state: RealtimeState, segment: Segment) -> bool:

@@ -25,7 +25,7 @@ class Kind(StrEnum):
     SWEEP = "sweep"
     """Left-overs of uploads leave the deep store."""
     RESTART = "restart"
-    """A server that Helix has forgotten comes back. Advice: nothing here restarts a server."""
+    """A server is remembered by Helix, or looks at its own disk. Advice: nothing here restarts a server."""
 
 
 class Means(StrEnum):
@@ -215,6 +215,11 @@ class Memory:
     def under_way(self, now_ms: int) -> tuple[Try, ...]:
         """What may still be at work."""
         return tuple(tried for tried in self.tried.values() if tried.until_ms > now_ms)
+
+    def in_vain(self, step: Step, now_ms: int) -> bool:
+        """Whether it was begun and had no effect in its time."""
+        tried = self.tried.get(step.key)
+        return tried is not None and tried.until_ms <= now_ms
 
     def again_at_ms(self, step: Step, limits: Limits) -> int | None:
         """When a step that had no effect is tried again; None for one that was not tried."""

@@ -30,7 +30,7 @@ from pinot_assets.realtime.repair.model import (
     Waiting,
 )
 from pinot_assets.realtime.repair.stale import stale
-from pinot_assets.realtime.repair.stuck import forgotten, starting
+from pinot_assets.realtime.repair.stuck import restarts, starting
 from pinot_assets.realtime.repair.words import manual
 from pinot_assets.realtime.state import RealtimeState, Segment, Status
 
@@ -44,6 +44,11 @@ _URGENCY = {
     Kind.SWEEP: 6,
 }
 LONGEST_WAIT_S = 3600.0
+NAMED_AT_ONCE = 1_000
+"""Segments of one step: their names are remembered in one node of ZooKeeper, which holds less than 1 MB."""
+SLOW_UPLOAD_BYTES_PER_S = 20_000_000
+"""The controller has one segment uploaded after the other (`deepStoreUploadRetry.parallelism`), and so do we:
+those before it are waited for at that rate."""
 _UPLOADS = frozenset({Kind.UPLOAD, Kind.FINISH})
 
 
@@ -56,7 +61,7 @@ def plan(state: RealtimeState, limits: Limits = USUAL_LIMITS, memory: Memory = N
     if unknown is not None:
         return Plan(waiting=(Waiting(state.table, f"it could not be read as a whole: {unknown}"),))
     found = list(chain(*(_of_segment(state, s) for s in state.segments), unconsumed(state), stale(state)))
-    found += [*starting(state), *forgotten(state)]
+    found += [*starting(state), *restarts(state, memory)]
     steps = _together([item for item in found if isinstance(item, Step) and item.means is not Means.PERSON])
     waiting = [item for item in found if isinstance(item, Waiting)]
     refusals = [item for item in found if isinstance(item, Refusal)]
@@ -92,20 +97,27 @@ def _of_segment(state: RealtimeState, segment: Segment) -> Iterator[Found]:
 
 
 def _together(steps: list[Step]) -> list[Step]:
-    """One segment-level validation uploads all that is missing: so it is one step."""
-    at_once = [s for s in steps if s.means is Means.SEGMENT_VALIDATION and s.kind in _UPLOADS]
+    """One segment-level validation uploads all that is missing: so it is one step. What it does not name is
+    seen to by later plans.
+    """
+    at_once: list[Step] = []
+    others: list[Step] = []
+    for step in steps:
+        by_validation = step.means is Means.SEGMENT_VALIDATION and step.kind in _UPLOADS
+        (at_once if by_validation else others).append(step)
     if len(at_once) < 2:
         return steps
+    named = at_once[:NAMED_AT_ONCE]
     whole = replace(
         at_once[0],
         kind=Kind.UPLOAD,
         why=f"{len(at_once)} segments are not in the deep store; for one, {at_once[0].why}",
-        segments=tuple(name for step in at_once for name in step.segments),
-        size_bytes=sum(step.size_bytes for step in at_once),
+        segments=tuple(name for step in named for name in step.segments),
+        size_bytes=sum(step.size_bytes for step in named),
         # The controller uploads one after the other; what is left then is the next plan's.
-        deadline_s=min(sum(step.deadline_s for step in at_once), LONGEST_WAIT_S),
+        deadline_s=min(sum(step.deadline_s for step in named), LONGEST_WAIT_S),
     )
-    return [whole, *(step for step in steps if step not in at_once)]
+    return [whole, *others]
 
 
 def _chosen(
@@ -138,6 +150,8 @@ def _chosen(
         if wait is not None:
             held.append(wait)
             continue
+        if step.kind in _UPLOADS:
+            step = replace(step, deadline_s=step.deadline_s + uploaded / SLOW_UPLOAD_BYTES_PER_S)
         chosen.append(step)
         touched |= set(step.segments)
         uploaded += step.size_bytes

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pinot_assets.realtime.names import upload_of
+from pinot_assets.realtime.names import files_named, upload_of
 from pinot_assets.realtime.repair.facts import young
 from pinot_assets.realtime.repair.means import keeps_committing_list
-from pinot_assets.realtime.repair.model import Kind, Means, Step
-from pinot_assets.realtime.state import Copy, RealtimeState, Status
+from pinot_assets.realtime.repair.model import Kind, Means, Refusal, Step
+from pinot_assets.realtime.state import Copy, RealtimeState, Status, TmpUpload
 
 LEFT_OVER_MS = 3_600_000
 """`tmpFileRetentionInSeconds`: when Pinot itself takes a `.tmp.` file for left over."""
 
+MORE = 1.1
+"""By how much larger than its segment a left-over has to be to hold more: gzip and clocks make small odds."""
 
-def stale(state: RealtimeState) -> Iterator[Step]:
-    """At most one step of each kind."""
+
+def stale(state: RealtimeState) -> Iterator[Step | Refusal]:
+    """At most one step of each kind, and a word on each left-over that may hold what its segment lacks."""
     listed = _finished_but_listed(state)
     if listed and keeps_committing_list(state):
         yield Step(
@@ -24,13 +27,28 @@ def stale(state: RealtimeState) -> Iterator[Step]:
             f"{len(listed)} segments stand in the list of committing ones and are not",
             names=listed,
         )
-    swept = _left_over(state)
+    sizes = {segment.name: segment.size_bytes for segment in state.segments}
+    swept = []
+    for upload in _left_over(state):
+        name = str(upload_of(upload.name))
+        size = sizes[name]
+        if size is None or upload.size_bytes <= size * MORE:
+            swept.append(upload.name)
+            continue
+        # Seen in the simulation: a commit that never ended, then read again from a stream that had forgotten
+        # its rows. Pinot calls the empty segment DONE; the upload is the last that has them.
+        yield Refusal(
+            name,
+            f"its left-over upload {upload.name} has {upload.size_bytes:,} bytes, it has {size:,}: "
+            "the upload may have rows that it lacks",
+            "compare their rows; upload it in the segment's place, or delete it by hand",
+        )
     if swept:
         yield Step(
             Kind.SWEEP,
             Means.STORE,
             f"{len(swept)} uploads were never moved to their place, and their segments are stored",
-            names=swept,
+            names=tuple(swept),
         )
 
 
@@ -44,7 +62,7 @@ def _finished_but_listed(state: RealtimeState) -> tuple[str, ...]:
     )
 
 
-def _left_over(state: RealtimeState) -> tuple[str, ...]:
+def _left_over(state: RealtimeState) -> list[TmpUpload]:
     """Only files of segments that are stored elsewhere: one may be all that there is of any other."""
     stored = {
         s.name: s
@@ -54,13 +72,11 @@ def _left_over(state: RealtimeState) -> tuple[str, ...]:
         and s.copy is Copy.DEEP_STORE
         and young(state, s) is None
     }
-    used = [segment.url for segment in state.segments if segment.url]
-    return tuple(
-        sorted(
-            upload.name
-            for upload in state.tmp_uploads
-            if state.read_ms - upload.modified_ms > LEFT_OVER_MS
-            and upload_of(upload.name) in stored
-            and not any(url.endswith(upload.name) for url in used)
-        )
-    )
+    used = files_named(segment.url for segment in state.segments)
+    return [
+        upload
+        for upload in sorted(state.tmp_uploads, key=lambda upload: upload.name)
+        if state.read_ms - upload.modified_ms > LEFT_OVER_MS
+        and upload_of(upload.name) in stored
+        and upload.name not in used
+    ]

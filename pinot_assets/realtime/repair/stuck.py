@@ -1,13 +1,17 @@
-"""Replicas that Helix has forgotten, and servers that are starting: what only a person, or time, ends."""
+"""What only a person, or time, ends: servers that are starting, replicas that Helix has forgotten, segments
+that a server has on its disk and does not look for there.
+
+A restart is advised of one server at a time, and of none that has the only copy of anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from pinot_assets.realtime.repair.facts import held, is_up, only_copy, young
-from pinot_assets.realtime.repair.model import Kind, Means, Step, Waiting
+from pinot_assets.realtime.repair.facts import held, in_error, is_up, only_copy, young
+from pinot_assets.realtime.repair.model import Kind, Means, Memory, Step, Waiting
 from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.state import RealtimeState, Segment, Status
+from pinot_assets.realtime.state import Copy, RealtimeState, Replica, Segment, Status
 
 RESTART_S = 900.0
 
@@ -25,49 +29,49 @@ def starting(state: RealtimeState) -> Iterator[Waiting]:
             )
 
 
-def forgotten(state: RealtimeState) -> Iterator[Step | Waiting]:
+def restarts(state: RealtimeState, memory: Memory) -> Iterator[Step | Waiting]:
     """The one server whose restart would mend most.
 
-    Wanted, not loaded, no message pending: a reset passes such a replica over, and so does a rebalance. What
-    helped on a real 1.5.1 was the restart of one server. Advised for one at a time, and for none that has
-    the only copy of anything.
+    :param memory: resets that were in vain.
     """
+    found = _most(_forgotten(state)), _most(_on_a_disk(state, memory))
+    whys = (
+        "it should have {} segments that it has not loaded, and no message about them waits",
+        "{} segments are in ERROR everywhere and a reset did not help: whichever server built them has them "
+        "on its disk, and with completionMode DOWNLOAD looks there only when it starts",
+    )
+    for one, why in zip(found, whys, strict=True):
+        if one is None:
+            continue
+        server, names = one
+        step = Step(Kind.RESTART, Means.PERSON, why.format(len(names)), names, server, deadline_s=RESTART_S)
+        hindrance = _hindrance(state, server)
+        if hindrance is None:
+            yield step
+            return
+        yield Waiting(server, f"{step.why}; it is not restarted {hindrance}")
+
+
+def _most(found: Iterable[tuple[str, str]]) -> tuple[str, tuple[str, ...]] | None:
+    """Of pairs of server and segment, the server with the most segments."""
     by_server: dict[str, list[str]] = {}
-    for segment in state.segments:
-        for server in _forgotten_replicas(state, segment):
-            by_server.setdefault(server, []).append(segment.name)
+    for server, name in found:
+        by_server.setdefault(server, []).append(name)
     if not by_server:
-        return
+        return None
     server = max(by_server, key=lambda name: (len(by_server[name]), name))
-    names = by_server[server]
-    why = f"it should have {len(names)} segments that it has not loaded, and no message about them waits"
-    away = [s.name for s in state.servers.values() if s.name != server and not s.serves]
-    alone = _alone_on(state, server)
+    return server, tuple(by_server[server])
+
+
+def _hindrance(state: RealtimeState, server: str) -> str | None:
+    away = [other.name for other in state.servers.values() if other.name != server and not other.serves]
     if away:
-        yield Waiting(server, f"{why}; it is not restarted while {', '.join(away)} does not serve")
-    elif alone:
-        yield Waiting(
-            server,
-            f"{why}; it is not restarted before others, or the deep store, have what only it has: {alone[0]}"
-            + (f" and {len(alone) - 1} more" if len(alone) > 1 else ""),
-        )
-    else:
-        yield Step(Kind.RESTART, Means.PERSON, why, tuple(names), server, deadline_s=RESTART_S)
-
-
-def _forgotten_replicas(state: RealtimeState, segment: Segment) -> Iterator[str]:
-    if not segment.stored or segment.status is Status.COMMITTING or young(state, segment) is not None:
-        return
-    for replica in held(segment):
-        if replica.external in (None, "OFFLINE") and not replica.pending and _settled(state, replica.server):
-            yield replica.server
-
-
-def _settled(state: RealtimeState, server: str) -> bool:
-    if not is_up(state, server) or not state.servers[server].serves:
-        return False
-    since = state.servers[server].since_ms
-    return since is None or state.read_ms - since >= COMPLETION_WINDOW_MS
+        return f"while {', '.join(away)} does not serve"
+    alone = _alone_on(state, server)
+    if alone:
+        more = f" and {len(alone) - 1} more" if len(alone) > 1 else ""
+        return f"before others, or the deep store, have what only it has: {alone[0]}{more}"
+    return None
 
 
 def _alone_on(state: RealtimeState, server: str) -> list[str]:
@@ -82,3 +86,60 @@ def _alone_on(state: RealtimeState, server: str) -> list[str]:
             and any(r.server == server and r.external == "CONSUMING" for r in segment.replicas)
         )
     ]
+
+
+# --- replicas that Helix has forgotten ---------------------------------------------------------------
+
+
+def _forgotten(state: RealtimeState) -> Iterator[tuple[str, str]]:
+    """Wanted, not loaded, no message pending: a reset passes such a replica over, and so does a rebalance.
+
+    What helped on a real 1.5.1 was the restart of one server.
+    """
+    for segment in state.segments:
+        if not segment.stored or segment.status is Status.COMMITTING or young(state, segment) is not None:
+            continue
+        for replica in held(segment):
+            unseen = replica.external in (None, "OFFLINE") and not replica.pending
+            if unseen and _settled(state, replica.server):
+                yield replica.server, segment.name
+
+
+def _settled(state: RealtimeState, server: str) -> bool:
+    if not is_up(state, server) or not state.servers[server].serves:
+        return False
+    since = state.servers[server].since_ms
+    return since is None or state.read_ms - since >= COMPLETION_WINDOW_MS
+
+
+# --- segments that only a disk has -------------------------------------------------------------------
+
+
+def _on_a_disk(state: RealtimeState, memory: Memory) -> Iterator[tuple[str, str]]:
+    """Committed past the deep store by a server that was never told so, as the controller died: found by the
+    simulation (docs/simulate.md).
+
+    With completionMode DOWNLOAD and a peer scheme every replica then loads from the others, of whom none has
+    it, and so it does at each reset; rows in memory are not built from any more (`goOnlineFromConsuming`), so
+    that a restart gives nothing up. A server that has started since the commit has looked at its disk.
+    """
+    if state.settings.completion_mode != "DOWNLOAD" or not state.settings.bypasses:
+        return
+    for segment in state.segments:
+        broken = in_error(state, segment)
+        done = segment.status is not None and segment.status.completed and segment.copy is Copy.PEERS_ONLY
+        nowhere = broken and broken == held(segment) and not state.live_copies(segment)
+        if done and nowhere and all(_reset_in_vain(state, memory, segment, one) for one in broken):
+            for replica in broken:
+                if not _started_since(state, replica.server, segment):
+                    yield replica.server, segment.name
+
+
+def _reset_in_vain(state: RealtimeState, memory: Memory, segment: Segment, replica: Replica) -> bool:
+    reset = Step(Kind.RESET, Means.CONTROLLER_RESET, "", (segment.name,), replica.server)
+    return not replica.pending and memory.in_vain(reset, state.read_ms)
+
+
+def _started_since(state: RealtimeState, server: str, segment: Segment) -> bool:
+    since = state.servers[server].since_ms
+    return since is not None and segment.modified_ms is not None and since > segment.modified_ms

@@ -40,7 +40,8 @@ def verified(step: Step, state: RealtimeState) -> Verdict:
         case Kind.SWEEP:
             return _verdict({upload.name for upload in state.tmp_uploads}.isdisjoint(step.names))
         case Kind.VALIDATE:
-            return _verdict(all(_is_consumed(state, partition) for partition in step.partitions))
+            latest = state.latest()
+            return _verdict(all(_is_consumed(latest.get(partition)) for partition in step.partitions))
         case _:
             return _of_segments(step, state)
 
@@ -70,8 +71,7 @@ def _loaded(segment: Segment, server: str) -> Verdict:
     return _verdict(replica.external == replica.ideal)
 
 
-def _is_consumed(state: RealtimeState, partition: int) -> bool:
-    segment = state.latest().get(partition)
+def _is_consumed(segment: Segment | None) -> bool:
     return (
         segment is not None
         and segment.status is Status.IN_PROGRESS

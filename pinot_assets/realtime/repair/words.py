@@ -75,9 +75,10 @@ _MANUALS: Final = {
     ),
     Kind.RESTART: Manual(
         "all other servers of the table serve, and nothing has its only copy on this one",
-        "on its start Helix sends it everything that it should have",
+        "on its start it looks at its disk first, and Helix sends it everything that it should have",
         "the external view has its replicas in the state that the ideal state wants",
-        "look into its log; a start may take until every segment is loaded",
+        "look into its log; a start may take until every segment is loaded. What it has not got, another one "
+        "may have on its disk: the next plan names that one",
     ),
 }
 

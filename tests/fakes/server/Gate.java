@@ -11,7 +11,8 @@ import java.util.concurrent.TimeUnit;
  * of it is written yet, so a test that shuts the gate holds it there for as long as it likes.
  *
  * While the folder holds `hold-builds` nobody builds; while it holds `hold-commits` only those wait that build to
- * commit. Whoever builds to commit and waits says so in `committing.<segment>`.
+ * commit. Whoever builds to commit and waits says so in `committing.<segment>`. While it holds `fail-builds` every
+ * build fails, and so does what is re-ingested.
  */
 final class Gate extends Semaphore {
   private final Path _folder;
@@ -25,6 +26,9 @@ final class Gate extends Semaphore {
   public boolean tryAcquire(long timeout, TimeUnit unit) throws InterruptedException {
     boolean commits = StackWalker.getInstance()
         .walk(frames -> frames.anyMatch(frame -> frame.getMethodName().equals("buildSegmentForCommit")));
+    if (holds("fail-builds")) {
+      throw new InterruptedException("no build is to succeed");
+    }
     long end = System.nanoTime() + unit.toNanos(timeout);
     while (holds("hold-builds") || commits && holds("hold-commits")) {
       if (commits) {

@@ -44,6 +44,15 @@ def test_pending_messages_are_those_of_the_table() -> None:
         assert pinot.pending_messages("other_REALTIME", S1) == frozenset()
 
 
+def test_a_server_that_speaks_tls_alone() -> None:
+    fake = FakeRealtime()
+    fake.servers[S1].ports = {"adminHttpsPort": 7443}
+    with fake.pinot() as pinot:
+        assert pinot.admin_url(pinot.instance(S1)) == "https://host1:7443"
+        with pytest.raises(PinotNotFound):
+            pinot.instance("Server_none_1")
+
+
 def test_servers_live_ready_starting_or_away() -> None:
     fake = FakeRealtime()
     fake.kill(S2, ago_ms=5000)
@@ -54,6 +63,9 @@ def test_servers_live_ready_starting_or_away() -> None:
         assert pinot.offline_since(S1) is None
         assert pinot.admin_url(pinot.instance(S1)) == HOST1
         assert pinot.admin_url({"hostName": "Server_h", "adminPort": -1}) is None
+        assert (
+            pinot.admin_url({"hostName": "Server_h", "adminPort": 1, "adminHttpsPort": "2"}) == "http://h:1"
+        )
         assert pinot.is_ready(HOST1)
         fake.servers[S1].ready = False
         assert not pinot.is_ready(HOST1)

@@ -16,7 +16,7 @@ from fakes.zookeeper import FakeZooKeeper
 from typer.testing import CliRunner
 
 from pinot_assets.cli import app
-from pinot_assets.errors import PinotAssetsError, PinotError, SessionError, SpecDrift
+from pinot_assets.errors import PinotAssetsError, PreflightRefused, SessionError, SpecDrift
 from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.realtime import cli_work, drain_cli, draining
 from pinot_assets.realtime.drill import Finding
@@ -90,6 +90,7 @@ def test_a_plan_says_all_that_a_step_promises(run: Run, fake: FakeRealtime) -> N
     found = run("repair", "clicks")
     assert found.exit_code == 2
     assert f"step upload {name}: only servers have it" in found.output
+    assert found.output.endswith("nothing was done; to do it, add --apply\n")
     for label in ("by", "only if", "effect", "seen by", "if not"):
         assert f"      {label:<8}" in found.output
     assert not [call for call in fake.asked if "uploadFromServer" in call]
@@ -253,13 +254,24 @@ def test_a_refused_rebalance_is_not_begun(run: Run, fake: FakeRealtime) -> None:
     found = run(
         "rebalance", "clicks", "--apply", "--option", "minAvailableReplicas=0", "--option", "downtime=true"
     )
-    assert isinstance(found.exception, PinotError)
+    assert isinstance(found.exception, PreflightRefused)
     assert not [call for call in fake.asked if call.endswith("/rebalance") and "dryRun" not in call][1:]
 
 
-@pytest.mark.parametrize("option", ["downtime", "dryRun=false"])
-def test_an_option_that_is_none(run: Run, option: str) -> None:
-    assert isinstance(run("rebalance", "clicks", "--option", option).exception, PinotAssetsError)
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("downtime", "write name=value"),
+        ("dryRun=false", "write name=value"),
+        ("minAvailableReplica=1", "did you mean minAvailableReplicas?"),
+        ("minAvailableReplicas=some", "invalid literal"),
+    ],
+)
+def test_an_option_that_is_none(run: Run, fake: FakeRealtime, option: str, words: str) -> None:
+    found = run("rebalance", "clicks", "--option", option)
+    assert isinstance(found.exception, PinotAssetsError)
+    assert words in str(found.exception)
+    assert fake.asked == []  # Pinot would ignore it, and do something else
 
 
 # --- drill --------------------------------------------------------------------------------------------
@@ -269,6 +281,23 @@ def test_no_drill_on_a_table_that_was_not_named_twice(run: Run) -> None:
     found = run("drill", "clicks", "--break", "true", "--mend", "true", "--yes-this-is-a-test-table", "x")
     assert isinstance(found.exception, PinotAssetsError)
     assert "no drill on clicks_REALTIME" in str(found.exception)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [("sh -c 'unclosed", "No closing quotation"), ("no-such-command x", "no command no-such-command")],
+)
+def test_a_command_that_cannot_run_is_told_before_anything_is_broken(
+    run: Run, fake: FakeRealtime, tmp_path: Path, command: str, words: str
+) -> None:
+    broken = tmp_path / "broken"
+    found = run(
+        *("drill", "clicks", "--yes-this-is-a-test-table", "clicks"),
+        *("--break", f"touch {broken}", "--mend", command),
+    )
+    assert isinstance(found.exception, PinotAssetsError)
+    assert words in str(found.exception)
+    assert not broken.exists()
 
 
 def test_a_drill_runs_its_commands(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -300,3 +329,7 @@ def test_a_drill_runs_its_commands(run: Run, monkeypatch: pytest.MonkeyPatch, tm
     assert isinstance(failed.exception, PinotAssetsError)
     assert mended.exists()
     assert isinstance(run(*words, "--break", " ", "--mend", "true").exception, PinotAssetsError)
+    secret = run(*words, "--break", "false --key GEHEIM", "--mend", "true")
+    assert isinstance(secret.exception, PinotAssetsError)
+    assert "exit status 1" in str(secret.exception)
+    assert "GEHEIM" not in str(secret.exception)

@@ -13,8 +13,16 @@ from fakes.zookeeper import FakeZooKeeper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.errors import PinotError, SessionError
-from pinot_assets.realtime.drain import Do, DrainMemory, Goal, may_pause, next_action, unproven
+from pinot_assets.errors import PinotError, PinotUnreachable, PreflightRefused, SessionError
+from pinot_assets.realtime.drain import (
+    LONGEST_PAUSE_MS,
+    Do,
+    DrainMemory,
+    Goal,
+    may_pause,
+    next_action,
+    unproven,
+)
 from pinot_assets.realtime.draining import Draining, Preflight, flipped
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.repair.apply import Repair
@@ -93,7 +101,7 @@ def test_what_is_so_already_is_left_alone(goal: Goal) -> None:
 
 def test_a_preflight_that_refuses_stops_it_before_anything_is_changed() -> None:
     world = World(pauseless=False)
-    with pytest.raises(PinotError, match="no peer scheme"):
+    with pytest.raises(PreflightRefused, match="no peer scheme"):
         world.run(Goal.ON, lambda state, goal: ["no peer scheme"])
     assert world.pinot.calls == []
     assert world.run(Goal.ON) is Do.DONE
@@ -149,6 +157,87 @@ def test_when_the_store_goes_down_during_the_pause_the_table_is_set_going_again(
     assert world.pinot.pauseless
     assert not world.pinot.state.pause.whole
     assert world.remembered == ""
+
+
+def test_the_pause_is_not_longer_for_a_repair_that_has_no_effect() -> None:
+    world = World(pauseless=True)
+    slow = replace(world.pinot.state.cluster, upload_timeout_ms=3_000_000)
+    world.pinot.state = replace(world.pinot.state, cluster=slow)
+    paused_ms: list[int] = []
+    pause, resume = world.pinot.pause, world.pinot.resume
+
+    def and_the_store_goes(*args: str) -> None:
+        world.pinot.store_up = False
+        paused_ms.append(world.clock.now_ms)
+        pause(*args)
+
+    def notes(*args: str) -> None:
+        paused_ms.append(world.clock.now_ms)
+        resume(*args)
+
+    world.pinot.pause = and_the_store_goes  # type: ignore[method-assign, assignment]
+    world.pinot.resume = notes  # type: ignore[method-assign, assignment]
+    assert world.run(Goal.OFF) is Do.GAVE_UP
+    assert paused_ms[1] - paused_ms[0] < LONGEST_PAUSE_MS + 60_000
+
+
+def test_a_table_is_not_left_paused_when_patience_is_over() -> None:
+    world = World(pauseless=True, upload_s=400)
+    assert world.run(Goal.OFF, patience_s=30) is not Do.DONE
+    assert not world.pinot.state.pause.whole
+
+
+@pytest.mark.parametrize("goal", Goal)
+def test_a_config_that_pinot_refuses_leaves_the_table_as_it_was(goal: Goal) -> None:
+    world = World(pauseless=goal is Goal.OFF)
+
+    def refuses(config: object) -> None:
+        raise PinotError("PUT /tables/t was refused with status 400", why="no time column")
+
+    world.pinot.update_realtime_config = refuses  # type: ignore[method-assign]
+    assert world.run(goal) is Do.GAVE_UP
+    assert world.pinot.calls == ["pause", "resume"]
+    assert any("no time column" in line for line in world.told)
+    assert world.remembered == ""
+
+
+def test_a_pause_of_somebody_else_stays_when_the_config_is_refused() -> None:
+    world = World(pauseless=True)
+    world.pinot.pause("t_REALTIME", "maintenance")
+    world.clock.sleep(5)
+
+    def refuses(config: object) -> None:
+        raise PinotError("PUT /tables/t was refused with status 400")
+
+    world.pinot.update_realtime_config = refuses  # type: ignore[method-assign]
+    assert world.run(Goal.OFF) is Do.GAVE_UP
+    assert world.pinot.calls == ["pause"]
+
+
+@pytest.mark.parametrize("away", ["read", "resume"])
+def test_a_controller_that_is_away_for_a_while_does_not_leave_the_table_paused(away: str) -> None:
+    world = World(pauseless=True)
+    there = getattr(world.pinot, away)
+    silences = iter(range(3))
+
+    def silent(*args: object) -> object:
+        if world.pinot.state.pause.whole and next(silences, None) is not None:
+            raise PinotUnreachable("no connection")
+        return there(*args)
+
+    setattr(world.pinot, away, silent)
+    assert world.run(Goal.OFF) is Do.DONE
+    assert world.pinot.calls == ["pause", "flip", "resume", "force_commit"]
+
+
+def test_a_table_that_may_not_be_paused_is_not_changed_in_the_midst_of_a_commit() -> None:
+    at = replicas(a="ONLINE", b="ONLINE")
+    young = segment(Status.COMMITTING, at, modified_ms=NOW - 10_000)
+    partial = replace(PAUSELESS, upsert="PARTIAL")
+    memory = DrainMemory(Goal.OFF, cleared=True)
+    assert next_action(table(young, consuming(), settings=partial), memory).do is Do.WAIT
+    done = segment(Status.DONE, at, "s3://d/t/0")
+    assert next_action(table(done, consuming(), settings=partial), memory).do is Do.FLIP
 
 
 def test_a_forced_commit_that_reached_nobody_is_repeated_but_not_for_ever() -> None:
@@ -238,8 +327,9 @@ def test_an_idle_partition_is_set_going() -> None:
 def test_which_way_a_commit_went() -> None:
     at = replicas(a="ONLINE", b="ONLINE")
     last = segment(Status.DONE, at, "s3://d/t/1", sequence=1, modified_ms=1_000)
-    blocking = table(last, replace(consuming(sequence=2), created_ms=1_010))
-    without = table(last, replace(consuming(sequence=2), created_ms=500))
+    # The controller's own clock, which says when a segment was created, is not ZooKeeper's.
+    blocking = table(last, replace(consuming(sequence=2), created_ms=500, made_ms=1_010))
+    without = table(last, replace(consuming(sequence=2), created_ms=2_000, made_ms=999))
     assert unproven(blocking, DrainMemory(Goal.OFF)) == unproven(without, DrainMemory(Goal.ON)) == []
     assert unproven(blocking, DrainMemory(Goal.ON)) == unproven(without, DrainMemory(Goal.OFF)) == [0]
     assert unproven(blocking, DrainMemory(Goal.OFF, marks=((0, 1),))) == [0]

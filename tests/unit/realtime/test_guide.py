@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_group
 
+from pinot_assets.assets.realtime_confirmed import CONFIRMED
 from pinot_assets.assets.realtime_operations import OPERATIONS
 from pinot_assets.realtime.cli import app
 from pinot_assets.realtime.health.checks import CHECKS
@@ -42,8 +43,15 @@ def test_every_check_that_can_fail_leads_to_a_row() -> None:
 
 
 def test_every_job_is_listed() -> None:
-    for operation in OPERATIONS:
+    for operation in (*OPERATIONS, *CONFIRMED):
         assert f"clicks_realtime_{operation.name}" in GUIDE or f"…_{operation.name.split('_')[-1]}" in GUIDE
+
+
+def test_every_command_that_does_something_has_a_job() -> None:
+    reads = {"status", "health"}  # an asset with observations; a job and a sensor of their own
+    jobs = {operation.name for operation in (*OPERATIONS, *CONFIRMED)}
+    for command in get_group(app).commands.keys() - reads:
+        assert any(job.startswith(command.replace("-", "_")) for job in jobs), command
 
 
 @pytest.mark.parametrize("command", sorted(set(re.findall(r"realtime ([a-z][a-z-]+) clicks", GUIDE))))

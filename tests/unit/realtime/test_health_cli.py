@@ -11,7 +11,8 @@ import typer
 from fakes.realtime import S1, S2, FakeRealtime
 from typer.testing import CliRunner
 
-from pinot_assets.realtime import health_cli, reading
+from pinot_assets.errors import PinotNotFound
+from pinot_assets.realtime import cli_table, health_cli, reading
 from pinot_assets.realtime.rows import segment_rows
 from pinot_assets.realtime.state import StreamPartition
 
@@ -32,8 +33,8 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeRealtime:
     class Somewhere:
         pinot = None
 
-    monkeypatch.setattr(health_cli, "load_settings", Somewhere)
-    monkeypatch.setattr(health_cli, "RealtimePinot", lambda _: fake.pinot())
+    monkeypatch.setattr(cli_table, "load_settings", Somewhere)
+    monkeypatch.setattr(cli_table, "RealtimePinot", lambda _: fake.pinot())
     monkeypatch.setattr(health_cli, "read_state", look)
     return fake
 
@@ -72,10 +73,19 @@ def test_health_of_a_table_that_is_well(fake: FakeRealtime) -> None:
     assert "segmentsMissingDownloadUrl = 0 (derived)" in text
 
 
-def test_health_fails_with_exit_code_1_and_says_what_to_do(fake: FakeRealtime) -> None:
+@pytest.mark.parametrize("command", ["status", "health"])
+def test_a_table_that_is_not_there_is_told_with_those_that_are(fake: FakeRealtime, command: str) -> None:
+    app = typer.Typer()
+    health_cli.register(app)
+    found = CliRunner().invoke(app, [command, "clickz"])
+    assert isinstance(found.exception, PinotNotFound)
+    assert "did you mean clicks?" in str(found.exception)
+
+
+def test_health_fails_with_exit_code_2_and_says_what_to_do(fake: FakeRealtime) -> None:
     fake.kill(S2)
     code, text = run("health", "clicks")
-    assert code == 1
+    assert code == 2
     assert f"FAIL servers: 1 servers are dead: {S2}" in text
     assert "→" in text
 
@@ -84,7 +94,7 @@ def test_health_as_json(fake: FakeRealtime) -> None:
     fake.kill(S2)
     code, text = run("health", "clicks", "--json")
     told = json.loads(text)
-    assert code == 1
+    assert code == 2
     failed = [check["name"] for check in told["checks"] if not check["passed"]]
     assert {"servers", "replicas"} <= set(failed)
     assert told["metrics"][0]["origin"] == "derived"
@@ -93,7 +103,7 @@ def test_health_as_json(fake: FakeRealtime) -> None:
 def test_a_deep_store_that_cannot_be_opened_is_not_known(fake: FakeRealtime) -> None:
     fake.controller_config["controller.data.dir"] = "hdfs://somewhere"
     code, text = run("health", "clicks")
-    assert code == 1
+    assert code == 2
     assert "tmp_uploads: not known" in text
 
 

@@ -21,7 +21,7 @@ pinot_controller_pauselessConsumptionEnabled_Value{table="clicks",tableType="REA
 pinot_controller_pauselessConsumptionEnabled_Value{table="other",tableType="REALTIME",} 0.0
 pinot_controller_segmentsInErrorState_Value{table="clicks",tableType="REALTIME"} 4.0
 pinot_controller_segmentsInErrorState_Value{table="clicks",tableType="OFFLINE"} 9.0
-pinot_server_segmentBuildFailure_Count{table="clicks",tableType="REALTIME",} 2.0
+pinot_server_segmentBuildFailure_Count{partition="0",table="clicks",tableType="REALTIME",topic="c",} 2.0
 pinot_server_segmentBuildFailure_Count{table="clicks_REALTIME",} 3.0
 jvm_threads_current 40.0
 pinot_server_segmentReingestionFailure_Count{table="clicks",tableType="REALTIME",} NaN_or_so
@@ -53,7 +53,7 @@ def test_all_derived() -> None:
     fake.segment(0, 0, states={S1: "ONLINE", S2: "ERROR"})
     fake.segment(0, 1, states={S1: "ERROR", S2: "ERROR"})
     found = by_name(metrics(fake.look()))
-    assert found["segmentsInErrorState"] == (2, Origin.DERIVED)
+    assert found["segmentsInErrorState"] == (3, Origin.DERIVED)
     assert found["pauselessSegmentsInErrorCount"] == (1, Origin.DERIVED)
     assert found["pauselessSegmentsInUnrecoverableErrorCount"] == (0, Origin.DERIVED)
     fake.config["dedupConfig"] = {"dedupEnabled": True}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.realtime.names import SegmentName, parse_name, upload_of
+from pinot_assets.realtime.names import SegmentName, files_named, parse_name, upload_of
 
 
 def test_a_name_tells_partition_sequence_and_minute() -> None:
@@ -28,3 +28,8 @@ def test_other_names(name: str) -> None:
 )
 def test_files_that_are_uploads(file: str, segment: str | None) -> None:
     assert upload_of(file) == segment
+
+
+def test_files_that_urls_name_as_a_store_lists_them() -> None:
+    urls = ["s3://d/caf%C3%A9/caf%C3%A9__0.tmp.1", None, "", "http://c/segments/t/t__0"]
+    assert files_named(urls) >= {"café__0.tmp.1", "t__0"}

@@ -8,15 +8,23 @@ from typing import Any
 
 import pytest
 from fakes.hurt_pinot import Clock
-from fakes.hurt_tables import BYPASS, NOW, PAUSELESS, consuming, replicas, segment, table
+from fakes.hurt_tables import BYPASS, NOW, OLD, PAUSELESS, consuming, replicas, segment, table
 from fakes.zookeeper import FakeZooKeeper
 
 from pinot_assets.errors import PinotError, SessionError, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsStore
-from pinot_assets.realtime.restart import RestartMemory, restart_from
+from pinot_assets.realtime.restart import Mark, RestartMemory, restart_from
 from pinot_assets.realtime.restarting import Restarting
 from pinot_assets.realtime.settings import ClusterSettings
-from pinot_assets.realtime.state import NOT_PAUSED, Pause, PauseReason, RealtimeState, Status, StreamPartition
+from pinot_assets.realtime.state import (
+    NOT_PAUSED,
+    Pause,
+    PauseReason,
+    RealtimeState,
+    Segment,
+    Status,
+    StreamPartition,
+)
 from pinot_assets.session.model import Owner
 
 BOTH = replicas(a="ONLINE", b="ONLINE")
@@ -34,7 +42,7 @@ def hurt(**differs: Any) -> RealtimeState:
 
 def test_what_goes() -> None:
     found = restart_from(hurt(), [LATER.name, LOST.name])
-    assert found.names == (LOST.name, LATER.name, consuming(sequence=3).name)
+    assert found.going == (LOST, LATER, consuming(sequence=3))
     assert found.oldest == (LOST,)
     assert found.refusals == found.warnings == ()
 
@@ -65,10 +73,10 @@ def test_what_is_lost_all_the_same_is_told() -> None:
 
 
 def test_memory_as_text() -> None:
-    memory = RestartMemory(((0, 1), (1, 7)), paused=True, deleted=True)
+    memory = RestartMemory((Mark(0, 1, NOW), Mark(1, 7, OLD)), paused=True, deleted=True)
     assert RestartMemory.from_text(memory.to_text()) == memory
-    assert RestartMemory.from_text("") is None
-    for spoilt in ("{}", "[]", '{"oldest": 5}'):
+    assert RestartMemory.from_text("") == RestartMemory()
+    for spoilt in ("{}", "[]", '{"marks": 5}', '{"marks": [[0, 1]]}'):
         with pytest.raises(ValueError, match="not what a restart"):
             RestartMemory.from_text(spoilt)
 
@@ -82,6 +90,7 @@ class DeletingPinot:
         self.loses: set[str] = set()
         self.dies_after = ""
         self.also_means: tuple[str, ...] = ()
+        self.stays: tuple[Segment, ...] = ()
 
     def read(self) -> RealtimeState:
         return self.state
@@ -97,17 +106,20 @@ class DeletingPinot:
         self._called("pause")
 
     def preview_delete_from(self, name: str, segments: Collection[str]) -> Mapping[str, Any]:
-        assert list(segments) == [LOST.name]
-        names = [s.name for s in self.state.segments if s.partition == 0 and s.sequence >= 1]
+        (first,) = [s.sequence for s in self.state.segments if s.name in segments]
+        names = [s.name for s in self.state.segments if s.partition == 0 and s.sequence >= first]
         return {"partitions": {"0": {"segmentsToDelete": [*names, *self.also_means]}}}
 
     def delete_from(self, name: str, segments: Collection[str]) -> None:
-        left = tuple(s for s in self.state.segments if s.partition or s.sequence < 1)
+        left = tuple(s for s in self.state.segments if s.partition or s.sequence < 1 or s in self.stays)
         self.state = replace(self.state, segments=left)
         self._called("delete")
 
     def resume(self, name: str) -> None:
-        made = (consuming(0, 1), consuming(1, 2))
+        made = tuple(
+            replace(consuming(partition, last.sequence + 1), created_ms=NOW)
+            for partition, last in self.state.latest().items()
+        )
         self.state = replace(self.state, segments=(*self.state.segments, *made), pause=NOT_PAUSED)
         self._called("resume")
 
@@ -167,10 +179,44 @@ def test_an_interrupted_one_goes_on_and_deletes_nothing_new(call: str) -> None:
     world.pinot.dies_after = call
     with pytest.raises(KeyboardInterrupt):
         world.run(LOST.name)
-    world.run("whatever")
+    world.run(LOST.name if call == "pause" else "whatever")
     assert world.pinot.calls == ["pause", "delete", "resume"]
     assert not world.pinot.state.pause.whole
     assert world.remembered == ""
+
+
+def test_what_was_read_again_since_is_not_deleted_by_a_later_run() -> None:
+    world = World()
+    world.pinot.dies_after = "delete"
+    with pytest.raises(KeyboardInterrupt):
+        world.run(LOST.name)
+    world.pinot.resume("t_REALTIME")  # by hand; its segments have the sequences of those that went
+    again = world.pinot.state.segments
+    assert world.run("whatever") == ()
+    assert world.pinot.calls == ["pause", "delete", "resume"]
+    assert world.pinot.state.segments == again
+
+
+def test_one_that_deleted_nothing_yet_is_judged_anew() -> None:
+    world = World()
+    world.pinot.dies_after = "pause"
+    with pytest.raises(KeyboardInterrupt):
+        world.run(LOST.name)
+    world.pinot.state = replace(world.pinot.state, stream={0: StreamPartition(0, 201, 900)})
+    with pytest.raises(PinotError, match="is whole and could not be read again") as refused:
+        world.run(LOST.name)
+    assert "paused" in (refused.value.hint or "")
+    assert world.pinot.calls == ["pause"]
+
+
+def test_what_a_deletion_left_is_deleted_by_the_next_run() -> None:
+    world = World()
+    world.pinot.stays = (LATER,)
+    with pytest.raises(PinotError, match="still there"):
+        world.run(LOST.name)
+    world.pinot.stays = ()
+    assert world.run(LOST.name) == (LATER.name,)
+    assert world.pinot.calls == ["pause", "delete", "delete", "resume"]
 
 
 def test_a_table_that_was_paused_before_stays_so() -> None:

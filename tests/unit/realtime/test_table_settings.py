@@ -64,6 +64,13 @@ def test_everything_set() -> None:
     assert (found.download_timeout_s, found.commit_timeout_s, found.server_uploads) == (15, 60, True)
 
 
+def test_the_older_name_of_the_download_wait_is_in_minutes() -> None:
+    older = {"segmentDownloadTimeoutMinutes": "3"}
+    assert table_settings(config(ingestionConfig=streams(**older))).download_timeout_s == 180
+    newer = {"realtime.segment.pauseless.download.timeoutSeconds": "45", **older}
+    assert table_settings(config(ingestionConfig=streams(**newer))).download_timeout_s == 45
+
+
 def test_the_older_place_of_a_stream_config() -> None:
     found = table_settings(config(tableIndexConfig={"streamConfigs": {"streamType": "kafka"}}))
     assert found.streams == ({"streamType": "kafka"},)
@@ -80,12 +87,18 @@ def test_no_upsert(mode: str | None) -> None:
 
 
 def test_cluster_settings_by_default() -> None:
-    found = cluster_settings("1.5.1", AppConfig(), AppConfig(), {}, {})
+    found = cluster_settings("1.5.1", AppConfig(), AppConfig(), {"a": AppConfig()}, {"x": AppConfig()})
     assert found.unread == {}
     assert (found.validation_period_s, found.segment_level_period_s) == (3600, 86_400)
     assert (found.error_auto_reset, found.deep_store_upload_retry) == (True, False)
     assert (found.consistency_mode, found.new_segment_expiration_s) == ("RESTRICTED", 300)
     assert (found.startup_timeout_s, found.upload_timeout_ms, found.data_dir) == (600, 300_000, None)
+
+
+def test_what_no_server_and_no_broker_says_is_not_known() -> None:
+    found = cluster_settings("1.5.1", AppConfig(), AppConfig(), {}, {})
+    assert {"segment_store", "startup_timeout_s", "new_segment_expiration_s"} <= found.unread.keys()
+    assert "data_dir" not in found.unread
 
 
 def test_before_1_4_nothing_resets_errors() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fakes.simulated_repair import SimulatedRepair
 from fakes.simulated_truth import all_well, always, lag_rows
 
+from pinot_assets.realtime.repair.model import Kind as Repair
 from pinot_assets.realtime.settings import ClusterSettings
 from pinot_assets.realtime.state import PauseReason, Status
 from pinot_assets.simulate.faults import (
@@ -97,6 +98,20 @@ class TestMessages:
         always(world)
 
 
+def test_a_dead_server_does_nothing_though_helix_takes_it_for_alive() -> None:
+    """Its session outlives it by half a minute; messages of that time wait, and end with the session."""
+    world = World(BYPASS, [Death(50_000, "server-1", None)])
+    world.run(70_000)
+    name = first(world)
+    assert world.helix.has_session("server-1")
+    assert world.zookeeper.nodes[name].status is Status.DONE
+    assert (name, "server-1") in world.helix.pending
+    assert not world.servers["server-1"].consumers
+    assert "server-1" not in {message.server for at, message, _ in talk(world, name) if at > 50_000}
+    world.run(20_000)
+    assert not world.helix.pending
+
+
 class TestReaders:
     def test_one_that_fails_is_offline_until_the_next_segment(self) -> None:
         world = World(BYPASS, [ReaderFails(30_000, "server-1")])
@@ -185,10 +200,9 @@ def test_download_mode_under_bypass_may_leave_a_commit_to_a_restart() -> None:
     world.reset(name, "server-0")
     world.run(5 * MINUTE)
     assert set(world.helix.external[name].values()) == {"ERROR"}
-    world.restart("server-0")
-    world.run(5 * MINUTE)
-    assert world.helix.external[name]["server-0"] == "ONLINE"
-    SimulatedRepair(world).run(3 * HOUR)
+    repair = SimulatedRepair(world)
+    repair.run(3 * HOUR)
+    assert [step.server for step in repair.done if step.kind is Repair.RESTART] == ["server-1", "server-0"]
     assert all_well(world) == []
     always(world)
 

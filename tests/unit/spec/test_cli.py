@@ -9,6 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from pinot_assets.errors import PreflightRefused, SpecError
+from pinot_assets.realtime.table_settings import table_settings
+from pinot_assets.spec import load_tables
 from pinot_assets.spec.apply import ApplyPlan
 from pinot_assets.spec.cli import tables_app
 
@@ -129,6 +131,36 @@ def test_apply_refuses_bad_specs_and_unknown_names(run, folder, controller):
     folder.text("[", "b.yaml")
     assert isinstance(run("apply", "--yes").exception, SpecError)
     assert controller.tables == {}
+
+
+def test_a_table_to_start_from_is_good_as_it_stands(run, folder):
+    assert run("init", "web-hits").exit_code == 0
+    made = run("init", "clicks", "--table-type", "realtime", "--brokers", "kafka-1:9092,kafka-2:9092")
+    assert (made.exit_code, f"wrote {folder.path / 'clicks.yaml'}" in made.output) == (0, True)
+    validated = run("validate")
+    assert validated.exit_code == 0
+    assert "note" not in validated.output
+    clicks = load_tables(folder.path).realtime["clicks"]
+    (stream,) = table_settings(clicks.table_json).streams
+    assert stream["stream.kafka.broker.list"] == "kafka-1:9092,kafka-2:9092"
+    assert table_settings(clicks.table_json).bypasses
+    assert "${KAFKA_JAAS_CONFIG}" in (folder.path / "clicks.yaml").read_text()
+
+
+def test_a_spec_that_is_there_is_not_begun_anew(run, folder):
+    file = folder.spec()
+    before = file.read_text()
+    refused = run("init", file.stem)
+    assert isinstance(refused.exception, SpecError)
+    assert "is there already" in str(refused.exception)
+    assert file.read_text() == before
+
+
+@pytest.mark.parametrize("name", ["../other", "no/such", "a.b", ""])
+def test_no_table_is_begun_under_a_name_that_pinot_does_not_take(run, folder, name):
+    refused = run("init", name)
+    assert isinstance(refused.exception, SpecError)
+    assert list(folder.path.iterdir()) == []
 
 
 def test_json_schema_is_printed(run):

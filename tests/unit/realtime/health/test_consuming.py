@@ -25,6 +25,16 @@ def test_a_table_that_is_consumed() -> None:
     assert (answer.passed, answer.message) == (True, "1 partitions are consumed")
 
 
+def test_a_table_without_a_single_partition_is_not_consumed() -> None:
+    pinot = FakeRealtime()
+    pinot.stream = {}
+    answer = consumption(pinot.look())
+    assert (answer.passed, answer.severity) == (False, Severity.ERROR)
+    assert "no partition" in answer.message
+    pinot.ideal_fields["isTablePaused"] = "true"
+    assert consumption(pinot.look()).passed
+
+
 def test_an_operators_pause_is_no_fault() -> None:
     pinot = FakeRealtime()
     pinot.segment(0, 0)

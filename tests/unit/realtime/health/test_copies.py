@@ -68,6 +68,14 @@ def test_a_commit_that_runs_has_no_copy_yet() -> None:
     assert only_copy(pinot.look()).passed
 
 
+def test_a_long_build_is_no_copy_that_went() -> None:
+    pinot = FakeRealtime()
+    pinot.segment(0, 0, "COMMITTING", states={S1: "CONSUMING", S2: "ERROR"}, age_ms=6 * MINUTE_MS)
+    assert only_copy(pinot.look()).passed
+    pinot.servers[S1].live_since = None
+    assert not only_copy(pinot.look()).passed
+
+
 def test_replicas() -> None:
     pinot = FakeRealtime()
     pinot.segment(0, 0)

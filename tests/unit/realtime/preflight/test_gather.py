@@ -96,6 +96,10 @@ def test_https_wants_its_own_port():
     fake = FakeRealtime()
     found = facts(fake, segmentsConfig={"replication": "2", "peerSegmentDownloadScheme": "https"})
     assert found.admin_ports[S1] == "its instance config names no adminHttpsPort"
+    for server in fake.servers.values():
+        server.ports["adminHttpsPort"] = 7443
+    found = facts(fake, segmentsConfig={"replication": "2", "peerSegmentDownloadScheme": "https"})
+    assert found.admin_ports == {S1: None, S2: None}
 
 
 @pytest.mark.parametrize(
@@ -120,11 +124,10 @@ def test_a_stream_that_cannot_be_read():
     assert answer.reason == "not known: the stream does not answer: KafkaConnectionError"
 
 
-def segment(sequence: int, created_s: int, modified_s: int, status: Status = Status.DONE) -> Segment:
+def segment(sequence: int, made_s: int, modified_s: int, status: Status = Status.DONE) -> Segment:
     name = f"clicks__0__{sequence}__x"
-    return Segment(
-        name, 0, sequence, created_s * 1000, status, modified_ms=modified_s * 1000, size_bytes=sequence
-    )
+    made = Segment(name, 0, sequence, 0, status, modified_ms=modified_s * 1000, size_bytes=sequence)
+    return replace(made, made_ms=made_s * 1000)
 
 
 def test_times_of_pauseless_commits():
@@ -134,6 +137,16 @@ def test_times_of_pauseless_commits():
     assert times is not None
     assert (times.seconds, times.late, times.largest_bytes) == (40.0, 1, 3)
     assert pauseless_times([segment(0, 0, 1, Status.IN_PROGRESS)]) is None
+
+
+def test_what_a_table_did_long_ago_is_not_judged():
+    old = segment(0, 0, 900)
+    newer = [segment(n, 1000 * n, 1000 * n + 1010) for n in range(1, 22)]
+    times = pauseless_times([replace(old, size_bytes=10**9), *newer])
+    assert times is not None
+    assert (times.seconds, times.late, times.largest_bytes) == (10.0, 0, 21)
+    slow = [segment(0, 0, 1), segment(1, 50, 60), *newer[1:]]
+    assert commit_start(slow, 0.01, 0.2).seconds == pytest.approx(0.44)
 
 
 def test_blocking_commits_show_their_sizes_alone():

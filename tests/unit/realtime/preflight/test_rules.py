@@ -187,6 +187,9 @@ def test_what_must_not_be_changed_at_once(facts, rule, verdict, said):
         (with_cluster(deep_store_upload_retry=False), "back_fill", PASS, "daily pass"),
         (with_cluster(segment_level_period_s=86_400), "stuck_commits", WARN, "every 24 h"),
         (with_table(download_timeout_s=600), "servers_come_back", WARN, "without serving"),
+        (with_table(download_timeout_s=31), "second_look", PASS, "every 30 s"),
+        (with_table(download_timeout_s=30), "second_look", WARN, "waits 30 s"),
+        (with_table(download_timeout_s=0), "second_look", WARN, "without looking again"),
         (with_cluster(new_segment_expiration_s=300), "silent_answers", WARN, "for 300 s"),
         (
             with_cluster(BYPASS, new_segment_expiration_s=300, version="1.2.0"),
@@ -217,7 +220,7 @@ def test_what_the_cluster_is_set_to(facts, rule, verdict, said):
         (replace(GOOD, commit_start=CommitStart(5.0, "x")), "commit_start", REFUSE, "ERROR on all replicas"),
         (replace(GOOD, commit_times=None), "build_and_upload", WARN, "no commit"),
         (replace(GOOD, commit_times=CommitTimes(200.0, 0, 1)), "build_and_upload", WARN, "200 s"),
-        (replace(GOOD, commit_times=CommitTimes(20.0, 4, 1)), "build_and_upload", REFUSE, "4 commits"),
+        (replace(GOOD, commit_times=CommitTimes(20.0, 4, 1)), "build_and_upload", WARN, "4 of the newest"),
         (
             replace(GOOD, commit_times=CommitTimes(None, 0, 2_400_000_000)),
             "build_and_upload",
@@ -243,6 +246,19 @@ def test_what_the_cluster_is_set_to(facts, rule, verdict, said):
 def test_how_long_things_take(facts, rule, verdict, said):
     found, reason = answer(facts, rule)
     assert (found, said in reason) == (verdict, True), reason
+
+
+@pytest.mark.parametrize(
+    ("slow", "rule"),
+    [
+        (replace(GOOD, commit_start=CommitStart(7.0, "x")), "commit_start"),
+        (replace(GOOD, commit_times=CommitTimes(None, 3, 2_400_000_000)), "build_and_upload"),
+    ],
+)
+def test_a_table_that_is_too_slow_already_may_be_changed_to_mend_that(slow, rule):
+    found, reason = answer(replace(slow, held=TABLE), rule)
+    assert found is WARN, reason
+    assert answer(replace(slow, held=BYPASS.wanted), rule)[0] is REFUSE
 
 
 def test_how_long_a_lost_segment_may_wait():

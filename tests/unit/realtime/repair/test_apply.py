@@ -111,6 +111,16 @@ def test_a_200_that_does_nothing_is_no_success_and_is_not_repeated_at_once() -> 
     assert results(repair) == [(Kind.UPLOAD, Result.DONE)]
 
 
+def test_a_round_that_may_not_go_on_for_so_long_leaves_what_it_began_under_way() -> None:
+    world = World(table(PEERS_ONLY, consuming()))
+    world.pinot.deaf.add("upload_to_deep_store")
+    repair = replace(world.repair(), longest_ms=20_000)
+    assert repair.round()[1] == ()
+    assert world.clock.now_ms < NOW + 60_000
+    found, _ = repair.round()
+    assert "still be at work" in found.waiting[0].why
+
+
 def test_a_restarted_repair_knows_what_was_begun() -> None:
     world = World(table(PEERS_ONLY, consuming()))
 

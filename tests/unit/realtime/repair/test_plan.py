@@ -17,6 +17,7 @@ from fakes.hurt_tables import (
     table,
 )
 
+from pinot_assets.realtime.repair.memory import to_text
 from pinot_assets.realtime.repair.model import Kind, Limits, Means, Memory, Plan, Step
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.realtime.settings import ClusterSettings
@@ -365,6 +366,13 @@ def test_a_new_partition_is_taken_up() -> None:
     assert the_step(table(STORED, consuming(), stream=stream)).partitions == (1,)
 
 
+def test_a_new_partition_of_a_paused_topic_is_left_alone() -> None:
+    stream = {0: StreamPartition(0, 0, 900), 10_001: StreamPartition(10_001, 0, 5)}
+    state = table(STORED, consuming(), stream=stream)
+    assert the_step(state).partitions == (10_001,)
+    assert plan(replace(state, pause=Pause(topics=frozenset({1})))).all_well
+
+
 def test_no_validation_while_it_would_take_down_the_only_copies() -> None:
     broken = replace(
         PEERS_ONLY, replicas=replicas(a="ONLINE", b="ONLINE>ERROR"), modified_ms=NOW - 1_000, partition=1
@@ -404,6 +412,56 @@ def test_no_restart_while_another_server_is_away() -> None:
     assert "does not serve" in found.waiting[0].why
 
 
+DOWNLOAD = replace(BYPASS, completion_mode="DOWNLOAD")
+ON_A_DISK = replace(PEERS_ONLY, replicas=replicas(a="ONLINE>ERROR", b="ONLINE>ERROR"))
+BEFORE = tuple(server(name, since_ms=OLD - 1) for name in "ab")
+
+
+def after_resets(segment: Segment, *servers: str, ago_ms: int = 3_600_000) -> Memory:
+    """What is remembered once its replicas there were reset."""
+    memory = Memory()
+    for name in servers:
+        reset = Step(Kind.RESET, Means.CONTROLLER_RESET, "", (segment.name,), name, deadline_s=660)
+        memory = memory.begun(reset, NOW - ago_ms)
+    return memory
+
+
+def test_what_a_disk_alone_has_needs_a_restart_once_resets_were_in_vain() -> None:
+    state = table(ON_A_DISK, consuming(), settings=DOWNLOAD, servers=BEFORE)
+    assert not plan(state).advice
+    first = plan(state).steps[0]
+    assert (first.kind, first.server) == (Kind.RESET, "a")
+    assert not plan(state, memory=after_resets(ON_A_DISK, "a")).advice
+    memory = after_resets(ON_A_DISK, "a", "b")
+    (advice,) = plan(state, memory=memory).advice
+    assert (advice.kind, advice.server, advice.segments) == (Kind.RESTART, "b", (ON_A_DISK.name,))
+    assert "on its disk" in advice.why
+    # It has started since, and has not got it: then the other one has.
+    back = replace(state, servers={"a": BEFORE[0], "b": server("b", since_ms=OLD + 1)})
+    assert [step.server for step in plan(back, memory=memory).advice] == ["a"]
+    both = replace(state, servers={name: server(name, since_ms=OLD + 1) for name in "ab"})
+    assert not plan(both, memory=memory).advice
+
+
+def test_a_reset_under_way_is_waited_for_before_a_restart() -> None:
+    state = table(ON_A_DISK, consuming(), settings=DOWNLOAD, servers=BEFORE)
+    assert not plan(state, memory=after_resets(ON_A_DISK, "a", "b", ago_ms=1_000)).advice
+
+
+def test_no_restart_where_rows_in_memory_may_still_be_built() -> None:
+    for settings in (BYPASS, replace(DOWNLOAD, peer_scheme=None)):
+        state = table(ON_A_DISK, consuming(), settings=settings, servers=BEFORE)
+        assert not plan(state, memory=after_resets(ON_A_DISK, "a", "b")).advice
+
+
+def test_no_restart_of_the_one_server_that_has_another_segment() -> None:
+    alone = segment(Status.DONE, replicas(a="ONLINE>OFFLINE+", b="ONLINE"), "", partition=1)
+    state = table(ON_A_DISK, consuming(), consuming(1), settings=DOWNLOAD, servers=BEFORE)
+    found = plan(replace(state, segments=(*state.segments, alone)), memory=after_resets(ON_A_DISK, "a", "b"))
+    assert not found.advice
+    assert any(one.subject == "b" and alone.name in one.why for one in found.waiting)
+
+
 def test_what_was_left_behind_is_cleared() -> None:
     state = table(
         STORED,
@@ -426,6 +484,26 @@ def test_nothing_is_cleared_that_is_used_or_not_known() -> None:
     assert plan(state).all_well
 
 
+def test_a_file_is_not_swept_that_a_node_names_with_escapes() -> None:
+    name = "café__0__0__20260101T0000Z"
+    used = replace(STORED, name=name, url=f"s3://d/caf%C3%A9/{name.replace('é', '%C3%A9')}.tmp.1")
+    assert plan(table(used, consuming(), tmp_uploads=(TmpUpload(f"{name}.tmp.1", 5, OLD - 1),))).all_well
+
+
+def test_what_is_larger_than_its_segment_is_not_cleared() -> None:
+    """A segment read again from a stream that had forgotten its rows is short: the upload may have them."""
+    assert STORED.size_bytes is not None
+    same, more = (
+        TmpUpload(f"{STORED.name}.tmp.{size}", size, OLD - 1)
+        for size in (STORED.size_bytes + 1, STORED.size_bytes * 2)
+    )
+    found = plan(table(STORED, consuming(), tmp_uploads=(same, more)))
+    assert [step.names for step in found.steps] == [(same.name,)]
+    (refusal,) = found.refusals
+    assert refusal.subject == STORED.name
+    assert more.name in refusal.why
+
+
 # --- limits and memory ------------------------------------------------------------------------------
 
 
@@ -435,6 +513,22 @@ def test_limits() -> None:
     assert len(plan(state, Limits(steps=2)).steps) == 2
     assert len(plan(state, Limits(upload_bytes=3_500)).steps) == 3
     assert len(plan(state, Limits(upload_bytes=1)).steps) == 1
+
+
+def test_an_upload_behind_others_is_waited_for_longer() -> None:
+    at = replicas(a="ONLINE", b="ONLINE")
+    large = [segment(Status.DONE, at, "", sequence=n, size_bytes=4_000_000_000) for n in range(3)]
+    first, second, third = plan(table(*large, consuming(sequence=3))).steps
+    assert first.deadline_s == 360
+    assert third.deadline_s - second.deadline_s == second.deadline_s - first.deadline_s == 200
+
+
+def test_what_one_validation_uploads_is_remembered_in_one_node_of_zookeeper() -> None:
+    at = replicas(a="ONLINE", b="ONLINE")
+    many = [segment(Status.DONE, at, "", sequence=n) for n in range(20_000)]
+    (step,) = plan(table(*many, consuming(sequence=20_000), cluster=on("1.4.0"))).steps
+    assert step.means is Means.SEGMENT_VALIDATION
+    assert len(to_text(Memory().begun(step, NOW))) < 200_000
 
 
 def test_a_step_waits_for_its_deadline_then_for_its_pause_then_a_person_is_told() -> None:

@@ -55,6 +55,23 @@ def test_no_plan_takes_down_the_only_copy(given_: tuple[RealtimeState, Memory]) 
 
 @thorough
 @given(tried_tables())
+def test_no_restart_gives_up_rows_that_only_a_memory_has(given_: tuple[RealtimeState, Memory]) -> None:
+    state, memory = given_
+    for advice in plan(state, LIMITS, memory).advice:
+        for segment in state.segments:
+            here = {replica.server: replica for replica in segment.replicas}.get(advice.server or "")
+            if here is None or segment.copy is Copy.DEEP_STORE or state.live_copies(segment):
+                continue
+            if segment.status is Status.COMMITTING:
+                assert here.external != "CONSUMING"
+            if segment.name in advice.segments and here.external == "ERROR":
+                # With DOWNLOAD and a peer scheme nothing is built from memory any more.
+                assert state.settings.completion_mode == "DOWNLOAD"
+                assert state.settings.peer_scheme is not None
+
+
+@thorough
+@given(tried_tables())
 def test_no_segment_is_repaired_twice_at_once(given_: tuple[RealtimeState, Memory]) -> None:
     state, memory = given_
     found = plan(state, LIMITS, memory)

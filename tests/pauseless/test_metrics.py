@@ -1,0 +1,82 @@
+"""Pinot's own metrics, as Prometheus' JMX exporter tells them of a controller and servers of 1.5.1.
+
+All of them are told of one segment that no server can build, and that none can re-ingest either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from fakes.exporter import Exporters
+from fakes.pauseless import PauselessCluster, pauseless_cluster
+from fakes.pauseless_table import Rows, committing, rows_table
+
+from pinot_assets.realtime.metrics import Exported, Metric, Origin, metrics, read_exporters
+
+pytestmark = pytest.mark.integration
+
+GIVES_UP_SOON = {
+    "realtime.segment.flush.threshold.rows": "1000",
+    "realtime.segment.pauseless.download.timeoutSeconds": "15",
+}
+
+GAUGES = {
+    "pauselessConsumptionEnabled": 1,
+    "segmentsInErrorState": 2,  # replicas
+    "pauselessSegmentsInErrorCount": 1,
+    "pauselessSegmentsInUnrecoverableErrorCount": 0,
+}
+"""Of one segment that nobody has."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessCluster]:
+    with pauseless_cluster(tmp_path_factory.mktemp("told"), exporters=Exporters()) as cluster:
+        yield cluster
+
+
+def exported(rows: Rows) -> Exported:
+    assert rows.cluster.exporters is not None
+    return read_exporters(rows.cluster.exporters.addresses.values())
+
+
+def told(rows: Rows) -> dict[str, float]:
+    """Of what an exporter tells: name → value."""
+    found: tuple[Metric, ...] = metrics(rows.look(), exported(rows))
+    return {one.name: one.value or 0.0 for one in found if one.origin is Origin.EXPORTER}
+
+
+def run_task(rows: Rows, name: str) -> None:
+    """A periodic task of the controller, now."""
+    params = {"taskname": name, "tableName": rows.name, "type": "REALTIME"}
+    url = f"{rows.cluster.controller_url}/periodictask/run"
+    httpx.get(url, params=params, timeout=30, trust_env=False).raise_for_status()
+
+
+def test_every_metric_is_read_under_its_real_name(cluster: PauselessCluster) -> None:
+    with rows_table(cluster, partitions=1, **GIVES_UP_SOON) as rows:
+        for server in cluster.servers:
+            server.fail_builds()
+        rows.send(1_500)
+
+        rows.until(lambda _: told(rows).get("segmentBuildFailure", 0) >= 1)
+        assert told(rows)["pauselessConsumptionEnabled"] == 1
+        ours = {sample.name for sample in exported(rows).samples if sample.labels.get("table") == rows.name}
+        assert ours >= {
+            "pinot_controller_pauselessConsumptionEnabled_Value",
+            "pinot_server_pauselessConsumptionEnabled_Value",
+        }
+
+        failed = rows.until(lambda state: [len(s.in_state("ERROR")) for s in committing(state)] == [2])
+        assert "segmentReingestionFailure" not in told(rows)
+        run_task(rows, "SegmentStatusChecker")
+        run_task(rows, "RealtimeSegmentValidationManager")  # it has the segment re-ingested, too
+        rows.until(lambda _: told(rows).get("segmentReingestionFailure", 0) >= 1)
+        rows.until(lambda _: told(rows).keys() >= GAUGES.keys())
+
+        assert {name: told(rows)[name] for name in GAUGES} == GAUGES
+        # Where no exporter listens, the same numbers are derived.
+        assert {one.name: one.value for one in metrics(failed) if one.name in GAUGES} == GAUGES
+        assert exported(rows).silent == {}
