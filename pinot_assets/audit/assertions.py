@@ -98,7 +98,8 @@ def assertion_unanswered(assertion: Assertion, why: str) -> Finding:
 
 
 def _finding(assertion: Assertion, expected: int, bad: Sequence[str], good: str) -> Finding:
-    found = finding_of(f"sql: {assertion.sql}", expected, expected - len(bad), bad, good)
+    told = list(dict.fromkeys(bad))  # replicas say the same, as a rule
+    found = finding_of(f"sql: {assertion.sql}", expected, expected - len(bad), told, good)
     return replace(found, warns=assertion.severity == "warn")
 
 

@@ -130,7 +130,9 @@ def require_open_gate(run: Run, session: Session) -> None:
             why="the audit that passed was for another switch"
             if passed
             else session.last_error or f"switch {session.switch} of {session.id} has not been audited",
-            hint="run the whole job: segments → consistent_push → snapshot",
+            hint="repair the files that it is about, or change the assertion, and run the table again"
+            if session.audit is not None and session.audit.of_data
+            else "run the whole job: segments → consistent_push → snapshot",
         )
 
 

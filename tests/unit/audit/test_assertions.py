@@ -93,6 +93,12 @@ def test_one_replica_that_answers_otherwise_is_enough() -> None:
     assert (found.passed, found.expected, found.found) == (False, 2, 1)
 
 
+def test_what_all_replicas_say_is_told_once() -> None:
+    found = finding("SELECT COUNT(*) FROM t", "= 3", Answers(({(): (2.0,)}, {(): (2.0,)})))
+    assert (found.expected, found.found) == (2, 0)
+    assert found.message == "0 of 2 answers are = 3: COUNT(*) is 2"
+
+
 def test_every_group_is_compared_with_its_own_live_one() -> None:
     sql = "SELECT day, COUNT(*) FROM t GROUP BY day"
     live = {("mon",): (100.0,), ("tue",): (10.0,), ("wed",): (50.0,)}
