@@ -28,6 +28,7 @@ from pinot_assets.local.cli import up as local_up
 from pinot_assets.partitions_cli import partitions_app
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.realtime.lazy_group import realtime_app
+from pinot_assets.receipts_cli import add_receipt_commands
 from pinot_assets.rollback_cli import add_rollback_commands
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text
@@ -285,6 +286,7 @@ def _status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Ite
 
 
 # Named late: tests put others in their place.
+add_receipt_commands(app, lambda name, tables: _spec(name, tables))
 add_rollback_commands(app, lambda name, tables: _spec(name, tables), lambda spec, name: _driver(spec, name))
 
 

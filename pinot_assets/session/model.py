@@ -225,6 +225,12 @@ def is_ours(table: str, segment: str) -> bool:
     return match is not None and match["table"] == table
 
 
+def table_of(segment: str) -> str | None:
+    """Raw table name in one of our segment names, None for a foreign name."""
+    match = _OURS.fullmatch(segment)
+    return match["table"] if match else None
+
+
 def seq_of(segment: str) -> int | None:
     """Session number in one of our segment names, None for a foreign name."""
     match = _OURS.fullmatch(segment)

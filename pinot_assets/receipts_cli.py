@@ -1,0 +1,275 @@
+"""`pinot-assets why`, `where`, `history` and `diff`: what the kept snapshots tell, asked as receipts.
+
+They read the staging area, and ZooKeeper for which snapshot is the current one; nothing is changed, no lease
+is taken and Pinot is not asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from pinot_assets.connect import open_session_store, open_staging
+from pinot_assets.errors import SessionError, SpecError
+from pinot_assets.session.model import table_of, utc_text
+from pinot_assets.session.way_back import Kept, find_target, kept_refs, read_kept
+from pinot_assets.settings import load_settings
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.provenance import Stay, difference, of_file, of_segment
+from pinot_assets.spec import TableSpec
+
+SHOWN = 20
+"""Files of a kind that `diff` lists."""
+
+TableName = Annotated[str, typer.Argument(help="Table name, as in tables/<name>.yaml.", metavar="TABLE")]
+TablesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--tables", help="Directory of the table specs (default: $PINOT_ASSETS_TABLES, else tables)."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")]
+
+
+def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None], TableSpec]) -> None:
+    """Add the four commands to the program.
+
+    :param spec_of: finds a table spec by name and directory.
+    """
+
+    @app.command()
+    def why(
+        segment: Annotated[str, typer.Argument(help="Name of a segment.", metavar="SEGMENT")],
+        tables: TablesOption = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Tell where SEGMENT comes from: its file and version, who published it, and what the audit found."""
+        spec = spec_of(_table_of(segment), tables)
+        kept = _kept(spec)
+        stay = of_segment([k.snapshot for k in kept], segment)
+        if stay is None:
+            raise SessionError(
+                f"no kept snapshot of {spec.name} names {segment}",
+                why=_kept_text(kept),
+                hint="it may be staged and not published yet: `pinot-assets session show`",
+            )
+        values = _stay_values(stay) | _segment_values(stay, segment)
+        if as_json:
+            typer.echo(json.dumps(values, indent=2))
+        else:
+            _show(values)
+
+    @app.command()
+    def where(
+        table: TableName,
+        file: Annotated[str, typer.Argument(help="URI of a file, or the end of it.", metavar="FILE")],
+        tables: TablesOption = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Tell which segments of TABLE hold FILE, in each version that was published."""
+        kept = _kept(spec_of(table, tables))
+        found = of_file([k.snapshot for k in kept], file)
+        if not found:
+            raise SessionError(
+                f"no kept snapshot of {table} has a file {file}",
+                why=_kept_text(kept),
+                hint=f"`pinot-assets status {table}` tells what waits to be published",
+            )
+        if as_json:
+            typer.echo(json.dumps([_stay_values(stay) | _segments_values(stay) for stay in found], indent=2))
+            return
+        for number, stay in enumerate(found):
+            if number:
+                _console().print()
+            _show(_stay_values(stay) | _segments_values(stay))
+
+    @app.command()
+    def history(
+        table: TableName,
+        tables: TablesOption = None,
+        newest: Annotated[int, typer.Option("--newest", min=1, help="How many to show.")] = 20,
+        as_json: AsJson = False,
+    ) -> None:
+        """List what each switch of TABLE changed, newest first, as far as snapshots are kept."""
+        kept = _kept(spec_of(table, tables))
+        rows = [_change(older, newer) for newer, older in _pairs([k.snapshot for k in kept])][:newest]
+        if as_json:
+            typer.echo(json.dumps(rows, indent=2))
+        elif not rows:
+            _console().print(f"{table} has never been published")
+        for row in [] if as_json else rows:
+            _console().print(_line(row))
+
+    @app.command()
+    def diff(
+        table: TableName,
+        older: Annotated[str, typer.Argument(help="Number or session of a kept snapshot.", metavar="OLDER")],
+        newer: Annotated[
+            str, typer.Argument(help="Another one; the current one if none is named.", metavar="NEWER")
+        ] = "",
+        tables: TablesOption = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Show what lies between two published states of TABLE: files, segments, rows."""
+        spec = spec_of(table, tables)
+        current = _current(spec)
+        staging = open_staging(spec)
+        before = find_target(staging, current, older).snapshot
+        after = find_target(staging, current, newer).snapshot if newer else current.snapshot
+        found = difference(before, after)
+        values = _change(before, after) | {
+            "files": {
+                "added": [f.uri for f in found.added],
+                "removed": [f.uri for f in found.removed],
+                "rewritten": [new.uri for _, new in found.rewritten],
+            },
+            "segmentsTo": list(found.segments_to),
+            "segmentsFrom": list(found.segments_from),
+        }
+        if as_json:
+            typer.echo(json.dumps(values, indent=2))
+            return
+        console = _console()
+        console.print(f"from {escape(_state(before))}")
+        console.print(f"to   {escape(_state(after))}")
+        console.print(_line(values))
+        for mark, files in (
+            ("[green]+[/]", found.added),
+            ("[red]-[/]", found.removed),
+            ("[yellow]~[/]", tuple(new for _, new in found.rewritten)),
+        ):
+            for line in _listed(mark, files):
+                console.print(line)
+
+
+def _table_of(segment: str) -> str:
+    table = table_of(segment)
+    if table is None:
+        raise SpecError(
+            f"{segment} is no segment of this project",
+            why="its segments are named <table>__cp<session>_<attempt>_<file>_<number>",
+            hint="another program pushed it",
+        )
+    return table
+
+
+def _current(spec: TableSpec) -> Kept:
+    with open_session_store(spec, load_settings()) as store:
+        ref = store.pointer().current_snapshot
+    if ref is None:
+        raise SessionError(f"{spec.name} has never been published", hint=f"`pinot-assets run {spec.name}`")
+    return Kept(ref, open_staging(spec).snapshot(ref))
+
+
+def _kept(spec: TableSpec) -> list[Kept]:
+    """The current snapshot and the kept ones before it, newest first; what a driver that died left behind
+    is none of them."""
+    with open_session_store(spec, load_settings()) as store:
+        ref = store.pointer().current_snapshot
+    if ref is None:
+        return []
+    staging = open_staging(spec)
+    current = Kept(ref, staging.snapshot(ref))
+    older = [k for k in read_kept(staging, kept_refs(staging)) if k.snapshot.seq < current.snapshot.seq]
+    return [current, *older]
+
+
+def _pairs(snapshots: list[Snapshot]) -> Iterator[tuple[Snapshot, Snapshot | None]]:
+    yield from zip_longest(snapshots, snapshots[1:])
+
+
+def _kept_text(kept: list[Kept]) -> str:
+    if not kept:
+        return "the table has never been published"
+    return f"{len(kept)} snapshots are kept, the oldest of {utc_text(kept[-1].snapshot.published_ms)}"
+
+
+def _stay_values(stay: Stay) -> dict[str, Any]:
+    file = stay.file
+    return {
+        "file": file.uri,
+        "version": file.version,
+        "sha256": file.sha256,
+        "rows": file.rows,
+        "badRows": file.bad_rows,
+        "publishedBy": file.session,
+        "since": utc_text(stay.since.published_ms),
+        "until": None if stay.until is None else utc_text(stay.until.published_ms),
+        "replacedBy": None if stay.until is None else f"{stay.until.session} ({stay.until.mode})",
+    }
+
+
+def _segment_values(stay: Stay, segment: str) -> dict[str, Any]:
+    output = stay.output(segment)
+    return {
+        "segment": segment,
+        "segmentRows": output.rows,
+        "crc": output.crc,
+        "tar": output.tar_uri,
+        "lineageEntry": stay.since.lineage_entry_id or None,
+        "audit": stay.since.audit.get("summary"),
+    }
+
+
+def _segments_values(stay: Stay) -> dict[str, Any]:
+    return {"segments": [output.segment for output in stay.file.outputs]}
+
+
+def _change(older: Snapshot | None, newer: Snapshot) -> dict[str, Any]:
+    """What `newer` changed; all that it has where no older snapshot is kept."""
+    empty = replace(newer, files=())
+    found = difference(older or empty, newer)
+    return {
+        "seq": newer.seq,
+        "session": newer.session,
+        "mode": newer.mode,
+        "publishedAt": utc_text(newer.published_ms),
+        "filesAdded": len(found.added),
+        "filesRewritten": len(found.rewritten),
+        "filesRemoved": len(found.removed),
+        "segmentsAdded": len(found.segments_to),
+        "segmentsRemoved": len(found.segments_from),
+        "rows": newer.rows,
+        "rowsMore": found.rows,
+        "tarBytesMore": found.tar_bytes,
+    }
+
+
+def _line(change: Mapping[str, Any]) -> str:
+    return (
+        f"[bold]{change['seq']:>5}[/]  {change['session']}  {change['mode']:<8}  {change['publishedAt']}  "
+        f"files +{change['filesAdded']} ~{change['filesRewritten']} -{change['filesRemoved']}  "
+        f"segments +{change['segmentsAdded']} -{change['segmentsRemoved']}  "
+        f"rows {change['rows']:,} ({change['rowsMore']:+,})"
+    )
+
+
+def _state(snapshot: Snapshot) -> str:
+    return f"{snapshot.session} of {utc_text(snapshot.published_ms)}, {snapshot.rows:,} rows"
+
+
+def _listed(mark: str, files: Iterable[PublishedFile]) -> Iterator[str]:
+    listed = list(files)
+    for file in listed[:SHOWN]:
+        yield f"  {mark} {escape(file.uri)} ({file.rows:,} rows)"
+    if len(listed) > SHOWN:
+        yield f"  {mark} and {len(listed) - SHOWN} more; --json names them all"
+
+
+def _show(values: Mapping[str, Any]) -> None:
+    for label, value in values.items():
+        if value is not None and value != []:
+            text = ", ".join(value) if isinstance(value, list) else str(value)
+            _console().print(f"[bold]{label:<12}[/]  {escape(text)}")
+
+
+def _console() -> Console:
+    return Console(soft_wrap=True, highlight=False)

@@ -1,0 +1,115 @@
+"""What snapshots tell as receipts: where a segment comes from, where a file went, what a switch changed.
+
+A snapshot is immutable and named by its hash (`manifest.py`), so what it says of its moment stays true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """One version of a file in the kept snapshots.
+
+    :ivar since: the oldest kept snapshot with it.
+    :ivar until: the snapshot that no longer has it, None while the newest one does.
+    """
+
+    file: PublishedFile
+    since: Snapshot
+    until: Snapshot | None
+
+    def output(self, segment: str) -> Output:
+        """Its segment of that name.
+
+        :raises KeyError: it has none.
+        """
+        return {output.segment: output for output in self.file.outputs}[segment]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What lies between two snapshots of a table.
+
+    :ivar added: files that the newer one alone has.
+    :ivar removed: files that the older one alone has.
+    :ivar rewritten: the older and the newer version of files in other versions.
+    :ivar segments_to: segments that the newer one alone has.
+    :ivar segments_from: segments that the older one alone has.
+    :ivar rows: by how many more.
+    :ivar tar_bytes: by how many more.
+    """
+
+    added: tuple[PublishedFile, ...]
+    removed: tuple[PublishedFile, ...]
+    rewritten: tuple[tuple[PublishedFile, PublishedFile], ...]
+    segments_to: tuple[str, ...]
+    segments_from: tuple[str, ...]
+    rows: int
+    tar_bytes: int
+
+
+def stays(snapshots: Sequence[Snapshot]) -> list[Stay]:
+    """Every version of every file, the newest stay first.
+
+    :param snapshots: newest first, as they are kept; one that is missing between two is not noticed.
+    """
+    ended: list[Stay] = []
+    open_stays: dict[tuple[str, str, tuple[str, ...]], Stay] = {}
+    for snapshot in reversed(snapshots):
+        here = {_key(file): file for file in snapshot.files}
+        for key in open_stays.keys() - here.keys():
+            left = open_stays.pop(key)
+            ended.append(Stay(left.file, left.since, snapshot))
+        for key, file in here.items():
+            open_stays.setdefault(key, Stay(file, snapshot, None))
+    return [*reversed(open_stays.values()), *reversed(ended)]
+
+
+def _key(file: PublishedFile) -> tuple[str, str, tuple[str, ...]]:
+    return file.uri, file.version, tuple(output.segment for output in file.outputs)
+
+
+def of_segment(snapshots: Sequence[Snapshot], segment: str) -> Stay | None:
+    """The newest stay of the file that a segment holds; None where no kept snapshot names it."""
+    named = (stay for stay in stays(snapshots) if any(o.segment == segment for o in stay.file.outputs))
+    return next(named, None)
+
+
+def of_file(snapshots: Sequence[Snapshot], name: str) -> list[Stay]:
+    """Stays of the files of that name, newest first.
+
+    :param name: a URI, or its end from a `/` on.
+    """
+    return [s for s in stays(snapshots) if s.file.uri == name or s.file.uri.endswith("/" + name.lstrip("/"))]
+
+
+def difference(older: Snapshot, newer: Snapshot) -> Difference:
+    """What the newer one has that the older one lacks, and the other way round."""
+    before, after = older.ledger, newer.ledger
+    return Difference(
+        added=_of(after, after.keys() - before.keys()),
+        removed=_of(before, before.keys() - after.keys()),
+        rewritten=tuple(
+            (before[uri], after[uri])
+            for uri in sorted(before.keys() & after.keys())
+            if before[uri].version != after[uri].version
+        ),
+        segments_to=tuple(sorted(newer.segments.keys() - older.segments.keys())),
+        segments_from=tuple(sorted(older.segments.keys() - newer.segments.keys())),
+        rows=newer.rows - older.rows,
+        tar_bytes=_tar_bytes(newer) - _tar_bytes(older),
+    )
+
+
+def _of(files: dict[str, PublishedFile], uris: Iterable[str]) -> tuple[PublishedFile, ...]:
+    return tuple(files[uri] for uri in sorted(uris))
+
+
+def _tar_bytes(snapshot: Snapshot) -> int:
+    return sum(output.tar_bytes for output in snapshot.segments.values())
