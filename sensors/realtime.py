@@ -80,9 +80,9 @@ def _wanted(spec: RealtimeTableSpec, looked: Looked, settings: Callable[[], Sett
     try:
         with open_operations(settings(), spec.name_with_type) as operations:
             remembered = operations.recall(memory.SUBJECT)
+        steps = preview(looked.state, remembered, Limits(steps=spec.dagster.repair_limit)).steps
     except PinotAssetsError:
         return ""  # without it a step might be begun twice; the checks tell what is wrong
-    steps = preview(looked.state, remembered, Limits(steps=spec.dagster.repair_limit)).steps
     return f"{len(steps)} steps, first: {steps[0]}" if steps else ""
 
 
