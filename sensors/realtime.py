@@ -35,7 +35,7 @@ def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
         job_name=repair,
         minimum_interval_seconds=spec.dagster.health_interval_sec,
         default_status=dg.DefaultSensorStatus.STOPPED,
-        description=f"Looks at the health of {spec.name_with_type} and records it; repairs where allowed.",
+        description=f"Looks at the health of {spec.name_with_type} and records it; {_repairs(spec)}.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
         looked = look(spec.name, pinot.settings)
@@ -53,6 +53,11 @@ def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
         return dg.SensorResult(run_requests=[repair_request(spec, wanted)], asset_events=events)
 
     return sensor
+
+
+def _repairs(spec: RealtimeTableSpec) -> str:
+    limit = spec.dagster.repair_limit
+    return f"starts at most {limit} steps of a repair at a look" if limit else "repairs nothing (repairLimit)"
 
 
 def repair_request(spec: RealtimeTableSpec, why: str) -> dg.RunRequest:
@@ -75,9 +80,9 @@ def _wanted(spec: RealtimeTableSpec, looked: Looked, settings: Callable[[], Sett
     try:
         with open_operations(settings(), spec.name_with_type) as operations:
             remembered = operations.recall(memory.SUBJECT)
+        steps = preview(looked.state, remembered, Limits(steps=spec.dagster.repair_limit)).steps
     except PinotAssetsError:
         return ""  # without it a step might be begun twice; the checks tell what is wrong
-    steps = preview(looked.state, remembered, Limits(steps=spec.dagster.repair_limit)).steps
     return f"{len(steps)} steps, first: {steps[0]}" if steps else ""
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 from pinot_assets.realtime.state import Copy, RealtimeState
 
@@ -132,9 +133,13 @@ def is_over(phase: Phase, samples: Sequence[Sample], lengths: Lengths) -> bool:
 
 
 def downloaded(samples: Sequence[Sample]) -> int | None:
-    """How many segments came from peers; None where nobody could count them."""
+    """How many segments came from peers; None where nobody could count them. A server that is restarted, as
+    one may be for its downloads, counts from 0 again.
+    """
     counts = [sample.peer_downloads for sample in samples if sample.peer_downloads is not None]
-    return counts[-1] - counts[0] if len(counts) > 1 else None
+    if len(counts) < 2:
+        return None
+    return sum(max(later - earlier, 0) for earlier, later in pairwise(counts))
 
 
 def least_commits(samples: Sequence[Sample]) -> int:

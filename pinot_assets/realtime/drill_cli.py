@@ -15,6 +15,7 @@ from pinot_assets.realtime.cli_work import Work, console, open_work, tell
 from pinot_assets.realtime.commands import runs
 from pinot_assets.realtime.drill import Finding, Lengths
 from pinot_assets.realtime.drilling import Drill, told
+from pinot_assets.realtime.metrics import peer_downloads
 
 Break = Annotated[str, typer.Option("--break", help="Command that makes the deep store unwritable.")]
 Mend = Annotated[str, typer.Option("--mend", help="Command that undoes it; run whatever happens.")]
@@ -26,6 +27,10 @@ TestTable = Annotated[
     typer.Option(
         "--yes-this-is-a-test-table", help="The table's name once more: its deep store is taken away."
     ),
+]
+Exporters = Annotated[
+    list[str] | None,
+    typer.Option("--exporter", help="http://host:port of a server's JMX exporter: counts what peers give."),
 ]
 Seconds = Annotated[
     float, typer.Option("--seconds", min=1, help="How long it is watched, before and in the outage.")
@@ -42,6 +47,7 @@ def register(app: typer.Typer) -> None:
         mend_command: Mend,
         test_table: TestTable,
         load_from_peers: Peers = "",
+        exporters: Exporters = None,
         seconds: Seconds = 60.0,
         as_json: AsJson = False,
     ) -> None:
@@ -66,6 +72,7 @@ def register(app: typer.Typer) -> None:
                     _query(work),
                     work.repair(lease),
                     runs(load_from_peers) if load_from_peers else None,
+                    lambda: peer_downloads(exporters or (), work.table),
                     lengths=Lengths(before=seconds, outage=seconds),
                     tell=tell,
                 ).run()

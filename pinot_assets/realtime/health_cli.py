@@ -14,7 +14,7 @@ from rich.table import Table
 
 from pinot_assets.health.finding import Health, Severity
 from pinot_assets.realtime.cli_table import AsJson, TableName, open_table
-from pinot_assets.realtime.cli_work import DeepStore
+from pinot_assets.realtime.cli_work import DeepStore, console
 from pinot_assets.realtime.deep_store import open_deep_store
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.metrics import Metric, metrics, read_exporters
@@ -27,6 +27,8 @@ Exporters = Annotated[
     typer.Option("--exporter", help="http://host:port of a JMX exporter, of controllers and servers."),
 ]
 
+_WIDE = 1000
+"""Columns: names of segments are copied into other commands, so none is cut; the terminal wraps."""
 _COLOURS = {"": "red", "COMMITTING": "yellow", "IN_PROGRESS": "cyan"}
 
 
@@ -42,13 +44,13 @@ def register(app: typer.Typer) -> None:
         if as_json:
             typer.echo(json.dumps(_status_values(state, rows), indent=2))
             return
-        console = Console()
-        console.print(_heading(state))
-        console.print(segment_table(rows))
+        wide = Console(width=_WIDE, highlight=False)
+        wide.print(_heading(state))
+        wide.print(segment_table(rows))
         for part, reason in state.unread.items():
             if part == "tmp_uploads":
                 continue  # `health` looks for those
-            console.print(f"[yellow]not known[/] {part}: {escape(reason)}")
+            wide.print(f"[yellow]not known[/] {part}: {escape(reason)}")
 
     @app.command()
     def health(
@@ -68,7 +70,7 @@ def register(app: typer.Typer) -> None:
         if as_json:
             typer.echo(json.dumps(_health_values(state, answers, numbers), indent=2))
         else:
-            _show_health(Console(), state, answers, numbers)
+            _show_health(console(), state, answers, numbers)
         if not all(answer.passed for answer in answers):
             raise typer.Exit(2)
 
@@ -121,16 +123,16 @@ def _heading(state: RealtimeState) -> str:
 
 
 def _show_health(
-    console: Console, state: RealtimeState, answers: Sequence[Health], numbers: Sequence[Metric]
+    out: Console, state: RealtimeState, answers: Sequence[Health], numbers: Sequence[Metric]
 ) -> None:
-    console.print(_heading(state))
+    out.print(_heading(state))
     for answer in answers:
-        console.print(f"{_mark(answer)} [bold]{answer.name}[/]: {escape(answer.message)}")
+        out.print(f"{_mark(answer)} [bold]{answer.name}[/]: {escape(answer.message)}")
         if answer.next_step:
-            console.print(f"      → {escape(answer.next_step)}")
+            out.print(f"      → {escape(answer.next_step)}")
     for metric in numbers:
         value = "?" if metric.value is None else f"{metric.value:g}"
-        console.print(f"[dim]{metric.name} = {value} ({metric.origin})[/]")
+        out.print(f"[dim]{metric.name} = {value} ({metric.origin})[/]")
 
 
 def _mark(answer: Health) -> str:

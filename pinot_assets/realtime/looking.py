@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.errors import PinotAssetsError, PinotNotFound
 from pinot_assets.health.finding import Health, unknown
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.deep_store import open_deep_store
@@ -36,7 +36,14 @@ def look(table: str, settings: Callable[[], Settings]) -> Looked:
     try:
         with RealtimePinot(settings().pinot) as pinot:
             state = read_state(pinot, table, deep_store=open_deep_store(pinot))
+    except PinotNotFound as error:
+        makes_it = f"`pinot-assets tables apply {table.removesuffix('_REALTIME')}` makes it"
+        return _blind(error.what, makes_it)
     except PinotAssetsError as error:
         reason = f"{error.what}: {error.why}" if error.why else error.what
-        return Looked(None, tuple(unknown(check.name, reason, error.hint or "") for check in CHECKS))
+        return _blind(reason, error.hint or "")
     return Looked(state, examine(state))
+
+
+def _blind(reason: str, next_step: str) -> Looked:
+    return Looked(None, tuple(unknown(check.name, reason, next_step) for check in CHECKS))

@@ -107,6 +107,7 @@ _WANTED: Final = (
         "those that Pinot leaves alone; 0 wherever it re-ingests",
     ),
 )
+FROM_PEERS: Final = "pinot_server_segmentDownloadFromPeersTimeMs_Count"
 MISSING_URL: Final = "segmentsMissingDownloadUrl"
 """Pinot has no such metric: its nearest one, `realtimeSegmentMissingDeepStoreLink`, leaves out every commit
 that went past the deep store."""
@@ -161,6 +162,21 @@ def read_exporters(addresses: Iterable[str], transport: httpx.BaseTransport | No
     return Exported(tuple(samples), silent)
 
 
+def peer_downloads(
+    addresses: Sequence[str], table: str, transport: httpx.BaseTransport | None = None
+) -> int | None:
+    """Segments of a table that servers took from each other since they started; None where not every one of
+    these exporters answers. Pinot tells it from 1.5 on.
+
+    :param addresses: of all servers' exporters.
+    :param table: with `_REALTIME`.
+    """
+    exported = read_exporters(addresses, transport)
+    if exported.silent or not addresses:
+        return None
+    return int(sum(s.value for s in exported.samples if s.name == FROM_PEERS and _of_table(s, table)))
+
+
 def metrics(state: RealtimeState, exported: Exported = Exported()) -> tuple[Metric, ...]:
     """The table's metrics: as exporters told them, derived from its state where none did."""
     derived = _derived(state)
@@ -169,13 +185,19 @@ def metrics(state: RealtimeState, exported: Exported = Exported()) -> tuple[Metr
     if exported.silent:
         silent = "; ".join(f"{address} does not answer: {why}" for address, why in exported.silent.items())
         found = [replace(metric, note=f"{metric.note}; {silent}") for metric in found]
+    return (*found, _missing_url(state))
+
+
+def _missing_url(state: RealtimeState) -> Metric:
+    note = "committed segments that the deep store has not; Pinot has no such metric"
+    if "segments" in state.unread:
+        return Metric(MISSING_URL, None, Origin.NOT_KNOWN, note)
     missing = sum(
         segment.copy is not Copy.DEEP_STORE
         for segment in state.segments
         if segment.status is not None and segment.status.completed
     )
-    note = "committed segments that the deep store has not; Pinot has no such metric"
-    return (*found, Metric(MISSING_URL, missing, Origin.DERIVED, note))
+    return Metric(MISSING_URL, missing, Origin.DERIVED, note)
 
 
 def _told(wanted: _Wanted, samples: Sequence[Sample], derived: float | None) -> Metric:
@@ -195,12 +217,16 @@ def _of_table(sample: Sample, table: str) -> bool:
 
 
 def _derived(state: RealtimeState) -> dict[str, float]:
+    """What the state says; nothing of what was not read, for zeros would lie."""
+    pauseless = state.settings.pauseless
+    enabled = {"pauselessConsumptionEnabled": float(pauseless)}
+    if {"segments", "external"} & state.unread.keys():
+        return enabled
     broken = [s for s in state.segments if s.in_ideal_state and s.in_state(ERROR)]
     whole = [s for s in broken if all_in_error(s)]
-    pauseless = state.settings.pauseless
     left_alone = pauseless and not reingests(state.settings, state.cluster)
     return {
-        "pauselessConsumptionEnabled": float(pauseless),
+        **enabled,
         # Pinot's name says segments, its status check counts replicas.
         "segmentsInErrorState": sum(len(segment.in_state(ERROR)) for segment in broken),
         "pauselessSegmentsInErrorCount": len(whole) if pauseless else 0,

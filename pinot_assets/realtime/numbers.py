@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 
@@ -43,11 +43,17 @@ def _of_segments(state: RealtimeState) -> dict[str, int | float]:
         "committing_segments": by_status[Status.COMMITTING],
         "oldest_commit_s": max((age for age in ages if age is not None), default=0) / 1000,
         "committed_segments": len(committed),
-        "committed_rows": sum(one.total_docs or 0 for one in committed),
-        "committed_bytes": sum(one.size_bytes or 0 for one in committed),
+        **_sum("committed_rows", [one.total_docs for one in committed]),
+        **_sum("committed_bytes", [one.size_bytes for one in committed]),  # not told before 1.0
         "only_with_peers": sum(one.copy is not Copy.DEEP_STORE for one in committed),
         "paused": int(state.pause.whole),
     }
+
+
+def _sum(name: str, values: Sequence[int | None]) -> Mapping[str, int]:
+    """Nothing where one of them is not known."""
+    known = [value for value in values if value is not None]
+    return {name: sum(known)} if len(known) == len(values) else {}
 
 
 def _unread_messages(state: RealtimeState) -> int | None:

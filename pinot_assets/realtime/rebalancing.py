@@ -13,6 +13,7 @@ from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.port import Reader, RebalanceDoor, Tell
 from pinot_assets.realtime.rebalance import Judgement, Preview, judge, moves_of
 from pinot_assets.realtime.rebalance_request import Request
+from pinot_assets.realtime.repair.facts import not_known
 from pinot_assets.realtime.state import RealtimeState
 
 POLL_S: Final = 5.0
@@ -132,6 +133,9 @@ class Rebalancing:
             state = self.read()
         except PinotError as error:
             return f"the table could not be read just now: {error.what}"
+        unknown = not_known(state)
+        if unknown is not None:
+            return f"the table could not be read as a whole: {unknown}"
         moving = len(moves_of(state, told))
         if moving:
             return f"{moving} segments are still to be moved"

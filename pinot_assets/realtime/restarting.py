@@ -10,6 +10,7 @@ from typing import Final
 from pinot_assets.errors import PinotError, SessionError, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.port import Reader, RestartDoor, Tell
+from pinot_assets.realtime.repair.facts import not_known
 from pinot_assets.realtime.restart import (
     SUBJECT,
     Mark,
@@ -62,7 +63,7 @@ class Restarting:
 
     def _judge(self, named: Sequence[str], memory: RestartMemory) -> tuple[Mark, ...]:
         """What goes, as the table stands now."""
-        found = restart_from(self.read(), named)
+        found = restart_from(self._known(), named)
         if found.refusals or not found.going:
             raise PinotError(
                 f"nothing of {self.lease.table} is deleted",
@@ -72,7 +73,7 @@ class Restarting:
         return marks_of(found.going)
 
     def _pause(self, memory: RestartMemory) -> RestartMemory:
-        if not self.read().pause.whole:
+        if not self._known().pause.whole:
             memory = replace(memory, paused=True)
             self._remember(memory)
             self._send(lambda: self.door.pause(self.lease.table, "segments are deleted and read again"))
@@ -85,7 +86,7 @@ class Restarting:
 
     def _delete(self, memory: RestartMemory) -> tuple[str, ...]:
         """Only if Pinot means the same segments."""
-        left = left_of(self.read(), memory.marks)
+        left = left_of(self._known(), memory.marks)
         names = {segment.name for segment in left}
         if names:
             firsts = {segment.partition: segment.name for segment in reversed(left)}
@@ -108,7 +109,7 @@ class Restarting:
         if not memory.paused:
             self.tell("the table was paused before; resume it when you are ready")
             return
-        if self.read().pause.whole:
+        if self._known().pause.whole:
             self._send(lambda: self.door.resume(self.lease.table))
         for partition in (mark.partition for mark in memory.marks):
             self._until(
@@ -123,16 +124,29 @@ class Restarting:
         except SwitchStateUnknown as error:
             self.tell(f"{error.what}; looking whether it happened")
 
-    def _until(self, holds: Callable[[RealtimeState], bool], otherwise: str) -> None:
+    def _until(self, holds: Callable[[RealtimeState], bool], otherwise: str) -> RealtimeState:
+        """Wait for a state, read as a whole, of which that holds; return it."""
         until = self.clock() + self.patience_s
-        while not holds(self.read()):
+        while True:
+            try:
+                state = self.read()
+                missing = not_known(state)
+                why = otherwise if missing is None else f"the table could not be read as a whole: {missing}"
+                if missing is None and holds(state):
+                    return state
+            except PinotError as error:
+                why = f"the table could not be read: {error.what}"
             if self.clock() >= until:
                 raise PinotError(
                     f"the restart of {self.lease.table} has come to no end",
-                    why=f"{otherwise} after {self.patience_s:.0f} s",
+                    why=f"{why} after {self.patience_s:.0f} s",
                     hint="run it again: it goes on from there",
                 )
             self.sleep(POLL_S)
+
+    def _known(self) -> RealtimeState:
+        """The table now."""
+        return self._until(lambda _: True, "it was not read")
 
     def _remember(self, memory: RestartMemory) -> None:
         self.lease.remember(SUBJECT, memory.to_text())

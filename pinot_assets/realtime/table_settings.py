@@ -48,7 +48,7 @@ def table_settings(config: Mapping[str, Any]) -> RealtimeSettings:
     mode = str(upsert.get("mode") or "NONE").upper()
     return RealtimeSettings(
         replication=_number(segments.get("replicasPerPartition"), _number(segments.get("replication"), 1)),
-        peer_scheme=segments.get("peerSegmentDownloadScheme") or None,
+        peer_scheme=str(segments.get("peerSegmentDownloadScheme") or "").lower() or None,
         pauseless=_flag(ingestion.get("pauselessConsumptionEnabled")),
         upsert=None if mode == "NONE" else mode,
         dedup=_flag(setting(config, "dedupConfig", "dedupEnabled")),

@@ -29,7 +29,8 @@ from pinot_assets.simulate.world import World
 pytestmark = pytest.mark.integration
 
 ROWS_A_SEGMENT, ROWS = 1_000, 1_500
-WAIT_S = 15
+WAIT_S = 45
+"""Long enough for two looks of a server, 30 s apart: at the first its peer may not have the segment yet."""
 LATER_MS = 301_000
 SECOND = 1_000
 

@@ -67,7 +67,7 @@ def _next_step(state: RealtimeState) -> str:
 
 def _wanted(state: RealtimeState) -> Iterator[tuple[str, int]]:
     """Rows that a query must find, by segment: never more than there are."""
-    dense = _dense(state)
+    whole = dense(state)
     consumed = _least_consumed(state)
     for segment in state.segments:
         if not segment.in_ideal_state or segment.status is None or not routed(state, segment):
@@ -84,7 +84,7 @@ def _wanted(state: RealtimeState) -> Iterator[tuple[str, int]]:
         if rows is None or rows <= 0:
             continue
         # Not every offset is a row: transactions, compaction, filters. One row there is, if there are any.
-        exact = segment.status.completed or segment.partition in dense
+        exact = segment.status.completed or segment.partition in whole
         yield segment.name, rows if exact else 1
 
 
@@ -97,7 +97,7 @@ def _least_consumed(state: RealtimeState) -> Mapping[str, int]:
     return least
 
 
-def _dense(state: RealtimeState) -> frozenset[int]:
+def dense(state: RealtimeState) -> frozenset[int]:
     """Partitions in which every committed offset became a row."""
     found: dict[int, bool] = {}
     for segment in state.segments:

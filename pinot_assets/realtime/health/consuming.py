@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pinot_assets.health.finding import Health, Problem, Severity, judged, some
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import settled
+from pinot_assets.realtime.health.answers import dense
 from pinot_assets.realtime.health.progress import paused
 from pinot_assets.realtime.state import Consumption, PauseReason, RealtimeState, Segment
 
@@ -32,7 +33,10 @@ def consumption(state: RealtimeState) -> Health:
     partitions = {*latest, *state.stream}
     meant = {p for p in partitions if not paused(state, p)}
     by_partition = farthest(state)
-    still = sorted(p for p in meant if _stands_still(state, latest.get(p), by_partition.get(p)))
+    waiting = _waiting(state, by_partition)
+    still = sorted(
+        p for p in meant if _stands_still(state, latest.get(p), by_partition.get(p), waiting.get(p, 0))
+    )
     without = sorted(p for p in meant - set(still) if not _consumed(state, latest.get(p)))
     problems = []
     pause = state.pause
@@ -103,18 +107,32 @@ def _consumed(state: RealtimeState, newest: Segment | None) -> bool:
     )
 
 
-def _stands_still(state: RealtimeState, newest: Segment | None, found: Consumption | None) -> bool:
+def _waiting(state: RealtimeState, best: Mapping[int, Consumption]) -> Mapping[int, int]:
+    """Messages that wait in each partition. One alone is none where not every offset is a row: a transaction
+    ends with an offset that nobody consumes.
+    """
+    rows = {
+        partition: held.latest - offset
+        for partition, held in state.stream.items()
+        if partition in best and (offset := best[partition].offset) is not None
+    }
+    whole = dense(state)
+    return {p: max(0, count) for p, count in rows.items() if p in whole or count != 1}
+
+
+def _stands_still(
+    state: RealtimeState, newest: Segment | None, found: Consumption | None, waiting: int
+) -> bool:
     if newest is None or found is None:
         return False
     if found.state == "NOT_CONSUMING":
         return True
-    held = state.stream.get(newest.partition)
-    if held is None or found.offset is None or found.consumed_ms is None:
+    if found.consumed_ms is None:
         return False
     allowed = STILL_MS if state.settings.pauseless else LATE_MS
     # A consumer that has just begun says that it got its last row in 1970.
     since = max(found.consumed_ms, newest.created_ms)
-    return held.latest > found.offset and state.read_ms - since > allowed
+    return waiting > 0 and state.read_ms - since > allowed
 
 
 def farthest(state: RealtimeState) -> Mapping[int, Consumption]:
@@ -137,17 +155,13 @@ def _place(one: Consumption) -> tuple[bool, int]:
 def consumption_lag(state: RealtimeState) -> Health:
     """What can be queried is younger than five minutes, and nothing leaves the stream unread."""
     best = farthest(state)
-    rows = {
-        partition: max(0, held.latest - best[partition].offset)  # type: ignore[operator]
-        for partition, held in state.stream.items()
-        if partition in best and best[partition].offset is not None
-    }
+    rows = _waiting(state, best)
     ages = {p: one.lag_ms for p, one in best.items() if one.lag_ms is not None}
     late = sorted(p for p, age in ages.items() if age > LATE_MS)
     lost = sorted(
         p
         for p, held in state.stream.items()
-        if p in best and (offset := best[p].offset) is not None and held.earliest > offset
+        if p in rows and (offset := best[p].offset) is not None and held.earliest > offset
     )
     problems = []
     if lost:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pinot_assets.health.finding import Health, Problem, Severity, judged, megabytes, some
 from pinot_assets.realtime.health.advice import repair_plan
-from pinot_assets.realtime.names import files_named
-from pinot_assets.realtime.state import RealtimeState, Server, Status
+from pinot_assets.realtime.names import files_named, upload_of
+from pinot_assets.realtime.state import RealtimeState, Server, Status, TmpUpload
 
 SERVERS = "servers"
 TMP_UPLOADS = "tmp_uploads"
@@ -84,7 +84,7 @@ def tmp_uploads(state: RealtimeState) -> Health:
     problem = Problem(
         f"{len(old)} uploads were never moved to their place, {megabytes(size)} "
         f"({some(sorted(one.name for one in old))})",
-        f"{repair_plan(state)}, or set controller.realtime.segment.tmpFileAsyncDeletionEnabled",
+        f"{_who_deletes(state, old)}, or set controller.realtime.segment.tmpFileAsyncDeletionEnabled",
     )
     return judged(
         TMP_UPLOADS,
@@ -94,3 +94,11 @@ def tmp_uploads(state: RealtimeState) -> Health:
         good="no upload was left behind" + (f"; {len(orphans)} are under way" if orphans else ""),
         numbers={"tmp_uploads": len(old), "tmp_uploads_bytes": size},
     )
+
+
+def _who_deletes(state: RealtimeState, left: list[TmpUpload]) -> str:
+    """A repair deletes none of a segment that is gone: it may be all that there is of it."""
+    there = {segment.name for segment in state.segments}
+    if any(upload_of(one.name) in there for one in left):
+        return repair_plan(state)
+    return "their segments are gone: delete them by hand"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pinot_assets.errors import PinotError, SessionError, SourceError, SwitchStateUnknown
+from pinot_assets.errors import PinotError, SourceError, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.port import Reader, RepairDoor, Sweeper, Tell
 from pinot_assets.realtime.repair import memory as memories
@@ -160,14 +160,8 @@ class Repair:
         return Outcome(step, result, text)
 
     def _recalled(self) -> Memory:
-        try:
-            memory = memories.from_text(self.lease.recall(memories.SUBJECT))
-        except ValueError as error:
-            raise SessionError(
-                f"what the repair of {self.lease.table} remembers cannot be read", why=str(error)
-            ) from error
-        # What nobody tried for so long is mended, or gone.
-        return memory.since(self.clock_ms() - 2 * self.limits.longest_backoff_ms)
+        text = self.lease.recall(memories.SUBJECT)
+        return memories.recalled(text, self.lease.table, self.clock_ms(), self.limits)
 
     def _remember(self, memory: Memory) -> None:
         self.lease.remember(memories.SUBJECT, memories.to_text(memory))
@@ -177,5 +171,6 @@ def preview(state: RealtimeState, remembered: str, limits: Limits) -> Plan:
     """What a repair would do now; takes no lease and changes nothing.
 
     :param remembered: what the last repair remembers (`OperationsStore.recall`).
+    :raises SessionError: that cannot be read.
     """
-    return plan(state, limits, memories.from_text(remembered))
+    return plan(state, limits, memories.recalled(remembered, state.table, state.read_ms, limits))

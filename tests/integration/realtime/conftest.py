@@ -10,7 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 from fakes.controller import ControllerCluster
+from fakes.exporter import Exporters
 from fakes.kafka_table import Clicks, schema, table_config
+from fakes.pauseless import PauselessCluster, pauseless_cluster
 from kazoo.client import KazooClient
 
 from pinot_assets.local import Stack, StackState
@@ -66,6 +68,28 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerClus
     """A real controller of 1.5.1, with stand-ins for its servers."""
     with ControllerCluster(tmp_path_factory.mktemp("controller")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="package")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessCluster]:
+    """A pauseless cluster for all that leave it as it was; `whole` has it whole."""
+    with pauseless_cluster(tmp_path_factory.mktemp("pauseless"), exporters=Exporters()) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def whole(shared: PauselessCluster) -> PauselessCluster:
+    """The same with both its servers well, whatever the test before it did to them."""
+    for server in shared.servers:
+        server.open_gate()
+        if server.process is not None and not shared.stored:
+            server.kill()
+    shared.stored = True
+    for server in shared.servers:
+        if server.process is None:
+            shared.start(server)
+    shared.until_ready()
+    return shared
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from pinot_assets.realtime.drill import (
     Lengths,
     Phase,
     Sample,
+    downloaded,
     findings,
     is_over,
     p95,
@@ -74,6 +75,10 @@ def test_when_a_phase_is_over() -> None:
     counted = [replace(start, peer_downloads=7), sample(4, 5, peer_downloads=7)]
     assert not is_over(Phase.DOWNLOADS, counted, LENGTHS)
     assert is_over(Phase.DOWNLOADS, [*counted, sample(6, 5, peer_downloads=8)], LENGTHS)
+    # A server that is restarted counts anew, and does not answer meanwhile.
+    restarted = [*counted, sample(5, 5), sample(6, 5, peer_downloads=2), sample(7, 5, peer_downloads=5)]
+    assert downloaded(restarted) == 3
+    assert not is_over(Phase.DOWNLOADS, restarted[:-1], LENGTHS)
     assert not is_over(Phase.BACKFILL, [start, sample(4, 5, 2, 1)], LENGTHS)
     assert is_over(Phase.BACKFILL, [start, sample(4, 5, 2, 0)], LENGTHS)
 

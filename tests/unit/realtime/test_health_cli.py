@@ -58,6 +58,13 @@ def test_status_shows_every_segment(fake: FakeRealtime) -> None:
     assert f"reset: {S1} has it" in text
 
 
+def test_the_names_of_segments_can_be_copied_from_a_narrow_terminal(fake: FakeRealtime) -> None:
+    app = typer.Typer()
+    health_cli.register(app)
+    text = CliRunner().invoke(app, ["status", "clicks"], env={"COLUMNS": "60"}).output
+    assert set(fake.nodes) <= set(text.split())
+
+
 def test_status_as_json(fake: FakeRealtime) -> None:
     _, text = run("status", "clicks_REALTIME", "--json")
     told = json.loads(text)

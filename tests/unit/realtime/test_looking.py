@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fakes.realtime import S1, S2, FakeRealtime
 
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.errors import PinotAssetsError, PinotNotFound
 from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.realtime import looking
 from pinot_assets.realtime.deep_store import open_deep_store
@@ -49,6 +49,16 @@ def test_without_a_pinot_every_answer_says_why(fake):
     assert not any(answer.passed or answer.known for answer in looked.answers)
 
 
+def test_a_table_that_was_not_made_yet_says_how_it_is_made(fake, monkeypatch):
+    def missing(pinot: object, table: str, deep_store: object) -> None:
+        raise PinotNotFound(f"there is no table {table}", hint="GET /tables lists those there are")
+
+    monkeypatch.setattr(looking, "read_state", missing)
+    looked = look("clicks_REALTIME", settings)
+    assert looked.state is None
+    assert {answer.next_step for answer in looked.answers} == {"`pinot-assets tables apply clicks` makes it"}
+
+
 def test_numbers_of_a_look(fake):
     found = numbers(fake.look())
     assert found == {
@@ -77,6 +87,14 @@ def test_what_is_not_known_is_no_number(fake):
     assert found["servers"] == 2
     blind = replace(fake.look(), unread={"servers": "x", "external": "y", "segments": "z"}, stream={})
     assert {"servers", "replicas_in_error"}.isdisjoint(numbers(blind))
+
+
+def test_a_sum_of_which_a_part_is_not_known_is_left_out(fake):
+    first = fake.look()
+    one, *others = first.segments
+    found = numbers(replace(first, segments=(replace(one, size_bytes=None), *others)))  # as before 1.0
+    assert "committed_bytes" not in found
+    assert found["committed_rows"] == 150
 
 
 def test_dead_servers_and_errors_count(fake):

@@ -11,6 +11,7 @@ from pinot_assets.realtime.metrics import (
     Metric,
     Origin,
     metrics,
+    peer_downloads,
     read_exporters,
     samples_of,
 )
@@ -59,6 +60,32 @@ def test_all_derived() -> None:
     fake.config["dedupConfig"] = {"dedupEnabled": True}
     found = by_name(metrics(fake.look()))
     assert found["pauselessSegmentsInUnrecoverableErrorCount"] == (1, Origin.DERIVED)
+
+
+def test_what_could_not_be_read_is_not_derived() -> None:
+    fake = FakeRealtime()
+    fake.segment(0, 0, url="")
+    fake.away.add("/zk/get")
+    found = by_name(metrics(fake.look()))
+    assert found["segmentsInErrorState"] == (None, Origin.NOT_KNOWN)
+    assert found[MISSING_URL] == (None, Origin.NOT_KNOWN)
+    assert found["pauselessConsumptionEnabled"] == (1, Origin.DERIVED)
+
+
+def test_peer_downloads_are_counted_where_every_server_tells() -> None:
+    line = 'pinot_server_segmentDownloadFromPeersTimeMs_Count{table="clicks",tableType="REALTIME",} '
+
+    def page(request: httpx.Request) -> httpx.Response:
+        if request.url.port == 3:
+            raise httpx.ConnectError("refused", request=request)
+        return httpx.Response(200, text=f"{line}4.0\n" if request.url.port == 1 else "x 1.0\n")
+
+    transport = httpx.MockTransport(page)
+    both = ["http://127.0.0.1:1", "http://127.0.0.1:2"]
+    assert peer_downloads(both, "clicks_REALTIME", transport) == 4
+    assert peer_downloads(both, "other_REALTIME", transport) == 0
+    assert peer_downloads([*both, "http://127.0.0.1:3"], "clicks_REALTIME", transport) is None
+    assert peer_downloads([], "clicks_REALTIME", transport) is None
 
 
 def test_samples() -> None:

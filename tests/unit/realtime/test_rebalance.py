@@ -299,6 +299,21 @@ def test_without_a_job_the_table_itself_tells() -> None:
     assert run(gone).end is End.DONE
 
 
+def test_what_could_not_be_read_is_not_done() -> None:
+    pinot = RebalancingPinot(table(STORED, servers=THREE), "b", "c")
+    pinot.answer = SwitchStateUnknown("no answer came")
+    read = pinot.read
+
+    def blind() -> RealtimeState:
+        state = read()
+        nothing = replace(state, segments=(), unread={"segments": "no answer"})
+        return nothing if pinot.polls == 1 else state
+
+    pinot.read = blind  # type: ignore[method-assign]
+    assert run(pinot).end is End.DONE
+    assert pinot.polls == 3
+
+
 def test_how_it_may_end_otherwise() -> None:
     still = RebalancingPinot(table(STORED, servers=THREE), "a", "b")
     assert run(still).end is End.NOTHING

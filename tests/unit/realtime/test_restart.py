@@ -11,7 +11,7 @@ from fakes.hurt_pinot import Clock
 from fakes.hurt_tables import BYPASS, NOW, OLD, PAUSELESS, consuming, replicas, segment, table
 from fakes.zookeeper import FakeZooKeeper
 
-from pinot_assets.errors import PinotError, SessionError, SwitchStateUnknown
+from pinot_assets.errors import PinotError, PinotUnreachable, SessionError, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.restart import Mark, RestartMemory, restart_from
 from pinot_assets.realtime.restarting import Restarting
@@ -207,6 +207,55 @@ def test_one_that_deleted_nothing_yet_is_judged_anew() -> None:
         world.run(LOST.name)
     assert "paused" in (refused.value.hint or "")
     assert world.pinot.calls == ["pause"]
+
+
+BLIND = replace(hurt(), segments=(), pause=NOT_PAUSED, unread={"segments": "no answer"})
+
+
+@pytest.mark.parametrize("call", ["pause", "delete", "resume"])
+def test_nothing_is_concluded_from_half_a_state_or_none(call: str) -> None:
+    world = World()
+    read = world.pinot.read
+    troubles: list[RealtimeState | PinotError] = [BLIND, PinotUnreachable("no connection")]
+
+    def seen() -> RealtimeState:
+        trouble = troubles.pop() if troubles and world.pinot.calls[-1:] == [call] else read()
+        if isinstance(trouble, PinotError):
+            raise trouble
+        return trouble
+
+    world.pinot.read = seen  # type: ignore[method-assign]
+    assert world.run(LOST.name) == (LOST.name, LATER.name, consuming(sequence=3).name)
+    assert world.pinot.calls == ["pause", "delete", "resume"]
+
+
+def test_consumption_does_not_go_on_while_nobody_knows_what_is_left() -> None:
+    world = World()
+    world.pinot.stays = (LATER,)
+    read, sleep = world.pinot.read, world.clock.sleep
+
+    def seen() -> RealtimeState:
+        return BLIND if world.pinot.stays and "delete" in world.pinot.calls else read()
+
+    def goes(seconds: float) -> None:
+        sleep(seconds)
+        if world.clock.now_ms > NOW + 30_000:
+            world.pinot.stays = ()
+            left = tuple(s for s in world.pinot.state.segments if s != LATER)
+            world.pinot.state = replace(world.pinot.state, segments=left)
+
+    world.pinot.read, world.clock.sleep = seen, goes  # type: ignore[method-assign]
+    world.run(LOST.name)
+    assert world.clock.now_ms > NOW + 30_000
+    assert world.pinot.calls == ["pause", "delete", "resume"]
+
+
+def test_a_table_that_cannot_be_read_is_told() -> None:
+    world = World()
+    world.pinot.state = BLIND
+    with pytest.raises(PinotError, match="as a whole"):
+        world.run(LOST.name)
+    assert world.pinot.calls == []
 
 
 def test_what_a_deletion_left_is_deleted_by_the_next_run() -> None:

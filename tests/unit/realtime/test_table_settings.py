@@ -71,6 +71,10 @@ def test_the_older_name_of_the_download_wait_is_in_minutes() -> None:
     assert table_settings(config(ingestionConfig=streams(**newer))).download_timeout_s == 45
 
 
+def test_the_peer_scheme_is_read_as_pinot_reads_it() -> None:
+    assert table_settings(config({"peerSegmentDownloadScheme": "HTTPS"})).peer_scheme == "https"
+
+
 def test_the_older_place_of_a_stream_config() -> None:
     found = table_settings(config(tableIndexConfig={"streamConfigs": {"streamType": "kafka"}}))
     assert found.streams == ({"streamType": "kafka"},)

@@ -72,6 +72,14 @@ def tick(spec: RealtimeTableSpec, instance: dg.DagsterInstance) -> dg.SensorResu
     return result
 
 
+@pytest.mark.parametrize(
+    ("limit", "words"), [(3, "starts at most 3 steps of a repair at a look"), (0, "repairs nothing")]
+)
+def test_it_says_what_it_may_repair(tmp_path: Path, limit: int, words: str) -> None:
+    table = write_realtime_table(tmp_path, dagster={"repairLimit": limit})
+    assert words in (realtime_sensor(table).description or "")
+
+
 def test_a_look_is_one_observation_and_every_check(tmp_path: Path, fake: FakeRealtime) -> None:
     spec = write_realtime_table(tmp_path)
     with dg.DagsterInstance.ephemeral() as instance:

@@ -93,6 +93,19 @@ def test_a_consumer_that_stands_still() -> None:
     assert consumption(replace(pinot.look(), consumption=late)).passed
 
 
+def test_the_end_of_a_transaction_is_no_message_that_waits() -> None:
+    pinot = consumed(offset=149)
+    state = pinot.look()
+    late = tuple(replace(one, consumed_ms=state.read_ms - 61_000) for one in state.consumption)
+    # Each committed offset of this partition was a row: the last one is a row, too.
+    assert not consumption(replace(state, consumption=late)).passed
+    pinot.nodes[pinot.segment(0, 0)].fields["segment.total.docs"] = "99"
+    state = pinot.look()
+    assert consumption(replace(state, consumption=late)).passed
+    pinot.stream = {0: (150, 150)}
+    assert consumption_lag(pinot.look()).passed
+
+
 def test_a_consumer_that_has_just_begun() -> None:
     pinot = consumed(offset=120)
     state = pinot.look()

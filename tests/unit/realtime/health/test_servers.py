@@ -69,6 +69,9 @@ def test_uploads_that_were_left_behind(tmp_path: Path) -> None:
     assert (answer.passed, answer.found) == (False, 1)
     assert answer.numbers["tmp_uploads_bytes"] == 4
     assert "clicks__0__1" in answer.message
+    assert "by hand" in answer.next_step
+    pinot.segment(0, 1)
+    assert "repair" in tmp_uploads(pinot.look(store)).next_step
 
 
 def test_an_upload_that_a_segment_names_is_no_orphan(tmp_path: Path) -> None:

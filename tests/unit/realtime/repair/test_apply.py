@@ -236,6 +236,11 @@ def test_a_preview_knows_what_was_tried() -> None:
     step = preview(state, "", USUAL_LIMITS).steps[0]
     remembered = memories.to_text(Memory().begun(step, NOW))
     assert not preview(state, remembered, USUAL_LIMITS).steps
+    often = Memory().begun(step, NOW).begun(step, NOW).begun(step, NOW)
+    later = replace(state, read_ms=NOW + 13 * 3_600_000)
+    assert not preview(later, memories.to_text(often), USUAL_LIMITS).refusals
+    with pytest.raises(SessionError, match="cannot be read"):
+        preview(state, "[]", USUAL_LIMITS)
 
 
 def steps() -> Iterator[Step]:

@@ -11,6 +11,13 @@ from dataclasses import replace
 
 import pytest
 from fakes.pauseless import PauselessCluster, pauseless_cluster
+from fakes.pauseless_kills import (
+    GIVES_UP_SOON,
+    SMALL,
+    kill_both_while_they_commit,
+    start_both,
+    until_given_up,
+)
 from fakes.pauseless_table import LATER_MS, Rows, committing, rows_table
 
 from pinot_assets.realtime.health.checks import examine
@@ -20,9 +27,6 @@ from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.realtime.state import Copy, RealtimeState, Status
 
 pytestmark = pytest.mark.integration
-
-SMALL = {"realtime.segment.flush.threshold.rows": "2000"}
-GIVES_UP_SOON = {"realtime.segment.pauseless.download.timeoutSeconds": "15"}
 
 
 @pytest.fixture
@@ -52,27 +56,20 @@ def lose_the_committer(rows: Rows) -> frozenset[str]:
 
 def lose_both(rows: Rows) -> frozenset[str]:
     """Kill both servers while they commit, and start them again; answers the segments that nobody has."""
-    for server in rows.cluster.servers:
-        server.hold_builds()
-    rows.send(3_000)
-    rows.until_committing(2)
-    for server in rows.cluster.servers:
-        server.kill()
-        server.open_gate()
-    for server in rows.cluster.servers:
-        rows.cluster.start(server)
-    state = rows.until(lambda state: [len(s.in_state("ERROR")) for s in committing(state)] == [2, 2])
-    return frozenset(segment.name for segment in committing(state))
+    lost = kill_both_while_they_commit(rows)
+    start_both(rows)
+    until_given_up(rows)
+    return lost
 
 
-def give_a_store(cluster: PauselessCluster, rows: Rows) -> None:
+def give_a_store(rows: Rows) -> None:
     """One server after the other, so that what only servers have is always somewhere."""
-    cluster.stored = True
-    for server in cluster.servers:
+    rows.cluster.stored = True
+    for server in rows.cluster.servers:
         server.kill()
         rows.until(lambda state, name=server.name: not state.servers[name].alive)
-        cluster.start(server)
-        cluster.until_ready()
+        rows.cluster.start(server)
+        rows.cluster.until_ready()
 
 
 def closed(state: RealtimeState) -> set[str]:
@@ -103,7 +100,7 @@ def test_what_is_stuck_is_told_and_mended_once_there_is_a_store(cluster: Pausele
         refused_for_want_of_a_store(one)
         refused_for_want_of_a_store(both)
 
-        give_a_store(cluster, one)
+        give_a_store(one)
         # Pinot uploads nothing younger than five minutes of a pauseless table, whoever asks.
         for rows in (one, both):
             rows.until(

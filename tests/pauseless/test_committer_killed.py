@@ -1,7 +1,8 @@
-"""Pauseless tables on Pinot's own controller and data managers of 1.5.1, and what kills do to them.
+"""A pauseless table on Pinot's own controller and data managers of 1.5.1 whose committer is killed.
 
 What is read, found wrong and mended is what `pinot-assets realtime` reads, finds and mends. Every row is
-counted and added up on every server, by Pinot's own query engine.
+counted and added up on every server, by Pinot's own query engine. Both killed:
+`tests/integration/realtime/test_kills_of_1_5.py`.
 """
 
 from __future__ import annotations
@@ -11,18 +12,16 @@ from dataclasses import replace
 
 import pytest
 from fakes.pauseless import PauselessCluster, pauseless_cluster
+from fakes.pauseless_kills import SMALL
 from fakes.pauseless_table import committing, rows_table
 
 from pinot_assets.health.finding import Health
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.repair.model import Kind
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
+from pinot_assets.realtime.state import RealtimeState, Segment, Status
 
 pytestmark = pytest.mark.integration
-
-SMALL = {"realtime.segment.flush.threshold.rows": "2000"}  # 1000 rows of each partition make a segment
-GIVES_UP_SOON = {"realtime.segment.pauseless.download.timeoutSeconds": "15"}
 
 LATER_S = 301
 
@@ -31,23 +30,6 @@ LATER_S = 301
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessCluster]:
     with pauseless_cluster(tmp_path_factory.mktemp("pauseless")) as cluster:
         yield cluster
-
-
-def test_every_row_is_there_once(cluster: PauselessCluster) -> None:
-    rows_a_segment = 20_000
-    with rows_table(cluster, **{"realtime.segment.flush.threshold.rows": str(2 * rows_a_segment)}) as rows:
-        rows.send(200_000)
-        rows.until_all_found()
-        state = rows.until(lambda state: sum(s.status is Status.DONE for s in state.segments) == 10)
-
-    done = [segment for segment in state.segments if segment.status is Status.DONE]
-    assert {segment.copy for segment in done} == {Copy.DEEP_STORE}
-    assert {segment.total_docs for segment in done} == {rows_a_segment}
-    for one, following in zip(state.segments, state.segments[1:], strict=False):
-        if one.partition == following.partition:
-            assert one.end_offset == following.start_offset
-    assert set(state.queryable.values()) == {200_000}
-    assert rows.unwell(state) == []
 
 
 def answer(state: RealtimeState, check: str) -> Health:
@@ -61,33 +43,6 @@ def later(state: RealtimeState) -> RealtimeState:
 
 def segments(state: RealtimeState, names: Collection[str]) -> list[Segment]:
     return [segment for segment in state.segments if segment.name in names]
-
-
-def test_both_servers_are_killed_while_they_commit(cluster: PauselessCluster) -> None:
-    with rows_table(cluster, **SMALL, **GIVES_UP_SOON) as rows:
-        for server in cluster.servers:
-            server.hold_builds()
-        rows.send(3_000)
-        rows.until_committing(2)
-        for server in cluster.servers:
-            server.kill()
-            server.open_gate()
-        for server in cluster.servers:
-            cluster.start(server)
-
-        starting = rows.until(lambda state: any(one.ready is False for one in state.servers.values()))
-        assert answer(starting, "servers").numbers["servers_starting"] > 0
-        failed = rows.until(lambda state: [len(s.in_state("ERROR")) for s in committing(state)] == [2, 2])
-        assert answer(failed, "error_segments").numbers["segments_in_error"] == 2
-        lost = {segment.name for segment in committing(failed)}
-        assert {wait.subject for wait in rows.plan().waiting} >= lost
-
-        assert answer(later(failed), "segment_status").numbers["stuck_committing"] == 2
-        rows.later_s = LATER_S
-        outcomes = rows.repair()
-        assert [one.text for one in outcomes if not one.helped] == []
-        assert {one.step.segments[0] for one in outcomes if one.step.kind is Kind.REINGEST} == lost
-        rows.until_mended()
 
 
 @pytest.mark.timeout(1200)  # five minutes of it are Pinot's own

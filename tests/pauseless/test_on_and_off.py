@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 from fakes.pauseless import PauselessCluster, pauseless_cluster
+from fakes.pauseless_kills import SMALL
 from fakes.pauseless_table import committing, rows_table
 
 from pinot_assets.realtime.drain import Do, Goal
 from pinot_assets.realtime.state import Copy, Status
 
 pytestmark = pytest.mark.integration
-
-SMALL = {"realtime.segment.flush.threshold.rows": "2000"}
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
 import yaml
 from fakes.kafka_table import schema
-from fakes.pauseless import PauselessCluster, pauseless_cluster
+from fakes.pauseless import PauselessCluster
+from fakes.pauseless_kills import SMALL
 from fakes.pauseless_table import Rows, rows_table
 
 from pinot_assets.errors import SpecDrift
@@ -19,14 +19,6 @@ from pinot_assets.resources import PinotResource
 from pinot_assets.spec import RealtimeTableSpec, load_tables
 
 pytestmark = pytest.mark.integration
-
-SMALL = {"realtime.segment.flush.threshold.rows": "2000"}
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessCluster]:
-    with pauseless_cluster(tmp_path_factory.mktemp("pauseless")) as cluster:
-        yield cluster
 
 
 class Jobs:
@@ -81,9 +73,9 @@ def _spec(rows: Rows, folder: Path, pauseless: bool) -> RealtimeTableSpec:
     return load_tables(folder).realtime[rows.name]
 
 
-def test_on_and_off_by_jobs(cluster: PauselessCluster, tmp_path: Path) -> None:
+def test_on_and_off_by_jobs(whole: PauselessCluster, tmp_path: Path) -> None:
     with (
-        rows_table(cluster, pauseless=False, **SMALL) as rows,
+        rows_table(whole, pauseless=False, **SMALL) as rows,
         dg.DagsterInstance.ephemeral() as instance,
     ):
         on = Jobs(rows, tmp_path, instance, pauseless=True)
@@ -102,11 +94,11 @@ def test_on_and_off_by_jobs(cluster: PauselessCluster, tmp_path: Path) -> None:
         assert on.unwell() == set()
         assert on.numbers["rows_queryable"] == 8_000
 
-        victim = cluster.servers[0]
+        victim = whole.servers[0]
         victim.kill()
         rows.until(lambda state: not state.servers[victim.name].alive)
         assert "servers" in on.unwell()
-        cluster.start(victim)
+        whole.start(victim)
         rows.until_well()
 
         off.run("pauseless_disable", patience=400)

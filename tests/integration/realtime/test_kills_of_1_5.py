@@ -1,0 +1,94 @@
+"""Pauseless tables on Pinot's own controller and data managers of 1.5.1: no row is lost, none is there twice.
+
+What is read, found wrong and mended is what `pinot-assets realtime` reads, finds and mends. Every row is
+counted and added up on every server, by Pinot's own query engine. Kills after which Pinot has to be waited
+for (five minutes) are in `tests/pauseless`.
+"""
+
+from __future__ import annotations
+
+import pytest
+from fakes.pauseless import PauselessCluster
+from fakes.pauseless_kills import (
+    GIVES_UP_SOON,
+    SMALL,
+    kill_both,
+    kill_both_while_they_commit,
+    start_both,
+    until_given_up,
+)
+from fakes.pauseless_table import LATER_MS, Rows, rows_table
+
+from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.repair.model import Kind
+from pinot_assets.realtime.state import Copy, Status
+
+pytestmark = pytest.mark.integration
+
+LATER_S = LATER_MS // 1000
+
+
+def numbers(rows: Rows, check: str) -> dict[str, float]:
+    """What a check of health tells of the table now."""
+    answers = {one.name: one for one in examine(rows.look())}
+    assert not answers[check].passed
+    return dict(answers[check].numbers)
+
+
+def test_every_row_is_there_once(whole: PauselessCluster) -> None:
+    rows_a_segment = 20_000
+    with rows_table(whole, **{"realtime.segment.flush.threshold.rows": str(2 * rows_a_segment)}) as rows:
+        rows.send(200_000)
+        rows.until_all_found()
+        state = rows.until(lambda state: sum(s.status is Status.DONE for s in state.segments) == 10)
+
+    done = [segment for segment in state.segments if segment.status is Status.DONE]
+    assert {segment.copy for segment in done} == {Copy.DEEP_STORE}
+    assert {segment.total_docs for segment in done} == {rows_a_segment}
+    for one, following in zip(state.segments, state.segments[1:], strict=False):
+        if one.partition == following.partition:
+            assert one.end_offset == following.start_offset
+    assert set(state.queryable.values()) == {200_000}
+    assert rows.unwell(state) == []
+
+
+def test_both_servers_are_killed_while_they_commit(whole: PauselessCluster) -> None:
+    with rows_table(whole, **SMALL, **GIVES_UP_SOON) as rows:
+        lost = kill_both_while_they_commit(rows)
+        start_both(rows)
+        starting = rows.until(lambda state: any(one.ready is False for one in state.servers.values()))
+        told = {one.name: one.numbers for one in examine(starting)}
+        assert told["servers"]["servers_starting"] > 0
+        until_given_up(rows)
+        assert numbers(rows, "error_segments")["segments_in_error"] == 2
+        assert {wait.subject for wait in rows.plan().waiting} >= lost
+
+        rows.later_s = LATER_S
+        assert numbers(rows, "segment_status")["stuck_committing"] == 2
+        outcomes = rows.repair()
+        assert [one.text for one in outcomes if not one.helped] == []
+        assert {one.step.segments[0] for one in outcomes if one.step.kind is Kind.REINGEST} == lost
+        rows.until_mended()
+
+
+def test_both_servers_are_killed_and_know_no_store_then(whole: PauselessCluster) -> None:
+    with rows_table(whole, **SMALL, **GIVES_UP_SOON) as rows:
+        lost = kill_both_while_they_commit(rows)
+        whole.stored = False
+        start_both(rows)
+        until_given_up(rows)
+        rows.later_s = LATER_S
+        assert numbers(rows, "segment_status")["stuck_committing"] == 2
+        refused = rows.plan()
+        assert {refusal.subject for refusal in refused.refusals} == lost
+        assert all("segment.store.uri" in refusal.remedy for refusal in refused.refusals)
+        assert refused.steps == ()
+
+        kill_both(rows)
+        whole.stored = True
+        start_both(rows)
+        until_given_up(rows)
+        outcomes = rows.repair()
+        assert [one.text for one in outcomes if not one.helped] == []
+        assert {one.step.segments[0] for one in outcomes if one.step.kind is Kind.REINGEST} == lost
+        rows.until_mended()
