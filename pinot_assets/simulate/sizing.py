@@ -28,8 +28,8 @@ ASSUMES: Final = (
     "An upload through the controller passes it twice: in from the server, out to the deep store.",
     "Controller traffic is the protocol's messages, those of replicas that wait included; uploads; per "
     "commit the segments' nodes, ideal state, external view, Helix's messages and servers' current states, "
-    "read and written whole, uncompressed; the deep store's listing at each commit that is moved; and what the "
-    "periodic tasks (status checker, validation, retention) read at their default periods. Not counted: "
+    "read and written whole, uncompressed; the deep store's listing at each commit that is moved; and what "
+    "the periodic tasks (status checker, validation, retention) read at their default periods. Not counted: "
     "ZooKeeper's heartbeats (5 MB a day for three controllers), asking for a back-fill (2 KB a segment), "
     "metrics, queries, minions. Peers are found in ZooKeeper and give tars without a controller.",
     "No server or controller dies. For that there is the proof (tests/unit/simulate).",
