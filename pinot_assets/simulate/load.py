@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.simulate.flush import Flush
 from pinot_assets.simulate.profile import MEASURED, MeasuredCommit
 from pinot_assets.simulate.protocol import LEASE_EXTENSION_S, LEASE_PERIOD_MS, NOTIFY_WINNER_MS
 from pinot_assets.simulate.store import Outage
+
+SHORTEST_FLUSH_MS: Final = 60_000
+"""A day of shorter segments would take the simulation longer than anybody waits."""
 
 
 class Way(StrEnum):
@@ -75,6 +79,11 @@ class Load:
             )
         if self.for_s <= 0 or self.messages_per_s <= 0:
             raise LoadError("nothing happens in no time or without messages", hint="give --for 24h, say")
+        if self.flush.time_ms < SHORTEST_FLUSH_MS:
+            raise LoadError(
+                f"a segment that is flushed after {self.flush.time_ms / 1000:g} s is never of any use",
+                hint="give --flush-time 1m at least",
+            )
         if self.outage_s and self.outage_at_s >= self.for_s:
             raise LoadError(
                 "the outage begins after the simulated time is over",

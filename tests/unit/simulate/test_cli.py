@@ -38,8 +38,8 @@ def test_json_for_other_programs() -> None:
 
 
 def test_page_and_plots(tmp_path: Path) -> None:
-    run("--html", str(tmp_path / "day.html"), "--plots", str(tmp_path / "plots"), "--format", "png")
-    assert (tmp_path / "day.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    run("--html", str(tmp_path / "new" / "day.html"), "--plots", str(tmp_path / "plots"), "--format", "png")
+    assert (tmp_path / "new" / "day.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert len(list((tmp_path / "plots").iterdir())) == 4
 
 
@@ -60,6 +60,26 @@ def test_wrong_quantities_are_refused_with_a_hint(option: str, value: str, hint:
     assert option in str(refused.value)
     assert value in str(refused.value)
     assert hint in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--msg-rate", "--row-size", "--build-rate", "--read-rate", "--flush-size", "--store-rate"],
+)
+def test_nothing_of_it_is_refused(option: str) -> None:
+    with pytest.raises(QuantityError, match=f"{option} '0' is nothing"):
+        run(option, "0")
+
+
+@pytest.mark.parametrize("option", ["--for", "--flush-time", "--kept", "--upload-timeout"])
+def test_no_time_is_refused(option: str) -> None:
+    with pytest.raises(QuantityError, match=f"{option} '0s' is nothing"):
+        run(option, "0s")
+
+
+def test_segments_of_an_instant_are_refused() -> None:
+    with pytest.raises(PinotAssetsError, match="--flush-time 1m"):
+        run("--flush-time", "1ms")
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
