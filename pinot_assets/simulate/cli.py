@@ -158,11 +158,18 @@ def _write(forecasts: Forecasts, html: Path | None, folder: Path | None, suffix:
     from pinot_assets.simulate import page
     from pinot_assets.simulate import plots as drawn
 
-    if html is not None:
-        html.parent.mkdir(parents=True, exist_ok=True)
-        html.write_text(page.html(forecasts), encoding="utf-8")
-    if folder is not None:
-        drawn.save(forecasts, folder, suffix)
+    try:
+        if html is not None:
+            html.parent.mkdir(parents=True, exist_ok=True)
+            html.write_text(page.html(forecasts), encoding="utf-8")
+        if folder is not None:
+            drawn.save(forecasts, folder, suffix)
+    except OSError as error:
+        raise PinotAssetsError(
+            f"{error.filename or html or folder} cannot be written",
+            why=error.strerror,
+            hint="name a place that may be written to",
+        ) from error
 
 
 def _tell(load: Load, forecasts: Forecasts, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -26,6 +27,10 @@ class Way(StrEnum):
 
 class LoadError(PinotAssetsError):
     """A cluster that cannot be: too few servers, more messages than can be read."""
+
+
+MOST_COMMITS = 5_000_000
+"""More than a thousand tables have in a day, by far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,18 @@ class Load:
                 why="it would never catch up",
                 hint="give more --partitions, or a higher --read-rate if you have measured it",
             )
+        if not self._commits() <= MOST_COMMITS:
+            raise LoadError(
+                "segments are so small that there are too many commits to simulate",
+                why=f"more than {MOST_COMMITS:,} in the simulated time",
+                hint="give a larger --flush-size, --flush-rows or --flush-time, or a shorter --for",
+            )
+
+    def _commits(self) -> float:
+        """About how many, of all tables together."""
+        rows = self.flush.segment_rows or self.flush.segment_bytes / self.segment_bytes(1)
+        segment_s = min(rows / self.rows_per_s, self.flush.time_ms / 1000)
+        return self.tables * self.partitions * self.for_s / segment_s if segment_s > 0 else math.inf
 
     @property
     def rows_per_s(self) -> float:

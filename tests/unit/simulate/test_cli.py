@@ -43,6 +43,18 @@ def test_page_and_plots(tmp_path: Path) -> None:
     assert len(list((tmp_path / "plots").iterdir())) == 4
 
 
+@pytest.mark.parametrize("option", ["--html", "--plots"])
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, option: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(PinotAssetsError, match="cannot be written"):
+        run(option, str(tmp_path / "file" / "below"))
+
+
+def test_segments_without_end_are_refused() -> None:
+    with pytest.raises(PinotAssetsError, match="too many commits"):
+        run("--flush-rows", "1")
+
+
 @pytest.mark.parametrize(
     ("option", "value", "hint"),
     [
