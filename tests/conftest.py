@@ -13,6 +13,7 @@ import fakes.builder as fake_builder
 import kazoo.protocol.connection
 import kazoo.retry
 import pytest
+from fakes.kafka_table import Clicks, clicks_table
 
 from pinot_assets.local import Stack, StackState, load_state
 
@@ -42,6 +43,36 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackState]:
         yield own.up()
     finally:
         own.down(purge=True)
+
+
+@pytest.fixture(scope="session")
+def kafka_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Home of a stack with Kafka, whose servers may be killed and brought up again.
+
+    `PINOT_ASSETS_TEST_KAFKA_HOME` names the home of one that runs already; that one is left running.
+    """
+    if running := os.environ.get("PINOT_ASSETS_TEST_KAFKA_HOME"):
+        yield Path(running)
+        return
+    own = Stack(tmp_path_factory.mktemp("kafka-stack"))
+    try:
+        own.up(kafka=True, segment_store=True)
+        yield own.home
+    finally:
+        own.down(purge=True)
+
+
+@pytest.fixture
+def kafka_stack(kafka_home: Path) -> StackState:
+    """All of it runs."""
+    return Stack(kafka_home).up(kafka=True)
+
+
+@pytest.fixture
+def clicks(kafka_stack: StackState) -> Iterator[Clicks]:
+    """A table with two replicas and a peer scheme; 500 rows make a segment."""
+    with clicks_table(kafka_stack) as clicks:
+        yield clicks
 
 
 @pytest.fixture

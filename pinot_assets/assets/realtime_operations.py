@@ -102,6 +102,8 @@ def _repair(work: Work) -> str:
                 remembered = operations.recall(memory.SUBJECT)
             found = preview(work.reader(pinot)(), remembered, limits)
             _tell(work.log, found)
+            if found.all_well:
+                return "nothing to mend"
             return f"{len(found.steps)} steps would be done; only shown, as apply is not set"
         with hold_table(work.settings, work.table, work.run) as lease:
             found, outcomes = work.repair(pinot, lease, limits).round()
@@ -109,7 +111,7 @@ def _repair(work: Work) -> str:
     failed = [f"{one.step}: {one.result}; {one.text}" for one in outcomes if not one.helped]
     if failed:
         raise dg.Failure("\n".join(failed), allow_retries=False)
-    return f"{len(outcomes)} steps done"
+    return "nothing to mend" if found.all_well and not outcomes else f"{len(outcomes)} steps done"
 
 
 def _tell(log: dg.DagsterLogManager, found: Plan) -> None:

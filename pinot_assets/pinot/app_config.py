@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
+
+from pinot_assets.errors import PinotError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +48,20 @@ class AppConfig:
             return default if value is None else int(value)
         except ValueError:
             return default
+
+
+def config_or_why(ask: Callable[[], AppConfig]) -> AppConfig | str:
+    """What a process is set to, or why it does not say."""
+    try:
+        return ask()
+    except PinotError as error:
+        return _why(error)
+
+
+def configs_or_why(told: Mapping[str, AppConfig | PinotError]) -> dict[str, AppConfig | str]:
+    """The same of several processes, by name."""
+    return {name: _why(one) if isinstance(one, PinotError) else one for name, one in told.items()}
+
+
+def _why(error: PinotError) -> str:
+    return error.why or error.what

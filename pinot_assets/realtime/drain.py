@@ -24,6 +24,9 @@ from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 SUBJECT: Final = "drain"
 """Under which its memory is kept (`realtime.lease`)."""
 
+OUR_PAUSE: Final = "pauseless goes"
+"""How the comment of a pause begins that is ours; every release that is pauseless keeps it."""
+
 LONGEST_PAUSE_MS: Final = 900_000
 """How long a table may stand still before it is set going again as it was: 300 s until a commit that went
 wrong may be repaired, the repair, and as much again."""
@@ -122,6 +125,8 @@ def next_action(state: RealtimeState, memory: DrainMemory) -> Action:
     unknown = not_known(state)
     if unknown is not None:
         return Action(Do.WAIT, f"the table could not be read as a whole: {unknown}", memory)
+    if state.pause.whole and not state.pause.comment.startswith(OUR_PAUSE):
+        memory = replace(memory, paused_ms=None)
     if state.settings.pauseless is (memory.goal is Goal.ON):
         return _after(state, memory)
     return _before(state, memory)

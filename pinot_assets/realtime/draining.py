@@ -15,7 +15,16 @@ from pinot_assets.errors import (
     SessionError,
     SwitchStateUnknown,
 )
-from pinot_assets.realtime.drain import LONGEST_PAUSE_MS, SUBJECT, Action, Do, DrainMemory, Goal, next_action
+from pinot_assets.realtime.drain import (
+    LONGEST_PAUSE_MS,
+    OUR_PAUSE,
+    SUBJECT,
+    Action,
+    Do,
+    DrainMemory,
+    Goal,
+    next_action,
+)
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.port import DrainDoor, Reader, Tell
 from pinot_assets.realtime.repair.apply import Repair
@@ -106,16 +115,17 @@ class Draining:
         self.sleep(PAUSE_S)
 
     def recalled(self, goal: Goal) -> DrainMemory:
-        """What is remembered of an earlier run.
+        """What is remembered of an earlier run; its preflight only where its pause is not over.
 
         :raises SessionError: it cannot be read.
         """
         try:
-            return DrainMemory.from_text(self.lease.recall(SUBJECT), goal)
+            memory = DrainMemory.from_text(self.lease.recall(SUBJECT), goal)
         except ValueError as error:
             raise SessionError(
                 f"what the change of {self.lease.table} remembers cannot be read", why=str(error)
             ) from error
+        return replace(memory, cleared=memory.paused_ms is not None)
 
     def _do(self, action: Action, state: RealtimeState, goal: Goal) -> DrainMemory:
         table = state.table
@@ -125,7 +135,7 @@ class Draining:
                 self._check(state, goal)
                 self._remember(action.remember)
             case Do.PAUSE:
-                self.door.pause(table, f"pauseless goes {goal}")
+                self.door.pause(table, f"{OUR_PAUSE} {goal}")
             case Do.FLIP:
                 return self._flip(action, table, goal)
             case Do.RESUME | Do.BACK_OUT:

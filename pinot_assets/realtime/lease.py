@@ -27,7 +27,13 @@ from kazoo.security import OPEN_ACL_UNSAFE
 
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
 from pinot_assets.session.model import Owner
-from pinot_assets.session.zookeeper import answered, first_error, require_cluster
+from pinot_assets.session.zookeeper import (
+    answered,
+    first_error,
+    lease_holder,
+    lease_is_ours,
+    require_cluster,
+)
 
 TASK: Final = "RealtimeOperations"
 
@@ -60,11 +66,7 @@ class OperationsStore:
     @answered()
     def holder(self) -> Owner | None:
         """Who works on the table now, None when nobody does."""
-        try:
-            data, _ = self._zk.retry(self._zk.get, f"{self.path}/lease")
-        except NoNodeError:
-            return None
-        return Owner(**json.loads(data))
+        return lease_holder(self._zk, self.path)
 
     @answered()
     def take(self, owner: Owner) -> OperationsLease:
@@ -123,8 +125,7 @@ class OperationsStore:
             ) from error
 
     def _is_ours(self) -> bool:
-        stat = self._zk.retry(self._zk.exists, f"{self.path}/lease")
-        return stat is not None and stat.ephemeralOwner == self._zk.client_id[0]
+        return lease_is_ours(self._zk, self.path)
 
 
 class OperationsLease:

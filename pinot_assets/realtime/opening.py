@@ -44,12 +44,13 @@ def hold_table(settings: Settings, table: str, run: str) -> Iterator[OperationsL
     """
     owner = Owner(run, socket.gethostname(), os.getpid(), time.time_ns() // 1_000_000)
     with open_operations(settings, table) as store, store.take(owner) as lease:
-        _know_the_time(owner, lease)
+        _know_the_time(lease)
         yield lease
 
 
-def _know_the_time(owner: Owner, lease: OperationsLease) -> None:
-    ahead_s = (owner.since_ms - lease.taken_ms()) / 1000
+def _know_the_time(lease: OperationsLease) -> None:
+    """It has only just been taken."""
+    ahead_s = (time.time_ns() // 1_000_000 - lease.taken_ms()) / 1000
     if abs(ahead_s) > MOST_APART_S:
         raise SessionError(
             f"nothing of {lease.table} is changed from this machine",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pinot_assets.errors import PinotAssetsError, PinotError, PinotNotFound
-from pinot_assets.pinot.app_config import AppConfig
+from pinot_assets.pinot.app_config import AppConfig, config_or_why, configs_or_why
 from pinot_assets.pinot.cluster import each_server
 from pinot_assets.pinot.nodes import Node
 from pinot_assets.pinot.realtime_reads import RealtimeReads
@@ -159,10 +159,10 @@ class _Reading:
 
         return cluster_settings(
             version=self._try("version", self.pinot.version) or "",
-            controller=_told(self.pinot.controller_config),
-            cluster=_told(self.pinot.cluster_config),
-            servers=_all_told(each_server(tuple(servers), server_config)),
-            brokers=_all_told(each_server(tuple(brokers), self.pinot.config_at)),
+            controller=config_or_why(self.pinot.controller_config),
+            cluster=config_or_why(self.pinot.cluster_config),
+            servers=configs_or_why(each_server(tuple(servers), server_config)),
+            brokers=configs_or_why(each_server(tuple(brokers), self.pinot.config_at)),
         )
 
     # --- the deep store --------------------------------------------------------------------------------
@@ -196,17 +196,6 @@ class _Reading:
     def _tell(self, part: str, reason: str) -> None:
         before = self.unread.get(part)
         self.unread[part] = f"{before}; {reason}" if before else reason
-
-
-def _told(ask: Callable[[], AppConfig]) -> AppConfig | str:
-    try:
-        return ask()
-    except PinotError as error:
-        return _reason(error)
-
-
-def _all_told(told: Mapping[str, AppConfig | PinotError]) -> dict[str, AppConfig | str]:
-    return {name: _reason(one) if isinstance(one, PinotError) else one for name, one in told.items()}
 
 
 def _reason(error: PinotAssetsError) -> str:

@@ -26,7 +26,8 @@ _LESS_GRAVE: Final = frozenset({"needsReloadStatus"})
 """Pre-checks of Pinot's whose ERROR only says that a server did not answer."""
 
 _PRE_CHECKS: Final = Version("1.4")
-"""From then on; where they throw, Pinot logs it and answers without them."""
+"""From then on; where one of them throws, Pinot logs it and answers without any (seen on a real 1.5.1 whose
+server answered `needsReload` otherwise than it expected)."""
 
 
 @dataclass(frozen=True, slots=True)

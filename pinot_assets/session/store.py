@@ -37,7 +37,13 @@ from pinot_assets.session.model import (
     session_to_bytes,
 )
 from pinot_assets.session.waits import Waits
-from pinot_assets.session.zookeeper import answered, first_error, require_cluster
+from pinot_assets.session.zookeeper import (
+    answered,
+    first_error,
+    lease_holder,
+    lease_is_ours,
+    require_cluster,
+)
 
 KEPT_SESSIONS = 2
 """Sessions whose nodes stay readable, the active one included (seed 000)."""
@@ -103,11 +109,7 @@ class SessionStore:
     @answered()
     def holder(self) -> Owner | None:
         """Who holds the lease now, None when it is free."""
-        try:
-            data, _ = self._zk.retry(self._zk.get, f"{self.path}/lease")
-        except NoNodeError:
-            return None
-        return Owner(**json.loads(data))
+        return lease_holder(self._zk, self.path)
 
     @answered()
     def table_made_ms(self) -> int | None:
@@ -209,8 +211,7 @@ class SessionStore:
         return pointer_to_bytes(pointer, "consistentPush")
 
     def _lease_is_ours(self) -> bool:
-        stat = self._zk.retry(self._zk.exists, f"{self.path}/lease")
-        return stat is not None and stat.ephemeralOwner == self._zk.client_id[0]
+        return lease_is_ours(self._zk, self.path)
 
     def _parse(self, name: str, parse: Callable[[bytes], T], data: bytes) -> T:
         try:

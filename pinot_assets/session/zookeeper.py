@@ -7,6 +7,7 @@ write. SASL is not offered: kazoo needs one more package for it, and ZooKeeper's
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import socket
 import ssl
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoAuthError, RolledBackError, RuntimeInconsistency
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError, RolledBackError, RuntimeInconsistency
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.hosts import collect_hosts
 from kazoo.protocol.serialization import Auth
@@ -24,6 +25,7 @@ from kazoo.security import ACL, make_acl, make_digest_acl
 
 from pinot_assets.errors import SessionError, SpecError
 from pinot_assets.pinot.connection import Tls
+from pinot_assets.session.model import Owner
 from pinot_assets.session.waits import Waits
 
 _USUAL = Waits()
@@ -115,6 +117,21 @@ def answered() -> Iterator[None]:
             why=type(error).__name__,
             hint="is it up? What was stored stays stored: run the table again once it is",
         ) from error
+
+
+def lease_holder(client: KazooClient, path: str) -> Owner | None:
+    """Who holds the lease below that node, None when it is free."""
+    try:
+        data, _ = client.retry(client.get, f"{path}/lease")
+    except NoNodeError:
+        return None
+    return Owner(**json.loads(data))
+
+
+def lease_is_ours(client: KazooClient, path: str) -> bool:
+    """Whether it was taken by this client's ZooKeeper session."""
+    stat = client.retry(client.exists, f"{path}/lease")
+    return stat is not None and stat.ephemeralOwner == client.client_id[0]
 
 
 def first_error(results: list[Any]) -> Exception | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pinot_assets.simulate.store import Outage
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 SUFFIXES = ("svg", "png")
 
 
@@ -80,30 +81,30 @@ def simulate(
 
     commit = MEASURED
     if row_size is not None:
-        commit = commit.scaled(_read("--row-size", row_size, quantities.size))
+        commit = commit.scaled(_read_some("--row-size", row_size, quantities.size))
     if build_rate is not None:
-        commit = commit.built_at(_read("--build-rate", build_rate, quantities.count))
+        commit = commit.built_at(_read_some("--build-rate", build_rate, quantities.count))
     load = Load(
         tables=tables,
         servers=servers,
         controllers=controllers,
         partitions=partitions,
         replication=replication,
-        messages_per_s=_read("--msg-rate", msg_rate, quantities.count),
+        messages_per_s=_read_some("--msg-rate", msg_rate, quantities.count),
         commit=commit,
-        for_s=_read("--for", duration, quantities.duration),
+        for_s=_read_some("--for", duration, quantities.duration),
         outage_at_s=_read("--outage-at", outage_at, quantities.duration),
         outage_s=_read("--outage", outage, quantities.duration),
         outage=_outage(outage_kind),
         flush=Flush(
             segment_rows=int(_read("--flush-rows", flush_rows, quantities.count)),
-            time_ms=int(_read("--flush-time", flush_time, quantities.duration) * 1000),
-            segment_bytes=_read("--flush-size", flush_size, quantities.size),
+            time_ms=int(_read_some("--flush-time", flush_time, quantities.duration) * 1000),
+            segment_bytes=_read_some("--flush-size", flush_size, quantities.size),
         ),
-        kept_s=_read("--kept", kept, quantities.duration),
-        read_rows_per_s=_read("--read-rate", read_rate, quantities.count),
-        store_bytes_per_s=_read("--store-rate", store_rate, quantities.size),
-        upload_timeout_s=_read("--upload-timeout", upload_timeout, quantities.duration),
+        kept_s=_read_some("--kept", kept, quantities.duration),
+        read_rows_per_s=_read_some("--read-rate", read_rate, quantities.count),
+        store_bytes_per_s=_read_some("--store-rate", store_rate, quantities.size),
+        upload_timeout_s=_read_some("--upload-timeout", upload_timeout, quantities.duration),
     )
     forecasts = {way: forecast(load, way) for way in Way}
     _write(forecasts, html, plots, plot_format)
@@ -135,6 +136,14 @@ def _read(option: str, text: str, parse: Callable[[str], T]) -> T:
         raise QuantityError(f"{option} {text!r} cannot be read", hint=error.hint) from error
 
 
+def _read_some(option: str, text: str, parse: Callable[[str], N]) -> N:
+    """What makes no sense without any of it."""
+    value = _read(option, text, parse)
+    if value <= 0:
+        raise QuantityError(f"{option} {text!r} is nothing", hint="give more than 0")
+    return value
+
+
 def _outage(text: str) -> Outage:
     from pinot_assets.simulate.store import Outage
 
@@ -149,10 +158,18 @@ def _write(forecasts: Forecasts, html: Path | None, folder: Path | None, suffix:
     from pinot_assets.simulate import page
     from pinot_assets.simulate import plots as drawn
 
-    if html is not None:
-        html.write_text(page.html(forecasts), encoding="utf-8")
-    if folder is not None:
-        drawn.save(forecasts, folder, suffix)
+    try:
+        if html is not None:
+            html.parent.mkdir(parents=True, exist_ok=True)
+            html.write_text(page.html(forecasts), encoding="utf-8")
+        if folder is not None:
+            drawn.save(forecasts, folder, suffix)
+    except OSError as error:
+        raise PinotAssetsError(
+            f"{error.filename or html or folder} cannot be written",
+            why=error.strerror,
+            hint="name a place that may be written to",
+        ) from error
 
 
 def _tell(load: Load, forecasts: Forecasts, as_json: bool) -> None:

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from pinot_assets.simulate.load import Load, Way
 from pinot_assets.simulate.network import Kind
-from pinot_assets.simulate.profile import message_bytes, node_bytes, placement_bytes
+from pinot_assets.simulate.profile import (
+    LISTED_BYTES,
+    message_bytes,
+    node_bytes,
+    placement_bytes,
+    tasks_bytes_per_s,
+    transition_bytes,
+)
 from pinot_assets.simulate.protocol import HOLD_MS
 from pinot_assets.simulate.sizing import Commit, Day, simulate
 from pinot_assets.simulate.store import Outage
@@ -31,7 +38,8 @@ class Forecast:
     :ivar uploads: bytes of tars through controllers.
     :ivar retries: the same of uploads that the store did not take.
     :ivar messages: bytes of the protocol's messages.
-    :ivar metadata: bytes that controllers exchange with ZooKeeper.
+    :ivar metadata: bytes that controllers exchange with ZooKeeper for commits, and the deep store's listings.
+    :ivar tasks: bytes that their periodic tasks read, which no way of committing spares.
     :ivar at_risk: committed segments that only servers have, at the minute's end.
     :ivar back_fill_s: from the store's return until the last missing copy was there; None where none was.
     """
@@ -46,13 +54,14 @@ class Forecast:
     retries: Series
     messages: Series
     metadata: Series
+    tasks: Series
     at_risk: Series
     back_fill_s: float | None
 
     @property
     def controller(self) -> Series:
-        """All bytes that controllers exchange over the network for commits."""
-        return self.uploads + self.retries + self.messages + self.metadata
+        """All bytes that controllers exchange over the network."""
+        return self.uploads + self.retries + self.messages + self.metadata + self.tasks
 
     @property
     def outage(self) -> slice:
@@ -85,6 +94,7 @@ def forecast(load: Load, way: Way) -> Forecast:
         retries=_retries(load, way, day, bins),
         messages=_messages(load, day, bins),
         metadata=_metadata(load, way, day, bins),
+        tasks=np.full(bins, load.tables * tasks_bytes_per_s(_kept(load, day), load.replication) * MINUTE),
         at_risk=_at_risk(day, bins),
         back_fill_s=max(kept) - load.outage_ends_s if kept and max(kept) > load.outage_ends_s else None,
     )
@@ -157,13 +167,23 @@ def _messages(load: Load, day: Day, bins: int) -> Series:
     return _each(day, bins, amount)
 
 
-def _metadata(load: Load, way: Way, day: Day, bins: int) -> Series:
-    """Each commit reads and writes the ideal state once, and Helix the external view twice."""
+def _kept(load: Load, day: Day) -> int:
+    """Segments that a table has in the long run."""
     rows = sum(commit.rows for commit in day.commits) / max(1, len(day.commits))
-    segments = load.partitions * max(1.0, load.kept_s * load.rows_per_s / max(rows, 1.0))
+    return round(load.partitions * max(1.0, load.kept_s * load.rows_per_s / max(rows, 1.0)))
+
+
+def _metadata(load: Load, way: Way, day: Day, bins: int) -> Series:
+    """Each commit reads the ideal state twice and writes it, Helix reads it and writes the external view
+    twice; each replica makes two transitions; where the tar was moved, the table's folder is listed.
+    """
+    segments = _kept(load, day)
+    of_server = segments * -(-load.partitions * load.replication // load.servers) // load.partitions
     nodes = 3 if way is Way.PAUSELESS else 2
-    whole = placement_bytes(round(segments), load.replication)
-    return _each(day, bins, lambda _commit: 6.0 * whole + nodes * node_bytes())
+    fixed = 6.0 * placement_bytes(segments, load.replication) + nodes * node_bytes()
+    fixed += 2 * load.replication * transition_bytes(of_server)
+    listing = segments * LISTED_BYTES
+    return _each(day, bins, lambda commit: fixed + listing * (commit.stored_s <= commit.done_s))
 
 
 def _at_risk(day: Day, bins: int) -> Series:

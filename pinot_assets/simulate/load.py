@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.simulate.flush import Flush
 from pinot_assets.simulate.profile import MEASURED, MeasuredCommit
 from pinot_assets.simulate.protocol import LEASE_EXTENSION_S, LEASE_PERIOD_MS, NOTIFY_WINNER_MS
 from pinot_assets.simulate.store import Outage
+
+SHORTEST_FLUSH_MS: Final = 60_000
+"""A day of shorter segments would take the simulation longer than anybody waits."""
 
 
 class Way(StrEnum):
@@ -22,6 +27,10 @@ class Way(StrEnum):
 
 class LoadError(PinotAssetsError):
     """A cluster that cannot be: too few servers, more messages than can be read."""
+
+
+MOST_COMMITS = 5_000_000
+"""More than a thousand tables have in a day, by far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,11 @@ class Load:
             )
         if self.for_s <= 0 or self.messages_per_s <= 0:
             raise LoadError("nothing happens in no time or without messages", hint="give --for 24h, say")
+        if self.flush.time_ms < SHORTEST_FLUSH_MS:
+            raise LoadError(
+                f"a segment that is flushed after {self.flush.time_ms / 1000:g} s is never of any use",
+                hint="give --flush-time 1m at least",
+            )
         if self.outage_s and self.outage_at_s >= self.for_s:
             raise LoadError(
                 "the outage begins after the simulated time is over",
@@ -87,6 +101,18 @@ class Load:
                 why="it would never catch up",
                 hint="give more --partitions, or a higher --read-rate if you have measured it",
             )
+        if not self._commits() <= MOST_COMMITS:
+            raise LoadError(
+                "segments are so small that there are too many commits to simulate",
+                why=f"more than {MOST_COMMITS:,} in the simulated time",
+                hint="give a larger --flush-size, --flush-rows or --flush-time, or a shorter --for",
+            )
+
+    def _commits(self) -> float:
+        """About how many, of all tables together."""
+        rows = self.flush.segment_rows or self.flush.segment_bytes / self.segment_bytes(1)
+        segment_s = min(rows / self.rows_per_s, self.flush.time_ms / 1000)
+        return self.tables * self.partitions * self.for_s / segment_s if segment_s > 0 else math.inf
 
     @property
     def rows_per_s(self) -> float:

@@ -26,7 +26,8 @@ def rows(forecasts: Forecasts) -> list[tuple[str, ...]]:
         ("  of these tars", *_each(forecasts, lambda f: of_bytes(float(f.uploads.sum())))),
         ("  of these in vain", *_each(forecasts, lambda f: of_bytes(float(f.retries.sum())))),
         ("  of these messages", *_each(forecasts, lambda f: of_bytes(float(f.messages.sum())))),
-        ("  of these ZooKeeper", *_each(forecasts, lambda f: of_bytes(float(f.metadata.sum())))),
+        ("  of these metadata", *_each(forecasts, lambda f: of_bytes(float(f.metadata.sum())))),
+        ("  of these periodic tasks", *_each(forecasts, lambda f: of_bytes(float(f.tasks.sum())))),
         ("freshness gap, worst", *_each(forecasts, lambda f: of_seconds(float(f.worst_gap_s.max())))),
         ("freshness gap, mean", *_each(forecasts, lambda f: of_seconds(float(f.mean_gap_s.mean())))),
     ]
@@ -61,6 +62,12 @@ def values(forecasts: Forecasts) -> dict[str, object]:
                 "commits": forecast.commits,
                 "controllerBytes": round(float(forecast.controller.sum())),
                 "controllerBytesInVain": round(float(forecast.retries.sum())),
+                "controllerBytesOf": {
+                    "tars": round(float(forecast.uploads.sum())),
+                    "messages": round(float(forecast.messages.sum())),
+                    "metadata": round(float(forecast.metadata.sum())),
+                    "periodicTasks": round(float(forecast.tasks.sum())),
+                },
                 "worstGapSeconds": round(float(forecast.worst_gap_s.max()), 3),
                 "meanGapSeconds": round(float(forecast.mean_gap_s.mean()), 3),
                 "ingestionInOutage": round(forecast.ingest_ratio, 4),

@@ -38,7 +38,7 @@ def traffic(forecasts: Forecasts) -> Figure:
     """Bytes through controllers: seed 004's figure 8."""
     figure = _figure(
         forecasts,
-        "Controller traffic for commits",
+        "Controller traffic",
         "MB/s",
         lambda forecast: np.maximum(_smooth(forecast.controller) / 60e6, 1e-4),
     )

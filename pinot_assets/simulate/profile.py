@@ -128,3 +128,50 @@ def node_bytes() -> int:
     """One segment's node."""
     simple = dict.fromkeys(_NODE_FIELDS, "1234567890123")
     return len(json.dumps({"id": _SEGMENT, "simpleFields": simple, "mapFields": {}}, indent=2))
+
+
+_MESSAGE_FIELDS: Final = (
+    "CREATE_TIMESTAMP",
+    "ClusterEventName",
+    "EXECUTE_START_TIMESTAMP",
+    "FROM_STATE",
+    "MSG_ID",
+    "MSG_STATE",
+    "MSG_TYPE",
+    "PARTITION_NAME",
+    "READ_TIMESTAMP",
+    "RESOURCE_NAME",
+    "SRC_NAME",
+    "SRC_SESSION_ID",
+    "STATE_MODEL_DEF",
+    "STATE_MODEL_FACTORY_NAME",
+    "TGT_NAME",
+    "TGT_SESSION_ID",
+    "TO_STATE",
+)
+_CURRENT_FIELDS: Final = ("CURRENT_STATE", "END_TIME", "INFO", "PREVIOUS_STATE", "START_TIME", "TRIGGERED_BY")
+
+
+def transition_bytes(segments_of_server: int) -> int:
+    """One state transition of one replica: Helix writes the message, reads it back, and reads the server's
+    current state of the whole table when it is over.
+    """
+    simple = dict.fromkeys(_MESSAGE_FIELDS, _SERVER[:36])
+    message = len(json.dumps({"id": _SEGMENT, "simpleFields": simple, "mapFields": {}}, indent=2))
+    one = len(json.dumps({_SEGMENT: dict.fromkeys(_CURRENT_FIELDS, "1234567890123")}, indent=2))
+    return 2 * message + 600 + segments_of_server * one
+
+
+LISTED_BYTES: Final = 430
+"""One file in the answer to S3's ListObjectsV2: key, time, ETag, size, class and their tags."""
+
+CHECKED_S: Final = 300
+VALIDATED_S: Final = 3_600
+RETAINED_S: Final = 21_600
+"""Periods of SegmentStatusChecker, RealtimeSegmentValidationManager and RetentionManager, by default."""
+
+
+def tasks_bytes_per_s(segments: int, replication: int) -> float:
+    """What the periodic tasks read of one table, whoever commits: segments' nodes, and both placements."""
+    nodes, placements = segments * node_bytes(), 2 * placement_bytes(segments, replication)
+    return (nodes + placements) * (1 / CHECKED_S + 1 / VALIDATED_S) + nodes / RETAINED_S

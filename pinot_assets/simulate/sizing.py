@@ -26,8 +26,12 @@ ASSUMES: Final = (
     "build; a warning says where that is doubtful.",
     "A commit's cost grows with its rows; the measured one and its source stand in simulate/profile.py.",
     "An upload through the controller passes it twice: in from the server, out to the deep store.",
-    "Controller traffic is the protocol's messages, uploads, and ZooKeeper's part of a commit: ideal state "
-    "and external view, read and written whole, uncompressed. Not counted: metrics, queries, other tasks.",
+    "Controller traffic is the protocol's messages, those of replicas that wait included; uploads; per "
+    "commit the segments' nodes, ideal state, external view, Helix's messages and servers' current states, "
+    "read and written whole, uncompressed; the deep store's listing at each commit that is moved; and what "
+    "the periodic tasks (status checker, validation, retention) read at their default periods. Not counted: "
+    "ZooKeeper's heartbeats (5 MB a day for three controllers), asking for a back-fill (2 KB a segment), "
+    "metrics, queries, minions. Peers are found in ZooKeeper and give tars without a controller.",
     "No server or controller dies. For that there is the proof (tests/unit/simulate).",
     "Copies that are missing after an outage are filled in by repair, one at a time for each controller "
     "(deepStoreUploadRetry.parallelism = 1). Pinot by itself does so once a day for pauseless tables, and "

@@ -1,23 +1,21 @@
-"""One table's whole spec, checked, as values."""
+"""One OFFLINE table's whole spec, checked, as values."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from pinot_assets.errors import SourceError, SpecError
 from pinot_assets.segment.index_config import BUILD_INVERTED
 from pinot_assets.source import resolve_env
 from pinot_assets.spec.audit_block import Assertion
-from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.ingestion import FileIngestion, Mode
 from pinot_assets.spec.location import normalise_location
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
-from pinot_assets.spec.problem import Note
 from pinot_assets.spec.rules import check_apart
+from pinot_assets.spec.table_file import TableFile
 
 _SHAPING_CONFIG: Final = ("tableIndexConfig", "fieldConfigList", "upsertConfig", "dedupConfig")
 _SHAPING_INGESTION: Final = (
@@ -35,28 +33,16 @@ _SHAPING_INGESTION: Final = (
 _NOT_SHAPING_INDEX: Final = ("loadMode",)
 
 
-@dataclass(frozen=True)
-class TableSpec:
-    """What one `tables/*.yaml` says.
+@dataclass(frozen=True, kw_only=True)
+class TableSpec(TableFile):
+    """What one `tables/*.yaml` says: its `table_json` is without the FileIngestionTask block.
 
-    :ivar name: raw table name.
-    :ivar path: the YAML file.
-    :ivar schema_json: the Pinot schema.
-    :ivar table_json: the table config that is applied to Pinot, without the FileIngestionTask block.
     :ivar ingestion: how files become segments.
     :ivar audit: what staged segments must answer before they are shown.
-    :ivar dagster: how Dagster shows and watches the table.
-    :ivar notes: what was accepted but is worth knowing.
     """
 
-    name: str
-    path: Path
-    schema_json: dict[str, Any]
-    table_json: dict[str, Any]
     ingestion: FileIngestion
     audit: tuple[Assertion, ...] = ()
-    dagster: DagsterSettings = field(default_factory=DagsterSettings)
-    notes: tuple[Note, ...] = ()
 
     @property
     def name_with_type(self) -> str:

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
-from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.pinot_json import REALTIME_SUFFIX
-from pinot_assets.spec.problem import Note
+from pinot_assets.spec.table_file import TableFile
 
 
-@dataclass(frozen=True)
-class RealtimeTableSpec:
-    """What one `tables/*.yaml` with a `realtime:` block says.
+@dataclass(frozen=True, kw_only=True)
+class RealtimeTableSpec(TableFile):
+    """What one `tables/*.yaml` with a `realtime:` block says: its `table_json` has the block laid into it.
 
-    :ivar name: raw table name; the OFFLINE half of a hybrid table has the same.
-    :ivar path: the YAML file.
-    :ivar schema_json: the Pinot schema.
-    :ivar table_json: the table config that is applied to Pinot, the block laid into it; references to the
-        environment are kept as they are written, for Pinot to fill in.
-    :ivar dagster: how Dagster shows and watches the table.
-    :ivar notes: what was accepted but is worth knowing.
+    References to the environment are kept as they are written, for Pinot to fill in.
     """
-
-    name: str
-    path: Path
-    schema_json: dict[str, Any]
-    table_json: dict[str, Any]
-    dagster: DagsterSettings = field(default_factory=DagsterSettings)
-    notes: tuple[Note, ...] = ()
 
     @property
     def name_with_type(self) -> str:

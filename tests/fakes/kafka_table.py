@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any
 
+import httpx
+
 from pinot_assets.demo.realtime_faults import StoreOutage
 from pinot_assets.local import StackState
+from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.deep_store import open_deep_store
 from pinot_assets.realtime.opening import hold_table
@@ -96,6 +100,26 @@ class Clicks:
             assert time.monotonic() < end, f"it did not come to that; the last look: {state}"
             time.sleep(0.5)
         return state
+
+
+@contextmanager
+def clicks_table(stack: StackState) -> Iterator[Clicks]:
+    """A new one, with its topic; dropped in the end."""
+    from kafka.admin import KafkaAdminClient, NewTopic
+
+    name = f"clicks{uuid.uuid4().hex[:8]}"
+    admin = KafkaAdminClient(bootstrap_servers=stack.kafka_bootstrap)
+    try:
+        admin.create_topics([NewTopic(name, num_partitions=2, replication_factor=1)])
+    finally:
+        admin.close()
+    with httpx.Client(base_url=stack.controller_url, timeout=30, trust_env=False) as controller:
+        controller.post("/schemas", json=schema(name)).raise_for_status()
+        made = controller.post("/tables", json=table_config(name, stack.kafka_bootstrap))
+        assert made.status_code == 200, made.text
+        with RealtimePinot(PinotConnection(stack.controller_url)) as pinot:
+            yield Clicks(stack, name, pinot)
+        controller.delete(f"/tables/{name}", params={"type": "realtime"}).raise_for_status()
 
 
 def schema(name: str) -> dict[str, Any]:

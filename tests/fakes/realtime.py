@@ -77,6 +77,7 @@ class FakeRealtime:
     :ivar asked: every call: method, host and path.
     :ivar away: beginnings of paths that are not answered; `lost` ones are carried out, and not answered.
     :ivar refused: path → status of a refusal.
+    :ivar store_up: whether the deep store takes uploads.
     """
 
     def __init__(self, version: str = "1.5.1") -> None:
@@ -100,6 +101,7 @@ class FakeRealtime:
         self.away: set[str] = set()
         self.lost: set[str] = set()
         self.refused: dict[str, int] = {}
+        self.store_up = True
         self.jobs: dict[str, list[str]] = {}
         self._numbers = itertools.count(1)
 
@@ -152,7 +154,8 @@ class FakeRealtime:
         if not consuming:
             fields["segment.realtime.endOffset"] = str(end)
         if status == "DONE":
-            fields |= {"segment.crc": "77", "segment.size.in.bytes": "1000"}
+            fields |= {"segment.crc": "77"}
+            fields |= {} if self.older(1, 3) else {"segment.size.in.bytes": "1000"}
             fields["segment.total.docs"] = str(end - start if docs is None else docs)
             fields |= {} if url is None else {"segment.download.url": url}
         self.nodes[name] = FakeNode(fields, written, written)
@@ -161,6 +164,10 @@ class FakeRealtime:
         if consuming:
             self.consuming[name] = dict.fromkeys(self.external[name], ("CONSUMING", end, 10))
         return name
+
+    def older(self, major: int, minor: int) -> bool:
+        """Whether its release came before that one."""
+        return tuple(map(int, self.version.split(".")[:2])) < (major, minor)
 
     def kill(self, server: str, ago_ms: int = MINUTE_MS) -> None:
         """It dies, and the external view has lost it."""

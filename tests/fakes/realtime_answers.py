@@ -11,7 +11,7 @@ from fakes.realtime import CLUSTER, TABLE, FakeNode, FakeRealtime, FakeServer
 
 def answer(pinot: FakeRealtime, host: str, path: str, params: httpx.QueryParams) -> httpx.Response:
     if host.startswith("host"):
-        return _of_server(next(s for s in pinot.servers.values() if host == f"host{s.number}"), path)
+        return _of_server(pinot, next(s for s in pinot.servers.values() if host == f"host{s.number}"), path)
     if host.startswith("broker"):
         return ok({"pinotConfig": pinot.broker_config})
     raw = TABLE.removesuffix("_REALTIME")
@@ -22,9 +22,11 @@ def answer(pinot: FakeRealtime, host: str, path: str, params: httpx.QueryParams)
             return ok({"REALTIME": pinot.config})
         case ["tables", name, "instances"] if name == TABLE:
             return ok({"server": [{"tableType": "realtime", "instances": list(pinot.servers)}]})
+        case ["tables", name, "consumingSegmentsInfo"] if name != TABLE:
+            return httpx.Response(500, json={"error": f"Ideal state does not exist for table: {name}"})
         case ["tables", _, "consumingSegmentsInfo"]:
             return ok({"_segmentToConsumingInfoMap": _consuming_info(pinot)})
-        case ["tables", "forceCommitStatus", job]:
+        case ["tables", "forceCommitStatus", job] if job in pinot.jobs and not pinot.older(1, 0):
             done = [n for n in pinot.jobs[job] if pinot.nodes[n].fields["segment.realtime.status"] == "DONE"]
             return ok({"segmentsYetToBeCommitted": sorted(set(pinot.jobs[job]) - set(done))})
         case ["version"]:
@@ -41,19 +43,19 @@ def answer(pinot: FakeRealtime, host: str, path: str, params: httpx.QueryParams)
             told = {"hostName": f"host{server.number}", "enabled": server.enabled}
             # Pinot leaves out the other port, and says -1 where this one is not set.
             return ok({"instanceName": name, **told, "adminPort": server.ports.get("adminPort", -1)})
-        case ["v2", "brokers", "tables", name]:
+        case ["v2", "brokers", "tables", name] if name == raw:
             return ok([{"host": broker, "port": 8099} for broker in pinot.brokers])
         case ["zk", verb]:
             return _zookeeper(pinot, verb, params["path"].removeprefix(f"/{CLUSTER}/"))
     return httpx.Response(404, json={"error": f"not here: {path}"})
 
 
-def _of_server(server: FakeServer, path: str) -> httpx.Response:
+def _of_server(pinot: FakeRealtime, server: FakeServer, path: str) -> httpx.Response:
     if server.ready is None or not server.alive:
         raise httpx.ConnectError("refused")
     if path == "/health/readiness":
         return httpx.Response(200, text="OK") if server.ready else httpx.Response(503, text="STARTING")
-    if path == "/reingestSegment/jobs":
+    if path == "/reingestSegment/jobs" and not pinot.older(1, 4):
         return ok([{"jobId": "j", "segmentName": name} for name in server.reingested])
     return ok({"pinotConfig": server.config}) if path == "/appconfigs" else httpx.Response(404)
 
@@ -84,11 +86,11 @@ def _consuming_info(pinot: FakeRealtime) -> dict[str, Any]:
 def _zookeeper(pinot: FakeRealtime, verb: str, path: str) -> httpx.Response:
     segments = f"PROPERTYSTORE/SEGMENTS/{TABLE}"
     match verb, path.split("/"):
-        case "get", ["IDEALSTATES", _]:
+        case "get", ["IDEALSTATES", name] if name == TABLE:
             return ok(record(TABLE, simple=pinot.ideal_fields, maps=pinot.ideal))
-        case "get", ["EXTERNALVIEW", _]:
+        case "get", ["EXTERNALVIEW", name] if name == TABLE:
             return ok(record(TABLE, maps=pinot.external))
-        case "get", [*_, "PAUSELESS_DEBUG_METADATA", _] if not pinot.version.startswith("0."):
+        case "get", [*_, "PAUSELESS_DEBUG_METADATA", name] if name == TABLE and not pinot.older(1, 4):
             return ok(record(TABLE, lists={"committingSegments": pinot.committing}))
         case "get", ["CONFIGS", "PARTICIPANT", name] if name in pinot.servers:
             ports = {key: str(port) for key, port in pinot.servers[name].ports.items()}

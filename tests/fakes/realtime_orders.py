@@ -14,10 +14,27 @@ URL = "segment.download.url"
 _WINDOW_MS = 5 * MINUTE_MS
 
 
+_SINCE = {
+    "pauseTopicConsumption": (1, 5, 404),
+    "resumeTopicConsumption": (1, 5, 404),
+    "uploadFromServerToDeepstore": (1, 5, 405),
+    "deleteSegmentsFromSequenceNum": (1, 4, 404),
+    "uploadCommittedSegment": (1, 4, 404),
+    "reingestSegment": (1, 4, 404),
+}
+"""Part of a path → the release that has it, and how an older one refuses."""
+
+
 def order(pinot: FakeRealtime, request: httpx.Request, path: str) -> httpx.Response:
     """Carry out a writing call."""
     params = request.url.params
     parts = path.strip("/").split("/")
+    for part in parts:
+        major, minor, status = _SINCE.get(part, (0, 0, 0))
+        if pinot.older(major, minor):
+            return httpx.Response(status, json={"error": f"HTTP {status}"})
+    if not _is_the_table(parts, params):
+        return httpx.Response(404, json={"error": "Table not found!"})
     if request.url.host.startswith("host"):
         number = int(request.url.host.removeprefix("host"))
         name, server = next((n, s) for n, s in pinot.servers.items() if s.number == number)
@@ -34,10 +51,9 @@ def order(pinot: FakeRealtime, request: httpx.Request, path: str) -> httpx.Respo
         case "POST", ["tables", _, "forceCommit"]:
             return _force_commit(pinot, params.get("segments"))
         case "POST", ["tables", _, "rebalance"]:
-            done = params["dryRun"] == "true"
-            return ok({"jobId": "r1", "status": "DONE" if done else "IN_PROGRESS", "segmentAssignment": {}})
+            return _balanced(pinot, params)
         case "GET" | "POST", ["periodictask", "run"]:
-            if request.method == "POST" and _older(pinot, 1, 4):
+            if request.method == "POST" and pinot.older(1, 4):
                 return httpx.Response(405, json={"error": "HTTP 405 Method Not Allowed"})
             return _validate(pinot, body or {})
         case "POST", ["segments", _, "uploadFromServerToDeepstore"]:
@@ -46,8 +62,7 @@ def order(pinot: FakeRealtime, request: httpx.Request, path: str) -> httpx.Respo
                 _upload(pinot, name, forced=params.get("forceMode") == "true")
             return ok({"status": f"Successfully queued {len(names)} segment(s)"})
         case "POST", ["segments", _, name, "reset"]:
-            _reset(pinot, name, params["targetInstance"])
-            return ok({"status": "Successfully reset"})
+            return _reset(pinot, name, params["targetInstance"])
         case "POST", ["segments", _, "delete"]:
             return _delete(pinot, body)
         case "DELETE", ["deleteSegmentsFromSequenceNum", _]:
@@ -60,8 +75,24 @@ def order(pinot: FakeRealtime, request: httpx.Request, path: str) -> httpx.Respo
     return httpx.Response(404, json={"error": f"not here: {request.method} {path}"})
 
 
-def _older(pinot: FakeRealtime, major: int, minor: int) -> bool:
-    return tuple(map(int, pinot.version.split(".")[:2])) < (major, minor)
+_OF_A_TABLE = ("tables", "segments", "deleteSegmentsFromSequenceNum")
+
+
+def _is_the_table(parts: list[str], params: httpx.QueryParams) -> bool:
+    name = parts[1] if parts[0] in _OF_A_TABLE else params.get("tableName", TABLE)
+    return name.removesuffix("_REALTIME") == TABLE.removesuffix("_REALTIME")
+
+
+def _balanced(pinot: FakeRealtime, params: httpx.QueryParams) -> httpx.Response:
+    """It moves nothing."""
+    reassigned = pinot.older(1, 0) and params.get("reassignInstances") == "true"
+    told: dict[str, Any] = {"status": "DONE" if reassigned else "NO_OP", "description": "already balanced"}
+    told["segmentAssignment"] = pinot.ideal
+    if not pinot.older(1, 0):
+        told["jobId"] = "r1"
+    if not pinot.older(1, 4) and params.get("preChecks") == "true":
+        told["preChecksResult"] = {"isMinimizeDataMovement": {"preCheckStatus": "PASS", "message": ""}}
+    return ok(told)
 
 
 def _touch(pinot: FakeRealtime, name: str, **fields: str) -> None:
@@ -75,12 +106,12 @@ def _touch(pinot: FakeRealtime, name: str, **fields: str) -> None:
 
 
 def _pause(pinot: FakeRealtime, comment: str | None) -> httpx.Response:
-    if _older(pinot, 1, 3):
+    if pinot.older(1, 3):
         pinot.ideal_fields["isTablePaused"] = "true"
     else:
         told = {"paused": True, "reasonCode": "ADMINISTRATIVE", "timeInMillis": str(pinot.now_ms)}
         pinot.ideal_fields["pauseState"] = json.dumps({**told, "comment": comment})
-    _commit(pinot, _consuming(pinot), followed=False)
+    commit(pinot, _consuming(pinot), followed=False)
     return ok({"pauseFlag": True})
 
 
@@ -93,23 +124,26 @@ def _topics(pinot: FakeRealtime, verb: str, topics: list[int]) -> httpx.Response
 
 
 def _force_commit(pinot: FakeRealtime, named: str | None) -> httpx.Response:
-    names = named.split(",") if named and not _older(pinot, 1, 1) else _consuming(pinot)
+    names = named.split(",") if named and not pinot.older(1, 1) else _consuming(pinot)
     job = f"job{len(pinot.jobs)}"
     pinot.jobs[job] = names
-    _commit(pinot, names, followed=True)
-    return httpx.Response(200) if _older(pinot, 1, 0) else ok({"forceCommitJobId": job})
+    commit(pinot, names, followed=True)
+    return httpx.Response(200) if pinot.older(1, 0) else ok({"forceCommitJobId": job})
 
 
 def _consuming(pinot: FakeRealtime) -> list[str]:
     return [name for name, node in pinot.nodes.items() if node.fields[STATUS] == "IN_PROGRESS"]
 
 
-def _commit(pinot: FakeRealtime, names: list[str], *, followed: bool) -> None:
+def commit(pinot: FakeRealtime, names: list[str], *, followed: bool) -> None:
     for name in names:
         ends = [offset for _, offset, _ in pinot.consuming.pop(name, {}).values()]
         start = int(pinot.nodes[name].fields["segment.realtime.startOffset"])
         end = max(ends, default=start)
-        done = {STATUS: "DONE", URL: f"s3://b/d/clicks/{name}", "segment.total.docs": str(end - start)}
+        url = f"s3://b/d/clicks/{name}" if pinot.store_up else ""
+        done = {STATUS: "DONE", URL: url, "segment.total.docs": str(end - start)}
+        if not pinot.older(1, 3):
+            done["segment.size.in.bytes"] = "1000"
         _touch(pinot, name, **done, **{"segment.realtime.endOffset": str(end), "segment.crc": "1"})
         for states in (pinot.ideal[name], pinot.external[name]):
             states |= {server: "ONLINE" for server, state in states.items() if state == "CONSUMING"}
@@ -158,7 +192,7 @@ def _online(pinot: FakeRealtime, name: str) -> list[str]:
 
 def _upload(pinot: FakeRealtime, name: str, *, forced: bool) -> None:
     node = pinot.nodes[name]
-    if not _online(pinot, name):
+    if not _online(pinot, name) or not pinot.store_up:
         return
     if not forced and pinot.now_ms - node.modified_ms < _WINDOW_MS:
         return
@@ -170,10 +204,13 @@ def _upload(pinot: FakeRealtime, name: str, *, forced: bool) -> None:
             pinot.committing.remove(name)
 
 
-def _reset(pinot: FakeRealtime, name: str, server: str) -> None:
+def _reset(pinot: FakeRealtime, name: str, server: str) -> httpx.Response:
+    if name not in pinot.ideal:
+        return httpx.Response(404, json={"error": f"Could not find segment: {name} in ideal state"})
+    done = ok({"status": "Successfully reset"})
     states = pinot.external[name]
     if states.get(server) in ("OFFLINE", None) or not pinot.servers[server].alive:
-        return
+        return done
     node = pinot.nodes[name]
     if node.fields[STATUS] == "IN_PROGRESS":
         states[server] = "CONSUMING"
@@ -182,21 +219,22 @@ def _reset(pinot: FakeRealtime, name: str, server: str) -> None:
             bool(_online(pinot, name)) and "peerSegmentDownloadScheme" in pinot.config["segmentsConfig"]
         )
         states[server] = "ONLINE" if node.fields.get(URL) or has_peers else "ERROR"
+    return done
 
 
 # --- servers, nodes, deletion --------------------------------------------------------------------------
 
 
 def _at_server(pinot: FakeRealtime, name: str, server: FakeServer, parts: list[str]) -> httpx.Response:
+    if parts[0] == "segments" and name in _online(pinot, parts[2]) and not pinot.store_up:
+        return httpx.Response(500, json={"error": "Failed to upload"})
     match parts:
         case ["segments", _, segment, "upload"] if name in _online(pinot, segment):
-            return httpx.Response(200, text=f"s3://b/d/clicks/{segment}.tmp.1234")
+            return httpx.Response(200, text=_uploaded(pinot, segment))
+        case ["segments", _, segment, "upload"] if pinot.external.get(segment, {}).get(name) == "CONSUMING":
+            return httpx.Response(500, json={"error": "Request failed."})
         case ["segments", _, segment, "uploadCommittedSegment"] if name in _online(pinot, segment):
-            fields = {
-                **pinot.nodes[segment].fields,
-                STATUS: "DONE",
-                URL: f"s3://b/d/clicks/{segment}.tmp.1234",
-            }
+            fields = {**pinot.nodes[segment].fields, STATUS: "DONE", URL: _uploaded(pinot, segment)}
             return ok({"id": segment, "simpleFields": fields})
         case ["reingestSegment", segment]:
             node = pinot.nodes[segment]
@@ -210,6 +248,11 @@ def _at_server(pinot: FakeRealtime, name: str, server: FakeServer, parts: list[s
             pinot.external[segment] = {s: "ONLINE" for s in pinot.ideal[segment] if pinot.servers[s].alive}
             return ok({"jobId": "j1", "segmentName": segment, "startTimeMs": NOW_MS})
     return httpx.Response(404, json={"error": "it does not have it"})
+
+
+def _uploaded(pinot: FakeRealtime, segment: str) -> str:
+    tmp = "" if pinot.older(1, 3) else ".tmp."
+    return f"s3://b/d/clicks/{segment}{tmp}9d2a94bc-57c6-486d-8597-449de527b0ce"
 
 
 def _write_node(pinot: FakeRealtime, path: str, version: int, body: dict[str, Any]) -> httpx.Response:

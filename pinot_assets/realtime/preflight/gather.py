@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from pinot_assets.errors import PinotAssetsError, PinotError
-from pinot_assets.pinot.app_config import AppConfig
+from pinot_assets.pinot.app_config import AppConfig, config_or_why, configs_or_why
 from pinot_assets.pinot.cluster import each_server
 from pinot_assets.pinot.realtime_reads import RealtimeReads
 from pinot_assets.pinot.table_config import is_refresh, setting
@@ -156,10 +156,10 @@ class _Reading:
         brokers: Collection[str] = self._try("new_segment_expiration_s", self._brokers, ())
         return cluster_settings(
             version=self._try("version", self.pinot.version, ""),
-            controller=_told(self.pinot.controller_config),
-            cluster=_told(self.pinot.cluster_config),
-            servers=_all_told(each_server(tuple(servers), server_config)),
-            brokers=_all_told(each_server(brokers, self.pinot.config_at)),
+            controller=config_or_why(self.pinot.controller_config),
+            cluster=config_or_why(self.pinot.cluster_config),
+            servers=configs_or_why(each_server(tuple(servers), server_config)),
+            brokers=configs_or_why(each_server(brokers, self.pinot.config_at)),
         )
 
     def _brokers(self) -> Collection[str]:
@@ -207,17 +207,6 @@ def _timed(ask: Callable[[], object]) -> float:
     started = time.perf_counter()
     ask()
     return time.perf_counter() - started
-
-
-def _told(ask: Callable[[], AppConfig]) -> AppConfig | str:
-    try:
-        return ask()
-    except PinotError as error:
-        return _reason(error)
-
-
-def _all_told(told: Mapping[str, AppConfig | PinotError]) -> dict[str, AppConfig | str]:
-    return {name: _reason(one) if isinstance(one, PinotError) else one for name, one in told.items()}
 
 
 def _reason(error: PinotAssetsError) -> str:

@@ -12,6 +12,7 @@ from fakes.zookeeper import FakeZooKeeper
 
 from pinot_assets.assets import realtime_operations
 from pinot_assets.assets.realtime_jobs import realtime_jobs
+from pinot_assets.assets.realtime_operations import OPERATIONS, Work
 from pinot_assets.realtime import opening
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.lease import OperationsStore
@@ -94,6 +95,20 @@ def test_a_repair_is_done_and_read_back(tmp_path: Path, fake: FakeRealtime) -> N
     spec = write_realtime_table(tmp_path)
     assert run(spec, "repair", apply=True, limit=1) == ""
     assert fake.nodes["clicks__0__0__20260202T0240Z"].fields[URL].startswith("s3://")
+
+
+def test_a_repair_with_nothing_to_do_says_so(tmp_path: Path, fake: FakeRealtime) -> None:
+    spec = write_realtime_table(tmp_path)
+    (repair,) = [one for one in OPERATIONS if one.name == "repair"]
+
+    def said(**config: object) -> str:
+        log = dg.build_op_context().log
+        return repair.act(Work(spec, PINOT.settings(), "run 1", {"limit": 8, **config}, log))
+
+    assert said(apply=False) == "1 steps would be done; only shown, as apply is not set"
+    assert said(apply=True) == "1 steps done"
+    assert said(apply=False) == "nothing to mend"
+    assert said(apply=True) == "nothing to mend"
 
 
 def test_a_step_that_is_refused_fails_the_run(tmp_path: Path, fake: FakeRealtime) -> None:

@@ -186,10 +186,16 @@ def test_config_and_rebalance(fake: FakeRealtime, pinot: RealtimePinot) -> None:
     assert config is not None
     pinot.update_realtime_config(config | {"segmentsConfig": {"replication": "1"}})
     assert fake.look().settings.replication == 1
-    assert pinot.preview_rebalance(TABLE, {"downtime": "false"})["status"] == "DONE"
-    assert pinot.rebalance(TABLE, {})["status"] == "IN_PROGRESS"
-    params = sent(lambda p: p.preview_rebalance(TABLE, {})).url.params
-    assert (params["type"], params["dryRun"], params["preChecks"]) == ("REALTIME", "true", "true")
+    assert pinot.preview_rebalance(TABLE, {})["preChecksResult"]
+    assert pinot.rebalance(TABLE, {})["jobId"] == "r1"
+
+
+def test_a_rebalance_is_shown_first_with_pinots_pre_checks() -> None:
+    shown = sent(lambda p: p.preview_rebalance(TABLE, {"downtime": "false"})).url.params
+    assert (shown["dryRun"], shown["preChecks"], shown["downtime"]) == ("true", "true", "false")
+    done = sent(lambda p: p.rebalance(TABLE, {"downtime": "false"})).url.params
+    assert (done["dryRun"], done["downtime"], done["type"]) == ("false", "false", "REALTIME")
+    assert "preChecks" not in done
 
 
 def test_a_lost_answer_is_not_sent_again_and_unknown(fake: FakeRealtime, pinot: RealtimePinot) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pinot_assets.errors import PinotError, PinotUnreachable, PreflightRefused, SessionError
 from pinot_assets.realtime.drain import (
     LONGEST_PAUSE_MS,
+    OUR_PAUSE,
     Do,
     DrainMemory,
     Goal,
@@ -26,7 +27,7 @@ from pinot_assets.realtime.drain import (
 from pinot_assets.realtime.draining import Draining, Preflight, flipped
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.repair.apply import Repair
-from pinot_assets.realtime.state import Pause, RealtimeState, Status
+from pinot_assets.realtime.state import Pause, PauseReason, RealtimeState, Status
 from pinot_assets.session.model import Owner
 
 
@@ -300,6 +301,24 @@ def test_the_other_way_round_before_it_was_over() -> None:
     assert world.run(Goal.ON) is Do.DONE
     assert world.pinot.pauseless
     assert not world.pinot.state.pause.whole
+
+
+def test_a_later_run_asks_the_preflight_again() -> None:
+    world = World(pauseless=False)
+    assert world.run(Goal.ON, patience_s=-1) is Do.PREFLIGHT
+    with pytest.raises(PreflightRefused, match="no peer scheme any more"):
+        world.run(Goal.ON, lambda state, goal: ["no peer scheme any more"])
+    assert world.pinot.calls == []
+
+
+def test_a_pause_that_came_after_ours_was_lifted_is_somebody_elses() -> None:
+    maintenance = Pause(PauseReason.ADMINISTRATIVE, "new disks")
+    done = segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "s3://d/t/0")
+    long_ago = DrainMemory(Goal.OFF, cleared=True, paused_ms=NOW - 2 * LONGEST_PAUSE_MS)
+    found = next_action(table(done, pause=maintenance), long_ago)
+    assert (found.do, found.remember.paused_ms) == (Do.FLIP, None)
+    ours = Pause(PauseReason.ADMINISTRATIVE, f"{OUR_PAUSE} off")
+    assert next_action(table(done, pause=ours), long_ago).do is Do.BACK_OUT
 
 
 def test_a_pause_of_somebody_else_stays() -> None:

@@ -38,9 +38,21 @@ def test_json_for_other_programs() -> None:
 
 
 def test_page_and_plots(tmp_path: Path) -> None:
-    run("--html", str(tmp_path / "day.html"), "--plots", str(tmp_path / "plots"), "--format", "png")
-    assert (tmp_path / "day.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    run("--html", str(tmp_path / "new" / "day.html"), "--plots", str(tmp_path / "plots"), "--format", "png")
+    assert (tmp_path / "new" / "day.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert len(list((tmp_path / "plots").iterdir())) == 4
+
+
+@pytest.mark.parametrize("option", ["--html", "--plots"])
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, option: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(PinotAssetsError, match="cannot be written"):
+        run(option, str(tmp_path / "file" / "below"))
+
+
+def test_segments_without_end_are_refused() -> None:
+    with pytest.raises(PinotAssetsError, match="too many commits"):
+        run("--flush-rows", "1")
 
 
 @pytest.mark.parametrize(
@@ -60,6 +72,26 @@ def test_wrong_quantities_are_refused_with_a_hint(option: str, value: str, hint:
     assert option in str(refused.value)
     assert value in str(refused.value)
     assert hint in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--msg-rate", "--row-size", "--build-rate", "--read-rate", "--flush-size", "--store-rate"],
+)
+def test_nothing_of_it_is_refused(option: str) -> None:
+    with pytest.raises(QuantityError, match=f"{option} '0' is nothing"):
+        run(option, "0")
+
+
+@pytest.mark.parametrize("option", ["--for", "--flush-time", "--kept", "--upload-timeout"])
+def test_no_time_is_refused(option: str) -> None:
+    with pytest.raises(QuantityError, match=f"{option} '0s' is nothing"):
+        run(option, "0s")
+
+
+def test_segments_of_an_instant_are_refused() -> None:
+    with pytest.raises(PinotAssetsError, match="--flush-time 1m"):
+        run("--flush-time", "1ms")
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
