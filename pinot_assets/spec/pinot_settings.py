@@ -18,6 +18,7 @@ from pinot_assets.spec.problem import KeyPath
 
 CONSISTENT_DATA_PUSH: Final = ("ingestionConfig", "batchIngestionConfig", "consistentDataPush")
 TASKS: Final = ("task", "taskTypeConfigsMap")
+PEER_SCHEME: Final = ("segmentsConfig", "peerSegmentDownloadScheme")
 
 SHORTEST_ENTRY_MS: Final = HOUR_MS
 """A switch has to be pushed, audited and ended within half of what Pinot keeps its entry."""
@@ -55,7 +56,7 @@ def bearings(config: Mapping[str, Any]) -> Iterator[Bearing]:
 
     :param config: the table config; parts of a wrong shape are passed over.
     """
-    found = [*_second_master(config), *_tasks(config), *_entry_kept(config), *_replaced_kept(config)]
+    found = [*_second_master(config), *_tasks(config), *_peers(config), *_entry_kept(config), *_replaced_kept(config)]
     yield from sorted(found, key=lambda bearing: bearing.fix is None)
 
 
@@ -91,6 +92,26 @@ def _tasks(config: Mapping[str, Any]) -> Iterator[Bearing]:
             yield Bearing((*TASKS, name), _REFUSED_TASKS[name], "remove the task from this table")
         elif name in _NOTED_TASKS:
             yield Bearing((*TASKS, name), _NOTED_TASKS[name])
+
+
+def _peers(config: Mapping[str, Any]) -> Iterator[Bearing]:
+    """Seed 003, notes: two servers with the old version of a segment give it to each other for the new one."""
+    if setting(config, *PEER_SCHEME) is None:
+        return
+    tasks = setting(config, *TASKS)
+    if isinstance(tasks, Mapping) and "PurgeTask" in tasks:
+        yield Bearing(
+            PEER_SCHEME,
+            "stands beside a PurgeTask, which rewrites segments where they are: a server that misses the new "
+            "version of one can take the old one from a peer and believe that it is new",
+            "remove one of the two",
+        )
+    else:
+        yield Bearing(
+            PEER_SCHEME,
+            "is safe for what is pushed here, since no name is used twice; another program that refreshes "
+            "segments in place can leave servers with old ones",
+        )
 
 
 def _entry_kept(config: Mapping[str, Any]) -> Iterator[Bearing]:

@@ -49,6 +49,14 @@ def test_refused(path: tuple[str, ...], value: object, reason: str) -> None:
     assert ".".join(path) in str(refusal.value)
 
 
+def test_segments_that_change_where_they_are_are_not_taken_from_peers() -> None:
+    config = laid(("segmentsConfig", "peerSegmentDownloadScheme"), "http") | laid(task("PurgeTask"), {})
+    refused = [found for found in bearings(config) if found.fix is not None]
+    assert [found.path[-1] for found in refused] == ["peerSegmentDownloadScheme"]
+    with pytest.raises(SpecError, match="take the old one from a peer"):
+        refuse_settings("flights", config)
+
+
 @pytest.mark.parametrize("name", ["MergeRollupTask", "UpsertCompactMergeTask"])
 @pytest.mark.parametrize("mode", ["append", "sync", "swap"])
 def test_e23_merging_tasks_are_refused_in_every_mode(folder: Any, name: str, mode: str) -> None:
@@ -67,6 +75,7 @@ def test_e23_merging_tasks_are_refused_in_every_mode(folder: Any, name: str, mod
         (REPLACED, "7d", "is kept for 7d"),
         (REPLACED, "0d", "no way back by reverting"),
         (task("PurgeTask"), {}, "brings the purged rows back"),
+        (("segmentsConfig", "peerSegmentDownloadScheme"), "http", "no name is used twice"),
     ],
 )
 def test_accepted_and_said(path: tuple[str, ...], value: object, told: str) -> None:
