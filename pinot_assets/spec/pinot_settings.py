@@ -56,7 +56,8 @@ def bearings(config: Mapping[str, Any]) -> Iterator[Bearing]:
 
     :param config: the table config; parts of a wrong shape are passed over.
     """
-    found = [*_second_master(config), *_tasks(config), *_peers(config), *_entry_kept(config), *_replaced_kept(config)]
+    kinds = (_second_master, _tasks, _peers, _entry_kept, _replaced_kept)
+    found = [bearing for kind in kinds for bearing in kind(config)]
     yield from sorted(found, key=lambda bearing: bearing.fix is None)
 
 
@@ -95,7 +96,7 @@ def _tasks(config: Mapping[str, Any]) -> Iterator[Bearing]:
 
 
 def _peers(config: Mapping[str, Any]) -> Iterator[Bearing]:
-    """Seed 003, notes: two servers with the old version of a segment give it to each other for the new one."""
+    """Seed 003, notes: two servers with an old version give it to each other for the new one."""
     if setting(config, *PEER_SCHEME) is None:
         return
     tasks = setting(config, *TASKS)
