@@ -56,7 +56,8 @@ networks = st.builds(
 )
 zookeepers = st.builds(SlowZooKeeper, at, lasting, st.sampled_from([1_000, 4_000, 15_000]))
 readers = st.builds(ReaderFails, at, servers)
-outages = st.builds(StoreOutage, at, lasting, st.sampled_from(list(Outage)))
+long = st.integers(10 * 60, 30 * 60).map(lambda s: s * 1000)
+outages = st.builds(StoreOutage, at, long, st.sampled_from(list(Outage)))
 faults = st.one_of(deaths, strikes, networks, zookeepers, readers)
 
 tables = st.builds(
