@@ -142,6 +142,12 @@ class RealtimeWrites(Nodes):
         path = f"/segments/{quoted(table)}/{quoted(segment)}/upload"
         return self._doors.at(admin_url).send(Call("POST", path, Kind.WRITE, seconds)).strip()
 
+    def server_crc(self, admin_url: str, table: str, segment: str) -> str:
+        """CRC of a server's own copy; replicas that built it by themselves may have others. 0.11 on."""
+        path = f"/tables/{quoted(table)}/segments/{quoted(segment)}/metadata"
+        call = Call("GET", path, Kind.READ, self.connection.timeouts.call)
+        return str(self._doors.at(admin_url).send_json(call)["crc"])
+
     def server_uploads_committed(
         self, admin_url: str, table: str, segment: str, seconds: float
     ) -> Mapping[str, str]:

@@ -51,6 +51,10 @@ class RepairDoor(Protocol):
         """By the server; the URL where it put it."""
         ...
 
+    def server_crc(self, admin_url: str, table: str, segment: str) -> str:
+        """Of the server's copy."""
+        ...
+
     def server_uploads_committed(
         self, admin_url: str, table: str, segment: str, seconds: float
     ) -> Mapping[str, str]:

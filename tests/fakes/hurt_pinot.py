@@ -33,6 +33,7 @@ class HurtPinot:
     :ivar deaf: calls (method names) that are answered with 200 and do nothing.
     :ivar failing: calls that raise, by method name.
     :ivar calls: what was called, in order.
+    :ivar crc: of servers' own copies.
     """
 
     state: RealtimeState
@@ -42,6 +43,7 @@ class HurtPinot:
     failing: dict[str, Exception] = field(default_factory=dict)
     calls: list[tuple[str, ...]] = field(default_factory=list)
     unreadable: int = 0
+    crc: str = "88"
     _due: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
 
     def read(self) -> RealtimeState:
@@ -95,6 +97,9 @@ class HurtPinot:
         self.clock.sleep(seconds / 10)
         return f"s3://d/t/{segment}.tmp.1"
 
+    def server_crc(self, admin_url: str, table: str, segment: str) -> str:
+        return self.crc
+
     def server_uploads_committed(
         self, admin_url: str, table: str, segment: str, seconds: float
     ) -> Mapping[str, str]:
@@ -115,6 +120,8 @@ class HurtPinot:
             "segment.realtime.status": str(one.status),
             "segment.realtime.endOffset": str(one.end_offset),
         }
+        if one.crc is not None:
+            fields["segment.crc"] = one.crc
         if one.url is not None:
             fields["segment.download.url"] = one.url
         return Node(segment, fields, {}, {}, version=one.modified_ms or 0)
@@ -124,7 +131,8 @@ class HurtPinot:
             raise PinotError("written since")
         self._call("write_segment", None, node.id)
         status = Status(node.simple["segment.realtime.status"])
-        self.change(node.id, status=status, url=node.simple["segment.download.url"])
+        crc = node.simple.get("segment.crc")
+        self.change(node.id, status=status, url=node.simple["segment.download.url"], crc=crc)
 
     def sweep(self, name: str) -> None:
         def swept() -> None:

@@ -57,6 +57,10 @@ def _of_server(pinot: FakeRealtime, server: FakeServer, path: str) -> httpx.Resp
         return httpx.Response(200, text="OK") if server.ready else httpx.Response(503, text="STARTING")
     if path == "/reingestSegment/jobs" and not pinot.older(1, 4):
         return ok([{"jobId": "j", "segmentName": name} for name in server.reingested])
+    match path.strip("/").split("/"):
+        case ["tables", _, "segments", segment, "metadata"] if _holds(pinot, server, segment):
+            crc = pinot.nodes[segment].fields["segment.crc"]
+            return ok({"segmentName": segment, "crc": crc, "totalDocs": 100})
     return ok({"pinotConfig": server.config}) if path == "/appconfigs" else httpx.Response(404)
 
 
@@ -142,3 +146,8 @@ def _stat_of(node: FakeNode) -> dict[str, int]:
 
 def _stat(created: int, modified: int, version: int) -> dict[str, int]:
     return {"ctime": created, "mtime": modified, "version": version}
+
+
+def _holds(pinot: FakeRealtime, server: FakeServer, segment: str) -> bool:
+    states = pinot.external.get(segment, {})
+    return any(states.get(name) == "ONLINE" for name, one in pinot.servers.items() if one is server)

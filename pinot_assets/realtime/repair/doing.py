@@ -12,6 +12,7 @@ from pinot_assets.realtime.repair.model import Kind, Means, Step
 from pinot_assets.realtime.state import RealtimeState, Status
 
 URL: Final = "segment.download.url"
+CRC: Final = "segment.crc"
 STATUS: Final = "segment.realtime.status"
 END_OFFSET: Final = "segment.realtime.endOffset"
 
@@ -57,14 +58,19 @@ def _by_server(step: Step, state: RealtimeState, door: RepairDoor) -> None:
 
 
 def _upload(step: Step, table: str, door: RepairDoor, address: str) -> None:
-    """The node is written only where it still has no URL: Pinot's own upload may have been quicker."""
+    """The node is written only where it still has no URL: Pinot's own upload may have been quicker.
+
+    With the CRC of what was uploaded: servers whose copy has another CRC than the node load it again at every
+    start, and the committer's is not every replica's.
+    """
     segment = step.segments[0]
     url = door.server_uploads(address, table, segment, step.deadline_s)
     if not url:
         raise PinotError(f"{step.server} uploaded {segment} and did not say where to")
+    crc = door.server_crc(address, table, segment)
     node = door.segment_node(table, segment)
     if not node.simple.get(URL):
-        door.write_segment(table, node.with_fields(**{URL: url}))
+        door.write_segment(table, node.with_fields(**{URL: url, CRC: crc}))
 
 
 def _finish(step: Step, table: str, door: RepairDoor, address: str) -> None:

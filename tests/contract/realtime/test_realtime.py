@@ -141,6 +141,11 @@ def test_a_commit_passes_a_deep_store_that_is_away_and_a_server_uploads_it_later
         assert len(state.live_copies(done)) == 2
         with pytest.raises(PinotError, match="500"):
             lab.pinot.server_uploads(admin_url(state, done), lab.table, done.name, seconds=30)
+    crcs = {
+        lab.pinot.server_crc(str(state.servers[r.server].admin_url), lab.table, done.name)
+        for r in done.replicas
+    }
+    assert done.crc in crcs  # the committer's; each replica that built it by itself may have another
     uploaded = lab.pinot.server_uploads(admin_url(state, done), lab.table, done.name, seconds=30)
     assert upload_of(uploaded.rpartition("/")[2]) == done.name
     assert lab.look().segments[0].copy is Copy.PEERS_ONLY  # the node is ours to write
@@ -159,6 +164,8 @@ def test_a_server_uploads_only_what_it_has_built(lab: Lab) -> None:
         lab.pinot.server_uploads(at, lab.table, consuming.name, seconds=30)
     with pytest.raises(PinotNotFound):
         lab.pinot.server_uploads(at, lab.table, unknown(consuming), seconds=30)
+    with pytest.raises(PinotNotFound):
+        lab.pinot.server_crc(at, lab.table, unknown(consuming))
     with pytest.raises(PinotNotFound):
         lab.pinot.server_uploads(at, "nowhere_REALTIME", consuming.name, seconds=30)
 

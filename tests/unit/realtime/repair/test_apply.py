@@ -90,6 +90,13 @@ def test_each_release_in_its_own_way(version: str, call: tuple[str, ...]) -> Non
     assert world.pinot.calls[0] == call
 
 
+def test_a_node_is_written_with_the_crc_of_what_was_uploaded() -> None:
+    """A replica that built the segment by itself may have another one than the committer's, which it has."""
+    world = World(table(replace(PEERS_ONLY, crc="77"), consuming(), cluster=ClusterSettings("1.2.0")))
+    assert results(world.repair()) == [(Kind.UPLOAD, Result.DONE)]
+    assert world.pinot.segment(PEERS_ONLY.name).crc == world.pinot.crc == "88"
+
+
 def test_before_1_3_a_lost_consuming_segment_is_recreated_by_resuming() -> None:
     stored = replace(PEERS_ONLY, url="s3://d/t/0")
     world = World(table(stored, settings=BYPASS, cluster=ClusterSettings("0.11.0")))
