@@ -51,3 +51,10 @@ def test_one_that_is_ahead_of_what_was_committed_discards_its_rows_and_downloads
     world.run(2 * MINUTE)
     assert world.helix.external[first(world)] == {"server-0": "ONLINE", "server-1": "ONLINE"}
     always(world)
+
+
+def test_one_that_does_not_reach_the_end_within_31_s_downloads() -> None:
+    world = World(replace(BYPASS, stream=replace(BYPASS.stream, late_ms={"server-1": 45_000})))
+    world.run(3 * MINUTE)
+    assert world.servers["server-1"].loaded[first(world)].docs == 60_000
+    always(world)
