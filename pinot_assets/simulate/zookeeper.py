@@ -129,7 +129,12 @@ class ZooKeeper:
         change(self.committing)
 
     def age_ms(self, name: str) -> float:
-        """How long ago the segment's node was written."""
+        """How long ago the segment's node was written.
+
+        :raises Refused: when it is gone.
+        """
+        if name not in self.nodes:
+            raise Refused(f"{name} has no metadata")
         return self.env.now - self.nodes[name].modified_ms
 
     def latest(self) -> dict[int, Node]:

@@ -147,6 +147,14 @@ def test_commit_start_of_a_loser_is_let_through_and_its_end_is_not() -> None:
     assert election.phase is Phase.ABORTED
 
 
+def test_commit_end_at_another_offset_than_the_winning_one_fails() -> None:
+    election = uploading()
+    end = election.end("a", 99)
+    assert end is not None
+    assert end.answer is Answer.FAILED
+    assert election.phase is Phase.ABORTED
+
+
 def test_commit_start_of_one_that_stopped_fails_without_ending_the_election() -> None:
     election = notified()
     election.stopped("a")

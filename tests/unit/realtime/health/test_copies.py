@@ -30,6 +30,14 @@ def test_a_segment_that_stays_on_servers_only_is_told_with_its_size() -> None:
     assert answer.next_step == "pinot-assets realtime repair clicks --plan"
 
 
+def test_every_segment_that_stays_on_servers_only_is_counted() -> None:
+    pinot = FakeRealtime()
+    names = [pinot.segment(0, sequence, url="") for sequence in range(3)]
+    message = download_urls(pinot.look()).message
+    assert "3 committed segments are on servers only" in message
+    assert all(name in message for name in names)
+
+
 def test_a_committed_segment_without_any_url() -> None:
     pinot = FakeRealtime()
     pinot.segment(0, 0, url=None)

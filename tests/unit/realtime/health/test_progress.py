@@ -36,6 +36,15 @@ def test_a_commit_is_stuck_after_five_minutes() -> None:
     assert answer.numbers["oldest_committing_s"] == 360
 
 
+def test_every_stuck_commit_is_counted() -> None:
+    pinot = healthy()
+    for partition in (1, 2, 3):
+        pinot.segment(partition, 0, "COMMITTING", age_ms=6 * MINUTE_MS)
+    answer = segment_status(pinot.look())
+    assert (answer.found, answer.numbers["stuck_committing"]) == (3, 3)
+    assert "3 segments are COMMITTING for more than 300 s" in answer.message
+
+
 def test_a_stuck_commit_in_error_everywhere_is_worse() -> None:
     pinot = healthy()
     pinot.segment(1, 0, "COMMITTING", states=ERROR)

@@ -395,6 +395,13 @@ def test_a_forgotten_replica_is_a_persons_business() -> None:
     assert not found.steps
 
 
+def test_a_server_that_has_just_started_is_given_five_minutes_to_load() -> None:
+    forgotten = replace(STORED, replicas=replicas(a="ONLINE", b="ONLINE>OFFLINE"))
+    for ago_ms, advised in ((299_999, []), (300_000, ["b"])):
+        found = plan(table(forgotten, consuming(), servers=(server("a"), server("b", since_ms=NOW - ago_ms))))
+        assert [step.server for step in found.advice] == advised
+
+
 def test_no_restart_of_a_server_that_has_the_only_copy() -> None:
     forgotten = replace(STORED, replicas=replicas(a="ONLINE", b="ONLINE>OFFLINE"))
     alone = segment(Status.DONE, replicas(b="ONLINE"), "", partition=1)

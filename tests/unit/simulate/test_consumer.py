@@ -1,0 +1,60 @@
+"""Replicas that stopped at different offsets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fakes.simulated_truth import always
+
+from pinot_assets.realtime.state import Status
+from pinot_assets.simulate.faults import BadNetwork, Point, Strike
+from pinot_assets.simulate.network import Fate, Kind
+from pinot_assets.simulate.protocol import Answer
+from pinot_assets.simulate.timing import Hardware, Table
+from pinot_assets.simulate.world import World
+
+from .tables import BYPASS, MINUTE, first, talk
+
+
+def behind(server: str) -> Table:
+    """That server gets every message five seconds later than the other; Helix is slow."""
+    stream = replace(BYPASS.stream, late_ms={server: 5_000})
+    return replace(BYPASS, stream=stream, hardware=Hardware(helix_ms=20_000))
+
+
+def told(world: World, server: str) -> list[Answer]:
+    """What a server that asked about the first segment was told."""
+    heard = talk(world, first(world))
+    return [r.answer for _, m, r in heard if m.kind is Kind.CONSUMED and m.server == server]
+
+
+def test_one_that_is_behind_catches_up_and_commits_when_the_winner_dies() -> None:
+    world = World(behind("server-1"), [Strike(Point.DURING_BUILD, back_after_ms=None)])
+    world.run(40_000)
+    world.force_commit()
+    world.run(5 * MINUTE)
+    assert Answer.CATCH_UP in told(world, "server-1")
+    node = world.zookeeper.nodes[first(world)]
+    assert (node.status, node.end) == (Status.DONE, 40_000), "as far as the winner was"
+    always(world)
+
+
+def test_one_that_is_ahead_of_what_was_committed_discards_its_rows_and_downloads() -> None:
+    """It is not heard when the winner is chosen."""
+    lost = BadNetwork(39_000, 2_000, Fate(lost=True), frozenset({Kind.CONSUMED}), every=2)
+    world = World(behind("server-0"), [lost])
+    world.run(40_000)
+    world.force_commit()
+    world.run(20_000)
+    assert told(world, "server-1") == [Answer.DISCARD]
+    assert first(world) not in world.servers["server-1"].disk, "nothing is built of them"
+    world.run(2 * MINUTE)
+    assert world.helix.external[first(world)] == {"server-0": "ONLINE", "server-1": "ONLINE"}
+    always(world)
+
+
+def test_one_that_does_not_reach_the_end_within_31_s_downloads() -> None:
+    world = World(replace(BYPASS, stream=replace(BYPASS.stream, late_ms={"server-1": 45_000})))
+    world.run(3 * MINUTE)
+    assert world.servers["server-1"].loaded[first(world)].docs == 60_000
+    always(world)
