@@ -144,7 +144,7 @@ class FileCheck:
             root.at(_AUDIT), table, [place.value["name"] for _, place in field_specs(schema)]
         )
         self.problems += found
-        if ingestion.push_kind == "plain":
+        if assertions and ingestion.push_kind == "plain":
             reason = "needs consistentPushEnabled: a plain push shows segments before they can be asked"
             self.problems.append(root.at(_AUDIT).problem(reason, "remove it, or push consistently"))
         return assertions

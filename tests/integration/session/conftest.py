@@ -199,7 +199,8 @@ class World:
         """Written anew and read back each time, as the code location does."""
         path = self.folder / "tables" / "world.yaml"
         document = _document(self.table, self.folder, self.options)
-        path.write_text(yaml.safe_dump({**document, "audit": self.audit_block}))
+        audit = {"audit": self.audit_block} if self.audit_block else {}
+        path.write_text(yaml.safe_dump(document | audit))
         return load_tables(path.parent)[self.table]
 
     # --- drivers ---------------------------------------------------------------------------------
