@@ -14,6 +14,7 @@ import grpc
 import pytest
 
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
+from pinot_assets.pinot import PinotCluster, server_query
 from pinot_assets.pinot.connection import BasicAuth, PinotConnection, Timeouts, Tls
 from pinot_assets.pinot.server_query import _METHOD, _REQUEST, _RESPONSE, ask_server
 
@@ -70,6 +71,19 @@ def test_a_server_is_asked_for_the_named_segments(server: Server) -> None:
     assert ask_server(server.address, "SELECT 1", ["a"], PINOT).rows == ((7,),)
     [asked] = server.asked
     assert (asked.sql, list(asked.segments), asked.metadata["payloadType"]) == ("SELECT 1", ["a"], "sql")
+
+
+@pytest.mark.parametrize(
+    ("host", "address"), [("pinot-1", "pinot-1:8090"), ("10.0.0.1", "10.0.0.1:8090"), ("::1", "[::1]:8090")]
+)
+def test_a_server_is_asked_at_its_host(host: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(server_query, "ask_server", lambda address, *_: asked.append(address))
+    config = {"hostName": f"Server_{host}", "grpcPort": "8090", "adminPort": 8097}
+    monkeypatch.setattr(PinotCluster, "instance", lambda *_: config)
+    PinotCluster(PINOT).query_server("Server_x", "SELECT 1", ["a"])
+    assert asked == [address]
+    assert PinotCluster(PINOT)._admin_url("Server_x") == f"http://{address.replace('8090', '8097')}"
 
 
 def test_every_query_has_a_number_of_its_own(server: Server) -> None:
