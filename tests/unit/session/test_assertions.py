@@ -6,9 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from pinot_assets.audit import Finding
 from pinot_assets.errors import PinotUnreachable
 from pinot_assets.pinot.data_table import DataTable
+from pinot_assets.session import assertions
 from pinot_assets.session.assertions import assertion_findings
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.staging import Switch
@@ -74,6 +77,21 @@ def test_a_segment_that_is_carried_along_is_not_what_the_switch_brings() -> None
     switch = Switch(1, ("gone", "small"), (output("renamed"),), carried="small")
     found, _ = findings(servers, switch, ">= 50", "after = 91", "after >= 0.945 * live")
     assert [f.message for f in found if not f.passed] == []
+
+
+def test_very_many_segments_are_asked_for_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server of 0.11 takes no request of more than 4 MiB."""
+    monkeypatch.setattr(assertions, "AT_A_TIME", 2)
+    names = [f"s{n}" for n in range(5)]
+    servers = Servers(dict.fromkeys(names, 3), [])
+    [found], _ = findings(servers, Switch(1, (), tuple(map(output, names))), "= 15")
+    assert (found.passed, found.expected) == (True, 2)
+    assert {len(asked) for _, asked in servers.asked} == {1, 2}
+
+
+def test_a_part_fits_into_a_request() -> None:
+    name = 255 + 4  # a file's name is no longer, and so a segment's; and what gRPC writes before it
+    assert assertions.AT_A_TIME * name < 4 * 1024**2
 
 
 def test_the_lease_is_looked_at_before_each_assertion() -> None:
