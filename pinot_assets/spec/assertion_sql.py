@@ -166,7 +166,9 @@ def _misread(select: exp.Select) -> Iterator[str]:
     """What a server takes for something else than a broker does (`AliasApplier` of 0.11, for one)."""
     for column in select.find_all(exp.Column):
         if column.table:
-            yield f"names {_text(column)}, which is no column to a server: write {column.name}"
+            name = _text(column)
+            dotted = f'"{name}" if its name has a dot'
+            yield f"names {name}, which is no column to a server: write {column.name}, or {dotted}"
     read = {
         name for part in ("where", "group") if select.args.get(part) for name in _named(select.args[part])
     }

@@ -35,6 +35,10 @@ def test_a_key_is_the_same_with_and_without_quotes_and_comments() -> None:
     assert (question.keys, question.aggregates) == (("day",), (("COUNT(*)", "COUNT"),))
 
 
+def test_a_column_whose_name_has_a_dot_is_named_in_quotes() -> None:
+    assert read_question('SELECT COUNT(*) FROM t WHERE "a.b" < 0').columns == {"a.b"}
+
+
 def test_an_alias_that_nothing_reads_misleads_nobody() -> None:
     question = read_question("SELECT day AS day, SUM(a) AS a FROM t WHERE b > 0 GROUP BY day")
     assert question.aggregates == (("SUM(a)", "SUM"),)
