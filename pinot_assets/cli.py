@@ -97,7 +97,7 @@ def run(table: TableName, tables: Tables = None) -> None:
         _, findings = driver.audit()
         for finding in findings:
             mark = "[green]✓[/]" if finding.passed else "[yellow]![/]" if finding.warns else "[red]✗[/]"
-            out.print(f"  {mark} {finding.name}: {escape(finding.message)}")
+            out.print(f"  {mark} {escape(finding.name)}: {escape(finding.message)}")
         try:
             snapshot = driver.publish()
         except SnapshotIncomplete as error:

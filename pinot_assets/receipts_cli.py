@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +22,7 @@ from pinot_assets.errors import SessionError, SpecError
 from pinot_assets.session.model import table_of, utc_text
 from pinot_assets.session.way_back import Kept, find_target, kept_refs, read_kept
 from pinot_assets.settings import load_settings
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.provenance import Stay, difference, of_file, of_segment
 from pinot_assets.spec import TableSpec
 
@@ -53,12 +53,11 @@ def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None],
     ) -> None:
         """Tell where SEGMENT comes from: its file and version, who published it, and what the audit found."""
         spec = spec_of(_table_of(segment), tables)
-        kept = _kept(spec)
-        stay = of_segment([k.snapshot for k in kept], segment)
+        stay = of_segment(_kept(spec), segment)
         if stay is None:
             raise SessionError(
                 f"no kept snapshot of {spec.name} names {segment}",
-                why=_kept_text(kept),
+                why=_kept_text(_kept(spec)),
                 hint="it may be staged and not published yet: `pinot-assets session show`",
             )
         values = _stay_values(stay) | _segment_values(stay, segment)
@@ -75,12 +74,12 @@ def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None],
         as_json: AsJson = False,
     ) -> None:
         """Tell which segments of TABLE hold FILE, in each version that was published."""
-        kept = _kept(spec_of(table, tables))
-        found = of_file([k.snapshot for k in kept], file)
+        spec = spec_of(table, tables)
+        found = of_file(_kept(spec), file)
         if not found:
             raise SessionError(
                 f"no kept snapshot of {table} has a file {file}",
-                why=_kept_text(kept),
+                why=_kept_text(_kept(spec)),
                 hint=f"`pinot-assets status {table}` tells what waits to be published",
             )
         if as_json:
@@ -99,8 +98,8 @@ def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None],
         as_json: AsJson = False,
     ) -> None:
         """List what each switch of TABLE changed, newest first, as far as snapshots are kept."""
-        kept = _kept(spec_of(table, tables))
-        rows = [_change(older, newer) for newer, older in _pairs([k.snapshot for k in kept])][:newest]
+        pairs = _pairs(_kept(spec_of(table, tables)))
+        rows = [_change(older, newer) for newer, older in islice(pairs, newest)]
         if as_json:
             typer.echo(json.dumps(rows, indent=2))
         elif not rows:
@@ -169,27 +168,46 @@ def _current(spec: TableSpec) -> Kept:
     return Kept(ref, open_staging(spec).snapshot(ref))
 
 
-def _kept(spec: TableSpec) -> list[Kept]:
-    """The current snapshot and the kept ones before it, newest first; what a driver that died left behind
-    is none of them."""
+def _kept(spec: TableSpec) -> Iterator[Snapshot]:
+    """The current snapshot and the kept ones before it, newest first, each read when it is asked for; what a
+    driver that died left behind is none of them."""
     with open_session_store(spec, load_settings()) as store:
         ref = store.pointer().current_snapshot
     if ref is None:
-        return []
+        return
     staging = open_staging(spec)
-    current = Kept(ref, staging.snapshot(ref))
-    older = [k for k in read_kept(staging, kept_refs(staging)) if k.snapshot.seq < current.snapshot.seq]
-    return [current, *older]
+    current = staging.snapshot(ref)
+    yield current
+    parents = {current.parent}
+    older = (ref for ref in kept_refs(staging) if _number(ref) < current.seq)
+    for _, same in groupby(older, key=_number):
+        # Of several of one number, one was published: a later one came from it.
+        kept = next(read_kept(staging, sorted(same, key=lambda r: r not in parents)), None)
+        if kept is not None:
+            parents.add(kept.snapshot.parent)
+            yield kept.snapshot
 
 
-def _pairs(snapshots: list[Snapshot]) -> Iterator[tuple[Snapshot, Snapshot | None]]:
-    yield from zip_longest(snapshots, snapshots[1:])
+def _number(ref: SnapshotRef) -> int:
+    return int(ref.key.removeprefix("snapshots/").partition("-")[0])
 
 
-def _kept_text(kept: list[Kept]) -> str:
-    if not kept:
+def _pairs(snapshots: Iterable[Snapshot]) -> Iterator[tuple[Snapshot, Snapshot | None]]:
+    """Each with the one before it."""
+    newer = None
+    for snapshot in snapshots:
+        if newer is not None:
+            yield newer, snapshot
+        newer = snapshot
+    if newer is not None:
+        yield newer, None
+
+
+def _kept_text(kept: Iterable[Snapshot]) -> str:
+    published = [snapshot.published_ms for snapshot in kept]
+    if not published:
         return "the table has never been published"
-    return f"{len(kept)} snapshots are kept, the oldest of {utc_text(kept[-1].snapshot.published_ms)}"
+    return f"{len(published)} snapshots are kept, the oldest of {utc_text(published[-1])}"
 
 
 def _stay_values(stay: Stay) -> dict[str, Any]:
@@ -214,8 +232,8 @@ def _segment_values(stay: Stay, segment: str) -> dict[str, Any]:
         "segmentRows": output.rows,
         "crc": output.crc,
         "tar": output.tar_uri,
-        "lineageEntry": stay.since.lineage_entry_id or None,
-        "audit": stay.since.audit.get("summary"),
+        "lineageEntry": (stay.since.lineage_entry_id or None) if stay.brought else None,
+        "audit": stay.since.audit.get("summary") if stay.brought else None,
     }
 
 

@@ -22,8 +22,9 @@ Tally = Mapping[Group, tuple[float, ...]]
 _FOLDS: Final[Mapping[str, Callable[[float, float], float]]] = {
     "COUNT": add,
     "SUM": add,
-    "MIN": min,
-    "MAX": max,
+    # NaN stays NaN, as in Java, whichever of the two it is.
+    "MIN": lambda a, b: a if math.isnan(a) else min(b, a),
+    "MAX": lambda a, b: a if math.isnan(a) else max(b, a),
 }
 _OF_NO_ROWS: Final = {"COUNT": 0.0, "SUM": 0.0}
 """What a group is that is not there; MIN and MAX are nothing then."""
@@ -36,11 +37,13 @@ class Answers:
     :ivar staged: by each of the replicas that were asked, for all staged segments; empty: nothing is staged.
     :ivar kept: for live segments that stay.
     :ivar leaving: for live segments that go with the switch.
+    :ivar live: whether there are live segments at all.
     """
 
     staged: tuple[Tally, ...]
     kept: Tally = field(default_factory=dict)
     leaving: Tally = field(default_factory=dict)
+    live: bool = True
 
 
 def tally(question: Question, tables: Iterable[DataTable]) -> Tally:
@@ -59,6 +62,7 @@ def tally(question: Question, tables: Iterable[DataTable]) -> Tally:
                     f"a server answered {question.before}… with values that only Pinot can merge"
                 )
             keys, found = values[: len(question.keys)], values[len(question.keys) :]
+            keys = tuple(math.nan if key != key else key for key in keys)  # one NaN equals itself alone
             _fold(question, total, keys, tuple(float(value) for value in found))
     return total
 
@@ -75,6 +79,8 @@ def joined(question: Question, *parts: Tally) -> Tally:
 def assertion_holds(assertion: Assertion, answers: Answers) -> Finding:
     """Whether every value and group is as expected, from every replica."""
     question, expectation = assertion.question, assertion.expectation
+    if expectation.of_live and not answers.live:
+        return _finding(assertion, 0, [], "answers: nothing is live yet to be compared with")
     live = joined(question, answers.kept, answers.leaving)
     compared = 0
     bad = []
@@ -99,7 +105,10 @@ def assertion_unanswered(assertion: Assertion, why: str) -> Finding:
 
 def _finding(assertion: Assertion, expected: int, bad: Sequence[str], good: str) -> Finding:
     told = list(dict.fromkeys(bad))  # replicas say the same, as a rule
-    found = finding_of(f"sql: {assertion.sql}", expected, expected - len(bad), told, good)
+    # Several assertions may ask the same and expect several things of it.
+    found = finding_of(
+        f"sql: {assertion.sql} ({assertion.expect})", expected, expected - len(bad), told, good
+    )
     return replace(found, warns=assertion.severity == "warn")
 
 
@@ -115,6 +124,8 @@ def _require_shape(question: Question, table: DataTable) -> None:
     if len(table.columns) != width:
         names = ", ".join(name for name, _ in table.columns)
         raise PinotError(f"a server answered with {names}, where {width} values were asked for")
+    if not question.keys and len(table.rows) != 1:
+        raise PinotError(f"a server answered with {len(table.rows)} rows, where one was asked for")
     if table.groups_cut or (question.keys and len(table.rows) >= MOST_GROUPS):
         raise PinotError(
             "a server left groups out of its answer",
@@ -139,7 +150,7 @@ def _value(tally: Tally, group: Group, place: int, fold: str) -> float | None:
     values = tally.get(group)
     if values is None:
         return _OF_NO_ROWS.get(fold)
-    return values[place] if fold in _OF_NO_ROWS or math.isfinite(values[place]) else None
+    return values[place] if fold in _OF_NO_ROWS or not math.isinf(values[place]) else None
 
 
 def _told(question: Question, group: Group, text: str, value: float | None, live: float | None) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pinot_assets.errors import PinotError, PinotNotFound
@@ -84,8 +84,7 @@ class PinotCluster(Controller):
 
     def _admin_url(self, server: str) -> str:
         instance = self.instance(server)
-        host = str(instance["hostName"]).removeprefix("Server_")
-        return f"{self._scheme}://{host}:{instance['adminPort']}"
+        return f"{self._scheme}://{_host(instance)}:{instance['adminPort']}"
 
     def _rows(self, server_url: str, table: str, segment: str) -> int | None:
         path = f"/tables/{quoted(table)}_OFFLINE/segments/{quoted(segment)}/metadata"
@@ -100,14 +99,14 @@ class PinotCluster(Controller):
         from pinot_assets.pinot.server_query import ask_server  # here: gRPC takes long to load
 
         instance = self.instance(server)
-        host, port = str(instance["hostName"]).removeprefix("Server_"), int(instance.get("grpcPort") or 0)
+        port = int(instance.get("grpcPort") or 0)
         if port <= 0:
             raise PinotError(
                 f"{server} takes no queries by gRPC",
                 why="its instance config in Pinot names no grpcPort",
                 hint="set pinot.server.grpc.enable to true and start it anew",
             )
-        return ask_server(f"{host}:{port}", sql, segments, self.connection)
+        return ask_server(f"{_host(instance)}:{port}", sql, segments, self.connection)
 
     def table_servers(self, table: str) -> tuple[str, ...]:
         """See `Pinot.table_servers`."""
@@ -163,6 +162,12 @@ class PinotCluster(Controller):
     @property
     def _scheme(self) -> str:
         return urlsplit(self.connection.controller_url).scheme
+
+
+def _host(instance: Mapping[str, Any]) -> str:
+    """A server's host as it stands in an address, that of IPv6 in brackets."""
+    host = str(instance["hostName"]).removeprefix("Server_")
+    return f"[{host}]" if ":" in host else host
 
 
 def each_server(servers: Collection[str], ask: Callable[[str], T]) -> dict[str, T | PinotError]:

@@ -99,12 +99,14 @@ class Timeouts:
     :ivar call: an ordinary call.
     :ivar upload: one segment (the controller copies it into the deep store before it answers).
     :ivar end: endReplaceSegments, which Pinot itself may hold for up to an hour.
+    :ivar query: a query that a server answers by itself; it gives up after 15 s, unless it is set otherwise.
     """
 
     connect: float = 2.0
     call: float = 8.0
     upload: float = 20.0
     end: float = 8.0
+    query: float = 20.0
 
     @property
     def longest_write(self) -> float:

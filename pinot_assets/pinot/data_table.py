@@ -32,10 +32,12 @@ _STORED: Final = {
 """Column types that are read, and how they are stored."""
 _INTS: Final = frozenset({5, 6, 7, 8, 15, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29})
 _LONGS: Final = frozenset({2, 3, 4, 9, 10, 12, 13, 16, 17, 18, 19, 30, 32, 33, 36, 37})
-_TEXTS: Final = frozenset({0, 1, 11, 14, 31, 34, 35, 38, 39, 40, 41})
+_BYTES: Final = frozenset({38})
+_TEXTS: Final = frozenset({0, 1, 11, 14, 31, 34, 35, 39, 40, 41})
 _SEGMENTS_QUERIED: Final = 5
 _TOTAL_DOCS: Final = 10
 _GROUPS_LIMIT_REACHED: Final = 11
+_SEGMENTS_INVALID: Final = 21
 _GROUPS_TRIMMED: Final = 39
 
 
@@ -48,7 +50,9 @@ class DataTable:
     :ivar exceptions: Pinot's error code → message.
     :ivar segments_queried: of how many segments the server took notice; None where it does not say.
     :ivar total_docs: rows of these segments.
-    :ivar groups_cut: whether groups are missing because there are too many.
+    :ivar groups_cut: whether groups are missing because there are too many, as far as it can be told.
+    :ivar segments_invalid: how many of these segments a server up to 0.11 left out, since they lack a column
+        of the query.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -57,6 +61,7 @@ class DataTable:
     segments_queried: int | None
     total_docs: int | None
     groups_cut: bool
+    segments_invalid: int = 0
 
 
 def read_data_table(payload: bytes) -> DataTable:
@@ -89,14 +94,15 @@ def _read(payload: bytes) -> DataTable:
     columns = _columns(schema) if schema else ()
     if len(columns) != width:
         raise IndexError(f"{len(columns)} columns where {width} are told")
-    told = _metadata(_Cursor(payload, variable.end, len(payload)))
+    told, all_told = _metadata(_Cursor(payload, variable.end, len(payload)))
     return DataTable(
         columns,
         tuple(_rows(fixed, columns, texts, version, count)),
         _exceptions(exceptions) if exceptions else {},
         _number(told, _SEGMENTS_QUERIED),
         _number(told, _TOTAL_DOCS),
-        any(told.get(key) == "true" for key in (_GROUPS_LIMIT_REACHED, _GROUPS_TRIMMED)),
+        not all_told or any(told.get(key) == "true" for key in (_GROUPS_LIMIT_REACHED, _GROUPS_TRIMMED)),
+        _number(told, _SEGMENTS_INVALID) or 0,
     )
 
 
@@ -147,22 +153,25 @@ def _dictionary(section: _Cursor, version: int) -> dict[str | None, dict[int, st
     return {None: {number: section.text() for number in range(section.number())}}
 
 
-def _metadata(section: _Cursor) -> dict[int, int | str]:
-    """Entries by their id, up to the first one whose id, and so whose length, is not known."""
+def _metadata(section: _Cursor) -> tuple[dict[int, int | str], bool]:
+    """Entries by their id, up to the first one whose id, and so whose length, is not known; and whether
+    these are all."""
     found: dict[int, int | str] = {}
     if section.number() == 0:
-        return found
+        return found, True
     for _ in range(section.number()):
         key = section.number()
         if key in _INTS:
             found[key] = section.number()
         elif key in _LONGS:
             found[key] = int.from_bytes(section.take(8), "big", signed=True)
+        elif key in _BYTES:
+            found[key] = section.take(1)[0]
         elif key in _TEXTS:
             found[key] = section.text()
         else:
-            break
-    return found
+            return found, False
+    return found, True
 
 
 def _number(told: Mapping[int, int | str], key: int) -> int | None:

@@ -7,9 +7,12 @@ Source: `server.proto` of pinot-common, `org.apache.pinot.core.transport.grpc.Gr
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Sequence
 from pathlib import Path
+from secrets import randbits
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -31,11 +34,12 @@ def ask_server(address: str, sql: str, segments: Sequence[str], connection: Pino
     :param address: `host:port` of its gRPC query door.
     :param sql: names the table with its type: `SELECT COUNT(*) FROM orders_OFFLINE`.
     :param segments: which of the server's segments are read.
-    :param connection: whose credentials are shown, and whose deadline of a call holds; TLS is spoken where
+    :param connection: whose credentials are shown, and whose deadline of a query holds; TLS is spoken where
         the controller's address is https.
     :raises ValueError: no segment is named; Pinot would answer that there are no rows.
     :raises PinotUnreachable: no connection, or no answer in time.
     :raises PinotError: the server refused, left segments out, or answered what cannot be read.
+    :raises SpecError: certificates are not to be verified, or cannot be read.
     """
     if not segments:
         raise ValueError("no segment is named")
@@ -45,7 +49,7 @@ def ask_server(address: str, sql: str, segments: Sequence[str], connection: Pino
             _METHOD, request_serializer=_REQUEST.SerializeToString, response_deserializer=_RESPONSE.FromString
         )
         try:
-            answers = [answer.payload for answer in submit(request, timeout=connection.timeouts.call)]
+            answers = [answer.payload for answer in submit(request, timeout=connection.timeouts.query)]
         except grpc.RpcError as error:
             raise _refusal(address, error, connection) from error
     if len(answers) != 1:
@@ -66,19 +70,28 @@ def _whole(address: str, table: DataTable, segments: Sequence[str]) -> DataTable
             f"{address} asked {table.segments_queried} of {len(set(segments))} segments",
             why="it has not loaded the others, and says nothing of it",
         )
+    if table.segments_invalid:
+        raise PinotError(
+            f"{address} left {table.segments_invalid} of {len(set(segments))} segments out",
+            why="they lack a column that is asked for: it was added after they had been loaded",
+            hint="reload the table's segments, so that its servers add it",
+        )
     return table
 
 
 def _metadata(connection: PinotConnection) -> dict[str, str]:
-    told = {"requestId": "1", "brokerId": _ASKER, "enableStreaming": "false", "payloadType": "sql"}
+    # Servers account for queries, and end them, by this number: several at once are not to look like one.
+    number = str(randbits(62))
+    told = {"requestId": number, "brokerId": _ASKER, "enableStreaming": "false", "payloadType": "sql"}
     if connection.auth is not None:
         told["authorization"] = connection.auth.header
     return told
 
 
 def _channel(address: str, connection: PinotConnection) -> grpc.Channel:
-    options = [("grpc.max_receive_message_length", _MOST_BYTES)]
-    if not connection.controller_url.startswith("https:"):
+    # As for HTTP, no proxy of the environment: nobody else is to see what is asked, and by whom.
+    options = [("grpc.max_receive_message_length", _MOST_BYTES), ("grpc.enable_http_proxy", 0)]
+    if urlsplit(connection.controller_url).scheme != "https":
         return grpc.insecure_channel(address, options)
     return grpc.secure_channel(address, _credentials(connection), options)
 
@@ -90,13 +103,19 @@ def _credentials(connection: PinotConnection) -> grpc.ChannelCredentials:
             "servers cannot be asked by gRPC without verifying their certificates",
             hint="name the authority's certificate in PINOT_CA_BUNDLE",
         )
+    trusted = _content(tls.ca_bundle or ssl.get_default_verify_paths().cafile)
     certificate = _content(tls.client_cert)
     key = _content(tls.client_key) or certificate
-    return grpc.ssl_channel_credentials(_content(tls.ca_bundle), key, certificate)
+    return grpc.ssl_channel_credentials(trusted, key, certificate)
 
 
 def _content(path: str | None) -> bytes | None:
-    return Path(path).read_bytes() if path is not None else None
+    try:
+        return Path(path).read_bytes() if path is not None else None
+    except OSError as error:
+        raise SpecError(
+            f"the TLS file {path} cannot be used", why=str(error), hint="name readable PEM files"
+        ) from error
 
 
 def _refusal(address: str, error: grpc.RpcError, connection: PinotConnection) -> PinotError:
@@ -105,7 +124,12 @@ def _refusal(address: str, error: grpc.RpcError, connection: PinotConnection) ->
         return PinotUnreachable(
             f"the server at {address} did not answer by gRPC",
             why=f"{code.name}: {details}",
-            hint="is pinot.server.grpc.enable on, and the port open from here?",
+            hint="is pinot.server.grpc.enable on, and the port open from here? "
+            + (
+                "TLS is spoken there as with the controller: does pinot.server.grpctls say so?"
+                if urlsplit(connection.controller_url).scheme == "https"
+                else "It is asked without TLS, as the controller is"
+            ),
         )
     return PinotError(f"the server at {address} refused a query", why=f"{code.name}: {details}")
 

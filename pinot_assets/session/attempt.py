@@ -146,7 +146,8 @@ def go_on(
         retry_count=session.retry_count + is_retry,
         stalls=0 if is_retry else opened.stalls,
         failures=None,
-        audit=session.audit if session.gate_open else None,  # bound to the switch, not to the plan (R8)
+        # Bound to the switch, not to the plan (R8); but the spec may assert something else by now.
+        audit=session.audit if session.gate_open and not run.spec.audit else None,
         counts=plan.counts(),
     )
     run.lease.write(session=session)

@@ -5,8 +5,8 @@ A snapshot is immutable and named by its hash (`manifest.py`), so what it says o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from pinot_assets.session.receipt import Output
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -18,11 +18,14 @@ class Stay:
 
     :ivar since: the oldest kept snapshot with it.
     :ivar until: the snapshot that no longer has it, None while the newest one does.
+    :ivar brought: whether `since` brought it, as far as that is known: what the oldest kept snapshot has may
+        be older.
     """
 
     file: PublishedFile
     since: Snapshot
     until: Snapshot | None
+    brought: bool
 
     def output(self, segment: str) -> Output:
         """Its segment of that name.
@@ -65,9 +68,12 @@ def stays(snapshots: Sequence[Snapshot]) -> list[Stay]:
         here = {_key(file): file for file in snapshot.files}
         for key in open_stays.keys() - here.keys():
             left = open_stays.pop(key)
-            ended.append(Stay(left.file, left.since, snapshot))
+            ended.append(replace(left, until=snapshot))
+        oldest = snapshot is snapshots[-1] and snapshot.parent is not None
         for key, file in here.items():
-            open_stays.setdefault(key, Stay(file, snapshot, None))
+            open_stays.setdefault(
+                key, Stay(file, snapshot, None, not oldest or file.session == snapshot.session)
+            )
     return [*reversed(open_stays.values()), *reversed(ended)]
 
 
@@ -75,18 +81,24 @@ def _key(file: PublishedFile) -> tuple[str, str, tuple[str, ...]]:
     return file.uri, file.version, tuple(output.segment for output in file.outputs)
 
 
-def of_segment(snapshots: Sequence[Snapshot], segment: str) -> Stay | None:
+def of_segment(snapshots: Iterable[Snapshot], segment: str) -> Stay | None:
     """The newest stay of the file that a segment holds; None where no kept snapshot names it."""
-    named = (stay for stay in stays(snapshots) if any(o.segment == segment for o in stay.file.outputs))
-    return next(named, None)
+    named = _narrowed(snapshots, lambda file: any(o.segment == segment for o in file.outputs))
+    return next(iter(stays(named)), None)
 
 
-def of_file(snapshots: Sequence[Snapshot], name: str) -> list[Stay]:
+def of_file(snapshots: Iterable[Snapshot], name: str) -> list[Stay]:
     """Stays of the files of that name, newest first.
 
     :param name: a URI, or its end from a `/` on.
     """
-    return [s for s in stays(snapshots) if s.file.uri == name or s.file.uri.endswith("/" + name.lstrip("/"))]
+    end = "/" + name.lstrip("/")
+    return stays(_narrowed(snapshots, lambda file: file.uri == name or file.uri.endswith(end)))
+
+
+def _narrowed(snapshots: Iterable[Snapshot], wanted: Callable[[PublishedFile], bool]) -> list[Snapshot]:
+    """With these files alone, each read and let go of in turn: a snapshot may have a million."""
+    return [replace(s, files=tuple(filter(wanted, s.files))) for s in snapshots]
 
 
 def difference(older: Snapshot, newer: Snapshot) -> Difference:

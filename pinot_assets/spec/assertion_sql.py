@@ -52,6 +52,7 @@ class Question:
     :ivar keys: expressions of GROUP BY.
     :ivar aggregates: each one's text and how its parts are put together: COUNT, SUM, MIN or MAX.
     :ivar columns: every column that it names.
+    :ivar null_columns: those that it asks whether they are null.
     """
 
     before: str
@@ -60,6 +61,7 @@ class Question:
     keys: tuple[str, ...]
     aggregates: tuple[tuple[str, str], ...]
     columns: frozenset[str]
+    null_columns: frozenset[str]
 
     def of(self, table_with_type: str) -> str:
         """The text for a server.
@@ -79,24 +81,50 @@ def read_question(sql: str) -> Question:
     select = _select(text)
     for refused in _refused(select):
         raise ValueError(f"asks for {refused}: {_NO_DOOR}")
+    for misread in _misread(select):
+        raise ValueError(misread)
     tables = list(select.find_all(exp.Table))
-    if len(tables) != 1:
+    if len(tables) != 1 or not _is_name(tables[0].this):
         raise ValueError("does not read one table")
-    keys = tuple(key.sql() for key in _keys(select))
-    aggregates = tuple(_aggregates(select, frozenset(keys)))
+    keys = _keys(select)
+    aggregates = list(_aggregates(select, frozenset(map(_meaning, keys))))
     if not aggregates:
         raise ValueError("asks for no COUNT, SUM, MIN or MAX")
-    if len(set(aggregates)) < len(aggregates):
+    if len({_meaning(call) for call in aggregates}) < len(aggregates):
         raise ValueError("asks twice for the same")
     start, end = (int(tables[0].this.meta[edge]) for edge in ("start", "end"))
     return Question(
         text[:start],
         tables[0].name,
         text[end + 1 :],
-        keys,
-        aggregates,
-        frozenset(column.name for column in select.find_all(exp.Column)),
+        tuple(map(_text, keys)),
+        tuple((_text(call), FOLDS[type(call)]) for call in aggregates),
+        _named(select),
+        frozenset(
+            name
+            for test in select.find_all(exp.Is)
+            if isinstance(test.expression, exp.Null)
+            for name in _named(test)
+        ),
     )
+
+
+def _is_name(table: object) -> bool:
+    """Whether it is a name that stands in the text: no function, no text, no parameter."""
+    return isinstance(table, exp.Identifier) and "start" in table.meta
+
+
+def _named(part: exp.Expr) -> frozenset[str]:
+    return frozenset(column.name for column in part.find_all(exp.Column))
+
+
+def _text(part: exp.Expr) -> str:
+    return part.sql(comments=False)
+
+
+def _meaning(part: exp.Expr) -> str:
+    """The same for `a` and `"a"`, which are the same to Pinot."""
+    return part.sql(comments=False, identify=True)
 
 
 def _select(text: str) -> exp.Select:
@@ -128,20 +156,34 @@ def _refused(select: exp.Select) -> Iterator[str]:
         yield "FILTER" if isinstance(node, exp.Filter) else "OVER"
     for key in _keys(select):
         if key.find(exp.Column) is None or isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
-            yield f"GROUP BY {key.sql()}"
+            yield f"GROUP BY {_text(key)}"
     for call in select.find_all(exp.AggFunc):
         if type(call) not in FOLDS or call.args.get("expressions") or call.find(exp.Distinct) is not None:
-            yield call.sql()
+            yield _text(call)
 
 
-def _aggregates(select: exp.Select, keys: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _misread(select: exp.Select) -> Iterator[str]:
+    """What a server takes for something else than a broker does (`AliasApplier` of 0.11, for one)."""
+    for column in select.find_all(exp.Column):
+        if column.table:
+            name = _text(column)
+            dotted = f'"{name}" if its name has a dot'
+            yield f"names {name}, which is no column to a server: write {column.name}, or {dotted}"
+    read = {
+        name for part in ("where", "group") if select.args.get(part) for name in _named(select.args[part])
+    }
+    for column in select.expressions:
+        if isinstance(column, exp.Alias) and column.alias in read and column.this.name != column.alias:
+            yield f"calls {_text(column.this)} {column.alias}, which is a column that it reads, too"
+
+
+def _aggregates(select: exp.Select, keys: frozenset[str]) -> Iterator[exp.Expression]:
     for written in select.expressions:
         column = written.unalias()
-        fold = FOLDS.get(type(column))
-        if fold is not None:
-            yield column.sql(), fold
-        elif column.sql() not in keys:
-            text = column.sql()
+        if type(column) in FOLDS:
+            yield column
+        elif _meaning(column) not in keys:
+            text = _text(column)
             raise ValueError(
                 f"asks for {text}, which is neither COUNT, SUM, MIN or MAX nor in GROUP BY: {_NO_DOOR}"
             )

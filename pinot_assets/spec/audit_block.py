@@ -61,12 +61,13 @@ _Assertions: Final = TypeAdapter(tuple[Assertion, ...])
 
 
 def read_audit_block(
-    block: Part, table: str, columns: Collection[str]
+    block: Part, table: str, columns: Collection[str], nullable: Collection[str]
 ) -> tuple[tuple[Assertion, ...], list[Problem]]:
     """Read the `audit:` block.
 
     :param table: raw name of the table that assertions may ask.
     :param columns: its columns; a server answers 0 for a filter on one that is not there.
+    :param nullable: those whose segments say where nulls are; of another one, a server finds none.
     :returns: its assertions (none, where there are problems) and its problems.
     """
     if not isinstance(block.value, list):
@@ -88,6 +89,10 @@ def read_audit_block(
         for column in sorted(question.columns.difference(columns)):
             fix = did_you_mean(column, columns) or "name a column of the schema"
             problems.append(place.problem(f"names {column}, which the table does not have", fix))
+        for column in sorted(question.null_columns.intersection(columns).difference(nullable)):
+            text = f"asks for nulls of {column}, whose segments do not tell them: none is ever found"
+            fix = "set nullHandlingEnabled in tableIndexConfig, or ask for the column's default value"
+            problems.append(place.problem(text, fix))
     return assertions, problems
 
 

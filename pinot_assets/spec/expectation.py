@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from typing import Final
 
 _NUMBER: Final = r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
@@ -52,16 +54,23 @@ class Expectation:
     of_live: bool
 
     def holds(self, value: float, live: float | None) -> bool:
-        """Whether it holds.
+        """Whether it holds; of NaN nothing does.
 
         :param live: what the live snapshot answers; None where nothing is live. Needed if `of_live` alone.
         """
-        if not self.of_live:
-            return _HOLDS[self.operator](value, self.bound)
-        return live is not None and _HOLDS[self.operator](value, self.bound * live)
+        if self.of_live and live is None:
+            return False
+        bound = self.bound if live is None or not self.of_live else _product(self.bound, live)
+        return not math.isnan(value) and not math.isnan(bound) and _HOLDS[self.operator](value, bound)
 
     def __str__(self) -> str:
         return self.text
+
+
+def _product(factor: float, live: float) -> float:
+    """As by hand: 0.07 of 100 is 7, and not the 7.000000000000001 of floats."""
+    product = factor * live
+    return float(Fraction(str(factor)) * Fraction(str(live))) if math.isfinite(product) else product
 
 
 def read_expectation(text: str) -> Expectation:

@@ -18,6 +18,7 @@ from pinot_assets.spec.pinot_json import (
     FILE_INGESTION_TASK,
     agreement_problems,
     field_specs,
+    nullable_columns,
     raw_table_name,
     realtime_table_problems,
     schema_problems,
@@ -92,7 +93,7 @@ class FileCheck:
         unwritable, left_to_server = writer_findings(schema, table, ingestion.min_server)
         self.problems += unwritable
         self.notes += left_to_server
-        audit = self._audit(root, schema, raw_table_name(table_value["tableName"]), ingestion)
+        audit = self._audit(root, schema, table, ingestion)
         if self.problems:
             return None
         return TableSpec(
@@ -137,11 +138,16 @@ class FileCheck:
             notes=tuple(self.notes),
         )
 
-    def _audit(self, root: Part, schema: Part, table: str, ingestion: FileIngestion) -> tuple[Assertion, ...]:
+    def _audit(
+        self, root: Part, schema: Part, table: Part, ingestion: FileIngestion
+    ) -> tuple[Assertion, ...]:
         if _AUDIT not in root.value:
             return ()
         assertions, found = read_audit_block(
-            root.at(_AUDIT), table, [place.value["name"] for _, place in field_specs(schema)]
+            root.at(_AUDIT),
+            raw_table_name(table.value["tableName"]),
+            [place.value["name"] for _, place in field_specs(schema)],
+            nullable_columns(schema, table),
         )
         self.problems += found
         if assertions and ingestion.push_kind == "plain":

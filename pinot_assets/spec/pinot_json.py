@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from pinot_assets.segment.settings import is_true
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.pinot_settings import bearings
 from pinot_assets.spec.problem import Note, Problem, did_you_mean
@@ -46,6 +47,18 @@ def field_specs(schema: Part) -> Iterator[tuple[str, Part]]:
             for position, spec in enumerate(specs):
                 if isinstance(spec, dict) and isinstance(spec.get("name"), str):
                     yield kind, schema.at(group, position)
+
+
+def nullable_columns(schema: Part, table: Part) -> frozenset[str]:
+    """Columns whose segments say which rows are null: those of a table with `nullHandlingEnabled`, or, with
+    the schema's `enableColumnBasedNullHandling`, those without `notNull`."""
+    by_column = is_true(schema.value.get("enableColumnBasedNullHandling"))
+    of_table = is_true(_get(table.value, "tableIndexConfig", "nullHandlingEnabled"))
+    return frozenset(
+        place.value["name"]
+        for _, place in field_specs(schema)
+        if (not is_true(place.value.get("notNull")) if by_column else of_table)
+    )
 
 
 def schema_problems(schema: Part) -> list[Problem]:

@@ -246,6 +246,16 @@ def test_run_that_switches(drive: Any) -> None:
     assert "switched: 0 files, 0 segments, 0 rows are visible" in shown.stdout
 
 
+def test_an_assertion_is_shown_as_it_was_written(drive: Any) -> None:
+    """Rich would end the run between the gate and the switch."""
+    sql = "sql: SELECT COUNT(*) FROM t WHERE REGEXP_LIKE(code, '[/a-z]')"
+    answers = {"audit": (SESSION, (Finding(sql, True, 1, 1, "good"),)), "publish": SNAPSHOT}
+    drive(trigger=a_report(report.Result.STAGED), **answers, last_failures=())
+    shown = call("run", "flights")
+    assert shown.exit_code == 0
+    assert f"✓ {sql}: good" in shown.stdout.replace("\n", " ")
+
+
 def test_a_plain_run_that_left_files_out_exits_2_and_names_them(drive: Any) -> None:
     failures = (Failure(ODD, 0, 0, "UNREADABLE", "torn"), Failure("file:///b", 1, 0, "UNREADABLE", "cut"))
     finding = Finding("files_built", False, 3, 1, "1 of 3 files are built", warns=True)

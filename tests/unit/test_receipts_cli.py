@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -106,6 +107,35 @@ def test_why_a_segment_is_there_no_more(switched: Published) -> None:
     found = switched.json("why", "t__cp1-aaaaaa_1_0_0")
     assert found["replacedBy"] == "cp2-bbbbbb (SYNC)"
     assert found["until"] is not None
+
+
+def test_a_switch_that_did_not_bring_a_segment_says_nothing_of_it(switched: Published) -> None:
+    """The snapshot that published it is no longer kept: its entry and its audit are not known."""
+    store = switched.staging.store
+    [first] = [i.key for i in store.list("snapshots") if re.fullmatch(r"snapshots/1-.*\.json", i.key)]
+    store.delete(first)
+    found = switched.json("why", "t__cp1-aaaaaa_1_1_0")
+    assert (found["publishedBy"], found["lineageEntry"], found["audit"]) == ("cp1-aaaaaa", None, None)
+
+
+def test_what_a_driver_that_died_left_behind_is_no_switch(switched: Published) -> None:
+    before = switched.store.at
+    switched.snapshot(3, "cp3-cccccc", A2)  # written, and its driver died before it was the current one
+    switched.store.at = before
+    switched.snapshot(3, "cp3-cccccc", A2, B1)
+    switched.snapshot(4, "cp4-dddddd", B1)
+    assert [row["seq"] for row in switched.json("history", "t")] == [4, 3, 2, 1]
+    assert [row["rows"] for row in switched.json("history", "t")] == [7, 12, 12, 10]
+
+
+def test_no_more_is_read_than_is_shown(switched: Published, monkeypatch: pytest.MonkeyPatch) -> None:
+    switched.snapshot(3, "cp3-cccccc", A2)
+    switched.snapshot(4, "cp4-dddddd", B1)
+    read: list[str] = []
+    snapshot = switched.staging.snapshot
+    monkeypatch.setattr(switched.staging, "snapshot", lambda ref: read.append(ref.key) or snapshot(ref))
+    assert len(switched.json("history", "t", "--newest", "2")) == 2
+    assert [key.partition("-")[0] for key in read] == ["snapshots/4", "snapshots/3", "snapshots/2"]
 
 
 @pytest.mark.parametrize(

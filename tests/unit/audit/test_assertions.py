@@ -53,11 +53,33 @@ def test_an_answer_is_the_same_however_rows_lie_on_servers(rows: list[tuple[str,
     assert tally(question, parts) == tally(question, [served(rows)])
 
 
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    "parts", [[(1, NAN, NAN, NAN), (1, 2.0, 2.0, 2.0)], [(1, 2.0, 2.0, 2.0), (1, NAN, NAN, NAN)]]
+)
+def test_what_is_no_number_on_one_server_is_none_of_all(parts: list[tuple[Any, ...]]) -> None:
+    """Pinot's own minimum of a NaN and a number is NaN, whichever comes first."""
+    values = tally(read_question(ALL), [answer(part) for part in parts])[()]
+    assert [str(value) for value in values] == ["2.0", "nan", "nan", "nan"]
+    for expect in (">= 0", "!= 5", "<= 5"):
+        found = finding(ALL, expect, Answers(({(): values},)))
+        assert (found.passed, found.expected - found.found) == (False, 3)
+
+
+def test_groups_that_are_no_number_meet() -> None:
+    parts = [answer((float("nan"), 3, 7.0)), answer((float("nan"), 1, 2.0))]
+    assert list(tally(read_question(BY_DAY), parts).values()) == [(4.0, 7.0)]
+
+
 @pytest.mark.parametrize(
     ("part", "reason"),
     [
         (answer((1, 2)), "values were asked for"),
         (answer((1, 2, None, 4)), "only Pinot can merge"),
+        (answer(width=4), "0 rows"),
+        (answer((1, 2, 3, 4), (1, 2, 3, 4)), "2 rows"),
     ],
 )
 def test_an_answer_to_another_question_is_refused(part: DataTable, reason: str) -> None:
@@ -79,7 +101,7 @@ def test_a_value_that_holds() -> None:
 def test_a_value_that_does_not_hold_is_told_with_what_was_expected() -> None:
     found = finding("SELECT COUNT(*) FROM t WHERE x < 0", "= 0", Answers(({(): (1234.0,)},)))
     assert (found.passed, found.blocks, found.at_fault) == (False, True, ())
-    assert found.name == "sql: SELECT COUNT(*) FROM t WHERE x < 0"
+    assert found.name == "sql: SELECT COUNT(*) FROM t WHERE x < 0 (= 0)"
     assert found.message == "0 of 1 answers are = 0: COUNT(*) is 1,234"
 
 
@@ -114,6 +136,19 @@ def test_what_queries_will_see_is_what_stays_and_what_comes() -> None:
     assert finding("SELECT COUNT(*) FROM t", "after >= 0.95 * live", answers).passed
     assert not finding("SELECT COUNT(*) FROM t", "after >= live", answers).passed
     assert finding("SELECT COUNT(*) FROM t", "after = 95", answers).passed
+
+
+@pytest.mark.parametrize("expect", ["staged <= 2 * live", "after <= 1.5 * live", ">= live", "!= live"])
+@pytest.mark.parametrize("sql", [ALL, BY_DAY])
+def test_where_nothing_is_live_there_is_nothing_to_compare_with(sql: str, expect: str) -> None:
+    values: Any = {(): (5.0, 6.0, 1.0, 2.0)} if sql == ALL else {("mon",): (3.0, 7.0)}
+    found = finding(sql, expect, Answers((values,), live=False))
+    assert (found.passed, found.expected) == (True, 0)
+    assert "nothing is live" in found.message
+
+
+def test_what_is_not_compared_with_live_is_asked_of_the_first_switch_too() -> None:
+    assert not finding("SELECT COUNT(*) FROM t", "after > 9", Answers(({(): (5.0,)},), live=False)).passed
 
 
 def test_a_switch_that_removes_only() -> None:

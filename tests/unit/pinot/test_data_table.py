@@ -59,6 +59,20 @@ def test_metadata_of_a_later_release_hides_nothing_that_stands_before_it() -> No
     found = read_data_table(payload(4, [("n", "INT")], [struct.pack(">i", 1)], metadata=told))
     assert found.segments_queried == 2
     assert found.total_docs is None
+    assert found.groups_cut  # it may say so behind
+
+
+def test_what_is_said_in_one_byte_hides_nothing_either() -> None:
+    """`sorted`, from 1.4 on, is the one entry of that width."""
+    told = struct.pack(">i", 2) + struct.pack(">ib", 38, 1) + struct.pack(">2i", 5, 2)
+    found = read_data_table(payload(4, [("n", "INT")], [struct.pack(">i", 1)], metadata=told))
+    assert (found.segments_queried, found.groups_cut) == (2, False)
+
+
+def test_segments_without_a_column_of_the_query() -> None:
+    told = struct.pack(">5i", 2, 5, 9, 21, 4)
+    found = read_data_table(payload(4, [("n", "INT")], [struct.pack(">i", 1)], metadata=told))
+    assert (found.segments_queried, found.segments_invalid) == (9, 4)
 
 
 @pytest.mark.parametrize("version", [2, 5])

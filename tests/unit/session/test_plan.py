@@ -26,6 +26,7 @@ from pinot_assets.session.plan import (
     reconcile,
     segments_from,
     segments_to,
+    unchanged,
     without_held,
 )
 from pinot_assets.session.receipt import Output, Receipt
@@ -368,3 +369,37 @@ def test_a_plan_survives_parquet(plan: Plan) -> None:
     assert back == plan
     assert [r.planned.version_id for r in back.rows] == [r.planned.version_id for r in plan.rows]
     assert plan_to_parquet(plan) == data
+
+
+# --- an assertion that failed ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ALL)
+def test_of_rows_that_did_not_pass_a_rewritten_file_alone_is_built_again(mode: Mode) -> None:
+    seen = changes({"a": 1, "b": 1, "c": 1, "d": 1}, new="abcd")
+    built = found(*(receipt(uri, n) for n, uri in enumerate("abcd")))
+    done = accept(new_plan("cp7-0", mode, seen), built)
+    later = changes({"a": 1, "b": 2, "d": 3}, new="abd")  # c was deleted
+    kept = unchanged(done, later, built)
+    assert {r.uri for _, r in kept.values()} == {"a", "c"}
+    plan = reconcile(done, later, kept)
+    assert statuses(plan) == {"a": DONE, "b": BUILD, "c": GONE, "d": BUILD}
+    assert [r.planned for r in plan.to_build] == [version(2), version(3)]
+
+
+def test_a_version_id_that_only_a_head_tells_makes_no_other_version() -> None:
+    """A listing of a versioned bucket does not tell it: every file would be built again at every trigger."""
+    seen = changes({"a": 1}, new="a")
+    one = receipt("a", 0)
+    built = found(replace(one, read=replace(one.read, version_id="Xy7")))
+    done = accept(new_plan("cp7-0", Mode.SYNC, seen), built)
+    assert unchanged(done, seen, built) == built
+
+
+def test_a_file_that_is_back_to_its_published_version_goes_with_its_rows() -> None:
+    seen = changes({"a": 2}, rewritten="a")
+    built = found(receipt("a", 0, 2))
+    done = accept(new_plan("cp7-0", Mode.SYNC, seen), built)
+    back = changes({"a": 3}, touched="a")  # the same bytes, another time
+    plan = reconcile(done, back, unchanged(done, back, built))
+    assert (statuses(plan), plan.touched) == ({"a": GONE}, {"a": version(3)})

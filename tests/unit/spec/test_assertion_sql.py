@@ -30,6 +30,26 @@ def test_a_comment_at_the_end_does_not_swallow_the_limit() -> None:
     assert sql.splitlines()[-1] == f"LIMIT {MOST_GROUPS}"
 
 
+def test_a_key_is_the_same_with_and_without_quotes_and_comments() -> None:
+    question = read_question('SELECT "day" /* of flight */, COUNT(*) AS "n" FROM t GROUP BY day')
+    assert (question.keys, question.aggregates) == (("day",), (("COUNT(*)", "COUNT"),))
+
+
+def test_a_column_whose_name_has_a_dot_is_named_in_quotes() -> None:
+    assert read_question('SELECT COUNT(*) FROM t WHERE "a.b" < 0').columns == {"a.b"}
+
+
+def test_an_alias_that_nothing_reads_misleads_nobody() -> None:
+    question = read_question("SELECT day AS day, SUM(a) AS a FROM t WHERE b > 0 GROUP BY day")
+    assert question.aggregates == (("SUM(a)", "SUM"),)
+
+
+def test_columns_that_are_asked_for_nulls() -> None:
+    question = read_question("SELECT COUNT(*) FROM t WHERE a IS NULL OR NOT (b IS NOT NULL) OR c = TRUE")
+    assert question.null_columns == {"a", "b"}
+    assert question.columns == {"a", "b", "c"}
+
+
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
@@ -70,6 +90,15 @@ def test_a_comment_at_the_end_does_not_swallow_the_limit() -> None:
         ("SELECT a FROM t GROUP BY a", "no COUNT, SUM, MIN or MAX"),
         ("SELECT COUNT(*), COUNT(*) FROM t", "asks twice"),
         ("SELECT SUM(a), MAX(AVG(a)) FROM t", "AVG(a)"),
+        ('SELECT SUM(a), SUM("a") FROM t', "asks twice"),
+        ("SELECT COUNT(*) /* all */, COUNT(*) FROM t", "asks twice"),
+        ("SELECT COUNT(*) FROM t(a)", "does not read one table"),
+        ("SELECT COUNT(*) FROM ?", "does not read one table"),
+        ("SELECT COUNT(*) FROM :t", "does not read one table"),
+        ("SELECT COUNT(*) FROM t WHERE t.a < 0", "names t.a, which is no column to a server: write a"),
+        ("SELECT t.a, COUNT(*) FROM t GROUP BY t.a", "names t.a"),
+        ("SELECT a AS b, COUNT(*) FROM t WHERE b = 1 GROUP BY a", "calls a b, which is a column"),
+        ("SELECT MAX(a) AS b FROM t WHERE b > 3", "calls MAX(a) b, which is a column"),
     ],
 )
 def test_what_servers_cannot_answer_in_parts_is_refused_by_name(sql: str, reason: str) -> None:

@@ -51,6 +51,48 @@ def test_what_is_refused(folder, block, key, reason):
     assert reason in problem.reason
 
 
+NULLS = {"sql": "SELECT COUNT(*) FROM flights WHERE carrier IS NULL", "expect": "= 0"}
+
+
+def null_problems(folder, schema, table):
+    def change(whole):
+        whole.update(audit=[NULLS], schema={**whole["schema"], **schema})
+        whole["table"] = {**whole["table"], "tableIndexConfig": table}
+
+    return folder.problems(change=change)
+
+
+@pytest.mark.parametrize(
+    ("schema", "table"),
+    [({}, {}), ({}, {"nullHandlingEnabled": "false"})],
+)
+def test_nulls_that_segments_do_not_keep_cannot_be_asked_for(folder, schema, table):
+    (problem,) = null_problems(folder, schema, table)
+    assert problem.key == "audit[0].sql"
+    assert "none is ever found" in problem.reason
+
+
+@pytest.mark.parametrize(
+    ("schema", "table"),
+    [
+        ({}, {"nullHandlingEnabled": True}),
+        ({"enableColumnBasedNullHandling": True}, {}),
+    ],
+)
+def test_nulls_that_segments_keep(folder, schema, table):
+    assert null_problems(folder, schema, table) == []
+
+
+def test_a_column_that_is_not_null_keeps_none(folder):
+    fields = [
+        {"name": "carrier", "dataType": "STRING", "notNull": True},
+        {"name": "flight", "dataType": "INT"},
+    ]
+    schema = {"enableColumnBasedNullHandling": True, "dimensionFieldSpecs": fields}
+    (problem,) = null_problems(folder, schema, {"nullHandlingEnabled": True})
+    assert "nulls of carrier" in problem.reason
+
+
 def test_a_plain_push_has_nothing_hidden_to_ask(folder):
     (problem,) = problems(folder, [ROWS], consistentPushEnabled=None)
     assert problem.key == "audit"

@@ -45,6 +45,14 @@ def test_what_is_not(text: str) -> None:
         (">= 0.9 * live", 90, 100, True),
         (">= 0.9 * live", 89, 100, False),
         ("= live", 5, None, False),
+        (">= 0.07 * live", 7, 100, True),  # 0.07 * 100 is 7.000000000000001 in floats
+        ("= 1.1 * live", 110, 100, True),
+        ("= 0.3", 0.3, None, True),
+        ("<= 2 * live", 1, float("inf"), True),
+        ("< 1e300 * live", 5, 1e300, True),
+        ("!= 0", float("nan"), None, False),
+        ("!= live", float("nan"), 1, False),
+        ("!= live", 1, float("nan"), False),
     ],
 )
 def test_comparisons(text: str, value: float, live: float | None, holds: bool) -> None:

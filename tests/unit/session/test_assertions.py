@@ -1,0 +1,108 @@
+"""Which segments of which servers an assertion is asked of, with servers that answer at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pinot_assets.audit import Finding
+from pinot_assets.errors import PinotUnreachable
+from pinot_assets.pinot.data_table import DataTable
+from pinot_assets.session import assertions
+from pinot_assets.session.assertions import assertion_findings
+from pinot_assets.session.receipt import Output
+from pinot_assets.session.staging import Switch
+from pinot_assets.spec.audit_block import Assertion
+
+COUNT = "SELECT COUNT(*) FROM t"
+
+
+class Servers:
+    """Two servers that have every segment; each is as many rows as said."""
+
+    def __init__(self, rows: Mapping[str, int], visible: Collection[str]) -> None:
+        self.rows, self.visible = rows, frozenset(visible)
+        self.away: set[str] = set()
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
+
+    def visible_segments(self, table: str) -> frozenset[str]:
+        return self.visible
+
+    def online_replicas(self, table: str, names: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        return {name: {"S1": "ONLINE", "S2": "ONLINE"} for name in names}
+
+    def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
+        self.asked.append((server, tuple(segments)))
+        if server in self.away:
+            raise PinotUnreachable(f"{server} did not answer")
+        counted = sum(self.rows[name] for name in segments)
+        return DataTable((("count(*)", "LONG"),), ((counted,),), {}, len(segments), counted, False)
+
+
+def findings(servers: Servers, switch: Switch, *expect: str) -> tuple[tuple[Finding, ...], int]:
+    """What is found, and how often the lease was looked at."""
+    looks: list[None] = []
+    run: Any = SimpleNamespace(
+        spec=SimpleNamespace(name="t", audit=[Assertion(sql=COUNT, expect=text) for text in expect]),
+        edges=SimpleNamespace(pinot=servers),
+        lease=SimpleNamespace(assert_held=lambda: looks.append(None)),
+    )
+    return assertion_findings(run, switch), len(looks)
+
+
+def output(name: str) -> Output:
+    return Output(name, 1, 1, f"file:///{name}.tar.gz", 1, "", "")
+
+
+def test_every_replica_of_what_is_staged_and_one_of_what_is_live() -> None:
+    servers = Servers({"old": 5, "stays": 90, "new": 7}, ["old", "stays"])
+    [found], _ = findings(servers, Switch(1, ("old",), (output("new"),)), "after >= live")
+    assert found.passed
+    assert sorted(servers.asked) == [("S1", (n,)) for n in ("new", "old", "stays")] + [("S2", ("new",))]
+    [found], _ = findings(servers, Switch(1, ("old",), (output("new"),)), "after = 97")
+    assert found.passed
+
+
+def test_a_first_switch_has_nothing_live_to_be_compared_with() -> None:
+    [found], _ = findings(Servers({"new": 7}, []), Switch(1, (), (output("new"),)), "after <= 2 * live")
+    assert found.passed
+
+
+def test_a_segment_that_is_carried_along_is_not_what_the_switch_brings() -> None:
+    """Before Pinot 1.0 a switch that only removes files renames one that stays."""
+    servers = Servers({"gone": 5, "stays": 90, "small": 1, "renamed": 1}, ["gone", "stays", "small"])
+    switch = Switch(1, ("gone", "small"), (output("renamed"),), carried="small")
+    found, _ = findings(servers, switch, ">= 50", "after = 91", "after >= 0.945 * live")
+    assert [f.message for f in found if not f.passed] == []
+
+
+def test_very_many_segments_are_asked_for_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server of 0.11 takes no request of more than 4 MiB."""
+    monkeypatch.setattr(assertions, "AT_A_TIME", 2)
+    names = [f"s{n}" for n in range(5)]
+    servers = Servers(dict.fromkeys(names, 3), [])
+    [found], _ = findings(servers, Switch(1, (), tuple(map(output, names))), "= 15")
+    assert (found.passed, found.expected) == (True, 2)
+    assert {len(asked) for _, asked in servers.asked} == {1, 2}
+
+
+def test_a_part_fits_into_a_request() -> None:
+    name = 255 + 4  # a file's name is no longer, and so a segment's; and what gRPC writes before it
+    assert assertions.AT_A_TIME * name < 4 * 1024**2
+
+
+def test_the_lease_is_looked_at_before_each_assertion() -> None:
+    """An audit of many is progress, and one whose lease is lost ends."""
+    _, looks = findings(Servers({"new": 7}, []), Switch(1, (), (output("new"),)), "> 0", "> 1", "> 2")
+    assert looks == 3
+
+
+def test_a_server_that_did_not_answer_is_waited_for_once() -> None:
+    servers = Servers({"new": 7}, [])
+    servers.away = {"S1"}
+    found, _ = findings(servers, Switch(1, (), (output("new"),)), "> 0", "> 1", "> 2")
+    assert all("S1 did not answer" in f.message for f in found)
+    assert servers.asked.count(("S1", ("new",))) == 1
