@@ -11,9 +11,9 @@ from typing import Final
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.data_table import DataTable, Scalar
-from pinot_assets.spec.assertion_sql import MOST_GROUPS, Question
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.expectation import Side
+from pinot_assets.spec.question import MOST_GROUPS, Question
 
 Group = tuple[Scalar, ...]
 Tally = Mapping[Group, tuple[float, ...]]

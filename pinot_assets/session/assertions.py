@@ -12,10 +12,10 @@ from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.pinot.port import Pinot, Replicas
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
-from pinot_assets.spec.assertion_sql import Question
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.expectation import Side
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
+from pinot_assets.spec.question import Question
 
 THREADS = 8
 """Servers that are asked at a time."""

@@ -8,12 +8,13 @@ by name. Nothing of the text is rewritten but the table's name, which servers wa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+
+from pinot_assets.spec.question import Question
 
 FOLDS: Final[dict[type, str]] = {
     exp.Count: "COUNT",
@@ -22,9 +23,6 @@ FOLDS: Final[dict[type, str]] = {
     exp.Max: "MAX",
 }
 """Aggregations whose parts can be put together, by Pinot's name."""
-
-MOST_GROUPS: Final = 10_000
-"""Groups that a server is asked for at the most; without a limit Pinot sends ten."""
 
 _TAKEN: Final = {
     exp.Select: {"expressions", "from_", "where", "group"},
@@ -40,36 +38,6 @@ _NAMES: Final = {
     "order": "ORDER BY",
 }
 _NO_DOOR: Final = "servers answer for a part of the rows each, and this cannot be put together from parts"
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A SELECT that servers can answer for a part of the rows each.
-
-    :ivar before: its text up to the table's name.
-    :ivar table: the table that it names.
-    :ivar after: its text behind the table's name.
-    :ivar keys: expressions of GROUP BY.
-    :ivar aggregates: each one's text and how its parts are put together: COUNT, SUM, MIN or MAX.
-    :ivar columns: every column that it names.
-    :ivar null_columns: those that it asks whether they are null.
-    """
-
-    before: str
-    table: str
-    after: str
-    keys: tuple[str, ...]
-    aggregates: tuple[tuple[str, str], ...]
-    columns: frozenset[str]
-    null_columns: frozenset[str]
-
-    def of(self, table_with_type: str) -> str:
-        """The text for a server.
-
-        :param table_with_type: `orders_OFFLINE`.
-        """
-        limit = f"\nLIMIT {MOST_GROUPS}" if self.keys else ""
-        return f'{self.before}"{table_with_type}"{self.after}{limit}'
 
 
 def read_question(sql: str) -> Question:

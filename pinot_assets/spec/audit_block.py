@@ -8,19 +8,25 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
 
-from pinot_assets.spec.assertion_sql import Question, read_question
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.environment import has_reference
 from pinot_assets.spec.expectation import Expectation, read_expectation
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
 from pinot_assets.spec.problem import Problem, did_you_mean
+from pinot_assets.spec.question import Question
 from pinot_assets.spec.values import any_case, one_of
+
+
+def _read(sql: str) -> Question:
+    from pinot_assets.spec.assertion_sql import read_question  # here: few commands need its parser of SQL
+
+    return read_question(sql)
 
 
 def _sql(value: object) -> object:
     if not isinstance(value, str) or not value.strip():
         raise ValueError("is empty")
-    read_question(value)
+    _read(value)
     return value.strip()
 
 
@@ -48,7 +54,7 @@ class Assertion(BaseModel):
     @cached_property
     def question(self) -> Question:
         """The SQL, read."""
-        return read_question(self.sql)
+        return _read(self.sql)
 
     @cached_property
     def expectation(self) -> Expectation:

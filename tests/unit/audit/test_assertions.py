@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pinot_assets.audit.assertions import Answers, assertion_holds, assertion_unanswered, tally
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.data_table import DataTable
-from pinot_assets.spec.assertion_sql import MOST_GROUPS, read_question
+from pinot_assets.spec.assertion_sql import read_question
 from pinot_assets.spec.audit_block import Assertion
+from pinot_assets.spec.question import MOST_GROUPS
 
 ALL = "SELECT COUNT(*), SUM(x), MIN(x), MAX(x) FROM t"
 BY_DAY = "SELECT day, COUNT(*), MAX(x) FROM t GROUP BY day"

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.spec.assertion_sql import MOST_GROUPS, read_question
+from pinot_assets.spec.assertion_sql import read_question
+from pinot_assets.spec.question import MOST_GROUPS
 
 
 def test_nothing_is_rewritten_but_the_tables_name() -> None:
