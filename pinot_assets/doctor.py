@@ -101,8 +101,7 @@ def doctor() -> None:
 
 
 def _refused(name: str, error: LocalStackError, outcome: Outcome = "fail") -> Check:
-    says = error.what if error.why is None else f"{error.what}: {error.why}"
-    return Check(name, outcome, f"{says}.", error.hint)
+    return Check(name, outcome, f"{error.reason}.", error.hint)
 
 
 # --- what is installed ---------------------------------------------------------------------------

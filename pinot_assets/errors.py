@@ -21,9 +21,13 @@ class PinotAssetsError(Exception):
         self.why = why
         self.hint = hint
 
+    @property
+    def reason(self) -> str:
+        """What happened and why, in one line; without the hint."""
+        return f"{self.what}: {self.why}" if self.why else self.what
+
     def __str__(self) -> str:
-        text = self.what if self.why is None else f"{self.what}: {self.why}"
-        return text if self.hint is None else f"{text}\n  → {self.hint}"
+        return self.reason if self.hint is None else f"{self.reason}\n  → {self.hint}"
 
     def __reduce__(self) -> tuple[object, ...]:
         # Errors cross process borders (Spark's workers), keyword arguments included.

@@ -76,8 +76,7 @@ def _answer(check: Check, look: Look) -> Health:
     except PinotAssetsError as error:
         # A ledger that is damaged is more than something that does not answer.
         severity = Severity.ERROR if isinstance(error, SnapshotCorrupt) else Severity.WARN
-        reason = f"{error.what}: {error.why}" if error.why else error.what
-        return unknown(check.name, reason, error.hint or "", severity)
+        return unknown(check.name, error.reason, error.hint or "", severity)
     except Exception as error:
         # A check that breaks is a failed check with its reason, as the gate is.
         return unknown(check.name, repr(error), "this is a fault of the check itself: please report it")

@@ -40,8 +40,7 @@ def look(table: str, settings: Callable[[], Settings]) -> Looked:
         makes_it = f"`pinot-assets tables apply {table.removesuffix('_REALTIME')}` makes it"
         return _blind(error.what, makes_it)
     except PinotAssetsError as error:
-        reason = f"{error.what}: {error.why}" if error.why else error.what
-        return _blind(reason, error.hint or "")
+        return _blind(error.reason, error.hint or "")
     return Looked(state, examine(state))
 
 

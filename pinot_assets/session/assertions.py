@@ -58,7 +58,7 @@ class _Asking:
         try:
             return assertion_holds(assertion, self._answers(assertion))
         except PinotError as error:
-            return assertion_unanswered(assertion, f"{error.what}: {error.why}" if error.why else error.what)
+            return assertion_unanswered(assertion, error.reason)
 
     def _answers(self, assertion: Assertion) -> Answers:
         question, expectation = assertion.question, assertion.expectation

@@ -145,7 +145,7 @@ class Publisher:
             raise  # says nothing of this file: the next trigger looks
         except (PinotError, SourceError) as error:
             if not step.is_done(self._visible()):
-                self._take_back(step.uri, part, f"{error.what}: {error.why}" if error.why else error.what)
+                self._take_back(step.uri, part, error.reason)
 
     def take_back_what_nobody_serves(self, steps: Sequence[Step]) -> None:
         """Of the files that were simply pushed; the others were looked at before they were shown."""

@@ -144,7 +144,7 @@ class _Reading:
             self.pinot.is_ready(_peer_url(servers[name], self.wanted.peer_scheme or "http"))
 
         found = each_server(tuple(servers), ask)
-        return {name: _reason(told) if isinstance(told, PinotError) else None for name, told in found.items()}
+        return {name: told.reason if isinstance(told, PinotError) else None for name, told in found.items()}
 
     def _cluster(self, servers: Mapping[str, Mapping[str, Any]]) -> ClusterSettings:
         def server_config(name: str) -> AppConfig:
@@ -179,7 +179,7 @@ class _Reading:
         try:
             return ask()
         except PinotAssetsError as error:
-            self.unread[part] = _reason(error)
+            self.unread[part] = error.reason
             return absent
 
 
@@ -207,7 +207,3 @@ def _timed(ask: Callable[[], object]) -> float:
     started = time.perf_counter()
     ask()
     return time.perf_counter() - started
-
-
-def _reason(error: PinotAssetsError) -> str:
-    return error.what if error.why is None else f"{error.what}: {error.why}"
