@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from pinot_assets.build.order import Builder
+from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.cli_progress import ConsoleProgress
 from pinot_assets.connect import open_edges, open_session_store, open_source, open_staging
 from pinot_assets.demo.sample import first_days, write_days
@@ -59,28 +59,18 @@ add_simulate_command(app)
 app.add_typer(partitions_app(lambda name: _spec(name, None)), name="partitions")
 app.add_typer(realtime_app(), name="realtime")
 
-# Long lines are the terminal's to wrap: in a pipe or a log they stay whole.
-out = Console(soft_wrap=True, highlight=False)
+out = new_console()
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
-TableName = Annotated[str, typer.Argument(help="Table name, as in tables/<name>.yaml.", metavar="TABLE")]
-Tables = Annotated[
-    Path | None,
-    typer.Option(
-        "--tables", help="Directory of the table specs (default: $PINOT_ASSETS_TABLES, else tables)."
-    ),
-]
 COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
 SAMPLE = "flights"
 """The table that `dev` writes files for."""
 SHOWN = 10
 """Failures that `status` lists."""
 
-AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")]
-
 
 @app.command()
-def run(table: TableName, tables: Tables = None) -> None:
+def run(table: TableName, tables: TablesOption = None) -> None:
     """Bring TABLE up to its files: build what changed, gate it, switch to it at one instant.
 
     Exits 0 when it has switched, when there was nothing to do and when it waits for an upload, 2 when files
@@ -124,7 +114,7 @@ def _tell_left_out(failed: Sequence[Failure]) -> None:
 
 
 @app.command()
-def status(table: TableName, tables: Tables = None, as_json: AsJson = False) -> None:
+def status(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
     """Show what is published, what waits in the source, and the open session, without changing anything."""
     spec = _spec(table, tables)
     with open_session_store(spec, load_settings()) as store:

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from pinot_assets.cli_options import TableName, new_console
 from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import default_home
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pinot_assets.assets.picture import Picture
 
 SpecOf = Callable[[str], TableSpec]
-TableName = Annotated[str, typer.Argument(help="Table name, as in tables/<name>.yaml.", metavar="TABLE")]
 
 
 def partitions_app(spec_of: SpecOf) -> typer.Typer:
@@ -47,7 +47,7 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
         with _both(spec_of(table)) as (_, history, now, _):
             there = history.partitions()
             missing, gone = set(now.source) - there, there - set(now.source)
-            console = _console()
+            console = new_console()
             console.print(
                 f"{len(now.files)} files in {len(now.source)} partitions, by {now.partitioning.name}"
             )
@@ -73,7 +73,7 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
         spec = spec_of(table)
         with _both(spec) as (instance, history, now, target):
             there = history.partitions()
-            console = _console()
+            console = new_console()
             console.print(
                 f"by {now.partitioning.name} → by {target.partitioning.name}: "
                 f"{len(set(target.source) - there)} partitions come, {len(there - set(target.source))} go"
@@ -151,8 +151,3 @@ def _both(spec: TableSpec) -> Iterator[tuple[dg.DagsterInstance, TableHistory, P
         files = list_source(spec, open_source(spec)).files
         now = Picture.take(spec, files, snapshot, history.partitions())
         yield instance, history, now, Picture.take(spec, files, snapshot, ())
-
-
-def _console() -> Console:
-    # Made at each use: the output of today's command, not of the one that imported this first.
-    return Console(soft_wrap=True, highlight=False)

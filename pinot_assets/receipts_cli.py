@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
+from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import SessionError, SpecError
 from pinot_assets.session.model import table_of, utc_text
@@ -28,15 +28,6 @@ from pinot_assets.spec import TableSpec
 
 SHOWN = 20
 """Files of a kind that `diff` lists."""
-
-TableName = Annotated[str, typer.Argument(help="Table name, as in tables/<name>.yaml.", metavar="TABLE")]
-TablesOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--tables", help="Directory of the table specs (default: $PINOT_ASSETS_TABLES, else tables)."
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")]
 
 
 def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None], TableSpec]) -> None:
@@ -87,7 +78,7 @@ def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None],
             return
         for number, stay in enumerate(found):
             if number:
-                _console().print()
+                new_console().print()
             _show(_stay_values(stay) | _segments_values(stay))
 
     @app.command()
@@ -103,9 +94,9 @@ def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None],
         if as_json:
             typer.echo(json.dumps(rows, indent=2))
         elif not rows:
-            _console().print(f"{table} has never been published")
+            new_console().print(f"{table} has never been published")
         for row in [] if as_json else rows:
-            _console().print(_line(row))
+            new_console().print(_line(row))
 
     @app.command()
     def diff(
@@ -136,17 +127,17 @@ def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None],
         if as_json:
             typer.echo(json.dumps(values, indent=2))
             return
-        console = _console()
-        console.print(f"from {escape(_state(before))}")
-        console.print(f"to   {escape(_state(after))}")
-        console.print(_line(values))
+        out = new_console()
+        out.print(f"from {escape(_state(before))}")
+        out.print(f"to   {escape(_state(after))}")
+        out.print(_line(values))
         for mark, files in (
             ("[green]+[/]", found.added),
             ("[red]-[/]", found.removed),
             ("[yellow]~[/]", tuple(new for _, new in found.rewritten)),
         ):
             for line in _listed(mark, files):
-                console.print(line)
+                out.print(line)
 
 
 def _table_of(segment: str) -> str:
@@ -160,9 +151,13 @@ def _table_of(segment: str) -> str:
     return table
 
 
-def _current(spec: TableSpec) -> Kept:
+def _newest(spec: TableSpec) -> SnapshotRef | None:
     with open_session_store(spec, load_settings()) as store:
-        ref = store.pointer().current_snapshot
+        return store.pointer().current_snapshot
+
+
+def _current(spec: TableSpec) -> Kept:
+    ref = _newest(spec)
     if ref is None:
         raise SessionError(f"{spec.name} has never been published", hint=f"`pinot-assets run {spec.name}`")
     return Kept(ref, open_staging(spec).snapshot(ref))
@@ -171,8 +166,7 @@ def _current(spec: TableSpec) -> Kept:
 def _kept(spec: TableSpec) -> Iterator[Snapshot]:
     """The current snapshot and the kept ones before it, newest first, each read when it is asked for; what a
     driver that died left behind is none of them."""
-    with open_session_store(spec, load_settings()) as store:
-        ref = store.pointer().current_snapshot
+    ref = _newest(spec)
     if ref is None:
         return
     staging = open_staging(spec)
@@ -286,8 +280,4 @@ def _show(values: Mapping[str, Any]) -> None:
     for label, value in values.items():
         if value is not None and value != []:
             text = ", ".join(value) if isinstance(value, list) else str(value)
-            _console().print(f"[bold]{label:<12}[/]  {escape(text)}")
-
-
-def _console() -> Console:
-    return Console(soft_wrap=True, highlight=False)
+            new_console().print(f"[bold]{label:<12}[/]  {escape(text)}")

@@ -10,22 +10,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
+from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.preview import preview, reach
 from pinot_assets.session.way_back import WayBack
 from pinot_assets.spec import TableSpec
-
-TableName = Annotated[str, typer.Argument(help="Table name, as in tables/<name>.yaml.", metavar="TABLE")]
-Tables = Annotated[
-    Path | None,
-    typer.Option(
-        "--tables", help="Directory of the table specs (default: $PINOT_ASSETS_TABLES, else tables)."
-    ),
-]
 
 
 def add_rollback_commands(
@@ -42,9 +34,9 @@ def add_rollback_commands(
     @app.command()
     def snapshots(
         table: TableName,
-        tables: Tables = None,
+        tables: TablesOption = None,
         newest: Annotated[int, typer.Option("--newest", help="How many to show.")] = 20,
-        as_json: Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")] = False,
+        as_json: AsJson = False,
     ) -> None:
         """List the kept snapshots of TABLE, newest first, and how each can be reached.
 
@@ -57,14 +49,14 @@ def add_rollback_commands(
             typer.echo(json.dumps([_values(way) for way in ways], indent=2))
         elif ways:
             for line in _listed(ways):
-                _console().print(escape(line))
+                new_console().print(escape(line))
         else:
-            _console().print(f"{table} has never been published")
+            new_console().print(f"{table} has never been published")
 
     @app.command()
     def rollback(
         table: TableName,
-        tables: Tables = None,
+        tables: TablesOption = None,
         to: Annotated[
             str,
             typer.Option(
@@ -80,7 +72,7 @@ def add_rollback_commands(
         until its files change again. Exits 0 when every broker counts the rows of that snapshot, 2 when one
         does not, 1 on any other error.
         """
-        console = _console()
+        console = new_console()
         with driver_of(spec_of(table, tables), "rollback") as driver:
             way = driver.way_back(to)
             for label, text in preview(way, time.time_ns() // 1_000_000):
@@ -102,12 +94,12 @@ def add_rollback_commands(
             raise typer.Exit(2)
 
     @app.command()
-    def resume(table: TableName, tables: Tables = None) -> None:
+    def resume(table: TableName, tables: TablesOption = None) -> None:
         """Let in again what a rollback of TABLE holds back."""
         with driver_of(spec_of(table, tables), "resume") as driver:
             held = driver.resume()
         text = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
-        _console().print(text)
+        new_console().print(text)
 
 
 def _listed(ways: tuple[WayBack, ...]) -> Iterator[str]:
@@ -137,8 +129,3 @@ def _values(way: WayBack) -> dict[str, object]:
         "until": utc_text(way.until_ms) if way.until_ms is not None else None,
         "whyNot": way.why_not if way.way is None else None,
     }
-
-
-def _console() -> Console:
-    # Made at each use: the output of today's command, not of the one that imported this first.
-    return Console(soft_wrap=True, highlight=False)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
+from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import SessionError
 from pinot_assets.session.driver import Driver
@@ -33,10 +33,6 @@ from pinot_assets.spec import TableSpec
 SpecOf = Callable[[str, Path | None], TableSpec]
 DriverOf = Callable[[TableSpec, str], AbstractContextManager[Driver]]
 
-TableName = Annotated[str, typer.Argument(help="Table name, as in tables/<name>.yaml.", metavar="TABLE")]
-TablesOption = Annotated[Path | None, typer.Option("--tables", help="Directory of the table specs.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")]
-
 
 def session_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
     """The `session` commands.
@@ -55,7 +51,7 @@ def session_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
         if as_json:
             typer.echo(json.dumps({"leaseHolder": holder, "sessions": [*map(_values, found)]}, indent=2))
             return
-        console = _console()
+        console = new_console()
         if not found:
             console.print(f"{table} has had no session yet")
         for session in found:
@@ -82,7 +78,7 @@ def session_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
             listed = {"fileStates": [asdict(state) for state in states]} if files else {}
             typer.echo(json.dumps(session_values(found) | listed, indent=2))
             return
-        console = _console()
+        console = new_console()
         for label, text in _details(spec, found):
             console.print(f"[bold]{label:<9}[/]  {text}")
         for state in states:
@@ -93,7 +89,7 @@ def session_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
         """Drop the open session of TABLE and what it staged; what is published stays."""
         with driver_of(spec_of(table, tables), "session clear") as driver:
             session = driver.clear()
-        _console().print(f"{session.id} cleared" if session else f"{table} has no open session")
+        new_console().print(f"{session.id} cleared" if session else f"{table} has no open session")
 
     return app
 
@@ -180,8 +176,3 @@ def _file_line(state: FileState) -> str:
 
 def _time(ms: int) -> str:
     return utc_text(ms) if ms else "never"
-
-
-def _console() -> Console:
-    # Long lines are the terminal's to wrap: in a pipe or a log they stay whole.
-    return Console(soft_wrap=True, highlight=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,13 +17,6 @@ from pinot_assets.spec.problem import did_you_mean
 TableName = Annotated[
     str, typer.Argument(help="A REALTIME table, with or without _REALTIME.", metavar="TABLE")
 ]
-TablesOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--tables", help="Directory of the table specs (default: $PINOT_ASSETS_TABLES, else tables)."
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")]
 
 
 @dataclass(frozen=True, slots=True)

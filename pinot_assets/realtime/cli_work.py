@@ -75,11 +75,6 @@ def open_work(table: str, deep_store: str | None = None) -> Iterator[Work]:
         yield Work(settings, pinot, name, open_deep_store(pinot, deep_store))
 
 
-def console() -> Console:
-    """Made at each use: the output of today's command, not of the one that imported this first."""
-    return Console(soft_wrap=True, highlight=False)
-
-
 def tell(line: str) -> None:
     """One line about what is done, beside what the command answers."""
     Console(stderr=True, soft_wrap=True, highlight=False).print(escape(line))

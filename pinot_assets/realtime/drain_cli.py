@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from pinot_assets.cli_options import new_console
 from pinot_assets.errors import PinotAssetsError, SpecDrift
 from pinot_assets.realtime.cli_table import TableName
-from pinot_assets.realtime.cli_work import DryRun, console, open_work, tell
+from pinot_assets.realtime.cli_work import DryRun, open_work, tell
 from pinot_assets.realtime.drain import Do, DrainMemory, Goal, may_pause, next_action
 from pinot_assets.realtime.draining import Draining
 from pinot_assets.realtime.preflight.before_drain import before_drain
@@ -55,7 +56,7 @@ def _change(table: str, goal: Goal, dry_run: bool, minutes: int) -> None:
             state = work.read()
             against = preflight(state, goal)
             for line in (*(f"[red]refused[/]: {escape(one)}" for one in against), *_outline(state, goal)):
-                console().print(line)
+                new_console().print(line)
             raise typer.Exit(2 if against else 0)
         with work.hold(f"pauseless {goal}") as lease:
             repair = work.repair(lease)
@@ -69,7 +70,7 @@ def _change(table: str, goal: Goal, dry_run: bool, minutes: int) -> None:
                     hint="run the same command again: it goes on from there",
                 ) from None
     done = last.do is Do.DONE
-    console().print(f"[{'green' if done else 'red'}]{last.do}[/]: {escape(last.why)}")
+    new_console().print(f"[{'green' if done else 'red'}]{last.do}[/]: {escape(last.why)}")
     if not done:
         raise typer.Exit(2)
 

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from pinot_assets.cli_options import AsJson, new_console
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.realtime.cli_table import AsJson, TableName
-from pinot_assets.realtime.cli_work import Work, console, open_work, tell
+from pinot_assets.realtime.cli_table import TableName
+from pinot_assets.realtime.cli_work import Work, open_work, tell
 from pinot_assets.realtime.commands import runs
 from pinot_assets.realtime.drill import Finding, Lengths
 from pinot_assets.realtime.drilling import Drill, told
@@ -92,4 +93,4 @@ def _show(found: Sequence[Finding], as_json: bool) -> None:
         return
     marks = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[dim]·[/]"}
     for finding in found:
-        console().print(f"{marks[finding.passed]} {finding.name}: {escape(finding.text)}")
+        new_console().print(f"{marks[finding.passed]} {finding.name}: {escape(finding.text)}")

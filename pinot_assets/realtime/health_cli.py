@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from pinot_assets.cli_options import AsJson, new_console
 from pinot_assets.health.finding import Health, Severity
-from pinot_assets.realtime.cli_table import AsJson, TableName, open_table
-from pinot_assets.realtime.cli_work import DeepStore, console
+from pinot_assets.realtime.cli_table import TableName, open_table
+from pinot_assets.realtime.cli_work import DeepStore
 from pinot_assets.realtime.deep_store import open_deep_store
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.metrics import Metric, metrics, read_exporters
@@ -70,7 +71,7 @@ def register(app: typer.Typer) -> None:
         if as_json:
             typer.echo(json.dumps(_health_values(state, answers, numbers), indent=2))
         else:
-            _show_health(console(), state, answers, numbers)
+            _show_health(new_console(), state, answers, numbers)
         if not all(answer.passed for answer in answers):
             raise typer.Exit(2)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
+from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.cli_table import AsJson, TableName, TablesOption, find_table
+from pinot_assets.realtime.cli_table import TableName, find_table
 from pinot_assets.realtime.preflight import Aim, Verdict, judge, judge_change, refuse_unless_safe
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.preflight.show import show, values
@@ -45,7 +45,7 @@ def register(app: typer.Typer) -> None:
         if as_json:
             typer.echo(json.dumps(values(facts, answers), indent=2))
         else:
-            show(Console(soft_wrap=True, highlight=False), facts, answers)
+            show(new_console(), facts, answers)
         if any(answer.verdict is Verdict.REFUSE for answer in answers):
             raise typer.Exit(2)
 
@@ -59,7 +59,7 @@ def gate(plan: ApplyPlan) -> None:
     with RealtimePinot(load_settings().pinot) as pinot:
         facts = gather(pinot, spec.name, spec.table_json)
     answers = judge_change(facts)
-    show(Console(soft_wrap=True, highlight=False), facts, answers)
+    show(new_console(), facts, answers)
     refuse_unless_safe(facts.table, answers)
 
 

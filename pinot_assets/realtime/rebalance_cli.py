@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from pinot_assets.cli_options import AsJson, new_console
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.realtime.cli_table import AsJson, TableName
-from pinot_assets.realtime.cli_work import console, open_work, tell
+from pinot_assets.realtime.cli_table import TableName
+from pinot_assets.realtime.cli_work import open_work, tell
 from pinot_assets.realtime.rebalance import Judgement, Preview
 from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.rebalancing import End, Rebalancing, preview
@@ -59,7 +60,7 @@ def register(app: typer.Typer) -> None:
         if as_json:
             typer.echo(json.dumps(asdict(report), indent=2))
         else:
-            console().print(f"{report.end}: {escape(report.text)}" if report.text else str(report.end))
+            new_console().print(f"{report.end}: {escape(report.text)}" if report.text else str(report.end))
         if report.end not in (End.DONE, End.NOTHING):
             raise typer.Exit(2)
 
@@ -88,7 +89,7 @@ def _show(told: Preview, judgement: Judgement, as_json: bool) -> None:
         typer.echo(json.dumps(_values(told, judgement), indent=2))
         return
     for line in _lines(told, judgement):
-        console().print(line)
+        new_console().print(line)
 
 
 def _lines(told: Preview, judgement: Judgement) -> Iterator[str]:

@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from pinot_assets.cli_options import AsJson, new_console
 from pinot_assets.errors import SessionError
-from pinot_assets.realtime.cli_table import AsJson, TableName
-from pinot_assets.realtime.cli_work import DeepStore, Work, console, open_work
+from pinot_assets.realtime.cli_table import TableName
+from pinot_assets.realtime.cli_work import DeepStore, Work, open_work
 from pinot_assets.realtime.repair.apply import Outcome, preview
 from pinot_assets.realtime.repair.memory import SUBJECT
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Plan, Step
@@ -58,9 +59,9 @@ def register(app: typer.Typer) -> None:
             typer.echo(json.dumps(_values(plan, outcomes), indent=2))
         else:
             for line in (*_outcome_lines(outcomes), *plan_lines(plan)):
-                console().print(line)
+                new_console().print(line)
             if plan.steps and not apply:
-                console().print("nothing was done; to do it, add [bold]--apply[/]")
+                new_console().print("nothing was done; to do it, add [bold]--apply[/]")
         if not plan.all_well:
             raise typer.Exit(2)
 
@@ -70,7 +71,7 @@ def _remembered(work: Work) -> str:
     try:
         return work.recall(SUBJECT)
     except SessionError as error:
-        console().print(f"[yellow]what was tried before is not known[/]: {escape(error.what)}")
+        new_console().print(f"[yellow]what was tried before is not known[/]: {escape(error.what)}")
         return ""
 
 

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from pinot_assets.cli_options import new_console
 from pinot_assets.realtime.cli_table import TableName
-from pinot_assets.realtime.cli_work import DryRun, console, open_work, tell
+from pinot_assets.realtime.cli_work import DryRun, open_work, tell
 from pinot_assets.realtime.restart import SUBJECT, Restart, left_of, restart_from
 from pinot_assets.realtime.restarting import Restarting, recalled
 
@@ -37,21 +38,21 @@ def register(app: typer.Typer) -> None:
             found = restart_from(state, segments)
             if marks:
                 found = Restart((), left_of(state, marks), (), ())
-                console().print("[yellow]an interrupted restart is gone on with[/]")
+                new_console().print("[yellow]an interrupted restart is gone on with[/]")
             _show(found)
             raw = work.table.removesuffix("_REALTIME")
             if dry_run or found.refusals:
                 raise typer.Exit(2 if found.refusals else 0)
             if confirm.removesuffix("_REALTIME") != raw:
-                console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
+                new_console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
                 raise typer.Exit(2)
             with work.hold("restart-from") as lease:
                 deleted = Restarting(work.pinot, work.read, lease, tell).run(segments)
-        console().print(f"[green]read again from the stream[/]: {len(deleted)} segments were deleted")
+        new_console().print(f"[green]read again from the stream[/]: {len(deleted)} segments were deleted")
 
 
 def _show(found: Restart) -> None:
-    out = console()
+    out = new_console()
     for segment in found.going:
         out.print(f"[red]delete[/] {escape(segment.name)}")
     for refusal in found.refusals:

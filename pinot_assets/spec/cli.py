@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pinot_assets.cli_options import new_console
 from pinot_assets.errors import SpecError
 from pinot_assets.spec.apply import ApplyPlan, SchemaAndTableStore, apply_plan, plan_apply
 from pinot_assets.spec.document import canonical_json
@@ -53,7 +54,7 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
     ) -> None:
         """Show every problem and every note of all table specs; exit code 1 if there are problems."""
         specs, problems, notes = check_files(paths) if paths else check_tables(tables)
-        console = _console()
+        console = new_console()
         _show_findings(console, problems, notes)
         _show_specs(console, specs)
         if problems:
@@ -75,7 +76,7 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
         The config of a REALTIME table passes `realtime preflight` first: where that refuses, nothing is
         changed.
         """
-        console = _console()
+        console = new_console()
         specs = load_tables(tables).choose_any(names or [])
         with open_store() as store:
             plans = [plan_apply(spec, store) for spec in specs]
@@ -114,7 +115,7 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
             raise SpecError(f"{file} is there already", hint="give another name, or edit that file")
         tables.mkdir(parents=True, exist_ok=True)
         file.write_text(starting_spec(table_type, name, brokers), encoding="utf-8")
-        console = _console()
+        console = new_console()
         console.print(Text.assemble(("wrote ", "green"), str(file)))
         console.print("edit it, then `pinot-assets tables validate` and `pinot-assets tables apply`")
 
@@ -124,10 +125,6 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
         sys.stdout.write(editor_schema())
 
     return app
-
-
-def _console() -> Console:
-    return Console(soft_wrap=True, highlight=False)
 
 
 def _show_findings(console: Console, problems: Iterable[Problem], notes: Iterable[Note]) -> None:
