@@ -20,13 +20,18 @@ def count(lab: Lab, server: str, *names: str) -> Any:
     return rows
 
 
-def test_every_server_answers_for_what_no_query_sees(answering_lab: Lab) -> None:
-    lab = answering_lab
+def stage_beside_old(lab: Lab) -> None:
+    """`old` is live, `new` and `more` are pushed behind an open entry."""
     lab.push("old")
     lab.start({"old"}, {"new", "more"})
     staged = [lab.stage("new", rows=7), lab.stage("more", rows=500)]
     lab.pinot.push(lab.table, staged, staged=STAGED)
     lab.wait_online("old", "new", "more")
+
+
+def test_every_server_answers_for_what_no_query_sees(answering_lab: Lab) -> None:
+    lab = answering_lab
+    stage_beside_old(lab)
     assert lab.visible == {"old"}
     servers = lab.pinot.online_replicas(lab.table, ["new"])["new"]
     assert len(servers) == 2
@@ -38,11 +43,7 @@ def test_every_server_answers_for_what_no_query_sees(answering_lab: Lab) -> None
 
 def test_parts_of_several_servers_are_the_whole(real_lab: Lab) -> None:
     lab = real_lab
-    lab.push("old")
-    lab.start({"old"}, {"new", "more"})
-    staged = [lab.stage("new", rows=7), lab.stage("more", rows=500)]
-    lab.pinot.push(lab.table, staged, staged=STAGED)
-    lab.wait_online("new", "more")
+    stage_beside_old(lab)
     question = read_question(
         f"SELECT carrier, COUNT(*), SUM(delay), MIN(delay), MAX(delay) FROM {lab.table}"
         " WHERE delay <> 3 GROUP BY carrier"

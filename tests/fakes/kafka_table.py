@@ -11,6 +11,7 @@ from threading import Event, Thread
 from typing import Any
 
 import httpx
+from fakes.kafka_topic import create_topic
 
 from pinot_assets.demo.realtime_faults import StoreOutage
 from pinot_assets.local import StackState
@@ -105,14 +106,8 @@ class Clicks:
 @contextmanager
 def clicks_table(stack: StackState) -> Iterator[Clicks]:
     """A new one, with its topic; dropped in the end."""
-    from kafka.admin import KafkaAdminClient, NewTopic
-
     name = f"clicks{uuid.uuid4().hex[:8]}"
-    admin = KafkaAdminClient(bootstrap_servers=stack.kafka_bootstrap)
-    try:
-        admin.create_topics([NewTopic(name, num_partitions=2, replication_factor=1)])
-    finally:
-        admin.close()
+    create_topic(str(stack.kafka_bootstrap), name, partitions=2)
     with httpx.Client(base_url=stack.controller_url, timeout=30, trust_env=False) as controller:
         controller.post("/schemas", json=schema(name)).raise_for_status()
         made = controller.post("/tables", json=table_config(name, stack.kafka_bootstrap))

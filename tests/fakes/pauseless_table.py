@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 from fakes.kafka_table import schema, table_config
+from fakes.kafka_topic import create_topic
 from fakes.pauseless import PauselessCluster
 from kazoo.client import KazooClient
 
@@ -234,14 +235,8 @@ def rows_table(
 
     :param stream: more settings of its stream.
     """
-    from kafka.admin import KafkaAdminClient, NewTopic
-
     rows = Rows(cluster, f"rows{next(_NUMBERS)}", partitions)
-    admin = KafkaAdminClient(bootstrap_servers=cluster.kafka_bootstrap)
-    try:
-        admin.create_topics([NewTopic(rows.name, num_partitions=partitions, replication_factor=1)])
-    finally:
-        admin.close()
+    create_topic(cluster.kafka_bootstrap, rows.name, partitions)
     config = _config(cluster, rows.name, pauseless, stream)
     with httpx.Client(base_url=cluster.controller_url, timeout=60, trust_env=False) as controller:
         controller.post("/schemas", json=schema(rows.name)).raise_for_status()

@@ -11,7 +11,7 @@ import httpx
 import pytest
 import yaml
 from fakes.kafka_table import Clicks, schema, table_config
-from kafka.admin import KafkaAdminClient, NewTopic
+from fakes.kafka_topic import create_topic
 
 from pinot_assets.errors import PreflightRefused
 from pinot_assets.local import StackState
@@ -63,11 +63,7 @@ def test_pauseless_consumption_needs_a_newer_pinot(clicks: Clicks) -> None:
 def spec(kafka_stack: StackState, tmp_path: Path) -> Iterator[RealtimeTableSpec]:
     """The spec of a table to be made, whose topic is there."""
     name = f"visits{uuid.uuid4().hex[:8]}"
-    admin = KafkaAdminClient(bootstrap_servers=kafka_stack.kafka_bootstrap)
-    try:
-        admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1)])
-    finally:
-        admin.close()
+    create_topic(str(kafka_stack.kafka_bootstrap), name, partitions=1)
     config = table_config(name, kafka_stack.kafka_bootstrap)
     streams: list[dict[str, Any]] = config["ingestionConfig"].pop("streamIngestionConfig")["streamConfigMaps"]
     scheme = config["segmentsConfig"].pop("peerSegmentDownloadScheme")

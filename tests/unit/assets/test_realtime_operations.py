@@ -6,6 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from fakes.opened_zookeeper import opened_zookeeper
 from fakes.realtime import FakeRealtime
 from fakes.stream_tables import write_realtime_table
 from fakes.zookeeper import FakeZooKeeper
@@ -13,7 +14,6 @@ from fakes.zookeeper import FakeZooKeeper
 from pinot_assets.assets import realtime_operations
 from pinot_assets.assets.realtime_jobs import realtime_jobs
 from pinot_assets.assets.realtime_operations import OPERATIONS, Work
-from pinot_assets.realtime import opening
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.looking import Looked
@@ -29,11 +29,7 @@ URL = "segment.download.url"
 
 @pytest.fixture
 def zookeeper(monkeypatch: pytest.MonkeyPatch) -> FakeZooKeeper:
-    made = FakeZooKeeper()
-    made.client().ensure_path("/test/PROPERTYSTORE")
-    monkeypatch.setattr(opening, "connect", lambda *_, **__: made.client())
-    monkeypatch.setattr(opening, "close", lambda client: client.stop())
-    return made
+    return opened_zookeeper(monkeypatch)
 
 
 @pytest.fixture

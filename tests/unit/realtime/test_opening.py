@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from fakes.opened_zookeeper import opened_zookeeper
 from fakes.zookeeper import FakeZooKeeper
 
 from pinot_assets.errors import SessionError
-from pinot_assets.realtime import opening
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.opening import hold_table
 from pinot_assets.resources import PinotResource
@@ -18,11 +18,7 @@ SETTINGS = PinotResource(
 
 @pytest.fixture
 def zookeeper(monkeypatch: pytest.MonkeyPatch) -> FakeZooKeeper:
-    made = FakeZooKeeper()
-    made.client().ensure_path("/test/PROPERTYSTORE")
-    monkeypatch.setattr(opening, "connect", lambda *_, **__: made.client())
-    monkeypatch.setattr(opening, "close", lambda client: client.stop())
-    return made
+    return opened_zookeeper(monkeypatch)
 
 
 def test_a_held_table_says_by_whom(zookeeper: FakeZooKeeper) -> None:
