@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo test oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix bench-build bench-plan bench-spark bench-push bench-dagster simulate-demo check dev down lock clean
+.PHONY: help install demo realtime-demo test oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix bench-build bench-plan bench-spark bench-push bench-dagster simulate-demo docs check dev down lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,10 @@ bench-dagster: $(DONE) ## Measure Dagster with thousands of files: the figures o
 simulate-demo: $(DONE) ## Simulate a day of 100 REALTIME tables with an outage of the deep store; plots in docs/simulate
 	@$(BIN)/pinot-assets simulate --plots docs/simulate
 
+docs: $(DONE) ## Build docs/ into site/, and stop at any warning or link that leads nowhere
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
 ui-test: $(DONE) ## Drive a session in the Dagster UI with a browser, and take the docs' screenshots (needs Chromium)
 	@$(BIN)/pytest tests/ui
 
@@ -97,4 +101,4 @@ lock: $(DONE) ## Resolve the dependencies anew into requirements.lock (needs uv)
 	  --no-strip-extras --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
 
 clean: ## Remove the virtual environment and what tools left
-	@rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	@rm -rf $(VENV) build site .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
