@@ -28,7 +28,7 @@ def assertion_findings(run: Run, switch: Switch) -> tuple[Finding, ...]:
 
     Every replica of the staged segments is asked. What is live is asked of one: queries see it already.
     """
-    assertions = run.spec.audit
+    assertions = run.spec.audit.assertions
     if not assertions:
         return ()
     asking = _Asking(run.edges.pinot, run.spec.name, switch)

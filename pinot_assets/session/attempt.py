@@ -19,6 +19,7 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import next_seq
 from pinot_assets.session.settle import is_lost
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.spec.audit_block import Audit
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +147,8 @@ def go_on(
         retry_count=session.retry_count + is_retry,
         stalls=0 if is_retry else opened.stalls,
         failures=None,
-        # Bound to the switch, not to the plan (R8); but the spec may assert something else by now.
-        audit=session.audit if session.gate_open and not run.spec.audit else None,
+        # Bound to the switch, not to the plan (R8); but the spec may ask for something else by now.
+        audit=session.audit if session.gate_open and run.spec.audit == Audit() else None,
         counts=plan.counts(),
     )
     run.lease.write(session=session)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
 
+from pinot_assets.spec.audit_check import CHECKS, Check, Replicas, Severity
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.environment import has_reference
 from pinot_assets.spec.expectation import Expectation, read_expectation
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
 from pinot_assets.spec.problem import Problem, did_you_mean
 from pinot_assets.spec.question import Question
-from pinot_assets.spec.values import any_case, one_of
 
 
 def _read(sql: str) -> Question:
@@ -46,9 +47,7 @@ class Assertion(BaseModel):
         str, BeforeValidator(_expect), WithJsonSchema({"type": ["string", "number"], "minLength": 1})
     ]
     """[staged | after] [= | != | < | <= | > | >=] number, or [factor *] live; for each value and group."""
-    severity: Annotated[
-        Literal["error", "warn"], BeforeValidator(one_of("error", "warn")), any_case("error", "warn")
-    ] = "error"
+    severity: Severity = "error"
     """error keeps the gate shut; warn is shown."""
 
     @cached_property
@@ -62,54 +61,108 @@ class Assertion(BaseModel):
         return read_expectation(self.expect)
 
 
-_KEYS: Final = tuple(Assertion.model_fields)
-_Assertions: Final = TypeAdapter(tuple[Assertion, ...])
+@dataclass(frozen=True)
+class Audit:
+    """What must hold of staged segments, beyond that they are what was built.
+
+    :ivar assertions: what servers must answer, in their order.
+    :ivar checks: bounds of other checks, in their order; one check may have several.
+    :ivar replicas: `one`: of each segment one replica must be known to be as built, of `all` every one.
+    """
+
+    assertions: tuple[Assertion, ...] = ()
+    checks: tuple[Check, ...] = ()
+    replicas: Literal["all", "one"] = "all"
+
+
+_KINDS: Final[Mapping[str, str]] = {"sql": "an assertion", "check": "a check", "replicas": "replicas"}
+"""The key that says what an item is."""
 
 
 def read_audit_block(
     block: Part, table: str, columns: Collection[str], nullable: Collection[str]
-) -> tuple[tuple[Assertion, ...], list[Problem]]:
+) -> tuple[Audit, list[Problem]]:
     """Read the `audit:` block.
 
     :param table: raw name of the table that assertions may ask.
     :param columns: its columns; a server answers 0 for a filter on one that is not there.
     :param nullable: those whose segments say where nulls are; of another one, a server finds none.
-    :returns: its assertions (none, where there are problems) and its problems.
+    :returns: what it asks for (nothing, where there are problems) and its problems.
     """
     if not isinstance(block.value, list):
-        return (), [block.problem("is no list", "write - sql: … and expect: … below it")]
-    problems = [found for number in range(len(block.value)) for found in _strange(block.at(number))]
+        return Audit(), [block.problem("is no list", "write - sql: … and expect: … below it")]
+    problems: list[Problem] = []
+    assertions: list[Assertion] = []
+    checks: list[Check] = []
+    replicas: list[Replicas] = []
+    for number in range(len(block.value)):
+        place = block.at(number)
+        item, found = _item(place)
+        problems += found
+        if isinstance(item, Assertion):
+            problems += _misplaced(place.at("sql"), item.question, table, columns, nullable)
+            assertions.append(item)
+        elif isinstance(item, Replicas):
+            if replicas:
+                problems.append(place.at("replicas").problem("is said twice", "keep one of the two"))
+            replicas.append(item)
+        elif item is not None:
+            checks.append(item)
     if problems:
-        return (), problems
+        return Audit(), problems
+    policy = replicas[0].replicas if replicas else "all"
+    return Audit(tuple(assertions), tuple(checks), policy), []
+
+
+def _item(place: Part) -> tuple[Assertion | Check | Replicas | None, list[Problem]]:
+    """One item of the list; None where it has problems."""
+    if not isinstance(place.value, dict):
+        return None, [place.problem("is no mapping", f"it begins with {', '.join(_KINDS)}")]
+    kind: type[Assertion] | type[Replicas] | type[Check] = Assertion
+    if "check" in place.value:
+        name = str(place.value["check"])
+        if name not in CHECKS:
+            fix = did_you_mean(name, CHECKS) or f"those are {', '.join(CHECKS)}; all others always hold"
+            return None, [place.at("check").problem("is no check with something to set", fix)]
+        kind = CHECKS[name]
+    elif "replicas" in place.value:
+        kind = Replicas
+    problems = list(_strange(place, kind))
+    if problems:
+        return None, problems
     try:
-        assertions = _Assertions.validate_python(block.value)
+        return kind.model_validate(place.value), []
     except ValidationError as invalid:
         for error in invalid.errors(include_input=False, include_url=False):
             text = error["msg"].removeprefix("Value error, ").replace("Field required", "is missing")
-            problems.append(block.at(*error["loc"]).problem(text))
-        return (), problems
-    for number, assertion in enumerate(assertions):
-        place, question = block.at(number, "sql"), assertion.question
-        if question.table not in (table, table + OFFLINE_SUFFIX):
-            problems.append(place.problem(f"reads {question.table}", f"read {table}"))
-        for column in sorted(question.columns.difference(columns)):
-            fix = did_you_mean(column, columns) or "name a column of the schema"
-            problems.append(place.problem(f"names {column}, which the table does not have", fix))
-        for column in sorted(question.null_columns.intersection(columns).difference(nullable)):
-            text = f"asks for nulls of {column}, whose segments do not tell them: none is ever found"
-            fix = "set nullHandlingEnabled in tableIndexConfig, or ask for the column's default value"
-            problems.append(place.problem(text, fix))
-    return assertions, problems
+            problems.append(place.at(*error["loc"]).problem(text))
+        return None, problems
 
 
-def _strange(place: Part) -> Iterator[Problem]:
-    if not isinstance(place.value, dict):
-        yield place.problem("is no mapping", f"the keys are {', '.join(_KEYS)}")
-        return
+def _strange(place: Part, kind: type[BaseModel]) -> Iterator[Problem]:
+    keys = [field.alias or name for name, field in kind.model_fields.items()]
     for key, value in place.value.items():
         inner = place.at(key)
-        if key not in _KEYS:
-            fix = did_you_mean(key, _KEYS) or f"the keys are {', '.join(_KEYS)}"
-            yield inner.problem("is not a key of an assertion", fix)
+        if key not in keys:
+            what = next(text for word, text in _KINDS.items() if word in keys)
+            # An item that says not what it is may have that key misspelled.
+            known = keys if _KINDS.keys() & place.value.keys() else [*keys, *_KINDS]
+            fix = did_you_mean(key, known) or f"the keys are {', '.join(keys)}"
+            yield inner.problem(f"is not a key of {what}", fix)
         elif isinstance(value, str) and has_reference(value):
             yield inner.problem("refers to the environment, which is not read here", "write the value")
+
+
+def _misplaced(
+    place: Part, question: Question, table: str, columns: Collection[str], nullable: Collection[str]
+) -> Iterator[Problem]:
+    """What a question names that the table does not have."""
+    if question.table not in (table, table + OFFLINE_SUFFIX):
+        yield place.problem(f"reads {question.table}", f"read {table}")
+    for column in sorted(question.columns.difference(columns)):
+        fix = did_you_mean(column, columns) or "name a column of the schema"
+        yield place.problem(f"names {column}, which the table does not have", fix)
+    for column in sorted(question.null_columns.intersection(columns).difference(nullable)):
+        text = f"asks for nulls of {column}, whose segments do not tell them: none is ever found"
+        fix = "set nullHandlingEnabled in tableIndexConfig, or ask for the column's default value"
+        yield place.problem(text, fix)

@@ -9,6 +9,7 @@ import json
 from typing import Any, Final
 
 from pinot_assets.spec.audit_block import Assertion
+from pinot_assets.spec.audit_check import CHECKS, Replicas
 from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
 from pinot_assets.spec.pinot_json import DATA_TYPES, FILE_INGESTION_TASK
@@ -78,11 +79,11 @@ def _dagster() -> dict[str, Any]:
 
 
 def _audit() -> dict[str, Any]:
-    item = Assertion.model_json_schema()
+    kinds = [kind.model_json_schema() for kind in (Assertion, *CHECKS.values(), Replicas)]
     return {
-        "description": "What staged segments must answer before queries see them.",
+        "description": "What must hold of staged segments before queries see them.",
         "type": "array",
-        "items": _closed(item) | {"required": item["required"]},
+        "items": {"anyOf": [_closed(kind) | {"required": kind["required"]} for kind in kinds]},
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from pinot_assets.pinot.table_config import has_transforms, is_refresh
-from pinot_assets.spec.audit_block import Assertion, read_audit_block
+from pinot_assets.spec.audit_block import Audit, read_audit_block
 from pinot_assets.spec.block import read_block
 from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block, stray_keys
 from pinot_assets.spec.document import Document, Part, read_document
@@ -138,22 +138,20 @@ class FileCheck:
             notes=tuple(self.notes),
         )
 
-    def _audit(
-        self, root: Part, schema: Part, table: Part, ingestion: FileIngestion
-    ) -> tuple[Assertion, ...]:
+    def _audit(self, root: Part, schema: Part, table: Part, ingestion: FileIngestion) -> Audit:
         if _AUDIT not in root.value:
-            return ()
-        assertions, found = read_audit_block(
+            return Audit()
+        audit, found = read_audit_block(
             root.at(_AUDIT),
             raw_table_name(table.value["tableName"]),
             [place.value["name"] for _, place in field_specs(schema)],
             nullable_columns(schema, table),
         )
         self.problems += found
-        if assertions and ingestion.push_kind == "plain":
-            reason = "needs consistentPushEnabled: a plain push shows segments before they can be asked"
+        if audit != Audit() and ingestion.push_kind == "plain":
+            reason = "needs consistentPushEnabled: a plain push shows segments before they are looked at"
             self.problems.append(root.at(_AUDIT).problem(reason, "remove it, or push consistently"))
-        return assertions
+        return audit
 
     def _dagster(self, root: Part, kind: str) -> DagsterSettings:
         if _DAGSTER not in root.value:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from pinot_assets.errors import SourceError, SpecError
 from pinot_assets.segment.index_config import BUILD_INVERTED
 from pinot_assets.source import resolve_env
-from pinot_assets.spec.audit_block import Assertion
+from pinot_assets.spec.audit_block import Audit
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.ingestion import FileIngestion, Mode
 from pinot_assets.spec.location import normalise_location
@@ -38,11 +38,11 @@ class TableSpec(TableFile):
     """What one `tables/*.yaml` says: its `table_json` is without the FileIngestionTask block.
 
     :ivar ingestion: how files become segments.
-    :ivar audit: what staged segments must answer before they are shown.
+    :ivar audit: what must hold of staged segments before they are shown.
     """
 
     ingestion: FileIngestion
-    audit: tuple[Assertion, ...] = ()
+    audit: Audit = field(default_factory=Audit)
 
     @property
     def name_with_type(self) -> str:

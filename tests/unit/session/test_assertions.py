@@ -15,7 +15,7 @@ from pinot_assets.session import assertions
 from pinot_assets.session.assertions import assertion_findings
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.staging import Switch
-from pinot_assets.spec.audit_block import Assertion
+from pinot_assets.spec.audit_block import Assertion, Audit
 
 COUNT = "SELECT COUNT(*) FROM t"
 
@@ -46,7 +46,9 @@ def findings(servers: Servers, switch: Switch, *expect: str) -> tuple[tuple[Find
     """What is found, and how often the lease was looked at."""
     looks: list[None] = []
     run: Any = SimpleNamespace(
-        spec=SimpleNamespace(name="t", audit=[Assertion(sql=COUNT, expect=text) for text in expect]),
+        spec=SimpleNamespace(
+            name="t", audit=Audit(tuple(Assertion(sql=COUNT, expect=text) for text in expect))
+        ),
         edges=SimpleNamespace(pinot=servers),
         lease=SimpleNamespace(assert_held=lambda: looks.append(None)),
     )

@@ -11,7 +11,7 @@ from pinot_assets.session import attempt
 from pinot_assets.session.attempt import Opened, go_on
 from pinot_assets.session.model import AuditReceipt, Mode, ObjectRef, Session, State
 from pinot_assets.session.plan import Changes, Next, Plan
-from pinot_assets.spec.audit_block import Assertion
+from pinot_assets.spec.audit_block import Assertion, Audit
 
 SWITCH = ObjectRef("switch-1", "abc")
 AUDITED = Session(
@@ -34,7 +34,7 @@ def gone_on(monkeypatch: pytest.MonkeyPatch, *assertions: Assertion) -> Session:
     monkeypatch.setattr(attempt, "_spent", lambda *_: frozenset())
     monkeypatch.setattr(attempt, "_refuse_too_many", lambda *_: None)
     run: Any = SimpleNamespace(
-        spec=SimpleNamespace(audit=assertions, name="t"),
+        spec=SimpleNamespace(audit=Audit(assertions), name="t"),
         edges=SimpleNamespace(staging=SimpleNamespace(put_plan=lambda _: ObjectRef("q", "q")), now_ms=int),
         lease=SimpleNamespace(write=lambda session: None),
         note=lambda _: None,
