@@ -21,6 +21,7 @@ from pinot_assets.connect import open_edges, open_session_store, open_source, op
 from pinot_assets.demo.sample import first_days, write_days
 from pinot_assets.doctor import doctor
 from pinot_assets.errors import PinotAssetsError, PreflightRefused, SnapshotIncomplete
+from pinot_assets.init_cli import add_init_command
 from pinot_assets.local import default_home, ui
 from pinot_assets.local.cli import app as local_app
 from pinot_assets.local.cli import down as local_down
@@ -55,6 +56,7 @@ app.add_typer(
     tables_app(lambda: PinotCluster(load_settings().pinot), lambda plan: _gate(plan)), name="tables"
 )
 app.command()(doctor)
+add_init_command(app)
 add_simulate_command(app)
 app.add_typer(partitions_app(lambda name: _spec(name, None)), name="partitions")
 app.add_typer(realtime_app(), name="realtime")

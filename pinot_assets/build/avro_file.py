@@ -35,6 +35,20 @@ def read_avro(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Tab
     yield from conform_all(_batches(path, wanted, verdicts), wanted, verdicts)
 
 
+def first_avro(path: Path, count: int) -> pa.Table:
+    """Up to so many rows, in the file's own types.
+
+    :raises FileRejected: the file is damaged, or DataFusion is not installed.
+    """
+    datafusion = _datafusion()
+    try:
+        frame = datafusion.SessionContext().read_avro(str(path), file_extension=path.suffix).limit(count)
+        schema = frame.schema()
+    except Exception as error:  # DataFusion's errors have no class of their own
+        raise _damaged(error) from error
+    return pa.Table.from_batches(list(_decoded(frame)), schema)
+
+
 def _datafusion() -> Any:
     try:
         import datafusion  # here, since it takes half a second and memory

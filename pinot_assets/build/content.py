@@ -35,6 +35,8 @@ _OTHER_KINDS: Final = {
     b"PK\x03\x04": "a zip archive",
 }
 _START: Final = 1 << 13
+_DOCUMENT: Final = re.compile(rb"\{|\[\s*[{\]]")
+"""How JSON documents start, or the array around them."""
 
 
 def text_blocks(path: Path, input_format: str) -> Iterator[bytes]:
@@ -69,6 +71,21 @@ def plain_file(path: Path, input_format: str) -> Path | None:
     with plain.open("wb") as out:
         out.writelines(chain([first], blocks))
     return plain
+
+
+def format_of(path: Path) -> str | None:
+    """What a file is by its first bytes: `parquet`, `avro`, `orc`, `json` or `csv`; None if it is blank.
+
+    :raises Unreadable: it is damaged, or nothing that is read here.
+    """
+    first = next(_blocks(path), b"").removeprefix(_BOM).lstrip()
+    if not first:
+        return None
+    binary = _FORMATS.get(_magic(first, _FORMATS))
+    if binary is not None and (b"\0" in first[:_START] or not _is_utf_8(first[:_START])):
+        return binary
+    _check_text(first, "csv, json, parquet, avro or orc")
+    return "json" if _DOCUMENT.match(first) else "csv"
 
 
 def packing(path: Path) -> str | None:

@@ -22,6 +22,18 @@ def read_orc(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Tabl
     yield from conform_all(_stripes(path, wanted, verdicts), wanted, verdicts)
 
 
+def first_orc(path: Path, count: int) -> pa.Table:
+    """Up to so many rows of the first stripe, in the file's own types; none of a file without any.
+
+    :raises FileRejected: the file is damaged.
+    """
+    with damaged("ORC"), pa.memory_map(str(path)) as data:
+        file = paorc.ORCFile(data)
+        if file.nrows == 0:
+            return file.schema.empty_table()
+        return pa.Table.from_batches([_stripe(file, 0, file.schema.names).slice(0, count)])
+
+
 def _stripes(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
     with damaged("ORC"), pa.memory_map(str(path)) as data:
         file = paorc.ORCFile(data)

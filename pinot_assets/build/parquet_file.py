@@ -21,6 +21,20 @@ def read_parquet(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.
     yield from conform_all(_batches(path, wanted, verdicts), wanted, verdicts)
 
 
+def first_parquet(path: Path, count: int) -> pa.Table:
+    """Up to so many rows, in the file's own types; none of a file without any.
+
+    :raises FileRejected: the file is damaged.
+    """
+    with (
+        damaged("Parquet"),
+        pq.ParquetFile(path, memory_map=True, pre_buffer=False, coerce_int96_timestamp_unit="us") as file,
+    ):
+        batch = next(file.iter_batches(count, use_threads=False), None)
+        schema = file.schema_arrow
+        return schema.empty_table() if batch is None else pa.Table.from_batches([batch])
+
+
 def _batches(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
     with (
         damaged("Parquet"),

@@ -127,3 +127,20 @@ def test_wrong_input_gets_a_sentence(shell: Shell) -> None:
     line = 1 + [text.strip() for text in spec.read_text().splitlines()].index("inputFormat: cvs")
     assert f"{table}.yaml:{line}: problem fileIngestion.inputFormat" in shown
     assert f"{table}.yaml:{line}: " in shell("run", table, code=1)[1]
+
+
+def test_a_table_from_a_sample_of_its_files(shell: Shell, stack: StackState) -> None:
+    """`init`, `tables apply`, `run`: what was guessed of csv files is what queries see."""
+    table = shell.table
+    (shell.folder / "tables" / f"{table}.yaml").unlink()
+    files = shell.folder / "clicks"
+    files.mkdir()
+    for day in (5, 6):
+        rows = [f"{day}{n},2024-01-0{day}T10:00:0{n}Z,eu,{n}.5,a;b" for n in range(5)]
+        (files / f"{day}.csv").write_text("\n".join(["id,at,region,price,tags", *rows]) + "\n")
+    shell("init", "clicks", "--name", table)
+    assert f"applied {table}" in shell("tables", "apply", table, "--yes")[0]
+    assert "switched: 2 files, 2 segments, 10 rows" in shell("run", table)[0]
+    sql = f"SELECT COUNT(*), SUM(price), MAX(id) FROM {table} WHERE tags = 'b' AND \"at\" > 1704412800000"
+    with PinotCluster(PinotConnection(stack.controller_url)) as pinot:
+        assert pinot.broker(pinot.brokers(table)[0]).query(sql).rows == ((10, 25.0, 64.0),)

@@ -1,0 +1,218 @@
+"""What a table of a sample's columns could be: types, roles, time, keys; every guess with its reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pinot_assets.infer.column import Column
+from pinot_assets.infer.kinds import FRACTIONS, INTEGERS, Kind
+from pinot_assets.segment.time_format import VALID_FROM_MS, VALID_TO_MS
+from pinot_assets.segment.types import FieldType
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TIME_WORDS: Final = _words(
+    """
+    at created date datetime day event hour millis minute modified month ms published received sec second
+    seconds sent time timestamp ts updated when
+    """
+)
+_FIRST_TIMES: Final = ("event", "time", "timestamp", "ts", "datetime", "created", "at", "date", "day")
+"""Of several times, the one whose name has the first of these words is the table's."""
+_MEASURES: Final = _words(
+    """
+    amount bytes clicks cost count delay discount distance duration fare fee height impressions latency
+    length measure num price qty quantity revenue score size sum tax tip total value views volume weight width
+    """
+)
+_PLACES: Final = frozenset(("lat", "latitude", "lng", "lon", "long", "longitude"))
+_IDS: Final = frozenset(("code", "id", "key", "no", "nr", "number", "uuid", "zip"))
+_KEYS: Final = INTEGERS | {Kind.STRING}
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SPAN: Final = ((1000, "SECONDS"), (1, "MILLISECONDS"))
+_GRAIN: Final = (("SSS", "MILLISECONDS"), ("s", "SECONDS"), ("m", "MINUTES"), ("H", "HOURS"))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of the table.
+
+    :ivar data_type: Pinot's.
+    :ivar seen: what the sample holds of it, for people.
+    :ivar why: why it is what it is, where that is a guess; else empty.
+    :ivar format: of a date-time column, `granularity` as well.
+    :ivar transform: Spark SQL that makes it of the file's column; empty where readers do.
+    """
+
+    name: str
+    role: FieldType
+    data_type: str
+    seen: str
+    multi: bool = False
+    why: str = ""
+    format: str = ""
+    granularity: str = ""
+    transform: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A table for the sample.
+
+    :ivar fields: in the order of the files' columns.
+    :ivar time: name of the primary time column; empty if there is none.
+    :ivar keys: columns that are unique in the sample.
+    :ivar left_out: columns that Pinot has no type for, and why.
+    :ivar has_nulls: some values are missing.
+    """
+
+    fields: tuple[Field, ...]
+    time: str
+    keys: tuple[str, ...]
+    left_out: Mapping[str, str]
+    has_nulls: bool
+
+    def of(self, role: FieldType) -> tuple[Field, ...]:
+        """The columns of one role."""
+        return tuple(field for field in self.fields if field.role is role)
+
+
+def propose(columns: Mapping[str, Column]) -> Proposal:
+    """A table of these columns.
+
+    :param columns: by name, in the order of the files.
+    """
+    left_out = {name: _NO_TYPE for name, column in columns.items() if column.kind is Kind.UNKNOWN}
+    kept = {name: column for name, column in columns.items() if name not in left_out}
+    fields = tuple(_field(name, column) for name, column in kept.items())
+    times = [field.name for field in fields if field.role is FieldType.DATE_TIME]
+    return Proposal(
+        fields=fields,
+        time=min(
+            (name for name in times if not kept[name].nulls),
+            key=lambda name: (_rank(name), times.index(name)),
+            default="",
+        ),
+        keys=tuple(
+            name
+            for name, column in kept.items()
+            if column.unique and column.kind in _KEYS and name not in times
+        ),
+        left_out=left_out,
+        has_nulls=any(column.nulls for column in kept.values()),
+    )
+
+
+_NO_TYPE: Final = "Pinot has no type for it"
+
+
+def _field(name: str, column: Column) -> Field:
+    return _time(name, column) or _plain(name, column)
+
+
+def _plain(name: str, column: Column) -> Field:
+    kind, words, seen = column.kind, set(words_of(name)), described(column)
+    if kind is Kind.NOTHING:
+        return Field(
+            name, FieldType.DIMENSION, "STRING", seen, why="no file has a value: the type is a guess"
+        )
+    if kind is Kind.NESTED:
+        return Field(name, FieldType.DIMENSION, "JSON", seen, why="objects of the files")
+    why = ""
+    role = FieldType.DIMENSION
+    if kind in FRACTIONS and not column.multi and not words & (_PLACES | _IDS):
+        role = FieldType.METRIC
+    elif kind in INTEGERS and not column.multi and words & _MEASURES and not words & _IDS:
+        role, why = FieldType.METRIC, "a metric by its name"
+    if column.multi:
+        why = "several values in one row"
+    return Field(name, role, kind.value, seen, column.multi, why)
+
+
+def _time(name: str, column: Column) -> Field | None:
+    """The column as a date-time one, None if it is none."""
+    if column.multi:
+        return None
+    seen, words = described(column), set(words_of(name))
+    is_named_so = bool(words & _TIME_WORDS) and not words & _IDS
+    if column.kind is Kind.TIMESTAMP:
+        return Field(
+            name, FieldType.DATE_TIME, "TIMESTAMP", seen,
+            why="moments with a zone", format="TIMESTAMP", granularity="1:MILLISECONDS",
+        )  # fmt: skip
+    if column.kind is Kind.DATE:
+        made = f"date_format(`{name}`, 'yyyy-MM-dd')"
+        return Field(
+            name, FieldType.DATE_TIME, "STRING", seen, why=f"days, made texts by transforms.{name}",
+            format="1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd", granularity="1:DAYS", transform=made,
+        )  # fmt: skip
+    if column.patterns and (column.kind is Kind.STRING or (column.kind in INTEGERS and is_named_so)):
+        return _by_pattern(name, column, seen)
+    if column.kind in INTEGERS and is_named_so:
+        return _epoch(name, column, seen)
+    return None
+
+
+def _by_pattern(name: str, column: Column, seen: str) -> Field | None:
+    fitting = column.patterns or frozenset()
+    if column.kind in INTEGERS:
+        fitting = frozenset(pattern for pattern in fitting if len(pattern) >= len("yyyyMMdd"))
+    # A year alone is a number, or the beginning of anything.
+    fitting -= {"yyyy"}
+    if not fitting:
+        return None
+    pattern = max(sorted(fitting), key=len)
+    grain = next((unit for mark, unit in _GRAIN if mark in pattern), "DAYS")
+    zone = ", taken as UTC: they name no zone" if "H" in pattern and "Z" not in pattern else ""
+    return Field(
+        name, FieldType.DATE_TIME, column.kind.value, seen, why=f"dates written {pattern}{zone}",
+        format=f"1:{grain}:SIMPLE_DATE_FORMAT:{pattern}", granularity=f"1:{grain}",
+    )  # fmt: skip
+
+
+def _epoch(name: str, column: Column, seen: str) -> Field | None:
+    for unit_ms, unit in _SPAN:
+        if column.low is None or column.high is None:
+            return None
+        if column.low * unit_ms >= VALID_FROM_MS and column.high * unit_ms < VALID_TO_MS:
+            return Field(
+                name, FieldType.DATE_TIME, "LONG", seen,
+                why=f"by its name and size, {unit.lower()} since 1970",
+                format=f"1:{unit}:EPOCH", granularity=f"1:{unit}",
+            )  # fmt: skip
+    return None
+
+
+def described(column: Column) -> str:
+    """What the sample holds of a column: `4 values in 10,000 rows`. No texts: they may be somebody's own."""
+    rows = counted(column.rows, "row")
+    if column.nulls == column.rows:
+        return f"no value in {rows}"
+    nulls = f", {column.nulls:,} of them empty" if column.nulls else ""
+    if not column.values:
+        return f"{rows}{nulls}"
+    span = "" if column.low is None else f", {column.low} to {column.high}"
+    return f"{counted(len(column.values), 'value')} in {rows}{nulls}{span}"
+
+
+def counted(number: int, what: str) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a column's name: `eventTime_ms` has `event`, `time`, `ms`."""
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def _rank(name: str) -> int:
+    words = words_of(name)
+    return min(
+        (_FIRST_TIMES.index(word) for word in words if word in _FIRST_TIMES), default=len(_FIRST_TIMES)
+    )

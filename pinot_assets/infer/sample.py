@@ -1,0 +1,177 @@
+"""A few files of a folder or bucket: which of them are looked at, and where they lie."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from pinot_assets.errors import SourceError
+from pinot_assets.source import ObjectInfo, ObjectStore, open_store
+from pinot_assets.source.uris import parse_root
+from pinot_assets.spec.location import normalise_location
+
+FILES: Final = 5
+"""So many files are looked at."""
+LISTED: Final = 10_000
+"""So many objects are listed: a sample need not know them all."""
+FETCHED_BYTES: Final = 256 << 20
+"""No larger file is fetched from a bucket for its first rows."""
+_PACKED: Final = (".gz", ".bz2", ".zst")
+_NO_DATA: Final = frozenset((".md", ".txt.md5", ".md5", ".sha256", ".crc", ".yaml", ".yml", ".py", ".sh"))
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What of a folder is looked at.
+
+    :ivar folder: URI of the folder that a table would read.
+    :ivar files: those that are looked at.
+    :ivar include: pattern of the names of such files; None where they have no ending.
+    :ivar count: how many files of that kind were listed, `more` when there may be others.
+    """
+
+    folder: str
+    files: tuple[ObjectInfo, ...]
+    include: str | None
+    count: int
+    more: bool
+
+
+def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path) -> Sample:
+    """Choose files to look at.
+
+    :param places: one folder (a path, `s3://…`, `gs://…`, `abfss://…`), or files of one folder.
+    :param props: how to reach a bucket, as in `input.fs.prop.*`.
+    :param base: what paths are relative to.
+    :raises SourceError: there is no file, or the place cannot be read.
+    """
+    uris = [normalise_location(place, base) for place in places]
+    if len(uris) == 1 and not _is_file(uris[0], props):
+        store = open_store(uris[0], props)
+        return _chosen(store.uri, list(islice(_told(store), LISTED)))
+    folder = _common_folder(uris)
+    store = open_store(folder, props)
+    return _chosen(folder, [_file(store, uri) for uri in dict.fromkeys(uris)])
+
+
+@contextmanager
+def local_copies(sample: Sample, props: Mapping[str, str]) -> Iterator[Iterator[tuple[str, Path]]]:
+    """The sample's files on this machine, each with its name; one is fetched when it is asked for.
+
+    :raises SourceError: one cannot be read.
+    """
+    store = open_store(sample.folder, props)
+    with TemporaryDirectory(prefix="pinot-assets-init-") as folder:
+        yield (_local(store, info, Path(folder, str(n))) for n, info in enumerate(sample.files))
+
+
+def _local(store: ObjectStore, info: ObjectInfo, folder: Path) -> tuple[str, Path]:
+    folder.mkdir()
+    path = folder / PurePosixPath(info.key).name
+    if store.uri.startswith("file:"):
+        path.symlink_to(Path(_path_of(store.uri), info.key))  # readers unpack beside what they are given
+    else:
+        store.download(info.key, path)
+    return info.key, path
+
+
+def _path_of(uri: str) -> str:
+    return parse_root(uri).path
+
+
+def _told(store: ObjectStore) -> Iterator[ObjectInfo]:
+    return (info for info in store.list() if _is_data(info.key))
+
+
+def _is_data(key: str) -> bool:
+    path = PurePosixPath(key)
+    hidden = any(part.startswith((".", "_")) for part in path.parts)
+    return not hidden and path.suffix.lower() not in _NO_DATA and not key.endswith(".tmp")
+
+
+def _chosen(folder: str, listed: Sequence[ObjectInfo]) -> Sample:
+    if not listed:
+        raise SourceError(
+            f"there is no file to look at in {folder}",
+            why="nothing lies there but names that start with . or _",
+            hint="name a folder with some of the table's files, or files",
+        )
+    endings = Counter(ending_of(info.key) for info in listed)
+    ending = max(endings, key=lambda e: (endings[e], e != "", e))
+    same = sorted((info for info in listed if ending_of(info.key) == ending), key=lambda info: info.key)
+    return Sample(
+        folder,
+        tuple(_spread(_not_too_large(folder, same))),
+        f"glob:**/*{ending}" if ending else None,
+        len(same),
+        len(listed) == LISTED,
+    )
+
+
+def ending_of(key: str) -> str:
+    """`.csv.gz` of `in/a.b.csv.gz`; empty for a name without one that Java's globs take as it is."""
+    name = PurePosixPath(key).name
+    stem, ending = os.path.splitext(name)
+    if ending.lower() in _PACKED:
+        ending = os.path.splitext(stem)[1] + ending
+    return ending if ending.replace(".", "").isalnum() and ending.isascii() else ""
+
+
+def _not_too_large(folder: str, files: Sequence[ObjectInfo]) -> Sequence[ObjectInfo]:
+    if folder.startswith("file:"):
+        return files
+    small = [info for info in files if info.fingerprint.size <= FETCHED_BYTES]
+    if not small:
+        raise SourceError(
+            f"the files in {folder} are too large to be fetched for a look",
+            why=f"the smallest has more than {FETCHED_BYTES >> 20} MB",
+            hint="put the beginning of one on this machine, and name that",
+        )
+    return small
+
+
+def _spread(files: Sequence[ObjectInfo]) -> Iterable[ObjectInfo]:
+    """The first, the last and some between: files of another year may look otherwise."""
+    if len(files) <= FILES:
+        return files
+    return (files[round(n * (len(files) - 1) / (FILES - 1))] for n in range(FILES))
+
+
+def _is_file(uri: str, props: Mapping[str, str]) -> bool:
+    folder, _, name = uri.rpartition("/")
+    if uri.startswith("file:"):
+        return Path(_path_of(uri)).is_file()
+    return folder.count("/") >= 2 and "." in name and _stat(folder, uri, props) is not None
+
+
+def _stat(folder: str, uri: str, props: Mapping[str, str]) -> ObjectInfo | None:
+    store = open_store(folder, props)
+    fingerprint = store.stat(store.key_of(uri))
+    return None if fingerprint is None else ObjectInfo(store.key_of(uri), uri, fingerprint)
+
+
+def _file(store: ObjectStore, uri: str) -> ObjectInfo:
+    key = store.key_of(uri)
+    fingerprint = store.stat(key)
+    if fingerprint is None:
+        raise SourceError(f"there is no file {uri}", hint="name files of one folder, or one folder alone")
+    return ObjectInfo(key, uri, fingerprint)
+
+
+def _common_folder(uris: Sequence[str]) -> str:
+    """:raises SourceError: the files lie in places that have nothing in common."""
+    heads = (uri.rpartition("/")[0].split("/") for uri in uris)
+    together = takewhile(lambda parts: len(set(parts)) == 1, zip(*heads, strict=False))
+    common = [parts[0] for parts in together]
+    if len(common) < (4 if uris[0].startswith("file:") else 3):
+        raise SourceError(
+            "the files lie in no folder together", hint="a table reads one folder, and what is below"
+        )
+    return "/".join(common)

@@ -1,0 +1,109 @@
+"""Roles, times and keys of columns that were seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from pinot_assets.infer.column import Column, absent, of_cells
+from pinot_assets.infer.draft import merged
+from pinot_assets.infer.proposal import Field, described, propose, words_of
+from pinot_assets.segment.types import FieldType
+
+
+def field(name: str, *cells: str) -> Field:
+    (found,) = propose({name: of_cells(cells, {""})}).fields
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "data_type", "written"),
+    [
+        ("at", ["2024-01-05T10:00:00Z"], "TIMESTAMP", "TIMESTAMP"),
+        ("at", ["2024-01-05T10:00:00"], "STRING", "1:SECONDS:SIMPLE_DATE_FORMAT:yyyy-MM-dd'T'HH:mm:ss"),
+        (
+            "at",
+            ["2024-01-05 10:00:00.123"],
+            "STRING",
+            "1:MILLISECONDS:SIMPLE_DATE_FORMAT:yyyy-MM-dd HH:mm:ss.SSS",
+        ),
+        ("day", ["2024-01-05", "2024-01-06"], "STRING", "1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd"),
+        ("day", ["20240105", "20240106"], "INT", "1:DAYS:SIMPLE_DATE_FORMAT:yyyyMMdd"),
+        ("ts", ["1700000000000"], "LONG", "1:MILLISECONDS:EPOCH"),
+        ("event_time", ["1700000000"], "LONG", "1:SECONDS:EPOCH"),
+    ],
+)
+def test_times(name: str, cells: list[str], data_type: str, written: str) -> None:
+    found = field(name, *cells)
+    assert (found.role, found.data_type, found.format) == (FieldType.DATE_TIME, data_type, written)
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "role", "data_type"),
+    [
+        ("year", ["2013", "2014"], FieldType.DIMENSION, "INT"),
+        ("sku", ["20240105"], FieldType.DIMENSION, "INT"),
+        ("order_id", ["1700000000000"], FieldType.DIMENSION, "LONG"),
+        ("time_id", ["1700000000000"], FieldType.DIMENSION, "LONG"),
+        ("day", ["2024-01-05", "soon"], FieldType.DIMENSION, "STRING"),
+        ("price", ["1.5"], FieldType.METRIC, "DOUBLE"),
+        ("count", ["3"], FieldType.METRIC, "INT"),
+        ("latitude", ["1.5"], FieldType.DIMENSION, "DOUBLE"),
+        ("tags", ["a;b", "c"], FieldType.DIMENSION, "STRING"),
+        ("price", ["1.5;2"], FieldType.DIMENSION, "DOUBLE"),
+        ("text", ["one; two", "a"], FieldType.DIMENSION, "STRING"),
+        ("gone", ["", ""], FieldType.DIMENSION, "STRING"),
+    ],
+)
+def test_dimensions_and_metrics(name: str, cells: list[str], role: FieldType, data_type: str) -> None:
+    found = field(name, *cells)
+    assert (found.role, found.data_type) == (role, data_type)
+
+
+def test_the_time_of_the_table_has_a_value_in_every_row_and_the_likeliest_name() -> None:
+    times = ["2024-01-05T10:00:00Z", "2024-01-05T10:00:01Z"]
+    columns = {
+        "updated": of_cells(times, {""}),
+        "event_time": of_cells(times, {""}),
+        "time": of_cells([times[0], ""], {""}),
+    }
+    assert propose(columns).time == "event_time"
+    del columns["event_time"]
+    assert propose(columns).time == "updated"
+    del columns["updated"]
+    assert propose(columns).time == ""
+
+
+def test_keys_have_another_value_in_every_row_of_all_files() -> None:
+    one = {
+        "id": of_cells(["1", "2"], {""}),
+        "n": of_cells(["1", "2"], {""}),
+        "half": of_cells(["1.5", "2"], {""}),
+    }
+    two = {
+        "id": of_cells(["3", "4"], {""}),
+        "n": of_cells(["2", "3"], {""}),
+        "half": of_cells(["3", "4"], {""}),
+    }
+    assert propose(merged([(2, one), (2, two)])).keys == ("id",)
+    assert propose(merged([(2, one), (2, {})])).keys == ()
+
+
+def test_columns_of_several_files_are_one_table() -> None:
+    found = merged([(2, {"a": of_cells(["1", "2"], {""})}), (3, {"b": of_cells(["x", "", "y"], {""})})])
+    assert {name: (column.rows, column.nulls) for name, column in found.items()} == {"a": (5, 3), "b": (5, 3)}
+    proposal = propose(found)
+    assert proposal.has_nulls
+    assert [f.data_type for f in proposal.fields] == ["INT", "STRING"]
+
+
+def test_what_was_seen_is_told_without_anybodys_texts() -> None:
+    cells = ["alice", "bob", "bob", ""]
+    assert described(of_cells(cells, {""})) == "2 values in 4 rows, 1 of them empty"
+    assert described(of_cells(["5", "9"], {""})) == "2 values in 2 rows, 5 to 9"
+    assert described(absent(1)) == "no value in 1 row"
+    assert described(Column(absent(1).kind.JSON, rows=3)) == "3 rows"
+
+
+def test_words_of_names() -> None:
+    assert words_of("eventTime_ms") == ["event", "time", "ms"]
+    assert words_of("UTCDate2") == ["utc", "date", "2"]

@@ -1,0 +1,97 @@
+"""`pinot-assets init`, as it is typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from pinot_assets import cli
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.spec import load_tables
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PINOT_ASSETS_TABLES", raising=False)
+    (tmp_path / "clicks in").mkdir()
+    (tmp_path / "clicks in" / "a.csv").write_text(
+        "id,at,region\n1,2024-01-05T10:00:00Z,secret-eu\n2,2024-01-06T10:00:00Z,secret-eu\n"
+    )
+    return tmp_path
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.app, ["init", *arguments])
+
+
+def refused(*arguments: str) -> str:
+    error = call(*arguments).exception
+    assert isinstance(error, PinotAssetsError)
+    return str(error)
+
+
+def test_writes_a_spec_that_can_be_applied_and_says_what_to_do_next(folder: Path) -> None:
+    shown = call("clicks in")
+    assert shown.exit_code == 0
+    assert "looked at 2 rows of 1 file, of 1 in " in shown.stdout
+    assert "time column: at" in shown.stdout
+    assert "may be keys: id" in shown.stdout
+    assert "pinot-assets tables apply clicks_in" in shown.stdout
+    (spec,) = load_tables(folder / "tables").values()
+    assert spec.name == "clicks_in"
+    assert spec.input_uri() == f"{folder.as_uri()}/clicks%20in"
+    assert spec.table_json["segmentsConfig"]["timeColumnName"] == "at"
+    text = (folder / "tables" / "clicks_in.yaml").read_text()
+    assert "# region: STRING; 1 value in 2 rows" in text
+    assert "secret-eu" not in text
+
+
+def test_json_for_other_programs(folder: Path) -> None:
+    values = json.loads(call("clicks in", "--name", "c", "--out", "deep/c.yaml", "--json").stdout)
+    assert values["file"] == "deep/c.yaml"
+    assert values["timeColumn"] == "at"
+    assert values["keyCandidates"] == ["id"]
+    assert [column["dataType"] for column in values["columns"]] == ["INT", "TIMESTAMP", "STRING"]
+    assert (folder / "deep" / "c.yaml").is_file()
+
+
+def test_never_overwrites(folder: Path) -> None:
+    (folder / "mine.yaml").write_text("mine")
+    assert "is there already" in refused("clicks in", "--out", "mine.yaml")
+    assert (folder / "mine.yaml").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nowhere"], "does not exist"),
+        (["clicks in/b.csv"], "does not exist"),
+        (["ftp://x/y"], "the scheme ftp is not supported"),
+        (["s3://"], "names no bucket"),
+        (["clicks in", "--name", "a.b"], "is not a usable table name"),
+        (["/"], "no usable name"),
+        (["clicks in", "--prop", "region"], "write name=value"),
+        (["clicks in", "--out", "/proc/nowhere/t.yaml"], "cannot be written"),
+    ],
+)
+def test_wrong_input_is_a_sentence_and_writes_nothing(folder: Path, arguments: list[str], says: str) -> None:
+    assert says in refused(*arguments)
+    assert not (folder / "tables").exists()
+
+
+def test_a_folder_without_rights(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("os.scandir", denied)
+    assert "Permission denied" in refused("clicks in")
+
+
+def test_a_secret_in_the_options_never_gets_into_the_spec(folder: Path) -> None:
+    said = refused("s3://bucket/in/", "--prop", "secretKey=hunter2", "--name", "t")
+    assert "hunter2" not in said
+    assert not (folder / "tables").exists()
