@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -20,7 +21,7 @@ from pinot_assets.cli_progress import ConsoleProgress
 from pinot_assets.connect import open_edges, open_session_store, open_source, open_staging
 from pinot_assets.demo.sample import first_days, write_days
 from pinot_assets.doctor import doctor
-from pinot_assets.errors import PinotAssetsError, PreflightRefused, SnapshotIncomplete
+from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete
 from pinot_assets.init_cli import add_init_command
 from pinot_assets.local import default_home, ui
 from pinot_assets.local.cli import app as local_app
@@ -28,6 +29,7 @@ from pinot_assets.local.cli import down as local_down
 from pinot_assets.local.cli import up as local_up
 from pinot_assets.partitions_cli import partitions_app
 from pinot_assets.pinot import PinotCluster
+from pinot_assets.plan_cli import add_plan_command
 from pinot_assets.realtime.lazy_group import realtime_app
 from pinot_assets.receipts_cli import add_receipt_commands
 from pinot_assets.rollback_cli import add_rollback_commands
@@ -35,7 +37,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, Sighting, list_source, observe, sight
 from pinot_assets.session.receipt import Failure
-from pinot_assets.session.report import Result
+from pinot_assets.session.report import Report, Result
 from pinot_assets.session_cli import session_app
 from pinot_assets.settings import load_settings, tables_directory
 from pinot_assets.simulate.cli import register as add_simulate_command
@@ -67,23 +69,32 @@ err = Console(stderr=True, soft_wrap=True, highlight=False)
 COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
 SAMPLE = "flights"
 """The table that `dev` writes files for."""
+DONE = (Result.NOTHING, Result.HELD, Result.NOOP, Result.WAITING, Result.SETTLED)
+"""Triggers that leave nothing to gate."""
 SHOWN = 10
 """Failures that `status` lists."""
 
 
 @app.command()
-def run(table: TableName, tables: TablesOption = None) -> None:
+def run(
+    table: TableName,
+    tables: TablesOption = None,
+    plan: Annotated[
+        str | None, typer.Option("--plan", help="Only what this plan showed (see `plan`).", metavar="HASH")
+    ] = None,
+) -> None:
     """Bring TABLE up to its files: build what changed, gate it, switch to it at one instant.
 
     Exits 0 when it has switched, when there was nothing to do and when it waits for an upload, 2 when files
     failed or the gate stayed shut (queries still see the former state; with a plain push, the files that did
-    not fail are published), 1 on any other error.
+    not fail are published), 1 on any other error. With --plan it exits 2, and has done nothing, when a run
+    would do something else by now than that plan showed.
     """
     spec = _spec(table, tables)
     with _driver(spec, "run") as driver:
-        report = driver.trigger()
+        report = _triggered(driver, plan)
         out.print(escape(report.summary))
-        if report.result in (Result.NOTHING, Result.HELD, Result.NOOP, Result.WAITING):
+        if report.result in DONE:
             _tell_left_out(report.failed)
             return
         _, findings = driver.audit()
@@ -100,6 +111,16 @@ def run(table: TableName, tables: TablesOption = None) -> None:
             f"{snapshot.rows:,} rows are visible"
         )
         _tell_left_out(driver.last_failures())
+
+
+def _triggered(driver: Driver, plan: str | None) -> Report:
+    if plan is None:  # an empty one, of a variable that was not set, is no leave to do anything
+        return driver.trigger()
+    try:
+        return driver.trigger_planned(plan)
+    except PlanOutdated as error:
+        err.print(f"[red]not run[/]: {escape(str(error))}")
+        raise typer.Exit(2) from error
 
 
 def _tell_left_out(failed: Sequence[Failure]) -> None:
@@ -278,6 +299,7 @@ def _status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Ite
 
 
 # Named late: tests put others in their place.
+add_plan_command(app, lambda name, tables: _spec(name, tables), lambda spec, name: _driver(spec, name))
 add_receipt_commands(app, lambda name, tables: _spec(name, tables))
 add_rollback_commands(app, lambda name, tables: _spec(name, tables), lambda spec, name: _driver(spec, name))
 

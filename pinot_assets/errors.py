@@ -142,6 +142,10 @@ class SnapshotCorrupt(SessionError):
     """The snapshot object that the pointer names is missing or does not match its hash (rule R18)."""
 
 
+class PlanOutdated(SessionError):
+    """A run was to do what a plan showed, and would do something else by now; nothing was done."""
+
+
 class RollbackRefused(SessionError):
     """There is no safe way back from here; says why."""
 

@@ -38,17 +38,23 @@ def sweep(run: Run, session: Session | None, current: Snapshot | None) -> None:
     if current is not None and (hidden := run.switcher.undo_delayed_starts(current.segments)):
         run.note(f"{len(hidden)} published segments were hidden by a delayed start of ours; shown again")
     visible = run.edges.pinot.visible_segments(run.spec.name)
-    ours = {s for s in visible if is_ours(run.spec.name, s)}
-    known = set(current.segments) if current else set()
-    if session is not None and session.switch_object is not None:
-        known |= set(read_switch(run, session).names_to)
     if run.mode is Mode.SWAP and session is None:
-        note_foreign(run, visible - ours)
-    strays = ours - known
+        note_foreign(run, {s for s in visible if not is_ours(run.spec.name, s)})
+    strays = strays_of(run, session, current, visible)
     if strays:
         _refuse_undone(run, strays, current)
         run.switcher.delete(strays)
         run.note(f"deleted {len(strays)} stray segments that no snapshot knows, first {min(strays)}")
+
+
+def strays_of(
+    run: Run, session: Session | None, current: Snapshot | None, visible: frozenset[str]
+) -> set[str]:
+    """Those of the visible segments that are ours and neither in the ledger nor in the open switch."""
+    known = set(current.segments) if current else set()
+    if session is not None and session.switch_object is not None:
+        known |= set(read_switch(run, session).names_to)
+    return {s for s in visible if is_ours(run.spec.name, s)} - known
 
 
 def _refuse_undone(run: Run, strays: set[str], current: Snapshot | None) -> None:

@@ -21,6 +21,9 @@ from pinot_assets.session.settle import is_lost
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec.audit_block import Audit
 
+Receipts = Mapping[int, tuple[str, Receipt]]
+"""Valid receipts by ordinal, each with its key."""
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -34,7 +37,7 @@ class Opened:
 
     session: Session
     plan: Plan
-    receipts: Mapping[int, tuple[str, Receipt]]
+    receipts: Receipts
     failures: Sequence[Failure]
     stalls: int
     next: Next
@@ -60,7 +63,7 @@ def look_at(run: Run, session: Session) -> Opened:
     return Opened(session, plan, receipts, failures, stalls, step)
 
 
-def _stalls(session: Session, plan: Plan, receipts: Mapping[int, tuple[str, Receipt]]) -> int:
+def _stalls(session: Session, plan: Plan, receipts: Receipts) -> int:
     if not plan.to_build or session.failures is not None:
         return session.stalls
     return 0 if any(row.ordinal in receipts for row in plan.to_build) else session.stalls + 1
@@ -72,10 +75,10 @@ def _stalls(session: Session, plan: Plan, receipts: Mapping[int, tuple[str, Rece
 def begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Session, Plan] | None:
     """A new session in INIT with its first plan; None where there is nothing to do."""
     seq = next_seq(run)
-    plan = planning.new_plan(new_session_id(seq), run.mode, changes)
-    if _nothing_to_do(run, plan, changes, current):
+    plan = first_plan(run, new_session_id(seq), changes, current)
+    if plan is None:
         return None
-    _refuse_too_many(run, plan, current)
+    refuse_too_many(run, plan, current)
     if current is None:
         # Before the first session, while nothing stands anywhere (R28).
         require_reach(run.edges.staging, run.spec.ingestion.output_props, run.edges.builder)
@@ -105,6 +108,12 @@ def begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Session
     return session, plan
 
 
+def first_plan(run: Run, session: str, changes: Changes, current: Snapshot | None) -> Plan | None:
+    """What a session of that id would begin with; None where there is nothing to do."""
+    plan = planning.new_plan(session, run.mode, changes)
+    return None if _nothing_to_do(run, plan, changes, current) else plan
+
+
 def _nothing_to_do(run: Run, plan: Plan, changes: Changes, current: Snapshot | None) -> bool:
     if run.mode is not Mode.SWAP:
         return planning.is_empty(plan)
@@ -115,7 +124,11 @@ def _nothing_to_do(run: Run, plan: Plan, changes: Changes, current: Snapshot | N
     return not changes.any and current.mode == Mode.SWAP and current.config_fingerprint == run.fingerprint
 
 
-def _refuse_too_many(run: Run, plan: Plan, current: Snapshot | None) -> None:
+def refuse_too_many(run: Run, plan: Plan, current: Snapshot | None) -> None:
+    """Look before anything is built whether one switch can show it all.
+
+    :raises PushRefused: it cannot, however it is built.
+    """
     if run.push is not PushKind.PLAIN:
         visible = run.edges.pinot.visible_segments(run.spec.name)
         require_plan_fits(run.spec.name, plan, planning.segments_from(plan, current, visible))
@@ -128,14 +141,12 @@ def go_on(
     run: Run, opened: Opened, changes: Changes, current: Snapshot | None
 ) -> tuple[Session, Plan] | None:
     """The open session's next attempt; or a new session where that one is given up."""
-    if (given_up := _given_up(opened)) is not None:
+    if (given_up := why_given_up(opened)) is not None:
         abandon(run, opened.session, *given_up)
         return begin(run, changes, current)
-    session, receipts, is_retry = opened.session, opened.receipts, opened.next is Next.RETRY
-    if session.audit is not None and session.audit.of_data and not session.audit.passed:
-        receipts = planning.unchanged(opened.plan, changes, receipts)
-    plan = planning.reconcile(opened.plan, changes, receipts)
-    _refuse_too_many(run, plan, current)
+    session, is_retry = opened.session, opened.next is Next.RETRY
+    plan, receipts = next_plan(opened, changes)
+    refuse_too_many(run, plan, current)
     taken = planning.with_spent_names(plan, receipts, _spent(run, session))
     taken |= planning.returned(opened.plan, plan, receipts)
     plan = planning.revoked(plan, taken)
@@ -161,7 +172,16 @@ def go_on(
     return session, plan
 
 
-def _given_up(opened: Opened) -> tuple[Outcome, str] | None:
+def next_plan(opened: Opened, changes: Changes) -> tuple[Plan, Receipts]:
+    """What an open session that is not given up goes on with, and the receipts that count for it."""
+    session, receipts = opened.session, opened.receipts
+    if session.audit is not None and session.audit.of_data and not session.audit.passed:
+        receipts = planning.unchanged(opened.plan, changes, receipts)
+    return planning.reconcile(opened.plan, changes, receipts), receipts
+
+
+def why_given_up(opened: Opened) -> tuple[Outcome, str] | None:
+    """How an open session ends that is not gone on with, and why; None for one that is."""
     match opened.next:
         case Next.ABANDON_CONFIG:
             return Outcome.ABANDONED_CONFIG, "the table spec changed"

@@ -25,11 +25,13 @@ from pinot_assets.session.counted import Counted, count
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Mode, Outcome, Owner, PushKind, Session, State, given_up
 from pinot_assets.session.observe import Observation, observe
+from pinot_assets.session.outlook import Outlook, outlook
 from pinot_assets.session.receipt import Failure
 from pinot_assets.session.report import Progress, Quiet, Report
 from pinot_assets.session.run import Run
 from pinot_assets.session.settle import settle
-from pinot_assets.session.trigger import trigger, trigger_without_retry
+from pinot_assets.session.trigger import trigger, trigger_planned, trigger_without_retry
+from pinot_assets.session.unleased import only_reading
 from pinot_assets.session.watchdog import Fed, Watchdog
 from pinot_assets.session.way_back import WayBack, ways
 from pinot_assets.snapshot.manifest import Snapshot
@@ -120,6 +122,15 @@ class Driver:
         return trigger(self._run)
 
     @_watched
+    def trigger_planned(self, wanted: str) -> Report:
+        """The same, if it is still what a plan showed.
+
+        :param wanted: the plan's hash, or its first digits.
+        :raises PlanOutdated: it is not; nothing was done.
+        """
+        return trigger_planned(self._run, wanted)
+
+    @_watched
     def trigger_without_retry(self) -> Report:
         """The same for runs that nobody asked for: spends no retry and abandons nothing (rule R26).
 
@@ -168,6 +179,13 @@ class Driver:
     def observe(self) -> Observation:
         """What stands in ZooKeeper and the staging area now; needs no lease."""
         return observe(self.edges.store, self.edges.staging)
+
+    def plan(self) -> Outlook:
+        """What a run would do now; needs no lease and changes nothing.
+
+        :raises PinotAssetsError: what a run would refuse before it decides anything.
+        """
+        return outlook(only_reading(self.spec, self.edges, self._progress))
 
     def ways_back(self, newest: int) -> tuple[WayBack, ...]:
         """The newest kept snapshots, each with the way to it; needs no lease."""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from pinot_assets.build.order import segment_name
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
-from pinot_assets.session.plan import Plan
+from pinot_assets.session.plan import Plan, Row
 
 LIMIT_BYTES = 900 * 1024
 _ID = "0" * 36
@@ -42,16 +42,9 @@ def require_lineage_room(
 ) -> None:
     """Refuse a start that would make the lineage node too big.
 
-    Open entries of the same outputs are replaced by it and do not count.
-
     :raises PushRefused: nothing was started.
     """
-    ours = _entry(segments_from, segments_to)
-    kept = [
-        entry
-        for entry in lineage
-        if entry.state is not LineageState.IN_PROGRESS or entry.segments_to.isdisjoint(ours.segments_to)
-    ]
+    kept, ours = beside(lineage, segments_from, segments_to)
     size = znode_bytes(table, [*kept, ours])
     if size > LIMIT_BYTES:
         raise PushRefused(
@@ -62,23 +55,42 @@ def require_lineage_room(
         )
 
 
+def beside(
+    lineage: Lineage, segments_from: Collection[str], segments_to: Collection[str]
+) -> tuple[list[LineageEntry], LineageEntry]:
+    """The entries that a start leaves, and its own: it replaces open ones of the same outputs."""
+    ours = _entry(segments_from, segments_to)
+    kept = [
+        entry
+        for entry in lineage
+        if entry.state is not LineageState.IN_PROGRESS or entry.segments_to.isdisjoint(ours.segments_to)
+    ]
+    return kept, ours
+
+
 def require_plan_fits(table: str, plan: Plan, segments_from: Collection[str]) -> None:
     """Refuse a session that could not be switched however it is built: at least one segment per file.
 
     :param segments_from: what it would replace now.
     :raises PushRefused: nothing was built.
     """
-    # A file of no bytes has no segment; any other may turn out to have none, which is not counted on.
-    files = [row for row in (*plan.done, *plan.to_build) if row.planned.size]
-    names = [segment_name(table, plan.session, plan.attempt, row.ordinal, 0) for row in files]
+    names = names_at_least(table, plan, (*plan.done, *plan.to_build))
     size = znode_bytes(table, [_entry(segments_from, names)])
     if size > LIMIT_BYTES:
         raise PushRefused(
-            f"{len(files):,} files are too many for one switch of {table}",
+            f"{len(names):,} files are too many for one switch of {table}",
             why=f"their names alone take {size / 1024:,.0f} KiB of the lineage, which may have "
             f"{LIMIT_BYTES // 1024} KiB",
             hint=_WAY_OUT,
         )
+
+
+def names_at_least(table: str, plan: Plan, rows: Iterable[Row]) -> list[str]:
+    """One segment for each file of a plan: there may be more of them."""
+    # A file of no bytes has no segment; any other may turn out to have none, which is not counted on.
+    return [
+        segment_name(table, plan.session, plan.attempt, row.ordinal, 0) for row in rows if row.planned.size
+    ]
 
 
 def _entry(segments_from: Collection[str], segments_to: Collection[str]) -> LineageEntry:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 from pinot_assets.errors import ListingFailed
 from pinot_assets.session.model import Mode, Session
 from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import Changes
+from pinot_assets.session.report import Progress
 from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import Snapshot, hashes_of, versions_of
 from pinot_assets.source import Inventory, ObjectStore, Readiness, SourceFile, diff
 from pinot_assets.source.diff import differing
 from pinot_assets.source.listed_files import columns_of, files_of
+
+OFTEN = 100_000
+"""Objects between two signs that a listing goes on."""
 
 
 def list_ready(run: Run, session: Session | None, current: Snapshot | None) -> Readiness:
@@ -21,12 +26,25 @@ def list_ready(run: Run, session: Session | None, current: Snapshot | None) -> R
     :param session: the open one, whose files are known too.
     :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
     """
-    inventory = list_source(run.spec, run.edges.source)
+    inventory = list_source(run.spec, run.edges.source, _telling(run.progress))
     if not inventory.files and current and current.ledger and run.mode is not Mode.APPEND:
         _refuse_new_patterns(run, current)
         inventory = _believe_empty(run, inventory)
     plan = run.edges.staging.plan(session.plan) if session else None
     return judge_listing(run.spec, inventory, current, run.hold(), plan)
+
+
+def _telling(progress: Progress) -> Callable[[int], None]:
+    """Says now and then how far a long listing is."""
+    said = 0
+
+    def tell(listed: int) -> None:
+        nonlocal said
+        if listed // OFTEN > said // OFTEN:
+            said = listed
+            progress.note(f"listed {listed:,} objects so far")
+
+    return tell
 
 
 def changes_of(source: ObjectStore, inventory: Inventory, current: Snapshot | None) -> Changes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pinot_assets.session.former_table import is_older_than
@@ -116,14 +116,21 @@ def _planned(plan: Plan | None, failures: tuple[Failure, ...]) -> dict[str, str]
     return {row.uri: row.planned.token for row in plan.rows if row.ordinal in failed} if plan else {}
 
 
-def list_source(spec: TableSpec, source: ObjectStore) -> Inventory:
+def list_source(
+    spec: TableSpec, source: ObjectStore, on_listed: Callable[[int], None] = lambda _: None
+) -> Inventory:
     """The files of the input directory that match the patterns, ready or not.
 
+    :param on_listed: told how many objects were seen so far.
     :raises ListingFailed: the listing did not complete.
     """
     ingestion = spec.ingestion
     return take_inventory(
-        source, include=ingestion.include, exclude=ingestion.exclude, marker=ingestion.completeness_marker
+        source,
+        include=ingestion.include,
+        exclude=ingestion.exclude,
+        marker=ingestion.completeness_marker,
+        on_listed=on_listed,
     )
 
 

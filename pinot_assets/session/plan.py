@@ -138,7 +138,7 @@ def without_held(changes: Changes, hold: Hold) -> Changes:
 
 def new_plan(session: str, mode: Mode, changes: Changes) -> Plan:
     """The first plan of a session (section 2's work sets)."""
-    work = changes.listed if mode is Mode.SWAP else changes.work
+    work = work_of(mode, changes)
     rows = tuple(
         Row(uri, ordinal, work[uri].fingerprint, Status.BUILD) for ordinal, uri in enumerate(sorted(work))
     )
@@ -153,6 +153,11 @@ def new_plan(session: str, mode: Mode, changes: Changes) -> Plan:
     )
 
 
+def work_of(mode: Mode, changes: Changes) -> Mapping[str, SourceFile]:
+    """The files that a session of that mode has to build (section 2)."""
+    return changes.listed if mode is Mode.SWAP else changes.work
+
+
 def is_empty(plan: Plan) -> bool:
     """Nothing to build, nothing to take away, nothing to remember."""
     return not (plan.rows or plan.removals or plan.touched)
@@ -164,7 +169,7 @@ def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Re
     :param receipts: valid receipts by ordinal, each with its key (R12).
     """
     rows: list[Row] = []
-    work = changes.listed if plan.mode is Mode.SWAP else changes.work
+    work = work_of(plan.mode, changes)
     for row in plan.rows:
         listed = changes.listed.get(row.uri)
         found = receipts.get(row.ordinal)
@@ -251,6 +256,12 @@ def accept(plan: Plan, receipts: Mapping[int, tuple[str, Receipt]]) -> Plan:
         return replace(row, planned=receipt.read, status=Status.DONE, receipt=key)
 
     return replace(plan, rows=tuple(taken(r) for r in plan.rows))
+
+
+def as_built(plan: Plan) -> Plan:
+    """The plan as it stands once every file of it is built."""
+    rows = (replace(row, status=Status.DONE) if row.status is Status.BUILD else row for row in plan.rows)
+    return replace(plan, rows=tuple(rows))
 
 
 class Next(StrEnum):

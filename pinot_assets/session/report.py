@@ -23,6 +23,7 @@ class Result(StrEnum):
     STAGED = "STAGED"
     WAITING = "WAITING"
     PAUSED = "PAUSED"
+    SETTLED = "SETTLED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ class Report:
                 return f"{changes}; {built}, kept {self.kept}{self._failed}; {how}"
             case Result.WAITING:
                 return f"waiting, nothing was changed: {told(self.unready)}"
+            case Result.SETTLED:
+                return "finished what was left half way, as planned; plan again for what the source holds"
             case Result.PAUSED:
                 return "paused, nothing was changed: the open session was planned for another table spec"
 

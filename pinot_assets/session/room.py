@@ -56,7 +56,7 @@ def require_room(run: Run, switch: Switch) -> None:
     pushed = run.edges.pinot.all_segments(run.spec.name)
     coming = [o for o in switch.segments_to if o.segment not in pushed]
     needed = sum(o.loaded_bytes for o in coming) * replication
-    older = _bytes_before(run, switch) * replication
+    older = bytes_before(run, switch) * replication
     freed = older if run.switcher.starts_forced else 0
     way_out = "; rollbackWindow: pinotDefault keeps one generation less" if older > freed else ""
     _require_quota(run, needed, freed, replication, way_out)
@@ -118,7 +118,7 @@ def generation_before(run: Run, switch: Switch) -> frozenset[str]:
     return frozenset[str]().union(*older) & run.edges.pinot.all_segments(run.spec.name)
 
 
-def _bytes_before(run: Run, switch: Switch) -> int:
+def bytes_before(run: Run, switch: Switch) -> int:
     """Bytes of the generation before, as far as its snapshot knows them."""
     current = run.current_snapshot()
     names = generation_before(run, switch)

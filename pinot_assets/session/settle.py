@@ -7,6 +7,7 @@ from dataclasses import replace
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.model import Session
+from pinot_assets.session.plan import STALLS
 from pinot_assets.session.record import read_switch, record
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
@@ -34,11 +35,17 @@ def settle(run: Run, session: Session) -> Session | None:
 def with_open_entry(run: Run, session: Session, switch: Switch) -> Session:
     """The session with the entry that is open for its switch, where its driver died between the start and
     the write of the entry's id; else as it is."""
+    found = beside_open_entry(run, session, switch)
+    if found != session:
+        run.lease.write(session=found)
+    return found
+
+
+def beside_open_entry(run: Run, session: Session, switch: Switch) -> Session:
+    """The same, only looked at."""
     if is_open(run, session) or (twin := run.switcher.open_twin(switch)) is None:
         return session
-    session = replace(session, lineage_entry_id=twin.id)
-    run.lease.write(session=session)
-    return session
+    return replace(session, lineage_entry_id=twin.id)
 
 
 def is_open(run: Run, session: Session) -> bool:
@@ -63,6 +70,16 @@ def is_lost(run: Run, session: Session) -> bool:
     its names are spent (R16)."""
     opened = session.switch_object is not None and session.lineage_entry_id != ""
     return opened and (session.reverting or not is_open(run, session))
+
+
+def may_end_again(run: Run, session: Session) -> bool:
+    """Whether a switch whose end gave no answer is best ended once more."""
+    switch = read_switch(run, session)
+    staged = run.edges.pinot.all_segments(run.spec.name).issuperset(switch.names_to)
+    # What has gone cannot be replaced (E20): the gate would refuse it for as long as the entry lives.
+    staged &= run.edges.pinot.visible_segments(run.spec.name).issuperset(switch.segments_from)
+    usable = staged and run.switcher.is_usable(session.lineage_entry_id)
+    return usable and session.gate_open and session.stalls < STALLS
 
 
 def renewed(run: Run, session: Session) -> Session:

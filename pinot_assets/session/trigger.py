@@ -6,26 +6,27 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pinot_assets.errors import SessionError
+from pinot_assets.errors import PlanOutdated, SessionError
 from pinot_assets.session import plain
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import abandon, sweep
-from pinot_assets.session.attempt import Opened, begin, go_on, look_at
+from pinot_assets.session.attempt import Opened, begin, go_on
 from pinot_assets.session.building import build
+from pinot_assets.session.forecast import Forecast, Step, forecast
 from pinot_assets.session.former_table import forget_former_table
 from pinot_assets.session.hybrid import refuse_second_writer
-from pinot_assets.session.listing import changes_of, list_ready
+from pinot_assets.session.looked import Looked, look
 from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State
 from pinot_assets.session.plan import Changes, Next, Plan
 from pinot_assets.session.publisher import told
 from pinot_assets.session.rebuild import ledger
 from pinot_assets.session.receipt import Failure, Receipt
-from pinot_assets.session.record import read_switch
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.rollback import finish_rollback
 from pinot_assets.session.run import Run
-from pinot_assets.session.settle import is_lost, settle, stop_ending
+from pinot_assets.session.settle import is_lost, may_end_again, settle, stop_ending
 from pinot_assets.session.stage import stage
+from pinot_assets.session.unleased import only_reading
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec.apply import refuse_drift
 from pinot_assets.spec.pinot_settings import refuse_settings
@@ -53,10 +54,47 @@ def trigger_without_retry(run: Run) -> Report:
     return _trigger(run, _work_off if run.spec.ingestion.sensor_retries else _spare)
 
 
+def trigger_planned(run: Run, wanted: str) -> Report:
+    """What a plan showed, and nothing else: what it rests on is read again, now under the lease.
+
+    Nothing is looked at twice: what is checked is what is then worked with, the listing included.
+
+    :param wanted: the plan's hash, or the first digits of it.
+    :returns: SETTLED where the plan was to finish what is left half way.
+    :raises PlanOutdated: something of what it rests on is another thing by now; nothing was done.
+    """
+    seen = forecast(only_reading(run.spec, run.edges, run.progress))
+    seen.basis.require(run.spec.name, wanted)
+    if seen.step is Step.FINISH:
+        forget_former_table(run)
+        session = _settled(run)
+        ledger(run)
+        return Report(Result.SETTLED, session, listed=0, notes=tuple(run.notes))
+
+    return _trigger(run, _work_off, lambda run, session, _: _as_planned(run, session, seen))
+
+
+def _as_planned(run: Run, session: Session | None, seen: Forecast) -> Looked:
+    """What the plan looked at, with the session as it was settled since: under another entry, say."""
+    known = seen.session.id if seen.session is not None else ""
+    ref = run.lease.pointer.current_snapshot
+    if seen.looked is None or known != (session.id if session is not None else "") or ref != seen.ref:
+        raise PlanOutdated(
+            f"{run.spec.name} changed while its plan was checked; nothing of it was done",
+            why="the end of a switch reached Pinot at this moment",
+            hint=f"`pinot-assets plan {run.spec.name}` shows what a run would do now",
+        )
+    opened = seen.looked.opened
+    if opened is None or session is None:
+        return seen.looked
+    return replace(seen.looked, opened=replace(opened, session=session))
+
+
 _Work = Callable[[Run, Opened | None, Changes, Snapshot | None], Report]
+_Look = Callable[[Run, Session | None, Snapshot | None], Looked]
 
 
-def _trigger(run: Run, work_off: _Work) -> Report:
+def _trigger(run: Run, work_off: _Work, look: _Look = look) -> Report:
     forget_former_table(run)
     session = _settled(run)
     if run.edges.pinot.get_table_config(run.spec.name) is None:
@@ -73,13 +111,12 @@ def _trigger(run: Run, work_off: _Work) -> Report:
         # It may complete at any moment: end it again, and look at the source at the next trigger.
         run.note(f"session {session.id} goes on with its switch, whose end gave no answer")
         return Report(Result.STAGED, session, listed=0, notes=tuple(run.notes))
-    found = list_ready(run, session, current)
-    if found.waiting:
+    looked = look(run, session, current)
+    found = looked.found
+    if looked.changes is None:
         report = Report(Result.WAITING, session, listed=0, unready=found.waiting, notes=tuple(run.notes))
     else:
-        changes = changes_of(run.edges.source, found.counted, current)
-        opened = look_at(run, session) if session is not None else None
-        report = replace(work_off(run, opened, changes, current), unready=found.later)
+        report = replace(work_off(run, looked.opened, looked.changes, current), unready=found.later)
     return replace(report, listed=len(found.listed.files), files=found.listed.files)
 
 
@@ -115,18 +152,9 @@ def _settled(run: Run) -> Session | None:
     if session.push is PushKind.PLAIN:
         return plain.settle(run, session)
     session = settle(run, session)
-    if session is None or not session.ending or is_lost(run, session) or _may_end_again(run, session):
+    if session is None or not session.ending or is_lost(run, session) or may_end_again(run, session):
         return session
     return stop_ending(run, session)
-
-
-def _may_end_again(run: Run, session: Session) -> bool:
-    switch = read_switch(run, session)
-    staged = run.edges.pinot.all_segments(run.spec.name).issuperset(switch.names_to)
-    # What has gone cannot be replaced (E20): the gate would refuse it for as long as the entry lives.
-    staged &= run.edges.pinot.visible_segments(run.spec.name).issuperset(switch.segments_from)
-    usable = staged and run.switcher.is_usable(session.lineage_entry_id)
-    return usable and session.gate_open and session.stalls < planning.STALLS
 
 
 def _cleared(run: Run, session: Session | None) -> Session | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -47,6 +47,7 @@ def take_inventory(
     include: str | None = None,
     exclude: str | None = None,
     marker: str | None = None,
+    on_listed: Callable[[int], None] = lambda _: None,
 ) -> Inventory:
     """List a store completely and choose files by Java path patterns (`patterns.compile_pattern`).
 
@@ -55,6 +56,7 @@ def take_inventory(
     is to have `/.`, `_SUCCESS`, `_temporary` or `.tmp` in its text. Symbolic links are never listed.
 
     :param marker: name of the files that mark their directories as complete; these are never chosen.
+    :param on_listed: told how many objects were seen so far, some thousand at a time.
     :raises ListingFailed: the listing did not complete; there is then no inventory (invariant I12).
     :raises SourceError: a pattern cannot be used.
     """
@@ -65,7 +67,7 @@ def take_inventory(
         marker,
     )
     listed_at_ms = time.time_ns() // 1_000_000
-    files = ListedFiles([look.chosen(page) for page in store.pages()])
+    files = ListedFiles([look.chosen(page) for page in _told(store.pages(), on_listed)])
     return Inventory(
         files,
         listed_at_ms,
@@ -75,6 +77,14 @@ def take_inventory(
         frozenset(look.complete),
         frozenset(look.being_written),
     )
+
+
+def _told(pages: Iterable[pa.Table], on_listed: Callable[[int], None]) -> Iterator[pa.Table]:
+    listed = 0
+    for page in pages:
+        yield page
+        listed += page.num_rows
+        on_listed(listed)
 
 
 def narrowed(inventory: Inventory, absent: Collection[str]) -> Inventory:

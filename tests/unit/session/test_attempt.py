@@ -32,7 +32,7 @@ ASSERTION = Assertion(sql="SELECT COUNT(*) FROM t", expect="> 0")
 
 def gone_on(monkeypatch: pytest.MonkeyPatch, *assertions: Assertion) -> Session:
     monkeypatch.setattr(attempt, "_spent", lambda *_: frozenset())
-    monkeypatch.setattr(attempt, "_refuse_too_many", lambda *_: None)
+    monkeypatch.setattr(attempt, "refuse_too_many", lambda *_: None)
     run: Any = SimpleNamespace(
         spec=SimpleNamespace(audit=Audit(assertions), name="t"),
         edges=SimpleNamespace(staging=SimpleNamespace(put_plan=lambda _: ObjectRef("q", "q")), now_ms=int),

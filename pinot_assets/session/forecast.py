@@ -1,0 +1,261 @@
+"""What a run of a table would do now, decided by what decides in the run itself; nothing is written.
+
+`forecast` walks the way of `trigger`: what is left half way, the open session, the source, the next attempt.
+It takes the looks and decisions that are taken there, and leaves out their effects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.session import plan as planning
+from pinot_assets.session.abandon import strays_of
+from pinot_assets.session.attempt import first_plan, next_plan, refuse_too_many, why_given_up
+from pinot_assets.session.basis import Basis
+from pinot_assets.session.former_table import of_former_table
+from pinot_assets.session.hybrid import refuse_second_writer
+from pinot_assets.session.looked import Looked, look
+from pinot_assets.session.model import Mode, PushKind, Session, State, is_ours
+from pinot_assets.session.plan import NO_HOLD, Changes, Hold, Next, Plan
+from pinot_assets.session.receipt import Receipt
+from pinot_assets.session.record import read_switch
+from pinot_assets.session.run import Run
+from pinot_assets.session.sequence import is_fresh
+from pinot_assets.session.settle import beside_open_entry, is_lost, may_end_again
+from pinot_assets.session.stage import refuse_hidden_sources
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.spec.apply import refuse_drift
+from pinot_assets.spec.pinot_settings import refuse_settings
+
+NEW_SESSION = "cp0-000000"
+"""Stands for the session that a run would open: its number and nonce are given when it begins."""
+
+
+class Step(StrEnum):
+    """What a run would do, in one word."""
+
+    NOTHING = "NOTHING"
+    HELD = "HELD"
+    """A rollback holds back all that is different."""
+    WAITING = "WAITING"
+    """A file that the table knows is being rewritten."""
+    FINISH = "FINISH"
+    """Something was left half way. What comes then depends on how it ends: a planned run stops there."""
+    END = "END"
+    """The open switch, whose end gave no answer, is ended again."""
+    BEGIN = "BEGIN"
+    CONTINUE = "CONTINUE"
+    RETRY = "RETRY"
+    RESTART = "RESTART"
+    """The open session is given up, and another one begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """See the module docstring.
+
+    :ivar why: of FINISH, what is finished; of RESTART, why the session is given up.
+    :ivar session: the open one, None without one or where it is cleared first.
+    :ivar ref: of the ledger, `current`.
+    :ivar visible: names that queries see now.
+    :ivar strays: visible segments of ours that nobody knows, which are deleted first.
+    :ivar looked: what was seen of the source; None where a run would not look at it.
+    :ivar free: the changes less what a rollback holds back; None while waiting, too.
+    :ivar plan: of the next attempt, None where there is none.
+    :ivar receipts: of the plan's files that are built, by ordinal.
+    :ivar segments_from: what would be replaced, once all is built.
+    :ivar refused: why it would come to nothing; empty where nothing is known against it.
+    """
+
+    table: str
+    mode: Mode
+    push: PushKind
+    step: Step
+    basis: Basis
+    why: str = ""
+    session: Session | None = None
+    ref: SnapshotRef | None = None
+    current: Snapshot | None = None
+    hold: Hold = NO_HOLD
+    visible: frozenset[str] = frozenset()
+    strays: tuple[str, ...] = ()
+    looked: Looked | None = None
+    free: Changes | None = None
+    plan: Plan | None = None
+    receipts: Mapping[int, Receipt] | None = None
+    segments_from: tuple[str, ...] = ()
+    refused: str = ""
+
+
+def forecast(run: Run) -> Forecast:
+    """Read and decide.
+
+    :param run: one that only reads.
+    :raises PinotAssetsError: what a run would refuse before it decides anything: Pinot is not what the table
+        spec says, or the listing did not complete.
+    """
+    stored = run.active_session()
+    if run.edges.pinot.get_table_config(run.spec.name) is None:
+        refuse_drift(run.spec, run.edges.pinot)  # says how it is made
+    if first := unfinished(run):
+        return _told(run, stored, Step.FINISH, why=first)
+    refuse_drift(run.spec, run.edges.pinot)
+    refuse_settings(run.spec.name, run.table_config)
+    refuse_second_writer(run)
+    session, current = _as_settled(run, stored), run.current_snapshot()
+    visible = run.edges.pinot.visible_segments(run.spec.name)
+    told: dict[str, Any] = {
+        "current": current,
+        "hold": run.hold(),
+        "visible": visible,
+        "strays": tuple(sorted(strays_of(run, session, current, visible))),
+    }
+    if session is not None and _is_cleared(run):
+        told["why"] = f"{session.id} is dropped first (clearConsistentPushState)"
+        session = None
+    told["session"] = session
+    if session is None and run.mode is Mode.SWAP and run.lease.pointer.hold is not None:
+        return _told(run, stored, Step.HELD, **told)
+    if session is not None and session.ending and not is_lost(run, session) and may_end_again(run, session):
+        return _told(run, stored, Step.END, **told)
+    looked = told["looked"] = look(run, session, current)
+    if looked.changes is None:
+        return _told(run, stored, Step.WAITING, **told)
+    free = told["free"] = planning.without_held(looked.changes, told["hold"])
+    return _told(run, stored, **told | _next(run, looked, free, current, visible))
+
+
+def unfinished(run: Run) -> str:
+    """What a trigger finishes before it looks at anything else, as a sentence; "" where there is nothing."""
+    session, names = run.active_session(), run.edges.pinot.all_segments(run.spec.name)
+    if (former := of_former_table(run)) is not None:
+        return (
+            f"{run.spec.name} was made anew after {former.session} had been published: its ledger is dropped"
+        )
+    if is_fresh(run.lease.pointer) and any(is_ours(run.spec.name, name) for name in names):
+        return "ZooKeeper has lost the pointer: the ledger is made anew from what queries see"
+    if session is None:
+        return ""
+    if session.mode is Mode.ROLLBACK:
+        return f"the rollback {session.id} was left half way, and is finished"
+    if session.state is not State.SWITCH or session.switch_object is None:
+        return ""
+    if session.push is PushKind.PLAIN:
+        return f"{session.id} had begun to publish, and is finished" if session.gate_open else ""
+    switch = read_switch(run, session)
+    if run.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+        return f"{session.id} was switched and not recorded, which is made up for"
+    return ""
+
+
+def _as_settled(run: Run, session: Session | None) -> Session | None:
+    if session is None or session.state is not State.SWITCH or session.push is PushKind.PLAIN:
+        return session
+    if session.switch_object is None:
+        return session
+    return beside_open_entry(run, session, read_switch(run, session))
+
+
+def _is_cleared(run: Run) -> bool:
+    return run.spec.ingestion.clear_state and run.clear_token != run.lease.pointer.clear_token
+
+
+def _next(
+    run: Run, looked: Looked, free: Changes, current: Snapshot | None, visible: frozenset[str]
+) -> dict[str, Any]:
+    """Which step it is, with the plan of the next attempt."""
+    opened, receipts = looked.opened, {}
+    given_up = why_given_up(opened) if opened is not None else None
+    told: dict[str, Any] = {"why": given_up[1]} if given_up is not None else {}
+    if opened is None or given_up is not None:
+        plan = first_plan(run, NEW_SESSION, free, current)
+        step = Step.BEGIN if opened is None else Step.RESTART
+        if plan is None:
+            step = step if opened is not None else Step.NOTHING if free == looked.changes else Step.HELD
+            return told | {"step": step}
+    else:
+        plan, found = next_plan(opened, free)
+        receipts = {ordinal: receipt for ordinal, (_, receipt) in found.items()}
+        step = Step.RETRY if opened.next is Next.RETRY else Step.CONTINUE
+    replaced = planning.segments_from(planning.as_built(plan), current, visible)
+    refused = _refusal(run, plan, current, visible)
+    return told | {
+        "step": step,
+        "plan": plan,
+        "receipts": {row.ordinal: receipts[row.ordinal] for row in plan.done},
+        "segments_from": replaced,
+        "refused": refused,
+    }
+
+
+def _refusal(run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> str:
+    try:
+        refuse_too_many(run, plan, current)
+        refuse_hidden_sources(run, plan, current, visible)
+    except PinotAssetsError as error:
+        return error.reason
+    return ""
+
+
+# --- what it rests on ------------------------------------------------------------------------------
+
+
+def _told(run: Run, stored: Session | None, step: Step, **told: Any) -> Forecast:
+    """The forecast with its basis.
+
+    :param stored: the open session as ZooKeeper has it.
+    """
+    seen = Forecast(
+        table=run.spec.name,
+        mode=run.mode,
+        push=run.push,
+        step=step,
+        basis=Basis({}),
+        ref=run.lease.pointer.current_snapshot,
+        **told,
+    )
+    found = seen.looked.found if seen.looked is not None else None
+    pointer, ingestion = run.lease.pointer, run.spec.ingestion
+    basis = Basis.of(
+        files=[found.counted.digest, [u.uri for u in found.waiting]] if found is not None else [],
+        published=[pointer.current_snapshot.sha256 if pointer.current_snapshot else "", bool(seen.current)],
+        session=[step, _session_values(stored), _rows_digest(seen.plan)],
+        spec=[
+            run.spec.name_with_type,
+            run.fingerprint,
+            [ingestion.retries, ingestion.clear_state, ingestion.empty_source_action],
+            [ingestion.rollback_window, ingestion.push_mode],
+            [a.model_dump(mode="json") for a in run.spec.audit],
+            run.table_config,
+        ],
+        segments=[seen.segments_from, seen.strays],
+        hold=[pointer.hold.sha256 if pointer.hold else ""],
+    )
+    return replace(seen, basis=basis)
+
+
+def _session_values(session: Session | None) -> list[Any]:
+    if session is None:
+        return []
+    switch = session.switch_object.sha256 if session.switch_object else ""
+    failures = session.failures.sha256 if session.failures else ""
+    return [
+        [session.id, session.state, session.attempt, session.retry_count, session.stalls],
+        [session.plan.sha256, failures, session.gate_open],
+        [switch, session.lineage_entry_id, session.end_issued, session.revert_issued],
+    ]
+
+
+def _rows_digest(plan: Plan | None) -> str:
+    """Of what would be built and what is kept: a builder of a run that has died may still finish a file."""
+    digest = hashlib.sha256()
+    for row in plan.rows if plan is not None else ():
+        digest.update(f"{row.uri}\n{row.planned.token} {row.status} {row.receipt}\n".encode())
+    for uri in plan.removals if plan is not None else ():
+        digest.update(f"{uri}\n".encode())
+    return digest.hexdigest()

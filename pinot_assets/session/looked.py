@@ -1,0 +1,39 @@
+"""What a trigger sees of the source beside ledger and open session; everything else it decides from this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pinot_assets.session.attempt import Opened, look_at
+from pinot_assets.session.listing import changes_of, list_ready
+from pinot_assets.session.model import Session
+from pinot_assets.session.plan import Changes
+from pinot_assets.session.run import Run
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.source import Readiness
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One look.
+
+    :ivar found: the listing, judged.
+    :ivar changes: it beside the ledger; None while everything waits for a file that is being rewritten.
+    :ivar opened: the open session as its last attempt left it; None without one, and while waiting.
+    """
+
+    found: Readiness
+    changes: Changes | None
+    opened: Opened | None
+
+
+def look(run: Run, session: Session | None, current: Snapshot | None) -> Looked:
+    """List the source and compare; writes nothing.
+
+    :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
+    """
+    found = list_ready(run, session, current)
+    if found.waiting:
+        return Looked(found, None, None)
+    changes = changes_of(run.edges.source, found.counted, current)
+    return Looked(found, changes, look_at(run, session) if session is not None else None)

@@ -1,0 +1,259 @@
+"""A plan in words: for the terminal and for Dagster alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pinot_assets.pinot.versions import HOUR_MS
+from pinot_assets.session.amount import Amount
+from pinot_assets.session.forecast import Step
+from pinot_assets.session.ideal_state import LIMIT_BYTES
+from pinot_assets.session.model import PushKind, utc_text
+from pinot_assets.session.outlook import FileChange, Outlook, Sums, Switching
+from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.source.readiness import Unready
+
+SHOWN = 20
+"""Names of each kind that are listed; `--json` lists all."""
+
+MARKS = {"new": "+", "rewritten": "~", "deleted": "-", "touched": "=", "held": "h", "waiting": "…"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: a label, which may be empty, and what it says; `warns` where it should be noticed."""
+
+    label: str
+    text: str
+    warns: bool = False
+
+
+def headline(plan: Outlook) -> str:
+    """What a run would do, in one sentence."""
+    seen, files = plan.forecast, _count(len(plan.build), "file")
+    session = seen.session.id if seen.session is not None else ""
+    work = f"builds {files} of {size(plan.build_bytes)}" + (f", keeps {plan.kept}" if plan.kept else "")
+    used, most = plan.retries
+    match seen.step:
+        case Step.NOTHING:
+            return f"nothing to do: {_count(plan.listed, 'file')} listed, all published"
+        case Step.HELD:
+            return "nothing to do: a rollback holds back what is different, until `resume` or another change"
+        case Step.WAITING:
+            return "waits: a file that the table knows is being rewritten"
+        case Step.FINISH:
+            return f"finishes what is left half way, and no more: {seen.why}"
+        case Step.END:
+            return f"goes on with the switch of {session}, whose end gave no answer"
+        case Step.BEGIN:
+            return f"a new session {work}" + (f"; {seen.why}" if seen.why else "")
+        case Step.CONTINUE:
+            return f"session {session} goes on: {work}; no retry is spent"
+        case Step.RETRY:
+            return f"retry {used + 1} of {most} of session {session}: {work}"
+        case Step.RESTART if seen.plan is None:
+            return f"session {session} is given up ({seen.why}), and nothing is left to do"
+        case Step.RESTART:
+            return f"session {session} is given up ({seen.why}); a new one {work}"
+
+
+def file_counts(plan: Outlook) -> Iterator[Line]:
+    """How many files of each kind, with their bytes."""
+    yield Line("listed", _count(plan.listed, "file"))
+    for kind in ("new", "rewritten", "deleted", "touched"):
+        if found := plan.of_kind(kind):
+            more = " (another fingerprint, the same content: not read again)" if kind == "touched" else ""
+            yield Line(kind, f"{_count(len(found), 'file')}{_bytes_of(found)}{more}")
+    if plan.held:
+        yield Line("held back", f"{_count(len(plan.held), 'file')} after a rollback, until `resume`", True)
+    looked = plan.forecast.looked
+    if looked is not None and looked.found.later:
+        yield Line("not ready", f"{_count(len(looked.found.later), 'file')}, left for a later run")
+    if looked is not None and looked.found.waiting:
+        yield Line("waits for", _count(len(looked.found.waiting), "file"), True)
+
+
+def file_lines(plan: Outlook) -> Iterator[tuple[str, str, str]]:
+    """The files one by one, as mark, URI and versions; the first of each kind, then how many more."""
+    for kind in ("new", "rewritten", "deleted", "touched"):
+        yield from _some(kind, [(c.uri, _versions(c)) for c in plan.of_kind(kind)])
+    yield from _some("held", [(c.uri, _versions(c)) for c in plan.held])
+    looked = plan.forecast.looked
+    unready: tuple[Unready, ...] = (*looked.found.later, *looked.found.waiting) if looked else ()
+    yield from _some("waiting", [(u.uri, u.why) for u in unready])
+
+
+def numbers(plan: Outlook) -> Iterator[Line]:
+    """Segments, rows and bytes, before and after."""
+    if (switch := plan.switching) is None:
+        return
+    seen = plan.forecast
+    least = "at least " if switch.unread else ""
+    after = len(seen.visible) - len(seen.segments_from) - len(seen.strays) + len(switch.added)
+    yield Line(
+        "segments",
+        f"{len(seen.visible):,} → {least}{after:,}: {len(seen.segments_from):,} replaced, "
+        f"{least}{len(switch.added):,} new",
+    )
+    yield Line("rows", _sums(switch.rows, "{:,}".format))
+    yield Line("bytes", f"{_sums(switch.bytes, size)}, one replica")
+    if seen.strays:
+        yield Line(
+            "strays", f"{_count(len(seen.strays), 'segment')} that no snapshot knows are deleted", True
+        )
+
+
+def mode_lines(plan: Outlook) -> Iterator[tuple[str, str, str, str]]:
+    """Mode, what it would build, what it would remove, and a remark; this table's own is marked."""
+    for mode in plan.modes:
+        mark = "this table's mode" if mode.mode is plan.forecast.mode else mode.why_not
+        builds = f"{_count(mode.builds, 'file')}, {size(mode.build_bytes)}"
+        yield mode.mode.lower(), builds, _count(mode.removes, "segment"), mark
+
+
+def room_lines(plan: Outlook) -> Iterator[Line]:
+    """Quota, disks, and the two nodes of ZooKeeper."""
+    if (switch := plan.switching) is None:
+        return
+    room, over = switch.room, f"over {_count(switch.room.replication, 'replica')}"
+    if room.present is None or room.at_peak is None or room.later is None:
+        coming = _amount(room.coming, size)
+        yield Line("storage", f"not known: no server says how large the table is; {coming} come")
+    else:
+        later = f", {_amount(room.later, size)} when Pinot has deleted what was replaced"
+        yield Line(
+            "storage", f"{size(room.present)} → {_amount(room.at_peak, size)} at the switch{later}, {over}"
+        )
+    fits = {True: "fits", False: "DOES NOT FIT: the run would be refused before it pushes", None: "not known"}
+    if room.quota is None:
+        yield Line("quota", "none is set (quota.storage)")
+    else:
+        yield Line("quota", f"{size(room.quota)} {over}: {fits[room.fits]}", warns=room.fits is False)
+    for disk in room.disks[:SHOWN]:
+        if disk.free is None:
+            yield Line("disk", f"{disk.server}: not known ({disk.why_not})")
+        else:
+            left = "not known" if disk.after is None else size(disk.after)
+            short = disk.after is not None and disk.after < 0
+            yield Line("disk", f"{disk.server}: {size(disk.free)} free → {left} (equal parts)", warns=short)
+    if len(room.disks) > SHOWN:
+        yield Line("", f"and {len(room.disks) - SHOWN} more servers")
+    yield from _node_lines(switch, plan.forecast.push)
+
+
+def _node_lines(switch: Switching, push: PushKind) -> Iterator[Line]:
+    least = "at least " if switch.unread else ""
+    if push is PushKind.PLAIN:
+        yield Line("lineage", "an entry for each file that replaces something (plain push)")
+    else:
+        entry = f"{size(switch.entry_bytes)} of it the new entry"
+        yield Line(
+            "lineage",
+            f"{least}{size(switch.lineage_bytes)} of {size(LIMIT_BYTES)}, {entry}",
+            warns=switch.lineage_bytes > LIMIT_BYTES // 2,
+        )
+    ideal = switch.ideal_state
+    packed = f", packed by Pinot: {size(ideal.stored_bytes)}" if ideal.packed else ""
+    yield Line(
+        "ideal state",
+        f"about {size(ideal.text_bytes)}{packed} of {size(LIMIT_BYTES)}, "
+        f"{_count(ideal.segments, 'segment')} with the hidden ones",
+        warns=ideal.stored_bytes > LIMIT_BYTES // 2,
+    )
+
+
+def risk_lines(plan: Outlook) -> Iterator[Line]:
+    """What it spends and what it takes away for good."""
+    seen, (used, most) = plan.forecast, plan.retries
+    if seen.step is Step.RETRY:
+        yield Line("retries", f"spends one: {used + 1} of {most} then", warns=used + 1 >= most)
+    elif seen.session is not None:
+        yield Line("retries", f"spends none: {used} of {most} used")
+    if plan.revert_until_ms is not None:
+        yield Line("way back", f"now: by one revert until {utc_text(plan.revert_until_ms)}")
+    if (switch := plan.switching) is not None:
+        yield Line("", _way_back(plan, switch))
+        yield _doomed(switch)
+    if seen.refused:
+        yield Line("refused", seen.refused, warns=True)
+    if plan.holder is not None:
+        yield Line("lease", f"held by {plan.holder}: no run can begin until it lets go", warns=True)
+
+
+def _way_back(plan: Outlook, switch: Switching) -> str:
+    if plan.forecast.current is None:
+        return "after the switch: none, this is the first snapshot"
+    republish = "later by publishing the kept tars again"
+    if plan.forecast.push is PushKind.PLAIN:
+        return f"afterwards: no revert, as files are shown one by one; {republish}"
+    if not switch.revert_ms:
+        return f"after the switch: no revert, Pinot deletes at once what is replaced; {republish}"
+    hours = f"{switch.revert_ms / HOUR_MS:g} h"
+    until = utc_text(plan.now_ms + switch.revert_ms)
+    return f"after the switch: by one revert for {hours} (until {until} if it switched now); {republish}"
+
+
+def _doomed(switch: Switching) -> Line:
+    doomed = switch.doomed
+    if not doomed.segments:
+        return Line("forced start", "deletes nothing: no older snapshot is left that it would take")
+    when = "before anything is pushed" if doomed.at_start else "right before the switch"
+    return Line(
+        "forced start",
+        f"{when}, deletes {_count(len(doomed.segments), 'segment')} of the snapshot before the present one, "
+        f"{size(doomed.bytes)}: no revert leads there any more",
+        warns=True,
+    )
+
+
+# --- pieces ----------------------------------------------------------------------------------------
+
+
+def size(count: int) -> str:
+    """Bytes for people: `1.2 MB`; powers of 1024."""
+    value, sign = float(abs(count)), "-" if count < 0 else ""
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if value < 1024 or unit == "TB":
+            return f"{sign}{value:,.0f} {unit}" if unit == "B" else f"{sign}{value:,.1f} {unit}"
+        value /= 1024
+    raise AssertionError(count)
+
+
+def version(found: Fingerprint) -> str:
+    """A version for people: its size and the token that receipts have."""
+    return f"{size(found.size)} {found.token}"
+
+
+def _sums(sums: Sums, show: Callable[[int], str]) -> str:
+    after, removed, added = (_amount(a, show) for a in (sums.after, sums.removed, sums.added))
+    return f"{show(sums.now)} → {after}: {removed} go, {added} come"
+
+
+def _amount(amount: Amount, show: Callable[[int], str]) -> str:
+    if amount.total is None:
+        return f"unknown (at least {show(amount.known)})" if amount.known > 0 else "unknown"
+    return show(amount.total) if amount.exact else f"about {show(amount.total)} (an estimate)"
+
+
+def _versions(change: FileChange) -> str:
+    return " → ".join(version(found) for found in (change.before, change.after) if found is not None)
+
+
+def _bytes_of(changes: list[FileChange]) -> str:
+    before = sum(c.before.size for c in changes if c.before is not None)
+    after = sum(c.after.size for c in changes if c.after is not None)
+    if changes[0].before is None or changes[0].after is None:  # of one kind: all are
+        return f", {size(before + after)}"
+    return f", {size(before)} → {size(after)}"
+
+
+def _some(kind: str, rows: list[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
+    for uri, text in rows[:SHOWN]:
+        yield MARKS[kind], uri, text
+    if len(rows) > SHOWN:
+        yield "", f"and {len(rows) - SHOWN:,} more ({kind})", ""
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
