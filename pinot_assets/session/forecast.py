@@ -220,7 +220,7 @@ def _told(run: Run, stored: Session | None, step: Step, **told: Any) -> Forecast
         **told,
     )
     found = seen.looked.found if seen.looked is not None else None
-    pointer, ingestion = run.lease.pointer, run.spec.ingestion
+    pointer, ingestion, audit = run.lease.pointer, run.spec.ingestion, run.spec.audit
     basis = Basis.of(
         files=[found.counted.digest, [u.uri for u in found.waiting]] if found is not None else [],
         published=[pointer.current_snapshot.sha256 if pointer.current_snapshot else "", bool(seen.current)],
@@ -230,7 +230,7 @@ def _told(run: Run, stored: Session | None, step: Step, **told: Any) -> Forecast
             run.fingerprint,
             [ingestion.retries, ingestion.clear_state, ingestion.empty_source_action],
             [ingestion.rollback_window, ingestion.push_mode],
-            [a.model_dump(mode="json") for a in run.spec.audit],
+            [[a.model_dump(mode="json") for a in (*audit.assertions, *audit.checks)], audit.replicas],
             run.table_config,
         ],
         segments=[seen.segments_from, seen.strays],
