@@ -63,6 +63,7 @@ def _datafusion() -> Any:
 def _batches(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
     datafusion = _datafusion()
     expected = count_rows(path)
+    verdicts.holds(expected)
     settings = datafusion.SessionConfig().with_target_partitions(1).with_batch_size(BATCH_ROWS)
     try:
         frame = datafusion.SessionContext(settings).read_avro(str(path), file_extension=path.suffix)

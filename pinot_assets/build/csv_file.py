@@ -75,6 +75,7 @@ class _Rows:
         self._next = first  # number of the row that comes next
         self._first = first
         self._torn: list[tuple[int, str, str]] = []  # rows with too few or too many cells
+        self._met = 0  # rows that Arrow met, those and the mark included
 
     def read(self, body: Iterator[bytes]) -> Iterator[pa.Table]:
         """The rows, in the table's types."""
@@ -90,6 +91,7 @@ class _Rows:
         yield self._conform(held.slice(0, held.num_rows - 1))
         if self._torn:
             self._verdicts.bad([_torn(*row) for row in self._torn])
+        self._verdicts.holds(self._met - 1)
 
     def _tables(self, body: Iterator[bytes]) -> Iterator[pa.Table]:
         names, settings = self._names, self._settings
@@ -120,6 +122,7 @@ class _Rows:
                 ),
             ) as reader:
                 for batch in reader:
+                    self._met += batch.num_rows
                     yield pa.Table.from_batches([batch])
         except (pa.ArrowException, ValueError) as error:
             self._refuse(error)
@@ -130,6 +133,7 @@ class _Rows:
         cells = "1 cell" if row.actual_columns == 1 else f"{row.actual_columns} cells"
         why = f"has {cells}, not {row.expected_columns}"
         self._torn.append((number, why, self._foreign.shown(row.text)))
+        self._met += 1
         return "error" if _END in row.text or len(self._torn) >= self._verdicts.room else "skip"
 
     def _refuse(self, error: Exception) -> None:

@@ -47,6 +47,7 @@ def _batches(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Tabl
         ) as file,
     ):
         names = file.schema_arrow.names
+        verdicts.holds(file.metadata.num_rows)
         if file.metadata.num_rows == 0:
             return  # one without columns is still an empty one (edge case E5)
         columns = columns_of(names, wanted, verdicts)

@@ -35,6 +35,11 @@ class Query:
         return cls(where, dict(transforms), pinot.derived, pinot.dropped)
 
     @property
+    def drops_rows(self) -> bool:
+        """Whether rows go that are not bad."""
+        return bool(self.where) or self.dropped is not None
+
+    @property
     def expressions(self) -> dict[str, str]:
         """All of them, by what people call them."""
         named = {"filter": self.where, "filterConfig": self.dropped.sql if self.dropped else ""}

@@ -22,7 +22,7 @@ from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.read import read_batches
 from pinot_assets.build.rejected import BadRow, FileRejected, Unreadable, shown
-from pinot_assets.build.spark_text import check_binary, check_csv, check_json, check_packing
+from pinot_assets.build.spark_text import check_binary, check_csv, check_json, check_packing, footer_rows
 from pinot_assets.build.task import build_from, version_of
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
@@ -130,12 +130,22 @@ class WriteFile:
             check_content(self.order, self.task, local)
             verdicts.lacks(self.missing)
             named = (batch.rename_columns(self.columns) for batch in batches)
-            yield from _rows(named, self._split, wanted, verdicts)
+            numbers = _Numbers()
+            yield from _rows(numbers.seen(named), self._split, wanted, verdicts)
+            self._count(local, numbers.rows, verdicts)
             now = version_of(self._source(), self.task.file.uri)
             _same_version(self.task, now, self.version)
 
         result = build_from(self.order, self.task, rows)
         yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], names=[RESULT.split()[0]])
+
+    def _count(self, local: Path, numbered: int, verdicts: Verdicts) -> None:
+        """How many rows the file has: by its footer; of text, as many as Spark's reader numbered."""
+        footer = footer_rows(local, self.order.input_format)
+        if footer is not None:
+            verdicts.holds(footer)
+        elif self.order.query is None or not self.order.query.drops_rows:
+            verdicts.holds(numbered)  # a filter may have taken the last ones
 
     def _split(self, table: pa.Table, wanted: Wanted) -> pa.Table:
         """Cells of multi-value columns as lists of text; in CSV alone."""
@@ -150,6 +160,24 @@ class WriteFile:
 
     def _source(self) -> ObjectStore:
         return open_store(self.order.source_uri, self.order.source_props)
+
+
+class _Numbers:
+    """How many rows Spark's reader numbered.
+
+    :ivar rows: up to the last one that came.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def seen(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches."""
+        for batch in batches:
+            last = pc.max(batch.column(ROW)).as_py()  # the mark has none
+            if last is not None:
+                self.rows = max(self.rows, (last & _POSITION) + 1)
+            yield batch
 
 
 def _same_version(task: FileTask, now: Fingerprint, version: Fingerprint) -> None:

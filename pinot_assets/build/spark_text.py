@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 
+from pinot_assets.build.avro_blocks import count_rows
 from pinot_assets.build.content import packing, text_blocks
 from pinot_assets.build.csv_scan import scan_csv
 from pinot_assets.build.csv_settings import CsvSettings
@@ -42,6 +43,21 @@ def check_packing(local: Path, uri: str, input_format: str) -> None:
             f"by its name the file is {named or 'plain text'} for Spark, but it is {found or 'plain text'}",
             hint=f"name it {_SUFFIX_OF.get(found or '', 'without such an ending')}, or {_HINT}",
         )
+
+
+def footer_rows(local: Path, input_format: str) -> int | None:
+    """How many rows a file says that it has; None for text, which does not.
+
+    :raises Unreadable: it is damaged.
+    """
+    with damaged(input_format):
+        if input_format == "parquet":
+            with pq.ParquetFile(local) as file:
+                return int(file.metadata.num_rows)
+        if input_format == "orc":
+            with pa.memory_map(str(local)) as data:
+                return int(paorc.ORCFile(data).nrows)
+    return count_rows(local) if input_format == "avro" else None
 
 
 def check_binary(local: Path, input_format: str) -> None:

@@ -7,18 +7,17 @@ when, and only when, its receipt exists (spec/session.md section 1).
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode
 
 import pyarrow as pa
 
 from pinot_assets.build.cut import cut
+from pinot_assets.build.keys import bad_rows_key, receipt_key, version_text
 from pinot_assets.build.moving import Signs
 from pinot_assets.build.order import BuildOrder, FileTask, segment_name
 from pinot_assets.build.read import read_batches
@@ -36,7 +35,8 @@ from pinot_assets.errors import (
 )
 from pinot_assets.memory import keep_freed_memory, take_memory_from_system
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
-from pinot_assets.session.receipt import Failure, Output, Receipt
+from pinot_assets.segment.stated import read_facts
+from pinot_assets.session.receipt import Failure, Output, Receipt, SegmentFacts
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.objects import ObjectStore, open_store
 
@@ -100,39 +100,6 @@ def _signs(order: BuildOrder, task: FileTask) -> Iterator[Signs]:
         signs.remove()
 
 
-def file_id(uri: str) -> str:
-    """Sixteen hex digits that name a file in receipts."""
-    return hashlib.sha256(uri.encode(errors="surrogateescape")).hexdigest()[:16]
-
-
-def receipt_key(uri: str, read: Fingerprint, attempt: int) -> str:
-    """Name of a receipt below the session's folder: the version *read* and the attempt (rule R12)."""
-    return f"files/{file_id(uri)}-{read.token}-{attempt}.json"
-
-
-def bad_rows_key(uri: str, read: Fingerprint, attempt: int) -> str:
-    """Name of a file's quarantined rows below the session's folder."""
-    return f"bad-rows/{file_id(uri)}-{read.token}-{attempt}.parquet"
-
-
-def version_text(read: Fingerprint) -> str:
-    """A version for a segment's custom map, which takes no comma; `version_from_text` is the inverse."""
-    return urlencode({name: value for name, value in read.to_json().items() if value is not None})
-
-
-def version_from_text(text: str) -> Fingerprint:
-    """Inverse of `version_text`.
-
-    :raises ValueError: the text is not of a version.
-    """
-    values: dict[str, str] = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=True))
-    try:
-        size, mtime_us = int(values.pop("size")), int(values.pop("mtime_us"))
-        return Fingerprint(size, mtime_us, **values)
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not a version: {text}") from error
-
-
 def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs: Signs) -> Receipt:
     started = time.monotonic()
     spec = SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
@@ -143,12 +110,13 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
     verdicts = _verdicts(order, task, folder)
     tables = rows_of(local, read, Wanted.of(spec), verdicts)
     segments = open_store(order.segments_uri, order.staging_props)
-    outputs = tuple(
+    staged = [
         _stage(order, task, spec, segments, rows, k, read, folder, signs)
         for k, rows in enumerate(
             cut(signs.counted(tables), order.max_rows_per_segment, order.desired_segment_bytes)
         )
-    )
+    ]
+    outputs = tuple(output for output, _ in staged)
     rows = sum(output.rows for output in outputs)
     verdicts.finish(rows)
     receipt = Receipt(
@@ -165,8 +133,18 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
         tars=tuple(_token(segments, output) for output in outputs),
         bad_rows_uri=_put_bad_rows(order, task, read, folder) if verdicts.bad_rows else "",
         missing=verdicts.missing,
+        rows_read=verdicts.rows,
+        rows_filtered=_filtered(order, verdicts, rows),
+        facts=tuple(facts for _, facts in staged),
     )
     return _record(order, receipt)
+
+
+def _filtered(order: BuildOrder, verdicts: Verdicts, rows: int) -> int:
+    """Nobody counts rows that Spark's filter leaves out: what the file has more, if there is a filter."""
+    if verdicts.rows is None or order.query is None or not order.query.drops_rows:
+        return 0
+    return max(0, verdicts.rows - verdicts.bad_rows - rows)
 
 
 def _fetch(source: ObjectStore, uri: str, local: Path) -> tuple[Fingerprint, str]:
@@ -225,8 +203,8 @@ def _stage(
     read: Fingerprint,
     folder: Path,
     signs: Signs,
-) -> Output:
-    """Build one segment and put its two tars."""
+) -> tuple[Output, SegmentFacts]:
+    """Build one segment and put its two tars; with what its metadata say."""
     name = segment_name(order.table, order.session, order.attempt, task.ordinal, k)
     segment = build_segment(
         rows,
@@ -250,7 +228,7 @@ def _stage(
     segments.put_file_if_absent(tar_key, path)
     segments.put_if_absent(metadata_key, metadata_tar(segment))
     signs.worked()
-    return Output(
+    output = Output(
         segment=name,
         crc=segment.crc,
         rows=segment.rows,
@@ -262,6 +240,7 @@ def _stage(
         end_ms=segment.end_ms,
         unpacked_bytes=sum(len(content) for content in segment.files.values()),
     )
+    return output, read_facts(segment.files["metadata.properties"])
 
 
 def _token(segments: ObjectStore, output: Output) -> str:

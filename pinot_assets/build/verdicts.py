@@ -66,6 +66,7 @@ class Verdicts:
 
     :ivar missing: columns of the table that the file lacks.
     :ivar bad_rows: rows put aside so far.
+    :ivar rows: rows of the file by its reader's own count, None as long as it did not say.
     :ivar room: how many bad rows are worth looking for at a time.
     """
 
@@ -73,6 +74,7 @@ class Verdicts:
         self._missing_column = missing_column
         self.missing: tuple[str, ...] = ()
         self.bad_rows = 0
+        self.rows: int | None = None
 
     @property
     def room(self) -> int:
@@ -98,6 +100,11 @@ class Verdicts:
                 why="onMissingColumn is fail",
                 hint="add the columns to the file, or let them be null with onMissingColumn: null",
             )
+
+    def holds(self, rows: int) -> None:
+        """The file holds so many rows, bad ones included, whatever becomes of them: its footer says so, or
+        its parser met them. The audit holds it against what was written."""
+        self.rows = rows
 
     def finish(self, rows: int) -> None:
         """The file is read to its end.

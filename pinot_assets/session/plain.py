@@ -81,7 +81,8 @@ def audit(run: Run, session: Session) -> tuple[Session, tuple[Finding, ...]]:
     stats = {o.tar_uri: staging.store.stat(staging.key_of(o.tar_uri)) for o in outputs}
     sizes = {uri: stat.size if stat is not None else None for uri, stat in stats.items()}
     found = (files_built(session.counts["files"], failures_of(run, session)), tars_in_place(outputs, sizes))
-    findings = tuple(replace(f, warns=True) for f in (*found, *put_aside.finding(run, session)))
+    receipts = staging.accepted_receipts(staging.plan(session.plan)).values()
+    findings = tuple(replace(f, warns=True) for f in (*found, *put_aside.finding(run.spec, receipts)))
     return store_audit(run, session, findings), findings
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pinot_assets.audit import Finding, files_built
 from pinot_assets.errors import SnapshotIncomplete, SwitchConflict, SwitchStateUnknown
 from pinot_assets.session import put_aside
 from pinot_assets.session.assertions import assertion_findings
+from pinot_assets.session.built import built_findings
 from pinot_assets.session.model import AuditReceipt, Mode, Session, State, given_up
-from pinot_assets.session.receipt import Failure
+from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.record import read_switch, record
 from pinot_assets.session.room import generation_before
 from pinot_assets.session.run import Run
@@ -35,23 +36,27 @@ def audit(run: Run) -> tuple[Session, tuple[Finding, ...]]:
     if session.ending and session.gate_open and session.audit is not None:
         # It may be switched by now, and its sources gone: what was found before the end was sent counts.
         return session, (built, Finding("audited", True, 1, 1, session.audit.summary))
-    switch = read_switch(run, session)
-    findings = (built, *put_aside.finding(run, session), *run.switcher.audit(switch))
-    if session.mode is not Mode.ROLLBACK and not any(finding.blocks for finding in findings):
-        # Only what is loaded can be asked; and nothing that data look like may bar the way back.
-        findings += assertion_findings(run, switch)
-    if at_fault := _at_fault(run, session, findings):
+    switch, staging = read_switch(run, session), run.edges.staging
+    receipts = staging.accepted_receipts(staging.plan(session.plan))
+    findings: tuple[Finding, ...] = (built, *put_aside.finding(run.spec, receipts.values()))
+    loaded = run.switcher.audit(switch)
+    if session.mode is not Mode.ROLLBACK:
+        # Nothing that data look like, or the schema of today, may bar the way back.
+        findings += built_findings(run, switch, receipts.values())
+        if not any(finding.blocks for finding in loaded):
+            loaded += assertion_findings(run, switch)  # only what is loaded can be asked
+    findings += loaded
+    if at_fault := _at_fault(session, receipts, findings):
         ref = run.edges.staging.put_failures(session.id, session.attempt, at_fault)
         session = replace(session, failures=ref)
     return store_audit(run, session, findings), findings
 
 
-def _at_fault(run: Run, session: Session, findings: Sequence[Finding]) -> list[Failure]:
+def _at_fault(
+    session: Session, receipts: Mapping[int, Receipt], findings: Sequence[Finding]
+) -> list[Failure]:
     """The files of this session whose segments are not what was built (rule R14)."""
     why = {name: f"{f.name}: {f.message}" for f in findings if f.blocks for name in f.at_fault}
-    if not why:
-        return []
-    receipts = run.edges.staging.accepted_receipts(run.edges.staging.plan(session.plan))
     return [
         Failure(receipt.uri, ordinal, session.attempt, "AUDIT", why[bad])
         for ordinal, receipt in receipts.items()

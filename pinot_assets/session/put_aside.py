@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pinot_assets.audit import Finding, rows_kept
-from pinot_assets.session.model import Session
 from pinot_assets.session.receipt import Receipt
-from pinot_assets.session.run import Run
+from pinot_assets.spec import TableSpec
 
 
 def notes(receipts: Sequence[Receipt]) -> tuple[str, ...]:
@@ -18,12 +17,9 @@ def notes(receipts: Sequence[Receipt]) -> tuple[str, ...]:
     )
 
 
-def finding(run: Run, session: Session) -> tuple[Finding, ...]:
-    """Whether rows of the session's files were put aside; nothing for a table that does not let them be."""
-    if run.spec.ingestion.bad_row_limit is None:
-        return ()
-    plan = run.edges.staging.plan(session.plan)
-    return (rows_kept(run.edges.staging.accepted_receipts(plan).values()),)
+def finding(spec: TableSpec, receipts: Iterable[Receipt]) -> tuple[Finding, ...]:
+    """Whether rows of the files were put aside; nothing for a table that does not let them be."""
+    return () if spec.ingestion.bad_row_limit is None else (rows_kept(receipts),)
 
 
 def _of_bad_rows(receipts: Sequence[Receipt]) -> tuple[str, ...]:

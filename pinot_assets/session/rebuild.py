@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pinot_assets.build.task import file_id, version_from_text
+from pinot_assets.build.keys import file_id, version_from_text
 from pinot_assets.errors import SessionError, SourceError
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import SegmentMetadata

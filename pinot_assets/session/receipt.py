@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pinot_assets.source.fingerprint import Fingerprint
 
@@ -45,6 +45,32 @@ class Output:
         return self.unpacked_bytes or self.tar_bytes
 
 
+class ColumnFacts(NamedTuple):
+    """What a segment's metadata say of one column.
+
+    :ivar low: smallest value as it is written there, None where it is not; of a text its beginning.
+    :ivar high: largest value.
+    """
+
+    name: str
+    data_type: str
+    low: str | None
+    high: str | None
+
+
+class SegmentFacts(NamedTuple):
+    """What a segment's metadata say, read back from what was written."""
+
+    rows: int
+    columns: tuple[ColumnFacts, ...]
+
+    @classmethod
+    def from_json(cls, value: Any) -> SegmentFacts:
+        """Inverse of what JSON makes of it: lists."""
+        rows, columns = value
+        return cls(rows, tuple(ColumnFacts(*column) for column in columns))
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """What a task did with one file.
@@ -63,6 +89,10 @@ class Receipt:
         the content need not be read again (rule R12).
     :ivar bad_rows_uri: Parquet file with the rows that were left out and why; empty without any.
     :ivar missing: columns of the table that the file lacks: null in all of its rows.
+    :ivar rows_read: rows of the file as its reader counted them (the footer's number, where there is one);
+        None where nobody did: a writer before this field, or Spark over text with a filter.
+    :ivar rows_filtered: how many of them the table spec's filter left out.
+    :ivar facts: of each output, in their order; none where a writer before this field built it.
     """
 
     uri: str
@@ -78,6 +108,9 @@ class Receipt:
     tars: tuple[str, ...] = ()
     bad_rows_uri: str = ""
     missing: tuple[str, ...] = ()
+    rows_read: int | None = None
+    rows_filtered: int = 0
+    facts: tuple[SegmentFacts, ...] = ()
 
     def to_bytes(self) -> bytes:
         """JSON text, keys sorted."""
@@ -94,7 +127,8 @@ class Receipt:
             read = Fingerprint.from_json(value.pop("read"))
             outputs = tuple(Output(**o) for o in value.pop("outputs"))
             tars, missing = tuple(value.pop("tars", ())), tuple(value.pop("missing", ()))
-            return cls(read=read, outputs=outputs, tars=tars, missing=missing, **value)
+            facts = tuple(map(SegmentFacts.from_json, value.pop("facts", ())))
+            return cls(read=read, outputs=outputs, tars=tars, missing=missing, facts=facts, **value)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not a receipt: {error}") from error
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
-from pinot_assets.build.task import receipt_key
+from pinot_assets.build.keys import receipt_key
 from pinot_assets.errors import SnapshotCorrupt, SourceError
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.model import ObjectRef
@@ -119,7 +119,10 @@ class Staging:
 
         :raises SnapshotCorrupt: one cannot be read.
         """
-        return {row.ordinal: self._receipt(row.receipt) for row in plan.done}
+        done = plan.done
+        with ThreadPoolExecutor(THREADS, "receipts") as pool:
+            receipts = pool.map(lambda row: self._receipt(row.receipt), done)
+            return {row.ordinal: receipt for row, receipt in zip(done, receipts, strict=True)}
 
     def _receipt(self, key: str) -> Receipt:
         try:

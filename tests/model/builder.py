@@ -12,8 +12,8 @@ from fakes.builder import BuildsInMemory
 from fakes.objects import open_memory
 from model.process import Died, Process
 
+from pinot_assets.build.keys import receipt_key, version_text
 from pinot_assets.build.order import BuildOrder, FileTask, nobody, segment_name
-from pinot_assets.build.task import receipt_key, version_text
 from pinot_assets.errors import BuildError
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.session.receipt import Failure, Output, Receipt
@@ -81,6 +81,7 @@ def build(order: BuildOrder, task: FileTask, source: ObjectStore, built: Built) 
         "pinotAssets.session": order.session,
         "pinotAssets.version": version_text(read),
     }
+    outputs = tuple(_stage(order, task, k, row, custom) for k, row in enumerate(rows))
     receipt = Receipt(
         uri=task.file.uri,
         ordinal=task.ordinal,
@@ -89,9 +90,10 @@ def build(order: BuildOrder, task: FileTask, source: ObjectStore, built: Built) 
         sha256=source.sha256(key),
         rows=len(rows),
         bad_rows=0,
-        outputs=tuple(_stage(order, task, k, row, custom) for k, row in enumerate(rows)),
+        outputs=outputs,
         seconds=0.0,
         worker="",
+        tars=tuple(_token(order, output) for output in outputs),
     )
     store = open_memory(order.staging_uri)
     store.put_if_absent(receipt_key(receipt.uri, read, order.attempt), receipt.to_bytes())
@@ -125,6 +127,12 @@ def _stage(order: BuildOrder, task: FileTask, k: int, row: str, custom: dict[str
         tar_sha256=tar.sha256,
         metadata_uri=store.uri_of(f"{name}.metadata.tar.gz"),
     )
+
+
+def _token(order: BuildOrder, output: Output) -> str:
+    store = open_memory(order.segments_uri)
+    found = store.stat(store.key_of(output.tar_uri))
+    return found.token if found is not None else ""
 
 
 @cache

@@ -53,6 +53,7 @@ def read(
     verdicts.finish(len(good))
     bad = pq.read_table(folder / "bad.parquet").to_pylist() if verdicts.bad_rows else []
     assert verdicts.bad_rows == len(bad)
+    assert verdicts.rows == len(good) + len(bad)
     return good, bad
 
 

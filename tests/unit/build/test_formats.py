@@ -161,12 +161,12 @@ def read(data: bytes, input_format: str) -> pa.Table:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x"
         path.write_bytes(data)
-        return pa.concat_tables(
-            [
-                SCHEMA.empty_table(),
-                *read_batches(path, WANTED, input_format.split()[0], reader={}, verdicts=Verdicts()),
-            ]
-        )
+        verdicts = Verdicts()
+        tables = list(read_batches(path, WANTED, input_format.split()[0], reader={}, verdicts=verdicts))
+        rows = sum(table.num_rows for table in tables)
+        assert verdicts.rows in (rows, None)
+        assert verdicts.rows is not None or rows == 0  # nothing to count in a blank file
+        return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
 
 @pytest.fixture(scope="module", autouse=True)

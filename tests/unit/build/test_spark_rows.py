@@ -89,7 +89,7 @@ def stream(**columns: pa.Array) -> Iterator[pa.RecordBatch]:
     """What Spark hands over: the rows in one batch, then its mark."""
     rows = len(next(iter(columns.values())))
     own = {
-        ROW: pa.array(range(rows + 1), pa.int64()),
+        ROW: pa.array([*range(rows), None], pa.int64()),
         CORRUPT: pa.nulls(rows + 1, pa.string()),
         END: pa.array([False] * rows + [True]),
     }

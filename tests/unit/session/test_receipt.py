@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.session.receipt import Output, Receipt
+from pinot_assets.session.receipt import ColumnFacts, Output, Receipt, SegmentFacts
 from pinot_assets.source.fingerprint import Fingerprint
 
 TEXTS = st.text(max_size=20)
@@ -38,6 +38,21 @@ RECEIPTS = st.builds(
     seconds=st.floats(0, 1e6),
     worker=TEXTS,
     tars=st.lists(TEXTS, max_size=2).map(tuple),
+    rows_read=st.none() | COUNTS,
+    rows_filtered=COUNTS,
+    facts=st.lists(
+        st.builds(
+            SegmentFacts,
+            rows=COUNTS,
+            columns=st.lists(
+                st.builds(
+                    ColumnFacts, name=TEXTS, data_type=TEXTS, low=st.none() | TEXTS, high=st.none() | TEXTS
+                ),
+                max_size=2,
+            ).map(tuple),
+        ),
+        max_size=2,
+    ).map(tuple),
 )
 
 
@@ -58,6 +73,15 @@ def test_a_receipt_of_a_writer_that_told_no_unpacked_size_is_read() -> None:
     (unknown,) = Receipt.from_bytes(json.dumps(old).encode()).outputs
     assert (unknown.unpacked_bytes, unknown.loaded_bytes) == (0, 30)
     assert unknown == known  # it is the same segment: what an older writer wrote first is obeyed
+
+
+def test_a_receipt_of_a_writer_that_told_no_counts_is_read() -> None:
+    receipt = Receipt("f", 0, 0, Fingerprint(1, 1), "", 2, 0, (), 0.0, "w", rows_read=2)
+    old = json.loads(receipt.to_bytes())
+    for key in ("rows_read", "rows_filtered", "facts"):
+        del old[key]
+    read = Receipt.from_bytes(json.dumps(old).encode())
+    assert (read.rows_read, read.rows_filtered, read.facts) == (None, 0, ())
 
 
 @settings(deadline=None)

@@ -1,0 +1,154 @@
+"""What was built, held against what was read: checks that always hold, or the gate is shut (tier 1).
+
+Each is one pure function of the receipts, in which tasks tell what their reader counted and what the metadata
+of each segment say, read back from the bytes that went into its tar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from itertools import zip_longest
+from math import isnan
+from typing import Final
+
+from pinot_assets.audit.checks import Finding, finding_of
+from pinot_assets.session.receipt import ColumnFacts, Output, Receipt, SegmentFacts
+
+_WHOLE: Final = frozenset({"INT", "LONG", "BOOLEAN", "TIMESTAMP"})
+_REAL: Final = frozenset({"FLOAT", "DOUBLE"})
+_PROTECTED: Final = "\0"
+"""Stands in a text for what a properties file cannot hold; what it stands for is not known for sure."""
+
+
+def rows_as_read(receipts: Collection[Receipt]) -> Finding:
+    """Every row that the reader of a file counted is in its segments, but for those put aside or filtered."""
+    told = [r for r in receipts if r.rows_read is not None and len(r.facts) == len(r.outputs)]
+    expected = found = 0
+    bad, at_fault = [], []
+    for receipt in told:
+        assert receipt.rows_read is not None
+        wanted = receipt.rows_read - receipt.bad_rows - receipt.rows_filtered
+        written = sum(facts.rows for facts in receipt.facts)
+        expected, found = expected + wanted, found + written
+        if wanted != written or written != receipt.rows:
+            bad.append(
+                f"{file_name(receipt)}: {_count(receipt.rows_read, 'row')} read, "
+                f"{receipt.bad_rows:,} put aside, {receipt.rows_filtered:,} filtered out, {written:,} written"
+            )
+            at_fault += [output.segment for output in receipt.outputs]
+    good = "rows that readers counted are in the segments"
+    finding = finding_of("rows_as_read", expected, found, bad, good, at_fault)
+    aside, filtered = sum(r.bad_rows for r in told), sum(r.rows_filtered for r in told)
+    more = [f"{aside:,} were put aside"] if aside else []
+    more += [f"{filtered:,} were filtered out"] if filtered else []
+    silent = [r for r in receipts if r.rows and r not in told]
+    more += [f"of {_count(len(silent), 'file')} no count is known"] if silent else []
+    return replace(finding, message="; ".join([finding.message, *more]))
+
+
+def columns_as_in_schema(receipts: Collection[Receipt], schema: Mapping[str, str]) -> Finding:
+    """Every segment has exactly the columns of the schema, in its types.
+
+    :param schema: data type by the name of the column.
+    """
+    expected = found = 0
+    bad, at_fault = [], []
+    for output, facts in _stated(receipts):
+        there = {column.name: column.data_type for column in facts.columns}
+        wrong = [f"lacks {name}" for name in schema if name not in there]
+        wrong += [f"has {name}, which the schema does not" for name in there if name not in schema]
+        wrong += [
+            f"has {name} as {there[name]}, in the schema {kind}"
+            for name, kind in schema.items()
+            if there.get(name, kind) != kind
+        ]
+        expected += len(schema)
+        found += sum(there.get(name) == kind for name, kind in schema.items())
+        if wrong:
+            bad.append(f"{output.segment} {' and '.join(wrong)}")
+            at_fault.append(output.segment)
+    return finding_of(
+        "columns_as_in_schema", expected, found, bad, "columns are those of the schema", at_fault
+    )
+
+
+def bounds_in_order(receipts: Collection[Receipt]) -> Finding:
+    """No column's smallest value is above its largest one, and no segment ends before it begins."""
+    expected = 0
+    bad, at_fault = [], []
+    for output, facts in _stated(receipts):
+        wrong = [
+            f"{column.name} from {column.low} to {column.high}"
+            for column in facts.columns
+            if not _in_order(column)
+        ]
+        expected += len(facts.columns)
+        if output.start_ms is not None and output.end_ms is not None:
+            expected += 1
+            if output.start_ms > output.end_ms:
+                wrong.append(f"time from {output.start_ms} to {output.end_ms}")
+        bad += [f"{output.segment} has {text}" for text in wrong]
+        at_fault += [output.segment] if wrong else []
+    found = expected - len(bad)
+    return finding_of("bounds_in_order", expected, found, bad, "minima are not above their maxima", at_fault)
+
+
+def tars_as_built(
+    receipts: Collection[Receipt], staged: Mapping[str, str], changed: Mapping[str, str]
+) -> Finding:
+    """Every tar in the staging area is the one that was built.
+
+    :param staged: version token of each tar that is there, by URI, as a listing shows it.
+    :param changed: what is wrong with those whose content is another than what was built.
+    """
+    outputs = [output for receipt in receipts for output in receipt.outputs]
+    wrong = {o.segment: "has gone" for o in outputs if o.tar_uri not in staged}
+    wrong |= {o.segment: changed[o.tar_uri] for o in outputs if o.tar_uri in changed}
+    bad = [f"the tar of {segment} {text}" for segment, text in wrong.items()]
+    good = "tars are as they were built"
+    return finding_of("tars_as_built", len(outputs), len(outputs) - len(bad), bad, good, list(wrong))
+
+
+def unlike(receipts: Collection[Receipt], staged: Mapping[str, str]) -> list[Output]:
+    """Outputs whose tars are there in another version than when they were built."""
+    return [
+        output
+        for receipt in receipts
+        for output, token in zip_longest(receipt.outputs, receipt.tars[: len(receipt.outputs)])
+        if staged.get(output.tar_uri, token) != token
+    ]
+
+
+def file_name(receipt: Receipt) -> str:
+    """What people call its file."""
+    return receipt.uri.rsplit("/", 1)[-1]
+
+
+def _stated(receipts: Collection[Receipt]) -> Iterator[tuple[Output, SegmentFacts]]:
+    """Segments whose receipts tell facts; a writer before them told none."""
+    for receipt in receipts:
+        if len(receipt.facts) == len(receipt.outputs):
+            yield from zip(receipt.outputs, receipt.facts, strict=True)
+
+
+def _in_order(column: ColumnFacts) -> bool:
+    """Whether its bounds are, as Java compares them; true where they cannot be told."""
+    low, high = column.low, column.high
+    if low is None or high is None or _PROTECTED in low + high:
+        return True
+    try:
+        if column.data_type in _WHOLE:
+            return int(low) <= int(high)
+        if column.data_type in _REAL:
+            return isnan(float(high)) or float(low) <= float(high)
+        if column.data_type == "BIG_DECIMAL":
+            return Decimal(low) <= Decimal(high)
+    except (ValueError, InvalidOperation):
+        return False
+    return low <= high
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,119 @@
+"""Looking at what was built before queries see it: the first tier of the audit (W4).
+
+Receipts tell what was read and written; nothing is read again but a tar that is there in another version
+than when it was built. One listing of the staging area shows all of them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from pinot_assets.audit import Finding
+from pinot_assets.audit.bounds import RowsSeen, empty_outputs, row_change, time_range
+from pinot_assets.audit.built import (
+    bounds_in_order,
+    columns_as_in_schema,
+    file_name,
+    rows_as_read,
+    tars_as_built,
+    unlike,
+)
+from pinot_assets.errors import BuildError
+from pinot_assets.segment import SegmentSpec, read_segment_info
+from pinot_assets.session.receipt import Output, Receipt
+from pinot_assets.session.run import Run
+from pinot_assets.session.staging import THREADS, Staging, Switch
+from pinot_assets.spec.audit_check import EmptyOutputs, RowChange, TimeRange
+
+FAR: Final = TimeRange(check="time_range", to="now + 365d", severity="warn")
+"""What is looked at where the table spec sets no range: one row of the year 9999 moves a hybrid table's time
+boundary, and is never deleted by age."""
+
+
+def built_findings(run: Run, switch: Switch, receipts: Collection[Receipt]) -> tuple[Finding, ...]:
+    """What is found in what was built, before servers are asked.
+
+    :param receipts: those that the session's plan accepted.
+    """
+    checks = run.spec.audit.checks
+    ranges = [check for check in checks if isinstance(check, TimeRange)] or [FAR]
+    empty: list[EmptyOutputs | None] = [check for check in checks if isinstance(check, EmptyOutputs)]
+    changes = [check for check in checks if isinstance(check, RowChange)]
+    return (
+        rows_as_read(receipts),
+        columns_as_in_schema(receipts, _schema(run)),
+        bounds_in_order(receipts),
+        _tars(run.edges.staging, receipts),
+        *(empty_outputs(receipts, bound) for bound in empty or [None]),
+        *(time_range(bound, switch.segments_to, run.edges.now_ms()) for bound in ranges),
+        *(row_change(bound, _seen(run, switch, receipts, bound)) for bound in changes),
+    )
+
+
+def _schema(run: Run) -> dict[str, str]:
+    spec = run.spec
+    columns = SegmentSpec.from_pinot(
+        spec.schema_json, spec.table_json, min_server=spec.ingestion.min_server
+    ).columns
+    return {column.name: column.data_type.value for column in columns}
+
+
+# --- tars ------------------------------------------------------------------------------------------
+
+
+def _tars(staging: Staging, receipts: Collection[Receipt]) -> Finding:
+    staged = {info.uri: info.fingerprint.token for info in staging.store.list("segments")}
+    suspects = unlike(receipts, staged)
+    with ThreadPoolExecutor(THREADS, "tars") as pool:
+        found = pool.map(lambda output: _what_is_wrong(staging, output), suspects)
+        changed = {o.tar_uri: wrong for o, wrong in zip(suspects, found, strict=True) if wrong}
+    return tars_as_built(receipts, staged, changed)
+
+
+def _what_is_wrong(staging: Staging, output: Output) -> str:
+    """What is wrong with a tar that is there in another version; nothing where its content is the same."""
+    with tempfile.TemporaryDirectory(prefix="pinot-assets-") as folder:
+        tar = Path(folder) / "segment.tar.gz"
+        if staging.download(output.tar_uri, tar) == output.tar_sha256:
+            return ""
+        try:
+            crc = read_segment_info(tar).crc
+        except BuildError:
+            return "is none any more"
+    return f"was changed: its CRC is {crc}, built {output.crc}"
+
+
+# --- rows ------------------------------------------------------------------------------------------
+
+
+def _seen(
+    run: Run, switch: Switch, receipts: Collection[Receipt], bound: RowChange
+) -> Mapping[str, RowsSeen]:
+    if bound.of == "table":
+        return {run.spec.name: _of_table(run, switch)}
+    current = run.current_snapshot()
+    published = current.ledger if current is not None else {}
+    return {
+        file_name(receipt): RowsSeen(published[receipt.uri].rows, receipt.rows)
+        for receipt in receipts
+        if receipt.uri in published
+    }
+
+
+def _of_table(run: Run, switch: Switch) -> RowsSeen:
+    """Rows of the segments that queries see, by the ledger; of others by Pinot's metadata."""
+    current, pinot, table = run.current_snapshot(), run.edges.pinot, run.spec.name
+    visible = pinot.visible_segments(table)
+    ours = current.segments if current is not None else {}
+    rows = {name: ours[name].rows for name in visible if name in ours}
+    others = sorted(visible - rows.keys())
+    with ThreadPoolExecutor(THREADS, "rows") as pool:
+        metadata = pool.map(lambda name: pinot.segment_metadata(table, name), others)
+        rows |= {one.segment: one.total_docs for one in metadata}
+    now = sum(rows.values())
+    gone = sum(rows.get(name, 0) for name in switch.segments_from)
+    return RowsSeen(now, now - gone + sum(output.rows for output in switch.segments_to))

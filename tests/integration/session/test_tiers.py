@@ -1,0 +1,175 @@
+"""What was built is looked at before queries see it, with the bounds of the table spec."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pinot_assets.session.model import Outcome, State
+from pinot_assets.session.receipt import Receipt
+from pinot_assets.session.report import Result
+
+Make = Callable[..., Any]
+TEN = " ".join("abcdefghij")
+
+
+def shut(world: Any, text: str) -> None:
+    """The gate is shut for data, nothing is spent, and it says why."""
+    session = world.session
+    assert (session.state, session.audit.passed, session.audit.waits) == (State.SWITCH, False, True)
+    assert text in session.last_error
+    assert session.retry_count == 0
+
+
+def receipts_of(world: Any) -> list[Any]:
+    return sorted((world.folder / "staging").glob("**/files/*.json"))
+
+
+@pytest.mark.parametrize("of", ["table", "file"])
+@pytest.mark.parametrize("mode", ["sync", "swap"])
+def test_half_of_a_files_rows_are_gone(make_world: Make, mode: str, of: str) -> None:
+    world = make_world(mode)
+    world.audit_block.append({"check": "row_change", "of": of, "min": "-20%"})
+    world.write(F1=TEN, F2="k l")
+    world.run()  # nothing is live yet
+    assert len(world.visible) == 12
+    world.watch_anew()
+    world.write(F1="a b c d e")
+    world.run()
+    shut(world, "from 10 to 5 rows (-50%)" if of == "file" else "from 12 to 7 rows (-41.7%)")
+    assert world.seen == [tuple(sorted([*TEN.split(), "k", "l"]))]
+    world.write(F1=f"{TEN} z")
+    world.run()
+    assert len(world.visible) == 13
+    assert world.built == (["F1"] if mode == "sync" else world.built)
+    world.assert_settled()
+
+
+def test_a_file_that_goes_is_a_change_of_the_table_and_of_no_file(make_world: Make) -> None:
+    world = make_world("sync")
+    world.audit_block.append({"check": "row_change", "of": "file", "min": "-1%"})
+    world.write("F1", "F2")
+    world.run()
+    world.remove("F2")
+    world.run()
+    assert world.visible == ["F1"]
+    world.audit_block[0]["of"] = "table"
+    world.write("F2", "F3")
+    world.run()
+    world.remove("F3")
+    world.run()
+    shut(world, "from 3 to 2 rows (-33.3%)")
+    assert world.visible == ["F1", "F2", "F3"]
+
+
+def test_rows_of_segments_that_somebody_else_pushed_count(make_world: Make) -> None:
+    world = make_world("swap")
+    world.write(F1="a b c d")
+    world.run()
+    foreign = replace(next(iter(world.snapshot.segments.values())), segment="foreign", crc=5)
+    world.pinot.push(world.table, [foreign], staged=world.staging)
+    world.audit_block.append({"check": "row_change", "min": "-20%"})
+    world.write(F1="a b c d e")
+    world.run()
+    shut(world, "from 8 to 5 rows (-37.5%)")
+
+
+def test_a_warning_is_shown_and_the_switch_happens(make_world: Make) -> None:
+    world = make_world("sync")
+    world.audit_block.append({"check": "row_change", "min": "-20%", "severity": "warn"})
+    world.write(F1=TEN)
+    world.run()
+    world.write(F1="a")
+    assert world.trigger().result is Result.STAGED
+    _, findings = world.audit()
+    [told] = [f for f in findings if not f.passed]
+    assert (told.blocks, told.expected, told.found) == (False, 10, 1)
+    world.publish()
+    assert world.visible == ["a"]
+
+
+def test_an_empty_file_is_taken_unless_the_table_says_otherwise(make_world: Make) -> None:
+    world = make_world("sync")
+    world.write("F1", F2="")
+    world.run()
+    assert world.visible == ["F1"]
+    world.audit_block.append({"check": "empty_outputs"})
+    world.write("F4", F3="")
+    world.run()
+    shut(world, "F3 has none")
+    world.write("F3")
+    world.run()
+    assert world.visible == ["F1", "F3", "F4"]
+
+
+def test_a_way_back_is_not_barred(make_world: Make) -> None:
+    world = make_world("swap")
+    world.write(F1="a")
+    world.run()
+    world.write(F1=TEN)
+    world.run()
+    world.audit_block.append({"check": "row_change", "min": "-1%"})
+    world.rollback()
+    assert world.visible == ["a"]
+
+
+def test_a_tar_that_was_swapped_is_built_again(make_world: Make) -> None:
+    world = make_world("sync")
+    world.write("F1", "F2")
+    world.trigger()
+    one, two = sorted((world.folder / "staging").glob("**/segments/*_0.tar.gz"))
+    two.write_bytes(one.read_bytes())
+    session, findings = world.audit()
+    [told] = [f for f in findings if not f.passed]
+    assert (told.name, told.blocks, told.expected, told.found) == ("tars_as_built", True, 2, 1)
+    assert "was changed: its CRC is" in told.message
+    assert not session.audit.waits
+    world.run()
+    assert world.visible == ["F1", "F2"]
+    assert world.built == ["F2"]
+    assert world.sessions[-1].retry_count == 1
+
+
+def test_a_tar_that_is_only_touched_is_fine(make_world: Make) -> None:
+    world = make_world("sync")
+    world.write("F1")
+    world.trigger()
+    [tar] = (world.folder / "staging").glob("**/segments/*_0.tar.gz")
+    content = tar.read_bytes()
+    tar.unlink()
+    tar.write_bytes(content)
+    _, findings = world.audit()
+    assert all(f.passed for f in findings)
+
+
+def test_rows_that_a_task_lost_are_built_again(make_world: Make) -> None:
+    world = make_world("sync")
+    world.write(F1=TEN)
+    world.trigger()
+    [path] = receipts_of(world)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"rows_read": 11}))
+    _, findings = world.audit()
+    [told] = [f for f in findings if not f.passed]
+    assert (told.name, told.expected, told.found) == ("rows_as_read", 11, 10)
+    world.run()
+    assert world.builds == 2
+    assert len(world.visible) == 10
+    assert world.sessions[-1].outcome is Outcome.PUBLISHED
+
+
+def test_receipts_of_a_writer_before_the_counts_pass(make_world: Make) -> None:
+    world = make_world("sync")
+    world.write("F1")
+    world.trigger()
+    [path] = receipts_of(world)
+    said = json.loads(path.read_text())
+    path.write_text(json.dumps({k: v for k, v in said.items() if k not in ("rows_read", "facts")}))
+    assert Receipt.from_bytes(path.read_bytes()).facts == ()
+    _, findings = world.audit()
+    assert all(f.passed for f in findings)
+    world.publish()
+    assert world.visible == ["F1"]

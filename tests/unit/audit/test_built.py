@@ -1,0 +1,162 @@
+"""What tasks tell of what they read and wrote, held against each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pinot_assets.audit import Finding
+from pinot_assets.audit.built import (
+    bounds_in_order,
+    columns_as_in_schema,
+    rows_as_read,
+    tars_as_built,
+    unlike,
+)
+from pinot_assets.session.receipt import ColumnFacts, Output, Receipt, SegmentFacts
+from pinot_assets.source.fingerprint import Fingerprint
+
+SCHEMA = {"a": "INT", "b": "STRING"}
+GOOD = (ColumnFacts("a", "INT", "-5", "10"), ColumnFacts("b", "STRING", "", "z"))
+
+
+def output(segment: str, rows: int = 3, **more: Any) -> Output:
+    return Output(segment, 7, rows, f"file:///{segment}.tar.gz", 1, "", "", **more)
+
+
+def receipt(
+    name: str = "f", written: tuple[int, ...] = (3,), read: int | None = None, **more: Any
+) -> Receipt:
+    """One whose segments hold so many rows, of a file with as many or `read`."""
+    columns = more.pop("columns", GOOD)
+    fields = {
+        "outputs": tuple(output(f"{name}_{k}", rows) for k, rows in enumerate(written)),
+        "facts": tuple(SegmentFacts(rows, columns) for rows in written),
+        "rows_read": sum(written) if read is None else read,
+        "rows": sum(written),
+        "bad_rows": 0,
+    }
+    return Receipt(
+        uri=f"s3://b/{name}.csv",
+        ordinal=0,
+        attempt=0,
+        read=Fingerprint(1, 1),
+        sha256="x",
+        seconds=0.0,
+        worker="",
+        **{**fields, **more},
+    )
+
+
+def numbers(finding: Finding) -> tuple[bool, int, int]:
+    return finding.passed, finding.expected, finding.found
+
+
+def test_every_row_that_was_read_is_written() -> None:
+    finding = rows_as_read([receipt("f", (3, 2)), receipt("g", (4,))])
+    assert numbers(finding) == (True, 9, 9)
+    assert finding.message == "9 of 9 rows that readers counted are in the segments"
+
+
+def test_rows_that_were_lost_on_the_way_are_the_files_fault() -> None:
+    finding = rows_as_read([receipt("f", (3, 2), read=6), receipt("g")])
+    assert numbers(finding) == (False, 9, 8)
+    assert (finding.at_fault, finding.blocks, finding.of_data) == (("f_0", "f_1"), True, False)
+    assert "f.csv: 6 rows read, 0 put aside, 0 filtered out, 5 written" in finding.message
+
+
+def test_rows_that_came_twice_and_rows_that_went_do_not_cancel_out() -> None:
+    finding = rows_as_read([receipt("f", (4,), read=3), receipt("g", (3,), read=4)])
+    assert numbers(finding) == (False, 7, 7)
+
+
+def test_rows_put_aside_or_filtered_out_are_no_loss_and_are_told() -> None:
+    finding = rows_as_read([receipt("f", (3,), read=9, bad_rows=2, rows_filtered=4)])
+    assert numbers(finding) == (True, 3, 3)
+    assert finding.message.endswith("2 were put aside; 4 were filtered out")
+
+
+def test_a_segment_that_says_another_number_than_the_task_is_at_fault() -> None:
+    """The writer's own number is not believed alone."""
+    finding = rows_as_read([receipt("f", (3,), rows=4)])
+    assert (finding.passed, finding.at_fault) == (False, ("f_0",))
+
+
+def test_all_rows_of_a_file_lost_is_seen_though_no_segment_is_at_fault() -> None:
+    assert not rows_as_read([receipt("f", (), read=5)]).passed
+
+
+def test_what_an_older_writer_did_not_count_is_told() -> None:
+    finding = rows_as_read([receipt("f"), receipt("old", rows_read=None, facts=()), receipt("g", ())])
+    assert numbers(finding) == (True, 3, 3)
+    assert finding.message.endswith("of 1 file no count is known")
+
+
+def test_columns_are_those_of_the_schema() -> None:
+    assert numbers(columns_as_in_schema([receipt("f", (1, 2))], SCHEMA)) == (True, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("columns", "text", "found"),
+    [
+        (GOOD[:1], "f_0 lacks b", 1),
+        ((*GOOD, ColumnFacts("c", "INT", "1", "1")), "has c, which the schema does not", 2),
+        ((GOOD[0], ColumnFacts("b", "BYTES", "", "")), "has b as BYTES, in the schema STRING", 1),
+    ],
+)
+def test_other_columns_are_named(columns: Any, text: str, found: int) -> None:
+    finding = columns_as_in_schema([receipt("f", (1,), columns=columns)], SCHEMA)
+    assert numbers(finding) == (False, 2, found)
+    assert text in finding.message
+    assert finding.at_fault == ("f_0",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "in_order"),
+    [
+        ("INT", "9", "10", True),
+        ("LONG", "10", "9", False),
+        ("TIMESTAMP", "-1", "1600000000000", True),
+        ("BOOLEAN", "1", "0", False),
+        ("DOUBLE", "-Infinity", "1.0E-5", True),
+        ("DOUBLE", "1.0E-5", "-Infinity", False),
+        ("FLOAT", "2.0", "NaN", True),
+        ("FLOAT", "NaN", "2.0", False),
+        ("BIG_DECIMAL", "1E+3", "1000.5", True),
+        ("BIG_DECIMAL", "1000.5", "1E+3", False),
+        ("STRING", "a", "b", True),
+        ("STRING", "b", "a", False),
+        ("BYTES", "0a", "ff", True),
+        ("STRING", "\0 b", "a", True),
+        ("INT", None, None, True),
+        ("INT", "x", "3", False),
+    ],
+)
+def test_bounds_are_compared_as_java_does(kind: str, low: Any, high: Any, in_order: bool) -> None:
+    finding = bounds_in_order([receipt("f", (1,), columns=(ColumnFacts("c", kind, low, high),))])
+    assert numbers(finding) == (in_order, 1, int(in_order))
+    assert ("f_0" in finding.at_fault) is not in_order
+
+
+def test_a_segment_does_not_end_before_it_begins() -> None:
+    good = receipt("f", outputs=(output("f_0", start_ms=5, end_ms=5),))
+    assert numbers(bounds_in_order([good])) == (True, 3, 3)
+    bad = receipt("f", outputs=(output("f_0", start_ms=6, end_ms=5),))
+    assert numbers(bounds_in_order([bad])) == (False, 3, 2)
+
+
+def test_a_tar_that_is_not_what_was_built_is_named() -> None:
+    one, two, three = (receipt(name, tars=("v1",)) for name in "abc")
+    staged = {"file:///a_0.tar.gz": "v1", "file:///b_0.tar.gz": "v2"}
+    assert [o.segment for o in unlike([one, two, three], staged)] == ["b_0"]
+    finding = tars_as_built([one, two, three], staged, {"file:///b_0.tar.gz": "was changed"})
+    assert numbers(finding) == (False, 3, 1)
+    assert finding.at_fault == ("c_0", "b_0")
+    assert "the tar of c_0 has gone; the tar of b_0 was changed" in finding.message
+    assert tars_as_built([two], staged, {}).passed  # another version, the same content
+
+
+def test_a_tar_whose_version_nobody_noted_is_looked_into() -> None:
+    [found] = unlike([receipt("f")], {"file:///f_0.tar.gz": "v1"})
+    assert found.segment == "f_0"
