@@ -30,6 +30,7 @@ from pinot_assets.session.receipt import Failure
 from pinot_assets.session.report import Progress, Quiet, Report
 from pinot_assets.session.run import Run
 from pinot_assets.session.settle import settle
+from pinot_assets.session.shadow import sweep_shadow
 from pinot_assets.session.trigger import trigger, trigger_planned, trigger_without_retry
 from pinot_assets.session.unleased import only_reading
 from pinot_assets.session.watchdog import Fed, Watchdog
@@ -229,6 +230,7 @@ class Driver:
         :returns: the session that was dropped, None if none was open.
         """
         run = self._run
+        sweep_shadow(run)
         session = run.active_session()
         if session is not None and session.mode is Mode.ROLLBACK:
             return rolling_back.clear_rollback(run, session)
