@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from pinot_assets.build.keys import receipt_key
 from pinot_assets.errors import SnapshotCorrupt, SourceError
@@ -309,12 +310,19 @@ class Staging:
         ref = self._put(f"snapshots/{snapshot.seq}", "json", header)
         return SnapshotRef(ref.key, ref.sha256)
 
+    def header(self, ref: SnapshotRef) -> Mapping[str, Any]:
+        """What a snapshot says without its files, whose rows may be a million: `header_to_bytes`.
+
+        :raises SnapshotCorrupt: it is missing or is not what its hash says (R18).
+        """
+        return header_from_bytes(self._get(ObjectRef(ref.key, ref.sha256)))
+
     def snapshot(self, ref: SnapshotRef) -> Snapshot:
         """Read a snapshot back.
 
         :raises SnapshotCorrupt: an object is missing or is not what its hash says (R18).
         """
-        header = header_from_bytes(self._get(ObjectRef(ref.key, ref.sha256)))
+        header = self.header(ref)
         files = PublishedFiles(self._get(ObjectRef(**header["files"])))
         return snapshot_from(header, files)
 
