@@ -145,8 +145,9 @@ def _audit(table: str, seen: Seen) -> Iterator[Sample]:
 def _newest_audit(seen: Seen) -> AuditReceipt | None:
     if seen.session is not None and seen.session.audit is not None:
         return seen.session.audit
-    published = seen.header["audit"] if seen.header is not None else None
-    return audit_from(published) if published else None
+    published = seen.header["audit"] if seen.header is not None else {}
+    # A rollback tells there what it went back from: what it shows was audited when it was new.
+    return audit_from(published) if "passed" in published else None
 
 
 def _last_switch(table: str, sessions: tuple[Session, ...]) -> Iterator[Sample]:

@@ -118,6 +118,11 @@ def test_a_snapshot_of_an_older_release_has_an_audit_without_checks() -> None:
     assert ("audit_passed",) not in told(Seen(header={**HEADER, "audit": {}}))
 
 
+def test_a_snapshot_of_a_rollback_has_none() -> None:
+    back = {"rolledBack": "cp2-bbbbbb", "way": "revert", "source": {"key": "k", "sha256": "0"}}
+    assert ("audit_passed",) not in told(Seen(header={**HEADER, "audit": back}))
+
+
 def test_the_last_switch_by_phase() -> None:
     given_up = replace(DONE, outcome=Outcome.ABANDONED_RETRIES, done_ms=T0 + 99_000)
     found = told(Seen(sessions=(DONE, given_up)))
