@@ -131,10 +131,9 @@ class Tables:
         with self._absence_told(name, str(config.get("tableType", "OFFLINE")).upper()):
             self._write("PUT", f"/tables/{quoted(name)}", body=dict(config))
 
-    def delete_table(self, table: str, retention: str | None = None) -> None:
+    def delete_table(self, table: str) -> None:
         """See `Pinot.delete_table`."""
-        kept = {} if retention is None else {"retention": retention}
-        self._write("DELETE", f"/tables/{quoted(table)}", type="offline", **kept)
+        self._write("DELETE", f"/tables/{quoted(table)}", type="offline")
 
     def table_bytes(self, table: str) -> int:
         """See `Pinot.table_bytes`."""

@@ -17,6 +17,13 @@ PAGES: Final = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "d
 PROGRAMS: Final = ("pinot-assets", "make", "dagster")
 """What a test can look up. Others (`export`, `rm`, `docker`) are the shell's business."""
 
+STORIES: Final = {
+    "sales": ("docs/tutorial.md", "docs/guides/consistent-push.md"),
+    "flights": ("README.md", "docs/local-stack.md", "docs/operations.md", "docs/simulate.md"),
+    "clicks": ("docs/guides/start-from-files.md", "docs/guides/realtime.md"),
+}
+"""A table's name in the pages, and the pages that tests/integration/docs reads one after the other."""
+
 _FENCE: Final = re.compile(r" *```(\w*)")
 _NOT_RUN: Final = re.compile(r"<!-- not run: (.+) -->")
 _EXITS: Final = re.compile(r"<!-- exits with (\d+) -->")

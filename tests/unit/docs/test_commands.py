@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 import typer
-from fakes.pages import PAGES, PROGRAMS, ROOT, Block, blocks, shell_blocks, simple_commands, spans
+from fakes.pages import PAGES, PROGRAMS, ROOT, STORIES, Block, blocks, shell_blocks, simple_commands, spans
 from typer._click.exceptions import UsageError as BadTyping
 from typer.main import get_command
 
@@ -86,6 +86,23 @@ def test_a_command_in_the_text_has_its_options(page: Path) -> None:
         known = {option for c in commands for parameter in c.params for option in parameter.opts}
         told = {option for word in words for option in re.findall(r"--[a-z][a-z-]*", word)}
         assert told <= known | {"--help"}, span
+
+
+def test_every_command_is_run_or_says_why_not() -> None:
+    run = {page for pages in STORIES.values() for page in pages}
+    for block in BLOCKS:
+        page = block.page.relative_to(ROOT).as_posix()
+        assert block.not_run or page in run, (
+            f"{block.place}: name the page in STORIES, or say why it is not run"
+        )
+
+
+def test_what_is_not_run_is_listed() -> None:
+    """Seen with `pytest -rP`, so that nobody takes it for run."""
+    left_out = [block for block in BLOCKS if block.not_run]
+    for block in left_out:
+        print(f"{block.place}: {' && '.join(block.commands())} is not run: {block.not_run}")  # noqa: T201
+    assert all(len(block.not_run.split()) > 2 for block in left_out), "a reason takes more than two words"
 
 
 @pytest.mark.parametrize("wrong", ["pinot-assets rnu flights", "pinot-assets run flights --fast", "make tea"])
