@@ -27,6 +27,8 @@ from pinot_assets.local import default_home, ui
 from pinot_assets.local.cli import app as local_app
 from pinot_assets.local.cli import down as local_down
 from pinot_assets.local.cli import up as local_up
+from pinot_assets.metrics.pushing import pushed_after
+from pinot_assets.metrics_cli import register as add_metrics_command
 from pinot_assets.partitions_cli import partitions_app
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.plan_cli import add_plan_command
@@ -60,6 +62,7 @@ app.add_typer(
 app.command()(doctor)
 add_init_command(app)
 add_simulate_command(app)
+add_metrics_command(app)
 app.add_typer(partitions_app(lambda name: _spec(name, None)), name="partitions")
 app.add_typer(realtime_app(), name="realtime")
 
@@ -197,7 +200,7 @@ def _driver(spec: TableSpec, command: str) -> Iterator[Driver]:
         with (
             ConsoleProgress(err) as progress,
             open_edges(spec, load_settings(), _spark_builder()) as edges,
-            Driver(spec, edges, f"pinot-assets {command}", progress) as driver,
+            pushed_after(Driver(spec, edges, f"pinot-assets {command}", progress), progress.note) as driver,
         ):
             yield driver
     except KeyboardInterrupt:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pinot_assets.session.model import Mode
 from pinot_assets.session.observe import Observation, Sighting, sight
 from pinot_assets.session.run import WRITER_VERSION
+from pinot_assets.session.sweep import Bookmark
 from pinot_assets.source import Inventory, told
 from pinot_assets.spec import TableSpec
 
@@ -48,6 +49,7 @@ class Cursor:
     :ivar times: how often in a row; 0 when the files have been others since.
     :ivar listing: digest of everything listed at the last tick, ready or not.
     :ivar since_s: since when it has been the same.
+    :ivar sweep: how far a listing has come that takes several ticks, None between two of them.
     """
 
     launched: str = ""
@@ -56,13 +58,15 @@ class Cursor:
     times: int = 0
     listing: str = ""
     since_s: int = 0
+    sweep: Bookmark | None = None
 
     @classmethod
     def read(cls, text: str) -> Cursor:
         """An empty one for an empty text, and for one that somebody else wrote."""
         try:
-            cursor = cls(**json.loads(text))
-        except (ValueError, TypeError):
+            values = json.loads(text)
+            cursor = cls(**{**values, "sweep": Bookmark.read(values.get("sweep"))})
+        except (ValueError, TypeError, AttributeError):
             return cls()
         numbers = (cursor.at_s, cursor.times, cursor.since_s)
         return cursor if all(isinstance(n, int) for n in numbers) else cls()
@@ -96,7 +100,7 @@ def decide(spec: TableSpec, inventory: Inventory, observation: Observation, curs
     :param now_s: seconds since the epoch.
     """
     seen = sight(spec, inventory, observation)
-    last = Cursor.read(cursor).sees(seen, _snapshot_key(observation), now_s)
+    last = replace(Cursor.read(cursor), sweep=None).sees(seen, _snapshot_key(observation), now_s)
     reason = _stays_out(spec, inventory, observation, seen) or _not_yet(spec, observation, seen, last, now_s)
     later = f"; {told(seen.later)}" if seen.later else ""
     if reason is not None:

@@ -2,11 +2,13 @@
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
+import logging
 import time
+from dataclasses import replace
 
 import dagster as dg
 
-from pinot_assets.assets.budget import TICK_S, Budget
+from pinot_assets.assets.budget import LISTING_S, TICK_S, Budget
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.picture import Picture
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
@@ -14,8 +16,10 @@ from pinot_assets.assets.table import TableAssets
 from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource
-from pinot_assets.sensors.decision import decide
-from pinot_assets.session.observe import list_source, observe
+from pinot_assets.sensors.decision import Cursor, decide
+from pinot_assets.session.observe import observe
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.sweep import Bookmark, Sweep, go_on
 
 INTERVAL_S = 30
 
@@ -35,12 +39,18 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         running = runs_under_way(context.instance, spec)
         if running:
             return _skip(f"paused: run {running[0].run_id} of {spec.name} is under way", context.cursor)
+        cursor = Cursor.read(context.cursor or "")
         try:
+            staging = open_staging(spec)
+            time_left = Budget(LISTING_S)
+            found = go_on(spec, open_source(spec), staging, cursor.sweep, lambda: time_left.is_spent)
+            if isinstance(found, Bookmark):
+                return _skip(str(found), replace(cursor, sweep=found).text)
             with open_session_store(spec, pinot.settings()) as store:
-                observation = observe(store, open_staging(spec))
-            inventory = list_source(spec, open_source(spec))
+                observation = observe(store, staging)
         except PinotAssetsError as error:
             return _skip(str(error), context.cursor)
+        inventory = found.inventory
         history = TableHistory(context.instance, spec, Budget(TICK_S))
         picture = Picture.take(spec, inventory.files, observation.snapshot, history.partitions())
         history.report(picture.observations(history))
@@ -48,12 +58,21 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
             picture.forget_all_others(history)
         tick = decide(spec, inventory, observation, context.cursor or "", int(time.time()))
         context.log.info(tick.message)
+        _forget(staging, found, context.log)
         if not tick.launch:
             return _skip(tick.message, tick.cursor)
         request = sensor_trigger_of(context.instance, spec, tick.message)
         return dg.SensorResult(run_requests=[request], cursor=tick.cursor)
 
     return sensor
+
+
+def _forget(staging: Staging, sweep: Sweep, log: logging.Logger) -> None:
+    """Clear away what a listing that is made use of left; what cannot be is found again by its age."""
+    try:
+        staging.drop_listing_parts(sweep.parts)
+    except PinotAssetsError as error:
+        log.warning(f"parts of the listing stay in the staging area: {error}")
 
 
 def _skip(message: str, cursor: str | None) -> dg.SensorResult:

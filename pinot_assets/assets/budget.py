@@ -10,6 +10,9 @@ from typing import TypeVar
 TICK_S = 15.0
 """What a tick may spend on it, beside its look at source and session."""
 
+LISTING_S = 20.0
+"""What a tick may spend on listing; with what it writes and compares it stays below Dagster's 60 s."""
+
 T = TypeVar("T")
 
 
@@ -24,10 +27,15 @@ class Budget:
         self._end = time.monotonic() + seconds
         self.exhausted = False
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether there is no time left."""
+        return time.monotonic() >= self._end
+
     def spend_on(self, items: Iterable[T]) -> Iterator[T]:
         """Items while there is time, but always the first: whatever is late, the next tick gets further."""
         for number, item in enumerate(items):
-            if number and time.monotonic() >= self._end:
+            if number and self.is_spent:
                 self.exhausted = True
                 return
             yield item

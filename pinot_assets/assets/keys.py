@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from pinot_assets.spec import AnyTableSpec, TableSpec
+from pinot_assets.spec import AnyTableSpec, TableSpec, label_of
 
 TABLE_TAG = "pinot/table"
 """Run tag with the table's name, for concurrency limits and filters."""
@@ -48,8 +48,8 @@ def keys_of(spec: TableSpec) -> TableKeys:
 
 
 def tag_of(spec: AnyTableSpec) -> str:
-    """What `TABLE_TAG` says: the raw name of an OFFLINE table, a REALTIME one's with its type."""
-    return spec.name if isinstance(spec, TableSpec) else spec.name_with_type
+    """What `TABLE_TAG` says."""
+    return label_of(spec)
 
 
 def pool_of(spec: AnyTableSpec) -> str:

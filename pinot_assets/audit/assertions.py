@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import add
-from typing import Final
+from typing import Any, Final
 
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.errors import PinotError
+from pinot_assets.pinot.broker import QueryResult
 from pinot_assets.pinot.data_table import DataTable, Scalar
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.expectation import Side
@@ -67,6 +68,32 @@ def tally(question: Question, tables: Iterable[DataTable]) -> Tally:
     return total
 
 
+def broker_tally(question: Question, result: QueryResult) -> Tally:
+    """A broker's answer, which is whole.
+
+    :raises PinotError: it has not the shape of the question, lacks groups, or a value is no number.
+    """
+    if not question.keys and len(result.rows) != 1:
+        raise PinotError(f"a broker answered with {len(result.rows)} rows, where one was asked for")
+    if question.keys and not question.limited and len(result.rows) >= MOST_GROUPS:
+        raise _groups_left_out("a broker", len(result.rows))
+    return {
+        tuple(row[place] for place in question.key_places): tuple(
+            _broker_value(value) for place, value in enumerate(row) if place not in question.key_places
+        )
+        for row in result.rows
+    }
+
+
+def _broker_value(value: Any) -> float:
+    """A number, also where JSON has none for it (`"Infinity"`, a BIG_DECIMAL). No value becomes what Pinot
+    answers for the AVG of no rows: an infinity."""
+    try:
+        return -math.inf if value is None else float(value)
+    except (TypeError, ValueError):
+        raise PinotError(f"a broker answered {str(value)[:80]!r}, which is no number") from None
+
+
 def joined(question: Question, *parts: Tally) -> Tally:
     """Answers for different segments put together."""
     total: dict[Group, tuple[float, ...]] = {}
@@ -80,22 +107,38 @@ def assertion_holds(assertion: Assertion, answers: Answers) -> Finding:
     """Whether every value and group is as expected, from every replica."""
     question, expectation = assertion.question, assertion.expectation
     if expectation.of_live and not answers.live:
-        return _finding(assertion, 0, [], "answers: nothing is live yet to be compared with")
-    live = joined(question, answers.kept, answers.leaving)
+        return nothing_live(assertion)
+    live = joined(question, answers.kept, answers.leaving) if expectation.of_live else None
+    if expectation.side is Side.STAGED:
+        found = list(answers.staged)  # none where the switch removes files only
+    else:
+        found = [joined(question, answers.kept, staged) for staged in answers.staged or ({},)]
+    return as_expected(assertion, found, live)
+
+
+def as_expected(assertion: Assertion, found: Sequence[Tally], live: Tally | None) -> Finding:
+    """Whether every value and group of every answer is as expected.
+
+    :param found: answers about the rows that the assertion is about; none: there are no such rows.
+    :param live: what queries see now, where that is compared with.
+    """
+    question, expectation = assertion.question, assertion.expectation
     compared = 0
     bad = []
-    for staged in answers.staged or ({},):
-        if expectation.side is Side.STAGED and not answers.staged:
-            continue  # nothing is staged: the switch removes files only
-        values = staged if expectation.side is Side.STAGED else joined(question, answers.kept, staged)
-        for group in _groups(question, values, live if expectation.of_live else {}):
+    for values in found:
+        for group in _groups(question, values, live or {}):
             for place, (text, fold) in enumerate(question.aggregates):
-                value, other = _value(values, group, place, fold), _value(live, group, place, fold)
+                value = _value(values, group, place, fold)
+                other = _value(live, group, place, fold) if live is not None else None
                 compared += 1
                 if value is None or not expectation.holds(value, other):
-                    bad.append(_told(question, group, text, value, other if expectation.of_live else None))
-    found = _finding(assertion, compared, bad, f"answers are {expectation}")
-    return replace(found, of_data=True)
+                    bad.append(_told(question, group, text, value, other))
+    return replace(_finding(assertion, compared, bad, f"answers are {expectation}"), of_data=True)
+
+
+def nothing_live(assertion: Assertion) -> Finding:
+    """The finding before a first switch: nothing can be compared with what queries see."""
+    return _finding(assertion, 0, [], "answers: nothing is live yet to be compared with")
 
 
 def assertion_unanswered(assertion: Assertion, why: str) -> Finding:
@@ -106,8 +149,9 @@ def assertion_unanswered(assertion: Assertion, why: str) -> Finding:
 def _finding(assertion: Assertion, expected: int, bad: Sequence[str], good: str) -> Finding:
     told = list(dict.fromkeys(bad))  # replicas say the same, as a rule
     # Several assertions may ask the same and expect several things of it.
+    via = "sql" if assertion.via == "servers" else f"sql via {assertion.via}"
     found = finding_of(
-        f"sql: {assertion.sql} ({assertion.expect})", expected, expected - len(bad), told, good
+        f"{via}: {assertion.sql} ({assertion.expect})", expected, expected - len(bad), told, good
     )
     return replace(found, warns=assertion.severity == "warn")
 
@@ -127,11 +171,15 @@ def _require_shape(question: Question, table: DataTable) -> None:
     if not question.keys and len(table.rows) != 1:
         raise PinotError(f"a server answered with {len(table.rows)} rows, where one was asked for")
     if table.groups_cut or (question.keys and len(table.rows) >= MOST_GROUPS):
-        raise PinotError(
-            "a server left groups out of its answer",
-            why=f"there are {len(table.rows):,} or more of them",
-            hint="group by something with fewer values, or filter",
-        )
+        raise _groups_left_out("a server", len(table.rows))
+
+
+def _groups_left_out(who: str, rows: int) -> PinotError:
+    return PinotError(
+        f"{who} left groups out of its answer",
+        why=f"there are {rows:,} or more of them",
+        hint="group by something with fewer values, or filter",
+    )
 
 
 def _fold(

@@ -82,18 +82,9 @@ def _answer(check: Check, look: Look) -> Health:
         return unknown(check.name, repr(error), "this is a fault of the check itself: please report it")
 
 
-def _difference(look: Look) -> source.Difference:
-    ledger = look.snapshot.ledger if look.snapshot else {}
-    return source.difference(
-        published={uri: file.fingerprint for uri, file in ledger.items()},
-        found=look.listing,
-        hold=look.hold,
-    )
-
-
 def _source(look: Look) -> Health:
     removes = look.spec.mode != "append"
-    return source.snapshot_equals_source(look.spec.name, _difference(look), removes=removes)
+    return source.snapshot_equals_source(look.spec.name, look.difference, removes=removes)
 
 
 def _replicas(look: Look) -> Health:
@@ -181,11 +172,10 @@ def _way_back(look: Look) -> Health:
 
 
 def _freshness(look: Look) -> Health:
-    files = look.inventory.files
     return freshness.freshness(
         look.spec.name,
         look.snapshot.published_ms if look.snapshot else None,
-        {uri: files[uri].fingerprint.mtime_us // 1000 for uri in _difference(look).waiting},
+        look.waiting_since_ms,
         look.spec.dagster.freshness_hours,
         look.now_ms,
     )

@@ -20,6 +20,7 @@ from pinot_assets.health.leftovers import Wanted
 from pinot_assets.health.ports import Ports, open_ports
 from pinot_assets.health.reading import Reading
 from pinot_assets.health.replicas import Loaded
+from pinot_assets.health.source import Difference, difference
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.pinot.port import Replicas, ServerDisk
@@ -119,6 +120,19 @@ class Look:
         """The listing as a trigger would judge it now: what is still being written does not count."""
         plan = self.staging.plan(self.session.plan) if self.session else None
         return judge_listing(self.spec, self.inventory, self.snapshot, self.hold, plan)
+
+    @Reading
+    def difference(self) -> Difference:
+        """The listing beside the ledger."""
+        ledger = self.snapshot.ledger if self.snapshot else {}
+        published = {uri: file.fingerprint for uri, file in ledger.items()}
+        return difference(published, self.listing, self.hold)
+
+    @property
+    def waiting_since_ms(self) -> Mapping[str, int]:
+        """When each new or rewritten file was last written, epoch milliseconds by URI."""
+        files = self.inventory.files
+        return {uri: files[uri].fingerprint.mtime_us // 1000 for uri in self.difference.waiting}
 
     @Reading
     def staging(self) -> Staging:

@@ -49,10 +49,13 @@ class Broker:
         self._door = doors.at(url)
         self._deadline = doors.connection.timeouts.call
 
-    def query(self, sql: str, options: Mapping[str, str] | None = None) -> QueryResult:
+    def query(
+        self, sql: str, options: Mapping[str, str] | None = None, deadline: float | None = None
+    ) -> QueryResult:
         """Run a query.
 
         :param options: Pinot's query options, e.g. `{"timeoutMs": "5000"}`.
+        :param deadline: seconds; None is that of an ordinary call.
         :raises NoResult: no routing for the table, or no result table and no exception.
         :raises PinotError: an exception in the reply, a server that did not answer, or a cut-off GROUP BY.
         :raises PinotUnreachable: no answer.
@@ -60,7 +63,9 @@ class Broker:
         body = {"sql": sql}
         if options:
             body["queryOptions"] = ";".join(f"{key}={value}" for key, value in options.items())
-        reply = self._door.send_json(Call("POST", "/query/sql", Kind.READ, self._deadline, json=body))
+        reply = self._door.send_json(
+            Call("POST", "/query/sql", Kind.READ, deadline or self._deadline, json=body)
+        )
         if not isinstance(reply, dict):
             raise PinotError(f"broker {self.url} gave no answer that can be read")
         return _result(self.url, reply)

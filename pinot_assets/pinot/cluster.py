@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot import versions
-from pinot_assets.pinot.broker import Broker
+from pinot_assets.pinot.broker import Broker, QueryResult
 from pinot_assets.pinot.controller import Controller
 from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.pinot.http import Call, Kind
@@ -24,6 +24,8 @@ from pinot_assets.session.receipt import Output
 T = TypeVar("T")
 
 THREADS = 8
+_OF_A_DEADLINE = 0.75
+"""What a broker is given of it; the rest is the way there and back."""
 
 
 class PinotCluster(Controller):
@@ -154,6 +156,13 @@ class PinotCluster(Controller):
     def broker_rows(self, broker: str, table: str) -> int:
         """See `Pinot.broker_rows`."""
         return self.broker(broker).rows(table)
+
+    def query_broker(self, broker: str, sql: str) -> QueryResult:
+        """See `Pinot.query_broker`."""
+        seconds = self.connection.timeouts.query
+        # A broker's own default is shorter (10 s), and what it says at its end tells more than silence.
+        options = {"timeoutMs": str(int(seconds * 1000 * _OF_A_DEADLINE))}
+        return self.broker(broker).query(sql, options, seconds)
 
     def rebuild_routing(self, broker: str, table: str) -> None:
         """See `Pinot.rebuild_routing`."""

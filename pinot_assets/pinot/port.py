@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pinot_assets.errors import PinotError
+from pinot_assets.pinot.broker import QueryResult
 from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.session.receipt import Output
@@ -298,6 +299,13 @@ class Pinot(Protocol):
         """
         ...
 
+    def query_broker(self, broker: str, sql: str) -> QueryResult:
+        """A broker's whole answer, under the deadline of a query.
+
+        :raises PinotError: no whole answer; `NoResult` of it where there is nothing to ask.
+        """
+        ...
+
     def rebuild_routing(self, broker: str, table: str) -> None:
         """Have this broker read lineage and ideal state again (rule R7). Idempotent."""
         ...
@@ -346,9 +354,12 @@ class Pinot(Protocol):
         """
         ...
 
-    def delete_table(self, table: str) -> None:
+    def delete_table(self, table: str, retention: str | None = None) -> None:
         """Drop the OFFLINE table with its segments and its lineage.
 
+        Of the deep store only what lies in the table's own folder is touched.
+
+        :param retention: how long Pinot keeps the tars, `0d` for not at all; None: as its controller is set.
         :raises PinotNotFound: no such table.
         """
         ...

@@ -131,9 +131,10 @@ class Tables:
         with self._absence_told(name, str(config.get("tableType", "OFFLINE")).upper()):
             self._write("PUT", f"/tables/{quoted(name)}", body=dict(config))
 
-    def delete_table(self, table: str) -> None:
+    def delete_table(self, table: str, retention: str | None = None) -> None:
         """See `Pinot.delete_table`."""
-        self._write("DELETE", f"/tables/{quoted(table)}", type="offline")
+        kept = {} if retention is None else {"retention": retention}
+        self._write("DELETE", f"/tables/{quoted(table)}", type="offline", **kept)
 
     def table_bytes(self, table: str) -> int:
         """See `Pinot.table_bytes`."""

@@ -1,16 +1,27 @@
-"""Asking the servers what the table spec's assertions ask (W4), past what lineage hides."""
+"""Asking what the table spec's assertions ask (W4), past what lineage hides: servers, or a shadow table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from pinot_assets.audit import Finding
-from pinot_assets.audit.assertions import Answers, Tally, assertion_holds, assertion_unanswered, tally
+from pinot_assets.audit.assertions import (
+    Answers,
+    Tally,
+    as_expected,
+    assertion_holds,
+    assertion_unanswered,
+    nothing_live,
+    tally,
+)
 from pinot_assets.errors import PinotError, PinotUnreachable
 from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.pinot.port import Pinot, Replicas
+from pinot_assets.session.receipt import Output
 from pinot_assets.session.run import Run
+from pinot_assets.session.shadow import ShadowTable, ask_table
 from pinot_assets.session.staging import Switch
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.expectation import Side
@@ -24,41 +35,115 @@ AT_A_TIME = 10_000
 
 
 def assertion_findings(run: Run, switch: Switch) -> tuple[Finding, ...]:
-    """One finding for each assertion of the table spec: what was built has to be loaded, and is asked.
+    """One finding for each assertion of the table spec, in its order: what was built has to be loaded, and is
+    asked.
 
     Every replica of the staged segments is asked. What is live is asked of one: queries see it already.
     """
     assertions = run.spec.audit.assertions
     if not assertions:
         return ()
-    asking = _Asking(run.edges.pinot, run.spec.name, switch)
-    findings = []
-    for assertion in assertions:
-        run.lease.assert_held()  # a sign of progress, too: many of them take long (R25)
-        findings.append(asking.finding(assertion))
-    return tuple(findings)
+    sides = _sides(run.edges.pinot, run.spec.name, switch)
+    servers = _Servers(run.edges.pinot, run.spec.name, sides)
+    findings: dict[int, Finding] = {}
+    with ShadowTable(run) as shadow:
+        ways = {"servers": servers.finding, "shadow": _ByShadow(run, shadow, sides).finding}
+        for number in sorted(range(len(assertions)), key=lambda n: _cost(assertions[n])):
+            run.lease.assert_held()  # a sign of progress, too: many of them take long (R25)
+            assertion = assertions[number]
+            try:
+                findings[number] = ways[assertion.via](assertion)
+            except PinotError as error:
+                findings[number] = assertion_unanswered(assertion, error.reason)
+    return tuple(findings[number] for number in range(len(assertions)))
 
 
-class _Asking:
-    """The segments of one switch, and who has them."""
+def _cost(assertion: Assertion) -> int:
+    """Servers first; a shadow table is filled with what is staged, and then with what stays."""
+    return (assertion.via == "shadow") + (assertion.expectation.side is Side.AFTER)
 
-    def __init__(self, pinot: Pinot, table: str, switch: Switch) -> None:
-        self._pinot = pinot
-        self._table = table + OFFLINE_SUFFIX
-        live = pinot.visible_segments(table)
-        # A segment that is carried along under a new name stays: the switch brings nothing then.
-        leaving = set(switch.segments_from) - {switch.carried}
-        self._staged = () if switch.carried else switch.names_to
-        self._leaving = sorted(live & leaving)
-        self._kept = sorted(live - leaving)
-        self._away: dict[str, PinotUnreachable] = {}
-        self._replicas = pinot.online_replicas(table, [*self._staged, *live])
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The segments of one switch.
+
+    :ivar staged: what it brings.
+    :ivar leaving: live ones that it takes away.
+    :ivar kept: live ones that stay.
+    """
+
+    staged: tuple[Output, ...]
+    leaving: tuple[str, ...]
+    kept: tuple[str, ...]
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """What queries see now."""
+        return (*self.kept, *self.leaving)
+
+
+def _sides(pinot: Pinot, table: str, switch: Switch) -> _Sides:
+    live = pinot.visible_segments(table)
+    # A segment that is carried along under a new name stays: the switch brings nothing then.
+    leaving = set(switch.segments_from) - {switch.carried}
+    staged = () if switch.carried else switch.segments_to
+    return _Sides(staged, tuple(sorted(live & leaving)), tuple(sorted(live - leaving)))
+
+
+class _ByShadow:
+    """Full SQL, asked through a broker: of the shadow table, and of the table itself for what is live."""
+
+    def __init__(self, run: Run, shadow: ShadowTable, sides: _Sides) -> None:
+        self._run = run
+        self._shadow = shadow
+        self._sides = sides
 
     def finding(self, assertion: Assertion) -> Finding:
-        try:
-            return assertion_holds(assertion, self._answers(assertion))
-        except PinotError as error:
-            return assertion_unanswered(assertion, error.reason)
+        expectation = assertion.expectation
+        after = expectation.side is Side.AFTER
+        if expectation.of_live and not self._sides.live:
+            return nothing_live(assertion)
+        if not after and not self._sides.staged:
+            return as_expected(assertion, (), None)
+        if self._sides.staged:
+            self._shadow.fill(self._sides.staged)
+        if after and self._sides.kept:
+            self._shadow.fill(self._kept_outputs())
+        question, live = assertion.question, None
+        if expectation.of_live:
+            live = ask_table(self._run.edges.pinot, self._run.spec.name, question)
+        return as_expected(assertion, (self._shadow.ask(question),), live)
+
+    def _kept_outputs(self) -> list[Output]:
+        """The tars of what stays, as the ledger has them.
+
+        :raises PinotError: somebody else's segment stays, whose tar nobody here knows.
+        """
+        current = self._run.current_snapshot()
+        known = current.segments if current is not None else {}
+        foreign = [name for name in self._sides.kept if name not in known]
+        if foreign:
+            raise PinotError(
+                f"a shadow table cannot hold what {self._run.spec.name} will be",
+                why=f"{len(foreign)} segments that stay were not published from here, first {foreign[0]}",
+                hint="ask what is staged, or the servers",
+            )
+        return [known[name] for name in self._sides.kept]
+
+
+class _Servers:
+    """Parts of an answer, each asked of a server that has the segments."""
+
+    def __init__(self, pinot: Pinot, table: str, sides: _Sides) -> None:
+        self._pinot = pinot
+        self._table = table + OFFLINE_SUFFIX
+        self._staged = tuple(output.segment for output in sides.staged)
+        self._leaving, self._kept = sides.leaving, sides.kept
+        self._away: dict[str, PinotUnreachable] = {}
+        self._replicas = pinot.online_replicas(table, [*self._staged, *sides.live])
+
+    def finding(self, assertion: Assertion) -> Finding:
+        return assertion_holds(assertion, self._answers(assertion))
 
     def _answers(self, assertion: Assertion) -> Answers:
         question, expectation = assertion.question, assertion.expectation

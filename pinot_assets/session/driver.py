@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cached_property, wraps
 from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
@@ -30,6 +32,7 @@ from pinot_assets.session.receipt import Failure
 from pinot_assets.session.report import Progress, Quiet, Report
 from pinot_assets.session.run import Run
 from pinot_assets.session.settle import settle
+from pinot_assets.session.shadow import sweep_shadow
 from pinot_assets.session.trigger import trigger, trigger_planned, trigger_without_retry
 from pinot_assets.session.unleased import only_reading
 from pinot_assets.session.watchdog import Fed, Watchdog
@@ -46,14 +49,33 @@ def _watched(step: Callable[Concatenate[Driver, P], T]) -> Callable[Concatenate[
 
     @wraps(step)
     def watched(driver: Driver, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with driver.guard():
-            try:
-                return step(driver, *args, **kwargs)
-            except SwitchStateUnknown:
-                driver._run.lease.left_unknown()
-                raise
+        begun = time.monotonic()
+        try:
+            with driver.guard():
+                try:
+                    came_to = step(driver, *args, **kwargs)
+                except SwitchStateUnknown:
+                    driver._run.lease.left_unknown()
+                    raise
+        except Exception as error:
+            driver.steps[step.__name__] = Step(time.monotonic() - begun, error)
+            raise
+        driver.steps[step.__name__] = Step(time.monotonic() - begun, came_to)
+        return came_to
 
     return watched
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step of a driver came to, for whoever tells of it afterwards.
+
+    :ivar seconds: wall time.
+    :ivar result: what it returned, or the error that it raised.
+    """
+
+    seconds: float
+    result: object
 
 
 class Driver:
@@ -61,6 +83,7 @@ class Driver:
 
     :param spec: the table as its user wrote it.
     :param run_id: who asks, for the lease: a Dagster run id, `cli`, …
+    :ivar steps: what was done so far, by the name of the step.
     """
 
     def __init__(self, spec: TableSpec, edges: Edges, run_id: str, progress: Progress | None = None) -> None:
@@ -68,6 +91,7 @@ class Driver:
         self.edges = edges
         self._run_id = run_id
         self._progress = progress or Quiet()
+        self.steps: dict[str, Step] = {}
 
     def __enter__(self) -> Driver:
         return self
@@ -229,6 +253,7 @@ class Driver:
         :returns: the session that was dropped, None if none was open.
         """
         run = self._run
+        sweep_shadow(run)
         session = run.active_session()
         if session is not None and session.mode is Mode.ROLLBACK:
             return rolling_back.clear_rollback(run, session)

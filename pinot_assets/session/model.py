@@ -81,11 +81,22 @@ class ObjectRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Checked:
+    """The numbers of one check of an audit, for dashboards; its sentence is in the summary."""
+
+    name: str
+    passed: bool
+    expected: float
+    found: float
+
+
+@dataclass(frozen=True, slots=True)
 class AuditReceipt:
     """The proof that opens the gate, bound to one switch by number *and* content (rule R8).
 
     :ivar waits: nothing was found wrong with what was built; servers still load, say. Not a retry (R10).
     :ivar of_data: the rows of the files failed it; those of a file that was rewritten since may pass.
+    :ivar checks: every check that was made; empty in a receipt of a release that did not keep them.
     """
 
     switch: int
@@ -95,6 +106,7 @@ class AuditReceipt:
     summary: str
     waits: bool = False
     of_data: bool = False
+    checks: tuple[Checked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +335,7 @@ def session_from_bytes(data: bytes) -> Session:
             lineage_entry_id=fields["lineageEntryId"],
             end_issued=fields["endIssued"],
             revert_issued=get("revertIssued", ""),
-            audit=AuditReceipt(**json.loads(audit)) if audit else None,
+            audit=audit_from(json.loads(audit)) if audit else None,
             stalls=int(get("stalls") or 0),
             done_ms=int(fields["doneMs"]),
             last_error=fields["lastError"],
@@ -333,6 +345,15 @@ def session_from_bytes(data: bytes) -> Session:
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a consistent-push session: {error}") from error
+
+
+def audit_from(values: Mapping[str, Any]) -> AuditReceipt:
+    """A receipt from plain values, as a session's node and a snapshot's header hold it.
+
+    :raises TypeError: they are no receipt.
+    """
+    checks = tuple(Checked(**check) for check in values.get("checks", ()))
+    return AuditReceipt(**{**values, "checks": checks})
 
 
 def close(session: Session, outcome: Outcome, now_ms: int) -> Session:

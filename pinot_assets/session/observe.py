@@ -24,6 +24,7 @@ from pinot_assets.source import (
     take_inventory,
 )
 from pinot_assets.source.diff import differing
+from pinot_assets.source.inventory import Choice
 from pinot_assets.source.listed_files import columns_of, files_of
 from pinot_assets.spec import TableSpec
 
@@ -124,14 +125,16 @@ def list_source(
     :param on_listed: told how many objects were seen so far.
     :raises ListingFailed: the listing did not complete.
     """
-    ingestion = spec.ingestion
+    chosen = choice_of(spec)
     return take_inventory(
-        source,
-        include=ingestion.include,
-        exclude=ingestion.exclude,
-        marker=ingestion.completeness_marker,
-        on_listed=on_listed,
+        source, include=chosen.include, exclude=chosen.exclude, marker=chosen.marker, on_listed=on_listed
     )
+
+
+def choice_of(spec: TableSpec) -> Choice:
+    """Which files of the input directory are the table's."""
+    ingestion = spec.ingestion
+    return Choice(ingestion.include, ingestion.exclude, ingestion.completeness_marker)
 
 
 def judge_listing(

@@ -22,7 +22,7 @@ from pinot_assets.session import put_aside
 from pinot_assets.session.abandon import abandon
 from pinot_assets.session.model import Outcome, Session, State
 from pinot_assets.session.plan import Plan, Status
-from pinot_assets.session.publish import require_open_gate, store_audit
+from pinot_assets.session.publish import checked, require_open_gate, store_audit
 from pinot_assets.session.publisher import Publisher, Step, failures_of, steps_of
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.record import close_published, read_switch, snapshot_of
@@ -145,7 +145,8 @@ def _record(run: Run, session: Session, plan: Plan, done: Sequence[Step]) -> Sna
         run.note(f"published, but not as it should be: {text}")
     if session.audit is not None and findings:
         text = "; ".join(bad or [f"{f.name}: {f.message}" for f in findings])
-        session = replace(session, audit=replace(session.audit, summary=text[:2000]))
+        checks = (*session.audit.checks, *checked(findings))
+        session = replace(session, audit=replace(session.audit, summary=text[:2000], checks=checks))
     # No one entry leads back from here.
     snapshot = snapshot_of(run, session, plan, "", run.lease.pointer.current_snapshot)
     close_published(run, session, Outcome.PUBLISHED, snapshot)

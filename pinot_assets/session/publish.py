@@ -10,7 +10,7 @@ from pinot_assets.errors import SnapshotIncomplete, SwitchConflict, SwitchStateU
 from pinot_assets.session import put_aside
 from pinot_assets.session.assertions import assertion_findings
 from pinot_assets.session.built import built_findings
-from pinot_assets.session.model import AuditReceipt, Mode, Session, State, given_up
+from pinot_assets.session.model import AuditReceipt, Checked, Mode, Session, State, given_up
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.record import read_switch, record
 from pinot_assets.session.room import generation_before
@@ -76,10 +76,16 @@ def store_audit(run: Run, session: Session, findings: Sequence[Finding]) -> Sess
         summary="; ".join(f"{f.name}: {f.message}" for f in failed or findings)[:2000],
         waits=bool(failed) and not any(f.at_fault for f in failed),
         of_data=any(f.of_data for f in failed),
+        checks=checked(findings),
     )
     session = replace(session, audit=receipt, last_error=receipt.summary if failed else session.last_error)
     run.lease.write(session=session)
     return session
+
+
+def checked(findings: Sequence[Finding]) -> tuple[Checked, ...]:
+    """Their numbers, as the receipt keeps them."""
+    return tuple(Checked(f.name, f.passed, f.expected, f.found) for f in findings)
 
 
 def publish(run: Run) -> Snapshot:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from pinot_assets.build.keys import receipt_key
 from pinot_assets.errors import SnapshotCorrupt, SourceError
@@ -31,6 +32,8 @@ from pinot_assets.snapshot.manifest import (
     snapshot_from,
 )
 from pinot_assets.source.objects import ObjectStore
+
+_LISTINGS = "listings"
 
 THREADS = 8
 """Objects of the staging area that are looked at, or copied, at a time."""
@@ -277,6 +280,27 @@ class Staging:
         value = json.loads(self._get(ref))
         return Hold(files=value["files"], removals=tuple(value["removals"]))
 
+    # --- parts of the sensor's listing ---------------------------------------------------------------
+
+    def put_listing_part(self, data: bytes) -> ObjectRef:
+        """Keep a part of a listing that goes on later; nothing but the sensor's cursor names it."""
+        return self._put(f"{_LISTINGS}/part", "arrow", data)
+
+    def listing_part(self, ref: ObjectRef) -> bytes:
+        """Read it back."""
+        return self._get(ref)
+
+    def drop_listing_parts(self, refs: Iterable[ObjectRef]) -> None:
+        """Of a listing that has come to its end."""
+        for ref in refs:
+            self.store.delete(ref.key)
+
+    def drop_old_listing_parts(self, before_ms: int) -> None:
+        """Those that no cursor names any more, by their age."""
+        for info in [*self.store.list(_LISTINGS)]:
+            if info.fingerprint.mtime_us < before_ms * 1000:
+                self.store.delete(info.key)
+
     # --- snapshots -----------------------------------------------------------------------------------
 
     def put_snapshot(self, snapshot: Snapshot) -> SnapshotRef:
@@ -286,12 +310,19 @@ class Staging:
         ref = self._put(f"snapshots/{snapshot.seq}", "json", header)
         return SnapshotRef(ref.key, ref.sha256)
 
+    def header(self, ref: SnapshotRef) -> Mapping[str, Any]:
+        """What a snapshot says without its files, whose rows may be a million: `header_to_bytes`.
+
+        :raises SnapshotCorrupt: it is missing or is not what its hash says (R18).
+        """
+        return header_from_bytes(self._get(ObjectRef(ref.key, ref.sha256)))
+
     def snapshot(self, ref: SnapshotRef) -> Snapshot:
         """Read a snapshot back.
 
         :raises SnapshotCorrupt: an object is missing or is not what its hash says (R18).
         """
-        header = header_from_bytes(self._get(ObjectRef(ref.key, ref.sha256)))
+        header = self.header(ref)
         files = PublishedFiles(self._get(ObjectRef(**header["files"])))
         return snapshot_from(header, files)
 

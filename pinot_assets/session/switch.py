@@ -19,29 +19,9 @@ from pinot_assets.audit import (
 from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode, Replicas
-from pinot_assets.pinot.push import missing
 from pinot_assets.session.entries import Entries
+from pinot_assets.session.pushing import Pushed, push_missing
 from pinot_assets.session.staging import Switch
-from pinot_assets.session.upload_pace import MOST, UploadPace
-
-BATCH = MOST
-"""Segments in one upload at the most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pushed:
-    """What W3 did.
-
-    :ivar segments: how many were uploaded; the others were there already.
-    :ivar mode: how, or how it was to be done; None where that is not known yet.
-    :ivar fallback: why METADATA push was given up for whole tars, None if it was not.
-    :ivar calls: uploads that it took.
-    """
-
-    segments: int
-    mode: PushMode | None
-    fallback: str | None
-    calls: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +47,14 @@ class Switcher(Entries):
 
         :raises PushRefused: Pinot does not take one, or has another content under its name.
         """
-        self.before_write()  # what a former owner sent has landed by then, or is seen to be under way
-        left = missing(self.edges.pinot, self.table, switch.segments_to)
-        pace, mode, fallback = UploadPace(), self.push_mode, None
-        pushed = calls = 0
-        while left:
-            self.before_write()  # one that slept past its lease goes no further
-            batch = pace.next_of(left, BATCH)
-            report = self.edges.pinot.push(
-                self.table,
-                batch,
-                staged=self.edges.staging,
-                mode=mode,
-                before_upload=lambda: self._before_upload(entry_id),
-            )
-            pushed, calls, left = pushed + len(report.pushed), calls + report.calls, left[len(batch) :]
-            # The first batch finds the mode that works; the others are told.
-            mode, fallback = report.mode or mode, fallback or report.fallback
-            pace = pace.after(batch, report, self.edges.waits.pinot_write)
-        return Pushed(pushed, mode, fallback, calls)
+        return push_missing(
+            self.edges,
+            self.table,
+            switch.segments_to,
+            self.push_mode,
+            self.before_write,
+            lambda: self._before_upload(entry_id),
+        )
 
     def _before_upload(self, entry_id: str) -> None:
         self.before_write()

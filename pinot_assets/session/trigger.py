@@ -25,6 +25,7 @@ from pinot_assets.session.report import Report, Result
 from pinot_assets.session.rollback import finish_rollback
 from pinot_assets.session.run import Run
 from pinot_assets.session.settle import is_lost, may_end_again, settle, stop_ending
+from pinot_assets.session.shadow import sweep_shadow
 from pinot_assets.session.stage import stage
 from pinot_assets.session.unleased import only_reading
 from pinot_assets.snapshot.manifest import Snapshot
@@ -101,6 +102,7 @@ def _trigger(run: Run, work_off: _Work, look: _Look = look) -> Report:
         refuse_drift(run.spec, run.edges.pinot)  # says how it is made
     current = ledger(run)
     sweep(run, session, current)  # whatever keeps this trigger from going on: queries see it (R1, R2)
+    sweep_shadow(run)
     refuse_drift(run.spec, run.edges.pinot)
     refuse_settings(run.spec.name, run.table_config)
     refuse_second_writer(run)

@@ -34,7 +34,7 @@ from pinot_assets.source.adls_settings import AdlsSettings
 from pinot_assets.source.endpoints import CALL_TIMEOUT, TRANSFER_TIMEOUT, Settings
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.gcs_settings import GcsSettings
-from pinot_assets.source.listed_files import COLUMNS, page_of, text_of
+from pinot_assets.source.listed_files import COLUMNS, Page, page_of, text_of
 from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent
 from pinot_assets.source.s3_settings import S3Settings
 from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain, join_uri, key_below
@@ -98,24 +98,36 @@ class BucketObjectStore:
         for page in self._listed(below):
             yield from self._objects_of(page)
 
-    def pages(self) -> Iterator[pa.Table]:
+    def pages(self, after: str = "") -> Iterator[Page]:
         """The same of all objects as columns; only unusual ones are looked at one by one."""
-        for page in self._listed(self._root.path):
-            root, keys = self._below_root(page.column("path"))
-            usual = _usual(keys, page.column("size"))
-            if usual is not None:
-                yield page_of(self._objects_of(page.filter(pc.invert(usual))))
-                page, keys = page.filter(usual), keys.filter(usual)
-            seconds = pc.divide(page.column("last_modified").cast(pa.int64()), 1_000_000)
-            yield pa.table(
-                [
-                    pc.binary_join_element_wise(root, keys, ""),
-                    page.column("size").cast(pa.int64()),
-                    pc.multiply(seconds, 1_000_000),
-                    _without_quotes(page.column("e_tag")),
-                ],
-                schema=COLUMNS,
-            )
+        told = self._full(after) if after else "" if self._lists_in_order else None
+        for page in self._listed(self._root.path, after):
+            told = _told_up_to(page, told)
+            yield Page(self._columns(page), told[self._strip :] if told else "")
+
+    @property
+    def _lists_in_order(self) -> bool:
+        """Whether the service lists in the order of bytes and begins where it is asked to: not ADLS, nor S3's
+        directory buckets."""
+        return self._root.scheme != "abfss" and not self._root.bucket.endswith("--x-s3")
+
+    def _columns(self, page: pa.RecordBatch) -> pa.Table:
+        root, keys = self._below_root(page.column("path"))
+        usual, ones = _usual(keys, page.column("size")), None
+        if usual is not None:
+            ones = page_of(self._objects_of(page.filter(pc.invert(usual))))
+            page, keys = page.filter(usual), keys.filter(usual)
+        seconds = pc.divide(page.column("last_modified").cast(pa.int64()), 1_000_000)
+        columns = pa.table(
+            [
+                pc.binary_join_element_wise(root, keys, ""),
+                page.column("size").cast(pa.int64()),
+                pc.multiply(seconds, 1_000_000),
+                _without_quotes(page.column("e_tag")),
+            ],
+            schema=COLUMNS,
+        )
+        return columns if ones is None else pa.concat_tables([ones, columns])
 
     def _below_root(self, paths: pa.Array) -> tuple[str, pa.Array]:
         """A URI, and for each path in the bucket what of it stands behind that URI."""
@@ -123,13 +135,17 @@ class BucketObjectStore:
             return f"{self._root.scheme}://{self._root.bucket}/", paths
         return f"{self.uri}/", pc.utf8_slice_codeunits(paths, self._strip)
 
-    def _listed(self, below: str) -> Iterator[pa.RecordBatch]:
+    def _listed(self, below: str, after: str = "") -> Iterator[pa.RecordBatch]:
         """Objects as obstore gives them, some thousands at a time.
 
+        :param after: a key that they stand behind.
         :raises ListingFailed: as `list`.
         """
+        offset = self._full(after) if after else None
         try:
-            for page in obstore.list(self._calls, below or None, chunk_size=_PAGE, return_arrow=True):
+            for page in obstore.list(
+                self._calls, below or None, offset=offset, chunk_size=_PAGE, return_arrow=True
+            ):
                 yield pa.record_batch(page)
         except (BaseError, OSError) as error:
             raise self._listing_failed(error) from None
@@ -325,6 +341,24 @@ def _fingerprint(meta: Mapping[str, Any]) -> Fingerprint:
         etag=None if etag is None else etag.replace('"', ""),
         version_id=meta["version"],
     )
+
+
+def _told_up_to(page: pa.RecordBatch, before: str | None) -> str | None:
+    """The path that a listing has told everything up to; None once that is not known.
+
+    Empty objects take no part: they may be folder markers, which stand elsewhere than their names do.
+
+    :param before: the same of what came before the page, empty at the beginning.
+    """
+    if before is None:
+        return None
+    paths, full = page.column("path"), pc.greater(page.column("size"), 0)
+    if not pc.all(full).as_py():
+        paths = paths.filter(full)
+    if not len(paths):
+        return before
+    in_order = pc.all(pc.less_equal(paths[:-1], paths[1:])).as_py() is not False
+    return str(paths[-1]) if in_order and before <= str(paths[0]) else None
 
 
 def _usual(keys: pa.Array, sizes: pa.Array) -> pa.Array | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.source.fingerprint import SourceFile
-from pinot_assets.source.listed_files import ListedFiles, files_of, page_of, text_of
+from pinot_assets.source.listed_files import COLUMNS, ListedFiles, Page, files_of, page_of, text_of
 from pinot_assets.source.objects import ObjectStore
+from pinot_assets.source.part import Part
 from pinot_assets.source.patterns import PathPattern, compile_pattern, path_of_uri
 from pinot_assets.source.uris import is_plain, key_below
 
@@ -60,30 +61,79 @@ def take_inventory(
     :raises ListingFailed: the listing did not complete; there is then no inventory (invariant I12).
     :raises SourceError: a pattern cannot be used.
     """
-    look = _Look(
-        store.uri,
-        None if include is None else compile_pattern(include),
-        None if exclude is None else compile_pattern(exclude),
-        marker,
-    )
     listed_at_ms = time.time_ns() // 1_000_000
-    files = ListedFiles([look.chosen(page) for page in _told(store.pages(), on_listed)])
-    return Inventory(
-        files,
-        listed_at_ms,
-        files.digest,
+    pages = _told(store.pages(), on_listed)
+    return inventory_of([list_part(store.uri, pages, Choice(include, exclude, marker))], listed_at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which files of a store count: the arguments of `take_inventory`."""
+
+    include: str | None = None
+    exclude: str | None = None
+    marker: str | None = None
+
+
+def list_part(
+    root: str, pages: Iterable[Page], choice: Choice, is_late: Callable[[], bool] = lambda: False
+) -> Part:
+    """List on until the end, or until it gets late: then as far as the page at hand, and at least one.
+
+    A store that cannot be gone on with in the middle is listed to its end, however late it gets.
+
+    :param root: the store's URI.
+    :param pages: of its objects, behind the `last` of the part before.
+    :raises ListingFailed: the listing broke off; there is then nothing of this part.
+    :raises SourceError: a pattern cannot be used.
+    """
+    look = _Look(
+        root,
+        None if choice.include is None else compile_pattern(choice.include),
+        None if choice.exclude is None else compile_pattern(choice.exclude),
+        choice.marker,
+    )
+    chosen, last = [COLUMNS.empty_table()], ""
+    for page in pages:
+        chosen.append(look.chosen(page.columns))
+        if page.last and is_late():
+            last = page.last
+            break
+    return Part(
+        pa.concat_tables(chosen),
         look.skipped,
         look.hidden,
         frozenset(look.complete),
         frozenset(look.being_written),
+        last,
     )
 
 
-def _told(pages: Iterable[pa.Table], on_listed: Callable[[int], None]) -> Iterator[pa.Table]:
+def inventory_of(parts: Sequence[Part], listed_at_ms: int) -> Inventory:
+    """All parts of one listing, put together.
+
+    :param parts: each behind the one before; the last has come to the end.
+    :param listed_at_ms: when the last of them began. A file that was looked at earlier may be older by now
+        than it was then, never younger.
+    """
+    assert parts[-1].last == "", "the listing goes on"
+    files = ListedFiles([part.columns for part in parts])
+    return Inventory(
+        files,
+        listed_at_ms,
+        files.digest,
+        sum(part.skipped for part in parts),
+        sum(part.hidden for part in parts),
+        frozenset().union(*(part.complete for part in parts)),
+        frozenset().union(*(part.being_written for part in parts)),
+    )
+
+
+def _told(pages: Iterable[Page], on_listed: Callable[[int], None]) -> Iterator[Page]:
     listed = 0
     for page in pages:
         yield page
-        listed += page.num_rows
+        listed += page.columns.num_rows
         on_listed(listed)
 
 

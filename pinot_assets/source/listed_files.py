@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -29,6 +30,18 @@ COLUMNS: Final = pa.schema(
 )
 
 _PAGE: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A stretch of a listing.
+
+    :ivar columns: as `COLUMNS`.
+    :ivar last: the key that a listing goes on behind after this page; empty where it cannot be cut here.
+    """
+
+    columns: pa.Table
+    last: str = ""
 
 
 class ListedFiles(Mapping[str, SourceFile]):
@@ -79,11 +92,11 @@ def columns_of(files: Mapping[str, SourceFile]) -> pa.Table:
     return files.columns if isinstance(files, ListedFiles) else page_of(files.values())
 
 
-def pages_of(listing: Iterable[ObjectInfo]) -> Iterator[pa.Table]:
-    """A listing as `COLUMNS`, some thousand objects at a time."""
+def pages_of(listing: Iterable[ObjectInfo]) -> Iterator[Page]:
+    """A listing that can be cut behind any object, some thousand objects at a time."""
     objects = iter(listing)
     while page := [*islice(objects, _PAGE)]:
-        yield page_of(page)
+        yield Page(page_of(page), page[-1].key)
 
 
 def page_of(files: Iterable[SourceFile | ObjectInfo]) -> pa.Table:

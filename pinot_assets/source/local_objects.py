@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 import psutil
-import pyarrow as pa
 
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.source.fingerprint import Fingerprint
-from pinot_assets.source.listed_files import pages_of
+from pinot_assets.source.listed_files import Page, pages_of
 from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent
 from pinot_assets.source.uris import Root, check_key, join_uri, key_below
 
@@ -53,34 +52,54 @@ class LocalObjectStore:
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Walk the tree; regular files only, no symbolic link is followed or told (edge case E26)."""
+        return self._walk(prefix, ())
+
+    def pages(self, after: str = "") -> Iterator[Page]:
+        """`list`, gathered; a disk tells one file at a time."""
+        return pages_of(self._walk("", tuple(after.split("/")) if after else ()))
+
+    def _walk(self, prefix: str, after: tuple[str, ...]) -> Iterator[ObjectInfo]:
+        """Files below a prefix, folder by folder, names in order.
+
+        :param after: the path of one of them, for those behind it; empty for all.
+        """
         if not self.exists_root():
             raise ListingFailed(f"{self.uri} does not exist", hint="create the folder, or correct the URI")
         start = self._path(prefix) if prefix else self.root.path
         if not os.path.isdir(start):
             return
-        pending = [(start, f"{prefix}/" if prefix else "")]
+        pending = self._behind(start, f"{prefix}/" if prefix else "", after)
         while pending:
-            folder, base = pending.pop()
-            for entry in self._scan(folder):
-                key = base + entry.name
-                try:
-                    if entry.is_symlink():
-                        continue
-                    if entry.is_dir():
-                        if entry.name != TEMPORARY:
-                            pending.append((entry.path, f"{key}/"))
-                        continue
-                    status = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue  # deleted since the folder was read
-                except OSError as error:
-                    raise _listing_failed(self.uri, error) from error
-                if stat.S_ISREG(status.st_mode):
-                    yield ObjectInfo(key, self.uri_of(key), _fingerprint(status))
+            entry, key, rest = pending.pop()
+            try:
+                if entry.is_symlink():
+                    continue
+                if entry.is_dir():
+                    if entry.name != TEMPORARY:
+                        pending += self._behind(entry.path, f"{key}/", rest or ())
+                    continue
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # deleted since the folder was read
+            except OSError as error:
+                raise _listing_failed(self.uri, error) from error
+            if rest is None and stat.S_ISREG(status.st_mode):
+                yield ObjectInfo(key, self.uri_of(key), _fingerprint(status))
 
-    def pages(self) -> Iterator[pa.Table]:
-        """`list`, gathered; a disk tells one file at a time."""
-        return pages_of(self.list())
+    def _behind(
+        self, folder: str, base: str, after: tuple[str, ...]
+    ) -> builtins.list[tuple[os.DirEntry[str], str, tuple[str, ...] | None]]:
+        """What of a folder is not wholly before a path in it: entries, last name first, with their keys.
+
+        :returns: also what of that path lies in the entry; None where the entry is behind it.
+        """
+        first = after[0] if after else ""
+        entries = sorted(self._scan(folder), key=lambda entry: entry.name, reverse=True)
+        return [
+            (entry, base + entry.name, after[1:] if entry.name == first else None)
+            for entry in entries
+            if entry.name >= first
+        ]
 
     def stat(self, key: str) -> Fingerprint | None:
         """Size and mtime; None also for what is no regular file."""

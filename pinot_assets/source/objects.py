@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import pyarrow as pa
-
 from pinot_assets.errors import SourceError, StoreConflict
 from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.source.listed_files import Page
 from pinot_assets.source.uris import parse_root
 
 # Bytes held in memory at a time while a file is copied or hashed.
@@ -65,9 +64,13 @@ class ObjectStore(Protocol):
         """
         ...
 
-    def pages(self) -> Iterator[pa.Table]:
-        """`list` of all, as columns (`listed_files.COLUMNS`): for a million objects.
+    def pages(self, after: str = "") -> Iterator[Page]:
+        """`list` of all, as columns: for a million objects. It may be cut and gone on with later.
 
+        A listing that stops behind a page with a `last`, and another one after that key, tell together every
+        object that stood there from the first's beginning to the second's end.
+
+        :param after: the `last` of a page; empty for all.
         :raises ListingFailed: as `list`.
         """
         ...

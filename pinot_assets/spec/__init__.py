@@ -12,7 +12,7 @@ from pinot_assets.spec.load import (
 )
 from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.problem import Note, Problem
-from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
+from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec, label_of
 
 __all__ = [
     "AnyTableSpec",
@@ -26,6 +26,7 @@ __all__ = [
     "Tables",
     "check_files",
     "check_tables",
+    "label_of",
     "load_any_table",
     "load_table",
     "load_tables",

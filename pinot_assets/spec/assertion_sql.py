@@ -2,7 +2,8 @@
 
 A server answers for its segments alone, and what it sends of `AVG` or `DISTINCTCOUNT` only Pinot's brokers
 can merge. So an assertion asks for COUNT, SUM, MIN and MAX, filtered and grouped; everything else is refused
-by name. Nothing of the text is rewritten but the table's name, which servers want with its type.
+by name, or asked of a shadow table (`shadow_sql`). Nothing of the text is rewritten but the table's name,
+which servers want with its type.
 """
 
 from __future__ import annotations
@@ -10,11 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from pinot_assets.spec.question import Question
+from pinot_assets.spec.select import (
+    keys_of,
+    meaning_of,
+    named_in,
+    null_columns_of,
+    odd_keys,
+    odd_parts,
+    qualified_columns,
+    read_select,
+    table_place,
+    text_of,
+)
 
 FOLDS: Final[dict[type, str]] = {
     exp.Count: "COUNT",
@@ -24,20 +35,23 @@ FOLDS: Final[dict[type, str]] = {
 }
 """Aggregations whose parts can be put together, by Pinot's name."""
 
-_TAKEN: Final = {
+_TAKEN: Final[dict[type, set[str]]] = {
     exp.Select: {"expressions", "from_", "where", "group"},
     exp.Group: {"expressions"},
     exp.Table: {"this"},
 }
 """Parts of these that servers can be asked; all others are refused."""
-_NAMES: Final = {
+PART_NAMES: Final = {
     "alias": "an alias of the table",
     "db": "a database",
     "distinct": "SELECT DISTINCT",
     "joins": "JOIN",
     "order": "ORDER BY",
 }
-_NO_DOOR: Final = "servers answer for a part of the rows each, and this cannot be put together from parts"
+_NO_DOOR: Final = (
+    "servers answer for a part of the rows each, and this cannot be put together from parts; "
+    "`via: shadow` asks a broker, of a table with the staged segments alone"
+)
 
 
 def read_question(sql: str) -> Question:
@@ -46,103 +60,50 @@ def read_question(sql: str) -> Question:
     :raises ValueError: it is no SELECT that can be asked of servers; the text says what and why.
     """
     text = sql.strip().rstrip(";").rstrip()
-    select = _select(text)
+    select = read_select(text)
     for refused in _refused(select):
         raise ValueError(f"asks for {refused}: {_NO_DOOR}")
     for misread in _misread(select):
         raise ValueError(misread)
-    tables = list(select.find_all(exp.Table))
-    if len(tables) != 1 or not _is_name(tables[0].this):
-        raise ValueError("does not read one table")
-    keys = _keys(select)
-    aggregates = list(_aggregates(select, frozenset(map(_meaning, keys))))
+    table, start, end = table_place(select)
+    keys = keys_of(select)
+    aggregates = list(_aggregates(select, frozenset(map(meaning_of, keys))))
     if not aggregates:
         raise ValueError("asks for no COUNT, SUM, MIN or MAX")
-    if len({_meaning(call) for call in aggregates}) < len(aggregates):
+    if len({meaning_of(call) for call in aggregates}) < len(aggregates):
         raise ValueError("asks twice for the same")
-    start, end = (int(tables[0].this.meta[edge]) for edge in ("start", "end"))
     return Question(
         text[:start],
-        tables[0].name,
-        text[end + 1 :],
-        tuple(map(_text, keys)),
-        tuple((_text(call), FOLDS[type(call)]) for call in aggregates),
-        _named(select),
-        frozenset(
-            name
-            for test in select.find_all(exp.Is)
-            if isinstance(test.expression, exp.Null)
-            for name in _named(test)
-        ),
+        table,
+        text[end:],
+        tuple(map(text_of, keys)),
+        tuple((text_of(call), FOLDS[type(call)]) for call in aggregates),
+        named_in(select),
+        null_columns_of(select),
     )
-
-
-def _is_name(table: object) -> bool:
-    """Whether it is a name that stands in the text: no function, no text, no parameter."""
-    return isinstance(table, exp.Identifier) and "start" in table.meta
-
-
-def _named(part: exp.Expr) -> frozenset[str]:
-    return frozenset(column.name for column in part.find_all(exp.Column))
-
-
-def _text(part: exp.Expr) -> str:
-    return part.sql(comments=False)
-
-
-def _meaning(part: exp.Expr) -> str:
-    """The same for `a` and `"a"`, which are the same to Pinot."""
-    return part.sql(comments=False, identify=True)
-
-
-def _select(text: str) -> exp.Select:
-    try:
-        parsed = sqlglot.parse(text)
-    except SqlglotError as error:
-        found = error.errors[0] if hasattr(error, "errors") and error.errors else {}
-        where = f" at line {found['line']}, column {found['col']}" if found.get("line") else ""
-        raise ValueError(f"is no SQL that is understood{where}: {found.get('description', error)}") from None
-    if len(parsed) != 1 or not isinstance(parsed[0], exp.Select):
-        raise ValueError("is not one SELECT")
-    return parsed[0]
-
-
-def _keys(select: exp.Select) -> list[exp.Expression]:
-    group = select.args.get("group")
-    return list(group.expressions) if group is not None else []
 
 
 def _refused(select: exp.Select) -> Iterator[str]:
     """What of it cannot be asked of servers."""
-    for node in select.find_all(exp.Select, exp.Group, exp.Table):
-        for part, value in node.args.items():
-            if value and part not in _TAKEN[type(node)]:
-                yield _NAMES.get(part, part.strip("_").upper())
-    if any(node is not select for node in select.find_all(exp.Select)):
-        yield "a query in a query"
+    yield from odd_parts(select, _TAKEN, PART_NAMES)
     for node in select.find_all(exp.Filter, exp.Window):
         yield "FILTER" if isinstance(node, exp.Filter) else "OVER"
-    for key in _keys(select):
-        if key.find(exp.Column) is None or isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
-            yield f"GROUP BY {_text(key)}"
+    yield from odd_keys(select)
     for call in select.find_all(exp.AggFunc):
         if type(call) not in FOLDS or call.args.get("expressions") or call.find(exp.Distinct) is not None:
-            yield _text(call)
+            yield text_of(call)
 
 
 def _misread(select: exp.Select) -> Iterator[str]:
     """What a server takes for something else than a broker does (`AliasApplier` of 0.11, for one)."""
-    for column in select.find_all(exp.Column):
-        if column.table:
-            name = _text(column)
-            dotted = f'"{name}" if its name has a dot'
-            yield f"names {name}, which is no column to a server: write {column.name}, or {dotted}"
-    read = {
-        name for part in ("where", "group") if select.args.get(part) for name in _named(select.args[part])
-    }
+    for column in qualified_columns(select):
+        name = text_of(column)
+        dotted = f'"{name}" if its name has a dot'
+        yield f"names {name}, which is no column to a server: write {column.name}, or {dotted}"
+    read = named_in(select.args.get("where"), select.args.get("group"))
     for column in select.expressions:
         if isinstance(column, exp.Alias) and column.alias in read and column.this.name != column.alias:
-            yield f"calls {_text(column.this)} {column.alias}, which is a column that it reads, too"
+            yield f"calls {text_of(column.this)} {column.alias}, which is a column that it reads, too"
 
 
 def _aggregates(select: exp.Select, keys: frozenset[str]) -> Iterator[exp.Expression]:
@@ -150,8 +111,8 @@ def _aggregates(select: exp.Select, keys: frozenset[str]) -> Iterator[exp.Expres
         column = written.unalias()
         if type(column) in FOLDS:
             yield column
-        elif _meaning(column) not in keys:
-            text = _text(column)
+        elif meaning_of(column) not in keys:
+            text = text_of(column)
             raise ValueError(
                 f"asks for {text}, which is neither COUNT, SUM, MIN or MAX nor in GROUP BY: {_NO_DOOR}"
             )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema, model_validator
 
 from pinot_assets.spec.audit_check import CHECKS, Check, Replicas, Severity
 from pinot_assets.spec.document import Part
@@ -16,18 +16,22 @@ from pinot_assets.spec.expectation import Expectation, read_expectation
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
 from pinot_assets.spec.problem import Problem, did_you_mean
 from pinot_assets.spec.question import Question
+from pinot_assets.spec.values import any_case, one_of
+
+Via = Literal["servers", "shadow"]
 
 
-def _read(sql: str) -> Question:
-    from pinot_assets.spec.assertion_sql import read_question  # here: few commands need its parser of SQL
+def _read(sql: str, via: Via) -> Question:
+    # Here: few commands need their parser of SQL.
+    from pinot_assets.spec.assertion_sql import read_question
+    from pinot_assets.spec.shadow_sql import read_shadow_question
 
-    return read_question(sql)
+    return read_shadow_question(sql) if via == "shadow" else read_question(sql)
 
 
 def _sql(value: object) -> object:
     if not isinstance(value, str) or not value.strip():
         raise ValueError("is empty")
-    _read(value)
     return value.strip()
 
 
@@ -42,18 +46,27 @@ class Assertion(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     sql: Annotated[str, BeforeValidator(_sql), WithJsonSchema({"type": "string", "minLength": 1})]
-    """SELECT of COUNT, SUM, MIN and MAX from this table, with WHERE and GROUP BY."""
+    """SELECT of COUNT, SUM, MIN and MAX from this table, with WHERE and GROUP BY; via shadow, of anything."""
     expect: Annotated[
         str, BeforeValidator(_expect), WithJsonSchema({"type": ["string", "number"], "minLength": 1})
     ]
     """[staged | after] [= | != | < | <= | > | >=] number, or [factor *] live; for each value and group."""
     severity: Severity = "error"
     """error keeps the gate shut; warn is shown."""
+    via: Annotated[Via, BeforeValidator(one_of("servers", "shadow")), any_case("servers", "shadow")] = (
+        "servers"
+    )
+    """servers: each is asked for its staged segments. shadow: a broker is asked, of a table made for it."""
+
+    @model_validator(mode="after")
+    def _is_understood(self) -> Assertion:
+        _ = self.question
+        return self
 
     @cached_property
     def question(self) -> Question:
         """The SQL, read."""
-        return _read(self.sql)
+        return _read(self.sql, self.via)
 
     @cached_property
     def expectation(self) -> Expectation:
@@ -135,7 +148,9 @@ def _item(place: Part) -> tuple[Assertion | Check | Replicas | None, list[Proble
     except ValidationError as invalid:
         for error in invalid.errors(include_input=False, include_url=False):
             text = error["msg"].removeprefix("Value error, ").replace("Field required", "is missing")
-            problems.append(place.at(*error["loc"]).problem(text))
+            # What none of its keys has alone is about the SQL, read as `via` says.
+            where = error["loc"] or (("sql",) if kind is Assertion else ())
+            problems.append(place.at(*where).problem(text))
         return None, problems
 
 

@@ -1,4 +1,4 @@
-"""What an audit assertion asks of servers, as its SQL was read (`assertion_sql`)."""
+"""What an audit assertion asks, as its SQL was read (`assertion_sql`, `shadow_sql`)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from dataclasses import dataclass
 from typing import Final
 
 MOST_GROUPS: Final = 10_000
-"""Groups that a server is asked for at the most; without a limit Pinot sends ten."""
+"""Groups that are asked for at the most; without a limit Pinot sends ten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A SELECT that servers can answer for a part of the rows each.
+    """A SELECT from one table, whose answer is keys and values.
 
     :ivar before: its text up to the table's name.
     :ivar table: the table that it names.
     :ivar after: its text behind the table's name.
     :ivar keys: expressions of GROUP BY.
-    :ivar aggregates: each one's text and how its parts are put together: COUNT, SUM, MIN or MAX.
+    :ivar aggregates: each one's text and how its parts are put together: COUNT, SUM, MIN or MAX; "" for what
+        only a broker puts together.
     :ivar columns: every column that it names.
     :ivar null_columns: those that it asks whether they are null.
+    :ivar key_places: where a broker's answer has the keys, in their order. A server's has them in front.
+    :ivar limited: whether its text says how many groups it wants.
     """
 
     before: str
@@ -29,11 +32,13 @@ class Question:
     aggregates: tuple[tuple[str, str], ...]
     columns: frozenset[str]
     null_columns: frozenset[str]
+    key_places: tuple[int, ...] = ()
+    limited: bool = False
 
     def of(self, table_with_type: str) -> str:
-        """The text for a server.
+        """The text for Pinot.
 
         :param table_with_type: `orders_OFFLINE`.
         """
-        limit = f"\nLIMIT {MOST_GROUPS}" if self.keys else ""
+        limit = f"\nLIMIT {MOST_GROUPS}" if self.keys and not self.limited else ""
         return f'{self.before}"{table_with_type}"{self.after}{limit}'

@@ -29,3 +29,9 @@ class RealtimeTableSpec(TableFile):
 
 AnyTableSpec = TableSpec | RealtimeTableSpec
 """What one file of `tables/` may be."""
+
+
+def label_of(spec: AnyTableSpec) -> str:
+    """What tells tables apart in tags and metrics, and commands take: the raw name of an OFFLINE table, a
+    REALTIME one's with its type."""
+    return spec.name if isinstance(spec, TableSpec) else spec.name_with_type

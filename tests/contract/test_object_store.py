@@ -25,6 +25,7 @@ from pinot_assets.errors import SourceError, StoreConflict
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.java import find_java
 from pinot_assets.local.state import Record
+from pinot_assets.source import bucket_objects, listed_files
 from pinot_assets.source.fingerprint import SourceFile
 from pinot_assets.source.listed_files import files_of
 from pinot_assets.source.objects import ObjectStore, open_store
@@ -190,8 +191,45 @@ def test_pages_tell_what_the_listing_tells(store: ObjectStore, names: tuple[str,
         store.put_if_absent(name, b"x" * size)
         store.put_if_absent(f"full/{name}", b"x")
     listed = {SourceFile(info.uri, info.fingerprint) for info in store.list()}
-    assert {file for page in store.pages() for file in files_of(page)} == listed
+    assert {file for page in store.pages() for file in files_of(page.columns)} == listed
     assert len(listed) == 2 * len(names) + 2
+
+
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_objects, "_PAGE", 2)
+    monkeypatch.setattr(listed_files, "_PAGE", 2)
+
+
+def test_a_listing_is_cut_behind_any_page_and_told_whole(store: ObjectStore, small_pages: None) -> None:
+    names = [name for name in ODD_NAMES if name != "back\\slash.csv" or not store.uri.startswith("abfss")]
+    for name in (*names, "a", "b/c", "b/d/e", "b-c", "b0", "empty"):
+        store.put_if_absent(f"d/{name}" if name == "..." else name, b"" if name == "empty" else b"x")
+    everything = set(keys(store))
+    told, after, cuts = set[str](), "", 0
+    while page := next(store.pages(after), None):
+        told |= {store.key_of(file.uri) for file in files_of(page.columns)}
+        if not page.last:
+            told |= {store.key_of(f.uri) for rest in store.pages(after) for f in files_of(rest.columns)}
+            break
+        after, cuts = page.last, cuts + 1
+    assert told == everything
+    assert cuts >= len(everything) // 2 or store.uri.startswith("abfss")
+
+
+def test_what_comes_and_goes_beside_a_cut_hides_nothing_else(store: ObjectStore, small_pages: None) -> None:
+    for name in ("a/1", "a/2", "b/1", "b/2", "c"):
+        store.put_if_absent(name, b"x")
+    first = next(store.pages())
+    if store.uri.startswith("abfss"):
+        assert first.last == "", "ADLS lists from the beginning whatever one asks for"
+        return
+    store.delete(first.last)
+    store.put_if_absent("a/0", b"x")
+    store.put_if_absent("a/3", b"x")
+    rest = [store.key_of(f.uri) for page in store.pages(first.last) for f in files_of(page.columns)]
+    assert set(rest) - {"a/3"} >= {"b/1", "b/2", "c"}
+    assert "a/3" in rest or first.last > "a/3"
 
 
 def test_a_prefix_is_a_folder(store: ObjectStore) -> None:

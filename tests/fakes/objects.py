@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-import pyarrow as pa
-
 from pinot_assets.errors import SourceError, StoreConflict
 from pinot_assets.source import Fingerprint
-from pinot_assets.source.listed_files import pages_of
+from pinot_assets.source.listed_files import Page, pages_of
 from pinot_assets.source.objects import ObjectInfo, probe_put_if_absent
 from pinot_assets.source.uris import check_key, join_uri, key_below, quote_key, unquote_key
 
@@ -80,8 +78,9 @@ class MemoryObjectStore:
                 key = path.removeprefix(self._prefix)
                 yield ObjectInfo(key, self.uri_of(key), version)
 
-    def pages(self) -> Iterator[pa.Table]:
-        return pages_of(self.list())
+    def pages(self, after: str = "") -> Iterator[Page]:
+        listed = sorted(self.list(), key=lambda info: info.key)
+        return pages_of(info for info in listed if info.key > after)
 
     def stat(self, key: str) -> Fingerprint | None:
         found = self._objects.get(self._path(key))

@@ -45,8 +45,10 @@ from pinot_assets.pinot import (
     Lineage,
     LineageEntry,
     LineageState,
+    NoResult,
     PushMode,
     PushReport,
+    QueryResult,
     Replicas,
     SegmentMetadata,
     ServerDisk,
@@ -66,6 +68,11 @@ def _count(sql: str, segments: Sequence[Output]) -> DataTable:
     return DataTable((("count(*)", "LONG"),), ((rows,),), {}, len(segments), rows, False)
 
 
+def _whole_count(sql: str, segments: Sequence[Output]) -> QueryResult:
+    rows = sum(output.rows for output in segments)
+    return QueryResult(("count(*)",), ("LONG",), ((rows,),), 1, rows)
+
+
 class FakePinot:
     """See the module docstring; for the methods see `pinot_assets.pinot.port.Pinot`.
 
@@ -82,6 +89,8 @@ class FakePinot:
         self.realtime: dict[str, dict[str, Any]] = {}  # configs of REALTIME tables, by raw name
         self.answer: Callable[[str, Sequence[Output]], DataTable] = _count
         """What a server says to a query of segments; as it is, their rows, whatever is asked."""
+        self.broker_answer: Callable[[str, Sequence[Output]], QueryResult] = _whole_count
+        """What a broker says to a query of the segments that it routes to; as it is, their rows."""
         self._clock = itertools.count(time.time_ns() // 1_000_000)  # entries age beside a real clock
         self._before: dict[str, list[Callable[[], None]]] = {}
         self._after: dict[str, list[Callable[[], None]]] = {}
@@ -103,6 +112,11 @@ class FakePinot:
     def refuse_connection(self, method: str) -> None:
         """The next call of that name finds no connection: PinotUnreachable."""
         self._before.setdefault(method, []).append(_unreachable)
+
+    def forget_trouble(self) -> None:
+        """What was to happen before or after a call happens no more."""
+        self._before.clear()
+        self._after.clear()
 
     def before(self, method: str, action: Callable[[], None]) -> None:
         """Do this just before the next call of that name (somebody else at work, a crash)."""
@@ -361,6 +375,18 @@ class FakePinot:
                 raise PinotError("a segment that the query needs is not ONLINE")
             return sum(found.segments[s].rows for s in routed)
 
+    def query_broker(self, broker: str, sql: str) -> QueryResult:
+        with self._call("query_broker"):
+            named = re.search(r'FROM "?(\w+?)_OFFLINE"?', sql)
+            assert named is not None, sql
+            found = self._table(named[1])
+            routed = sorted(s for s in found.routing.get(broker, ()) if s in found.segments)
+            if not routed:
+                raise NoResult(f"broker {broker} answered without a result")
+            if not all(found.is_online(s) for s in routed):
+                raise PinotError("a segment that the query needs is not ONLINE")
+            return self.broker_answer(sql, [found.segments[name] for name in routed])
+
     def rebuild_routing(self, broker: str, table: str) -> None:
         with self._call("rebuild_routing"):
             self._table(table).routing[broker] = self._table(table).visible
@@ -393,6 +419,8 @@ class FakePinot:
             name = raw_name(config)
             if name in self._tables:
                 raise PinotError(f"table {name} exists")
+            if "__" in name:
+                raise PinotError("'tableName' cannot contain double underscore ('__')")
             self._tables[name] = Table({**config, "tableName": f"{name}_OFFLINE"})
 
     def update_table(self, config: Mapping[str, Any]) -> None:
@@ -400,7 +428,7 @@ class FakePinot:
             name = raw_name(config)
             self._table(name).config = {**config, "tableName": f"{name}_OFFLINE"}
 
-    def delete_table(self, table: str) -> None:
+    def delete_table(self, table: str, retention: str | None = None) -> None:
         with self._call("delete_table"):
             self._table(table)
             del self._tables[table]

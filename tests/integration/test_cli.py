@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.pushgateway import pushgateway
 from fakes.tables import write_files, write_table
 
 from pinot_assets.local import StackState
@@ -74,7 +75,11 @@ def test_a_table_from_its_spec_to_its_rollback(shell: Shell) -> None:
 
     write_files(shell.folder, F1="a b", F2="c")
     assert shell.status()["source"]["listed"] == 2
-    shown, progress = shell("run", table)
+    with pushgateway() as gateway:
+        shown, progress = shell("run", table, PINOT_ASSETS_PUSHGATEWAY=gateway.url)
+    (pushed,) = gateway.groups.values()
+    assert pushed["pinot_assets_run_success", table] == 1
+    assert pushed["pinot_assets_published_rows", table] == 3
     assert "2 new, 0 rewritten, 0 deleted; built 2 of 2 files listed" in shown
     assert "switched: 2 files, 2 segments, 3 rows are visible" in shown
     assert "pushed 2 of 2 segments" in progress

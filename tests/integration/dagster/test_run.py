@@ -7,10 +7,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from fakes.code_location import Table, failure, materializations, observations, staged_and_published, values
+from fakes.pushgateway import pushgateway
 
 from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.connect import open_session_store
+from pinot_assets.metrics.pushing import GATEWAY
 from pinot_assets.session.model import Owner
 from pinot_assets.settings import load_settings
 
@@ -19,9 +21,18 @@ pytestmark = pytest.mark.integration
 # --- the whole job ---------------------------------------------------------------------------------
 
 
-def test_one_run_builds_gates_and_switches_under_one_lease(table: Table) -> None:
+def test_one_run_builds_gates_and_switches_under_one_lease(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table.write(F1="a b", F2="c")
-    result = table.publish()
+    with pushgateway() as gateway:
+        monkeypatch.setenv(GATEWAY, gateway.url)
+        result = table.publish()
+    monkeypatch.delenv(GATEWAY)
+    (pushed,) = gateway.groups.values()
+    assert pushed["pinot_assets_run_success", table.name] == 1
+    assert pushed["pinot_assets_run_step_duration_seconds", "publish", table.name] > 0
+    assert pushed["pinot_assets_published_rows", table.name] == 3
     assert table.shown() == ["a", "b", "c"]
 
     built, published = staged_and_published(result)

@@ -8,12 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinot_assets.audit.assertions import Answers, assertion_holds, assertion_unanswered, tally
+from pinot_assets.audit.assertions import (
+    Answers,
+    as_expected,
+    assertion_holds,
+    assertion_unanswered,
+    broker_tally,
+    tally,
+)
 from pinot_assets.errors import PinotError
+from pinot_assets.pinot.broker import QueryResult
 from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.spec.assertion_sql import read_question
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.question import MOST_GROUPS
+from pinot_assets.spec.shadow_sql import read_shadow_question
 
 ALL = "SELECT COUNT(*), SUM(x), MIN(x), MAX(x) FROM t"
 BY_DAY = "SELECT day, COUNT(*), MAX(x) FROM t GROUP BY day"
@@ -169,3 +178,56 @@ def test_what_was_not_answered_keeps_the_gate_shut_and_waits() -> None:
     found = assertion_unanswered(Assertion(sql="SELECT COUNT(*) FROM t", expect="= 0"), "Server_1 is away")
     assert (found.blocks, found.at_fault) == (True, ())
     assert "Server_1 is away" in found.message
+
+
+# --- what a broker answers -----------------------------------------------------------------------------
+
+
+def broker(*rows: tuple[Any, ...]) -> QueryResult:
+    return QueryResult((), (), rows, 1, 1)
+
+
+def test_keys_and_values_are_told_apart_by_their_places() -> None:
+    question = read_shadow_question("SELECT AVG(x), day, DISTINCTCOUNT(y) FROM t GROUP BY day")
+    found = broker_tally(question, broker((1.5, "mon", 3), ("-Infinity", "tue", 0)))
+    assert found == {("mon",): (1.5, 3.0), ("tue",): (-float("inf"), 0.0)}
+
+
+@pytest.mark.parametrize("rows", [[], [(1,), (2,)]])
+def test_one_row_is_wanted_where_nothing_is_grouped(rows: list[tuple[Any, ...]]) -> None:
+    with pytest.raises(PinotError, match=f"{len(rows)} rows, where one"):
+        broker_tally(read_shadow_question("SELECT AVG(x) FROM t"), broker(*rows))
+
+
+def test_a_value_that_is_no_number_is_no_answer() -> None:
+    question = read_shadow_question("SELECT DISTINCTCOUNTRAWHLL(x) FROM t")
+    for value in ("0a1b", [1, 2]):
+        with pytest.raises(PinotError, match="no number"):
+            broker_tally(question, broker((value,)))
+    assert broker_tally(question, broker(("12.50",))) == {(): (12.5,)}
+
+
+def test_groups_beyond_the_limit_are_no_answer_unless_the_text_has_its_own() -> None:
+    rows = [(n, 1) for n in range(MOST_GROUPS)]
+    with pytest.raises(PinotError, match="left groups out"):
+        broker_tally(read_shadow_question("SELECT a, AVG(b) FROM t GROUP BY a"), broker(*rows))
+    limited = read_shadow_question(f"SELECT a, AVG(b) FROM t GROUP BY a LIMIT {MOST_GROUPS}")
+    assert len(broker_tally(limited, broker(*rows))) == MOST_GROUPS
+
+
+def shadow(sql: str, expect: str) -> Assertion:
+    return Assertion(sql=sql, expect=expect, via="shadow")
+
+
+def test_the_average_of_no_rows_is_nothing() -> None:
+    asked = shadow("SELECT AVG(x) FROM t", "<= 9")
+    found = as_expected(asked, [broker_tally(asked.question, broker((None,)))], None)
+    assert (found.passed, found.message) == (False, "0 of 1 answers are <= 9: AVG(x) is nothing")
+
+
+def test_a_group_that_went_has_no_different_values() -> None:
+    asked = shadow("SELECT day, DISTINCTCOUNT(x), AVG(x) FROM t GROUP BY day", ">= live")
+    found = as_expected(asked, [{}], {("mon",): (2.0, 1.0)})
+    assert found.name == "sql via shadow: SELECT day, DISTINCTCOUNT(x), AVG(x) FROM t GROUP BY day (>= live)"
+    assert (found.expected, found.found, found.of_data) == (2, 0, True)
+    assert "DISTINCTCOUNT(x) for mon is 0, live 2; AVG(x) for mon is nothing, live 1" in found.message

@@ -8,8 +8,9 @@ import pytest
 
 from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.source.inventory import Inventory, take_inventory
+from pinot_assets.source.listed_files import Page
 from pinot_assets.source.local_objects import LocalObjectStore
-from pinot_assets.source.objects import ObjectInfo, open_store
+from pinot_assets.source.objects import open_store
 
 
 @pytest.fixture
@@ -80,13 +81,13 @@ def test_the_digest_follows_names_and_versions(folder: Path) -> None:
 
 
 def test_a_listing_that_breaks_gives_no_inventory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = LocalObjectStore.list
+    whole = LocalObjectStore.pages
 
-    def broken(self: LocalObjectStore, prefix: str = "") -> Iterator[ObjectInfo]:
-        yield next(whole(self, prefix))
+    def broken(self: LocalObjectStore, after: str = "") -> Iterator[Page]:
+        yield next(whole(self, after))
         raise ListingFailed("cut")
 
-    monkeypatch.setattr(LocalObjectStore, "list", broken)
+    monkeypatch.setattr(LocalObjectStore, "pages", broken)
     with pytest.raises(ListingFailed):
         take(folder)
 

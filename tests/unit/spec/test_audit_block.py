@@ -174,3 +174,29 @@ def test_a_realtime_table_stages_nothing(folder):
     folder.realtime(change=lambda whole: whole.update(audit=[ROWS]))
     (problem,) = folder.check()[1]
     assert (problem.key, "OFFLINE" in problem.reason) == ("audit", True)
+
+
+AVERAGE = {"sql": "SELECT AVG(distance) FROM flights", "expect": "> 100"}
+
+
+def test_what_servers_cannot_answer_is_asked_of_a_shadow_table_where_that_is_said(folder):
+    [asked] = folder.load(change=lambda w: w.update(audit=[{**AVERAGE, "via": "Shadow"}])).audit.assertions
+    assert (asked.via, asked.question.aggregates) == ("shadow", (("AVG(distance)", ""),))
+    (problem,) = problems(folder, [AVERAGE])
+    assert problem.key == "audit[0].sql"
+    assert "`via: shadow`" in problem.reason
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "reason"),
+    [
+        ({"via": "broker"}, "audit[0].via", "none of servers, shadow"),
+        ({"sql": "SELECT AVG(dist) FROM flights"}, "audit[0].sql", "names dist"),
+        ({"sql": "SELECT AVG(distance) FROM flight"}, "audit[0].sql", "reads flight"),
+        ({"sql": "SELECT distance FROM flights"}, "audit[0].sql", "neither aggregated"),
+    ],
+)
+def test_what_is_refused_of_a_shadow_table(folder, change, key, reason):
+    (problem,) = problems(folder, [{**AVERAGE, "via": "shadow", **change}])
+    assert problem.key == key
+    assert reason in problem.reason

@@ -15,7 +15,7 @@ from pinot_assets.errors import (
     SnapshotIncomplete,
     SwitchConflict,
 )
-from pinot_assets.session import switch as switching
+from pinot_assets.session import pushing
 from pinot_assets.session.model import Mode, Outcome
 from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging
@@ -193,7 +193,7 @@ def test_r21_a_driver_may_die_after_every_effect_of_a_republish(
     make_world: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And after every one of the next trigger's too: the first n of each die."""
-    monkeypatch.setattr(switching, "BATCH", 1)
+    monkeypatch.setattr(pushing, "BATCH", 1)
     world = make_world("sync")
     world.write("P1", "P2", F1="F1a", F2="F2a")
     world.run()

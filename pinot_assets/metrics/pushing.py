@@ -1,0 +1,103 @@
+"""Numbers of a run for a Prometheus Pushgateway, told at its end.
+
+The run lets go of its table first, and nothing here fails it: a gateway that is away is a warning.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from pinot_assets.errors import PinotAssetsError, SessionHeld
+from pinot_assets.metrics.family import Sample
+from pinot_assets.session.driver import Driver
+from pinot_assets.spec import label_of
+
+GATEWAY = "PINOT_ASSETS_PUSHGATEWAY"
+USER, PASSWORD = "PINOT_ASSETS_PUSHGATEWAY_USER", "PINOT_ASSETS_PUSHGATEWAY_PASSWORD"
+JOB = "pinot_assets"
+SECONDS = 5.0
+"""How long a run's end may take for it, whatever hangs: ZooKeeper, a name server, the gateway."""
+
+
+@contextmanager
+def pushed_after(
+    driver: Driver, warn: Callable[[str], None], environ: Mapping[str, str] | None = None
+) -> Iterator[Driver]:
+    """The driver; what it did is pushed when it has let go of its table, unless the process is to end.
+
+    Nothing is done where PINOT_ASSETS_PUSHGATEWAY is not set, and for a driver that did nothing.
+
+    :param warn: told why nothing was pushed.
+    """
+    env = os.environ if environ is None else environ
+    try:
+        with driver as held:
+            yield held
+    except Exception:
+        _push(driver, env, warn)
+        raise
+    _push(driver, env, warn)
+
+
+def _push(driver: Driver, env: Mapping[str, str], warn: Callable[[str], None]) -> None:
+    gateway = env.get(GATEWAY, "").strip()
+    if not gateway or not driver.steps:
+        return
+    if any(isinstance(step.result, SessionHeld) for step in driver.steps.values()):
+        return  # another run works on the table, and tells of it itself
+    outcome = [f"it has not answered within {SECONDS:g} s"]
+
+    def push() -> None:
+        try:
+            _send(gateway, env, driver)
+            outcome[0] = ""
+        except Exception as error:
+            # An OSError says what happened; others quote the address, which may hold a secret.
+            outcome[0] = str(error) if isinstance(error, OSError) else type(error).__name__
+
+    # A daemon: one that hangs beyond every time-out must not keep the process from ending.
+    thread = threading.Thread(target=push, name="pushgateway", daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    if outcome[0]:
+        warn(f"warning: the metrics of this run were not pushed to {GATEWAY}: {outcome[0]}")
+
+
+def _send(gateway: str, env: Mapping[str, str], driver: Driver) -> None:
+    # Imported here: most installations have no gateway.
+    from prometheus_client import push_to_gateway
+    from prometheus_client.exposition import basic_auth_handler, default_handler
+
+    from pinot_assets.metrics.exposition import registry_of
+
+    def handler(
+        url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes
+    ) -> Callable[[], None]:
+        user = env.get(USER, "")
+        if not user:
+            return default_handler(url, method, timeout, headers, data)
+        return basic_auth_handler(url, method, timeout, headers, data, user, env.get(PASSWORD, ""))
+
+    samples = [*samples_of(driver)]
+    push_to_gateway(
+        gateway,
+        JOB,
+        registry_of(lambda: samples),
+        grouping_key={"table": label_of(driver.spec)},
+        timeout=SECONDS,
+        handler=handler,
+    )
+
+
+def samples_of(driver: Driver) -> Iterator[Sample]:
+    """The table as it stands now, as far as it can be read, and what this driver did."""
+    from pinot_assets.metrics.looking import samples_of_store
+    from pinot_assets.metrics.run import run_samples
+
+    with suppress(PinotAssetsError):  # the run itself has said what is away
+        yield from samples_of_store(driver.spec, driver.edges.store, driver.edges.staging)
+    yield from run_samples(label_of(driver.spec), driver.steps, time.time())

@@ -1,0 +1,163 @@
+"""What ZooKeeper and the newest snapshot's header tell of an OFFLINE table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pinot_assets.metrics.family import Sample, gauge, seconds
+from pinot_assets.session.model import AuditReceipt, Outcome, Owner, Session, State, audit_from
+from pinot_assets.session.plan import NO_HOLD, Hold
+
+PUBLISHED_AT = gauge("last_publish_timestamp_seconds", "When what queries see was published.")
+FRESHNESS_LIMIT = gauge("freshness_limit_seconds", "How old the table may be: dagster.freshness_hours.")
+PUBLISHED_FILES = gauge("published_files", "Files that the newest snapshot publishes.")
+PUBLISHED_SEGMENTS = gauge("published_segments", "Segments that the newest snapshot publishes.")
+PUBLISHED_ROWS = gauge("published_rows", "Rows that the newest snapshot publishes.")
+OPEN = gauge("session_open", "1 while a session is open.")
+STATE = gauge("session_state", "1 for the state that the open session is in.", "state")
+CREATED = gauge("session_created_timestamp_seconds", "When the open session began; absent without one.")
+FAILED = gauge("session_failed", "1 while files of the open session, or its audit, have failed.")
+RETRIES = gauge("session_retries", "Retries that the open session has spent.")
+RETRIES_LEFT = gauge("session_retries_left", "Retries until the open session is given up.")
+FILES = gauge("session_files", "Files of the newest session, open or ended, by what became of them.", "state")
+LEASE_HELD = gauge("lease_held", "1 while a run holds the table's lease.")
+LEASE_SINCE = gauge(
+    "lease_acquired_timestamp_seconds", "Since when the lease is held; absent while it is free."
+)
+HELD_BACK = gauge("held_back_changes", "File versions and removals that a rollback holds back.")
+AUDITED_AT = gauge("audit_timestamp_seconds", "When the newest audit was made.")
+AUDIT_PASSED = gauge("audit_passed", "1 where the newest audit opened the gate, 0 where it kept it shut.")
+CHECK_PASSED = gauge("audit_check_passed", "1 where a check of the newest audit passed.", "check")
+CHECK_EXPECTED = gauge("audit_check_expected", "The number that a check of the newest audit wanted.", "check")
+CHECK_FOUND = gauge("audit_check_found", "The number that a check of the newest audit met.", "check")
+SWITCH_SECONDS = gauge(
+    "last_switch_duration_seconds", "From the beginning of the last published attempt to its end."
+)
+PHASE_SECONDS = gauge(
+    "last_switch_phase_duration_seconds",
+    "The same by phase: build and stage, push and audit, end and confirm.",
+    "phase",
+)
+
+FAMILIES = (
+    PUBLISHED_AT,
+    FRESHNESS_LIMIT,
+    PUBLISHED_FILES,
+    PUBLISHED_SEGMENTS,
+    PUBLISHED_ROWS,
+    OPEN,
+    STATE,
+    CREATED,
+    FAILED,
+    RETRIES,
+    RETRIES_LEFT,
+    FILES,
+    LEASE_HELD,
+    LEASE_SINCE,
+    HELD_BACK,
+    AUDITED_AT,
+    AUDIT_PASSED,
+    CHECK_PASSED,
+    CHECK_EXPECTED,
+    CHECK_FOUND,
+    SWITCH_SECONDS,
+    PHASE_SECONDS,
+)
+
+_STATES = (State.INIT, State.IN_PROGRESS, State.SWITCH)
+"""Of an open session."""
+_FILES = {"done": "done", "failed": "failed", "pending": "pending", "gone": "gone", "removals": "removed"}
+"""How a session counts its files, and the label's value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What stands in ZooKeeper, and the header of the snapshot that it names.
+
+    :ivar session: the open one.
+    :ivar sessions: the kept ones that can be read, oldest first, the open one included.
+    :ivar header: of the newest snapshot; None where nothing is published.
+    """
+
+    session: Session | None = None
+    sessions: tuple[Session, ...] = ()
+    holder: Owner | None = None
+    header: Mapping[str, Any] | None = None
+    hold: Hold = NO_HOLD
+
+
+def session_samples(
+    table: str, seen: Seen, max_retries: int, freshness_hours: float | None
+) -> Iterator[Sample]:
+    """The table as its sessions left it; what there is not is left out, for zeros would lie."""
+    yield from _published(table, seen, freshness_hours)
+    yield from _session(table, seen.session, max_retries)
+    if seen.sessions:
+        counts = seen.sessions[-1].counts
+        yield from (FILES.of(counts.get(name, 0), table, state) for name, state in _FILES.items())
+    yield LEASE_HELD.of(seen.holder is not None, table)
+    if seen.holder is not None:
+        yield LEASE_SINCE.of(seconds(seen.holder.since_ms), table)
+    yield HELD_BACK.of(len(seen.hold.files) + len(seen.hold.removals), table)
+    yield from _audit(table, seen)
+    yield from _last_switch(table, seen.sessions)
+
+
+def _published(table: str, seen: Seen, freshness_hours: float | None) -> Iterator[Sample]:
+    if freshness_hours is not None:
+        yield FRESHNESS_LIMIT.of(freshness_hours * 3600, table)
+    if seen.header is not None:
+        counts = seen.header["counts"]
+        yield PUBLISHED_AT.of(seconds(seen.header["publishedMs"]), table)
+        yield PUBLISHED_FILES.of(counts["files"], table)
+        yield PUBLISHED_SEGMENTS.of(counts["segments"], table)
+        yield PUBLISHED_ROWS.of(counts["rows"], table)
+
+
+def _session(table: str, session: Session | None, max_retries: int) -> Iterator[Sample]:
+    spent = session.retry_count if session else 0
+    yield OPEN.of(session is not None, table)
+    yield RETRIES.of(spent, table)
+    yield RETRIES_LEFT.of(max(0, max_retries - spent), table)
+    state = session.state if session else None
+    yield from (STATE.of(state is one, table, one.value) for one in _STATES)
+    audit_failed = session is not None and session.audit is not None and not session.audit.passed
+    yield FAILED.of(session is not None and (session.failures is not None or audit_failed), table)
+    if session is not None:
+        yield CREATED.of(seconds(session.created_ms), table)
+
+
+def _audit(table: str, seen: Seen) -> Iterator[Sample]:
+    """Of the open session where it was audited, else the one that opened the gate for what is published."""
+    audit = _newest_audit(seen)
+    if audit is None:
+        return
+    yield AUDITED_AT.of(seconds(audit.at_ms), table)
+    yield AUDIT_PASSED.of(audit.passed, table)
+    for check in audit.checks:
+        yield CHECK_PASSED.of(check.passed, table, check.name)
+        yield CHECK_EXPECTED.of(check.expected, table, check.name)
+        yield CHECK_FOUND.of(check.found, table, check.name)
+
+
+def _newest_audit(seen: Seen) -> AuditReceipt | None:
+    if seen.session is not None and seen.session.audit is not None:
+        return seen.session.audit
+    published = seen.header["audit"] if seen.header is not None else {}
+    # A rollback tells there what it went back from: what it shows was audited when it was new.
+    return audit_from(published) if "passed" in published else None
+
+
+def _last_switch(table: str, sessions: tuple[Session, ...]) -> Iterator[Sample]:
+    ended = [s for s in sessions if s.outcome is Outcome.PUBLISHED and s.attempt_started_ms]
+    if not ended:
+        return
+    last = ended[-1]
+    yield SWITCH_SECONDS.of(seconds(last.done_ms - last.attempt_started_ms), table)
+    if last.switch_ms and last.audit is not None:
+        moments = (last.attempt_started_ms, last.switch_ms, last.audit.at_ms, last.done_ms)
+        for phase, begin, end in zip(("build", "push", "confirm"), moments, moments[1:], strict=False):
+            # The switch of an attempt that a driver left stands before the attempt that ends it.
+            yield PHASE_SECONDS.of(seconds(max(0, end - begin)), table, phase)

@@ -1,0 +1,136 @@
+"""`pinot-assets metrics`: numbers of tables for Prometheus, scraped, printed or written to a file."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from pinot_assets.cli_options import TablesOption, new_console
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.settings import load_settings, tables_directory
+from pinot_assets.spec import load_tables
+
+if TYPE_CHECKING:
+    from pinot_assets.metrics.collector import Collector
+    from pinot_assets.metrics.looking import Part
+
+ADDRESS = "127.0.0.1:9469"
+"""Nobody else's among Prometheus' registered ports; only this machine is answered unless another address is
+named, since whoever is answered needs no credentials."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to a program."""
+    app.command()(metrics)
+
+
+def metrics(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(help="Tables of either type; all if none is named.", metavar="TABLE"),
+    ] = None,
+    directory: TablesOption = None,
+    listen: Annotated[str, typer.Option(help="HOST:PORT to serve /metrics on.")] = ADDRESS,
+    once: Annotated[bool, typer.Option("--once", help="Look once, print the metrics and end.")] = False,
+    textfile: Annotated[
+        Path | None,
+        typer.Option(help="Write this file, for node_exporter's textfile collector, and do not listen."),
+    ] = None,
+    every: Annotated[float, typer.Option(help="Seconds between two looks at the sessions.", min=1)] = 30,
+    health_every: Annotated[
+        float, typer.Option(help="Seconds between two looks at source, health and REALTIME tables.", min=10)
+    ] = 300,
+) -> None:
+    """Serve numbers of tables for Prometheus: sessions, files, ages, audit results, health, REALTIME tables.
+
+    Scrapes are answered from memory. Looked at is from time to time, with no lease, and nothing is changed;
+    a table that cannot be read shows `pinot_assets_up` 0 and keeps no other from being told. Of --once, and
+    of --once --textfile for cron, the exit code is 0 then, too.
+    """
+    # Imported here: other commands need not wait for it.
+    from pinot_assets.metrics.collector import Collector
+    from pinot_assets.metrics.exposition import text_of
+    from pinot_assets.metrics.looking import cheap_parts, dear_parts
+
+    chosen = load_tables(directory or tables_directory()).choose_any(tables or [])
+    err = Console(stderr=True, soft_wrap=True, highlight=False)
+    collector = Collector(lambda why: err.print(f"[yellow]cannot be read[/]: {escape(why)}"))
+    cheap, dear = cheap_parts(chosen, load_settings), dear_parts(chosen, load_settings)
+    if once:
+        collector.look([*cheap, *dear])
+        if textfile is None:
+            typer.echo(text_of(collector.samples()), nl=False)
+        else:
+            _write(collector, textfile)
+        return
+    if textfile is None:
+        _listen(collector, listen)
+    _look(collector, cheap, every, dear, health_every, textfile)
+
+
+def _listen(collector: Collector, listen: str) -> None:
+    from prometheus_client import start_http_server
+
+    from pinot_assets.metrics.exposition import registry_of
+
+    host, port = address_of(listen)
+    try:
+        server, _ = start_http_server(port, host, registry_of(collector.samples))
+    except OSError as error:
+        raise PinotAssetsError(
+            f"{listen} cannot be listened on", why=error.strerror or str(error), hint="name another --listen"
+        ) from None
+    new_console().print(f"serving http://{host}:{server.server_port}/metrics; Ctrl-C ends it")
+
+
+def address_of(listen: str) -> tuple[str, int]:
+    """Host and port of `127.0.0.1:9469`, `[::1]:9469`.
+
+    :raises PinotAssetsError: it names none.
+    """
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise PinotAssetsError(f"{listen} is no address to listen on", hint=f"write HOST:PORT, say {ADDRESS}")
+    return host.strip("[]"), int(port)
+
+
+def _look(
+    collector: Collector,
+    cheap: list[Part],
+    every: float,
+    dear: list[Part],
+    health_every: float,
+    textfile: Path | None,
+) -> None:
+    """Until Ctrl-C."""
+    stopped = threading.Event()
+    rounds = [(cheap, every), (dear, health_every)]
+    threads = [
+        threading.Thread(target=collector.look_for_ever, args=(parts, seconds, stopped), daemon=True)
+        for parts, seconds in rounds
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        while not stopped.wait(every):
+            if textfile is not None:
+                _write(collector, textfile)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _write(collector: Collector, textfile: Path) -> None:
+    """Whole or not at all: it is moved into place."""
+    from prometheus_client import write_to_textfile
+
+    from pinot_assets.metrics.exposition import registry_of
+
+    try:
+        write_to_textfile(str(textfile), registry_of(collector.samples))
+    except OSError as error:
+        raise PinotAssetsError(f"{textfile} cannot be written", why=error.strerror or str(error)) from None

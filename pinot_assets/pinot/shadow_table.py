@@ -1,0 +1,101 @@
+"""A table for one audit, beside the one whose staged segments it holds: its name, schema and config. Pure.
+
+It is made to be asked and to go: one copy of each segment, nothing that changes, moves or keeps them. A mark
+in its config says whose it is, so that no table of a user is ever taken for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from pinot_assets.errors import PinotError
+from pinot_assets.pinot.table_config import setting
+
+SUFFIX: Final = "_audit_shadow"
+"""Pinot takes no table whose name holds two underscores in a row."""
+MARK: Final = "pinotAssets.shadowOf"
+"""Key of `metadata.customConfigs`, which Pinot keeps and never reads."""
+
+_AS_IT_IS: Final = ("tenants", "query")
+_TIME: Final = ("timeColumnName", "timeType")
+# REFRESH asks for no time column and knows no retention.
+_BATCH: Final = {"segmentIngestionType": "REFRESH", "segmentIngestionFrequency": "DAILY"}
+_BY_TIER: Final = "tierOverwrites"
+_FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
+
+
+class Configs(Protocol):
+    """Where table configs are read."""
+
+    def get_table_config(self, table: str) -> dict[str, Any] | None:
+        """The OFFLINE table config as Pinot holds it, None where there is none."""
+        ...
+
+
+def shadow_name(table: str) -> str:
+    """The shadow table of a table; both are raw names."""
+    return f"{table}{SUFFIX}"
+
+
+def shadow_tables(pinot: Configs, tables: Iterable[str]) -> tuple[str, ...]:
+    """Those of some tables that an audit made. One that stands while nobody audits was left by a driver that
+    died, and may be deleted (`session/shadow.py` does so at the table's next trigger).
+
+    :param tables: raw names, of all tables or of those that are looked for.
+    """
+    ours = (name for name in tables if name.endswith(SUFFIX))
+    return tuple(name for name in ours if is_shadow(name, pinot.get_table_config(name)))
+
+
+def is_shadow(name: str, config: Mapping[str, Any] | None) -> bool:
+    """Whether a table, by its config, was made for an audit."""
+    table = setting(config or {}, "metadata", "customConfigs", MARK)
+    return isinstance(table, str) and shadow_name(table) == name
+
+
+def shadow_schema(schema: Mapping[str, Any], table: str) -> dict[str, Any]:
+    """The table's schema under the shadow table's name, as Pinot wants it."""
+    return {**schema, "schemaName": shadow_name(table)}
+
+
+def shadow_config(config: Mapping[str, Any], table: str) -> dict[str, Any]:
+    """The config of the shadow table: tenants, indexes and query settings are the table's own.
+
+    Left out: quota, retention, tasks, tiers, replica groups and whatever else moves segments or is counted.
+
+    :param config: the table's, as Pinot holds it.
+    :raises PinotError: the table answers with less than its rows, which a copy would not.
+    """
+    if str(setting(config, "upsertConfig", "mode") or "NONE").upper() != "NONE":
+        raise PinotError(
+            f"a shadow table of {table} would not answer as it does",
+            why="of rows with the same key a query sees the newest alone (upsertConfig)",
+            hint="ask the servers: leave `via: shadow` out",
+        )
+    name = shadow_name(table)
+    segments = setting(config, "segmentsConfig") or {}
+    ingestion = setting(config, "ingestionConfig") or {}
+    shadow = {
+        "tableName": name,
+        "tableType": "OFFLINE",
+        "segmentsConfig": {
+            **{key: segments[key] for key in _TIME if segments.get(key) is not None},
+            "schemaName": name,
+            "replication": "1",
+        },
+        "tableIndexConfig": _without_tiers(setting(config, "tableIndexConfig") or {}),
+        "ingestionConfig": {
+            **{key: value for key, value in ingestion.items() if key not in _FEEDS},
+            "batchIngestionConfig": _BATCH,
+        },
+        "metadata": {"customConfigs": {MARK: table}},
+        **{key: config[key] for key in _AS_IT_IS if config.get(key) is not None},
+    }
+    if config.get("fieldConfigList"):
+        shadow["fieldConfigList"] = [_without_tiers(field) for field in config["fieldConfigList"]]
+    return shadow
+
+
+def _without_tiers(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if key != _BY_TIER}

@@ -1,0 +1,138 @@
+"""A listing that takes several ticks of the files sensor.
+
+What a tick has listed is kept in the staging area as an immutable part that names the one before; the
+sensor's cursor holds a bookmark: the newest part, by its hash, and the key to go on behind. So daemons may
+restart, move and time out: a tick whose cursor was not stored is repeated. Only a listing that has come to
+its end is an inventory (I12). What changes behind the bookmark is found by the next sweep, and what the
+sensor starts lists anew.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+from pinot_assets.errors import SnapshotCorrupt
+from pinot_assets.session.model import ObjectRef
+from pinot_assets.session.observe import choice_of
+from pinot_assets.session.staging import Staging
+from pinot_assets.snapshot.manifest import sha256_hex
+from pinot_assets.source import Inventory, ObjectStore
+from pinot_assets.source.inventory import inventory_of, list_part
+from pinot_assets.source.part import Part, part_from_arrow, part_to_arrow
+from pinot_assets.spec import TableSpec
+
+KEPT_S: Final = 24 * 3600
+"""After which a part that no sweep took away is taken for one that nobody will."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """How far a listing has come.
+
+    :ivar of: what is listed, as `listing_of` tells it.
+    :ivar after: the key to go on behind.
+    :ivar objects: how many were listed, chosen or not.
+    :ivar part: key of the newest part in the staging area.
+    :ivar sha256: of that part.
+    """
+
+    of: str
+    after: str
+    objects: int
+    part: str
+    sha256: str
+
+    @classmethod
+    def read(cls, value: Any) -> Bookmark | None:
+        """Inverse of `asdict`; None for what is no bookmark."""
+        try:
+            mark = cls(**value)
+        except TypeError:
+            return None
+        texts = (mark.of, mark.after, mark.part, mark.sha256)
+        return mark if isinstance(mark.objects, int) and all(isinstance(t, str) for t in texts) else None
+
+    @property
+    def ref(self) -> ObjectRef:
+        """The newest part."""
+        return ObjectRef(self.part, self.sha256)
+
+    def __str__(self) -> str:
+        return f"listed {self.objects:,} objects so far, up to {self.after}; goes on at the next tick"
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A listing that has come to its end.
+
+    :ivar parts: what was kept of it, to be dropped when it is made use of.
+    :ivar hints: what was given to its first part.
+    """
+
+    inventory: Inventory
+    parts: tuple[ObjectRef, ...] = ()
+    hints: tuple[str, ...] = ()
+
+
+def listing_of(spec: TableSpec, source: ObjectStore) -> str:
+    """Twelve hex digits of what is listed: another directory or pattern makes another listing."""
+    return sha256_hex(json.dumps([source.uri, asdict(choice_of(spec))]).encode())[:12]
+
+
+def go_on(
+    spec: TableSpec,
+    source: ObjectStore,
+    staging: Staging,
+    mark: Bookmark | None,
+    is_late: Callable[[], bool],
+    hints: tuple[str, ...] = (),
+) -> Bookmark | Sweep:
+    """List on from a bookmark, to the end or as far as there is time.
+
+    A listing that ends before it gets late leaves the staging area alone. One whose parts have gone begins
+    anew.
+
+    :param mark: None to begin; one of another listing counts as none.
+    :param hints: kept with a listing that begins here, and given back at its end.
+    :raises ListingFailed: this stretch broke off; the bookmark still stands.
+    :raises SourceError: the staging area does not take or give a part.
+    """
+    of = listing_of(spec, source)
+    if mark is not None and mark.of != of:
+        mark = None
+    began_ms = time.time_ns() // 1_000_000
+    pages = source.pages(mark.after if mark else "")
+    part = list_part(source.uri, pages, choice_of(spec), is_late)
+    if part.last:
+        # Parts of two sweeps never share a name: one takes away only its own.
+        beside = {"before": asdict(mark.ref) if mark else None, "hints": hints, "nonce": uuid4().hex}
+        ref = staging.put_listing_part(part_to_arrow(part, beside))
+        if mark is None:
+            staging.drop_old_listing_parts(began_ms - KEPT_S * 1000)
+        objects = part.columns.num_rows + part.skipped + part.hidden + (mark.objects if mark else 0)
+        return Bookmark(of, part.last, objects, ref.key, ref.sha256)
+    try:
+        before, refs, first_hints = _kept(staging, mark) if mark else ([], (), hints)
+    except SnapshotCorrupt:  # cleared away, or another sensor of this table was done with them
+        return go_on(spec, source, staging, None, is_late)
+    return Sweep(inventory_of([*before, part], began_ms), refs, first_hints)
+
+
+def _kept(staging: Staging, mark: Bookmark) -> tuple[list[Part], tuple[ObjectRef, ...], tuple[str, ...]]:
+    """All parts up to a bookmark, the first one first; where they lie; the hints of the first."""
+    parts: list[Part] = []
+    refs: list[ObjectRef] = []
+    hints: tuple[str, ...] = ()
+    ref: ObjectRef | None = mark.ref
+    while ref is not None:
+        part, beside = part_from_arrow(staging.listing_part(ref))
+        parts.insert(0, part)
+        refs.append(ref)
+        hints = tuple(beside["hints"])
+        ref = ObjectRef(**beside["before"]) if beside["before"] else None
+    return parts, tuple(refs), hints

@@ -1,0 +1,63 @@
+"""A part of a listing, and how it is kept until the rest is listed, too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+_META: Final = b"part"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one stretch of a listing gave; fields as `inventory.Inventory` has them, of this stretch.
+
+    :ivar columns: the chosen files, as `listed_files.COLUMNS`.
+    :ivar last: the key that the listing goes on behind; empty when it has come to its end.
+    """
+
+    columns: pa.Table
+    skipped: int = 0
+    hidden: int = 0
+    complete: frozenset[str] = frozenset()
+    being_written: frozenset[str] = frozenset()
+    last: str = ""
+
+
+def part_to_arrow(part: Part, beside: Mapping[str, Any]) -> bytes:
+    """A part as an Arrow stream: what it holds is written as it lies in memory.
+
+    :param beside: plain values that are kept with it.
+    """
+    told = {
+        "skipped": part.skipped,
+        "hidden": part.hidden,
+        "complete": sorted(part.complete),
+        "being_written": sorted(part.being_written),
+        "last": part.last,
+        "beside": dict(beside),
+    }
+    table = part.columns.replace_schema_metadata({_META: json.dumps(told).encode()})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def part_from_arrow(data: bytes) -> tuple[Part, dict[str, Any]]:
+    """Inverse of `part_to_arrow`; the columns are views of the data."""
+    table = pa.ipc.open_stream(data).read_all()
+    told = json.loads(table.schema.metadata[_META])
+    part = Part(
+        table.replace_schema_metadata(None),
+        told["skipped"],
+        told["hidden"],
+        frozenset(told["complete"]),
+        frozenset(told["being_written"]),
+        told["last"],
+    )
+    return part, told["beside"]

@@ -1,0 +1,164 @@
+"""Metrics of tables that live: real ZooKeeper and files, a Pinot in memory; scraped once of a real one."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+from fakes.pushgateway import Numbers, numbers, pushgateway
+from fakes.servers import WithServers
+from fakes.waiting import until
+
+from pinot_assets.health.look import Look
+from pinot_assets.health.ports import Ports
+from pinot_assets.local import StackState
+from pinot_assets.metrics.exposition import text_of
+from pinot_assets.metrics.looking import samples_of_look, samples_of_store
+from pinot_assets.metrics.pushing import GATEWAY, pushed_after
+from pinot_assets.source import open_store
+
+pytestmark = pytest.mark.integration
+
+HOUR = 3600
+
+
+def told(world: Any) -> Numbers:
+    """Both parts of a look, without prefix and table."""
+    with world.store() as store:
+        ports = Ports(
+            store=lambda: store,
+            pinot=lambda: WithServers(world.pinot),
+            source=lambda: open_store(str(world.source), {}),
+            staging=lambda: world.staging,
+        )
+        samples = [
+            *samples_of_store(world.spec, store, world.staging),
+            *samples_of_look(Look(world.spec, ports, world.now_ms)),
+        ]
+    return plain(text_of(samples), world.table)
+
+
+def plain(text: str, table: str) -> Numbers:
+    return {
+        (key[0].removeprefix("pinot_assets_"), *(label for label in key[1:] if label != table)): value
+        for key, value in numbers(text).items()
+    }
+
+
+def test_the_life_of_a_table_in_numbers(make_world: Callable[..., Any]) -> None:
+    world = make_world("sync", consistentPushMaxRetries=3)
+    before = told(world)
+    assert ("last_publish_timestamp_seconds",) not in before
+    assert before["source_files",] == 0
+
+    world.write("F1", "F2")
+    assert told(world)["source_changes", "new"] == 2
+    world.run()
+    published = told(world)
+    assert published["last_publish_timestamp_seconds",] == world.snapshot.published_ms / 1000
+    assert [published[f"published_{what}",] for what in ("files", "segments", "rows")] == [2, 2, 2]
+    assert published["audit_passed",] == 1
+    of_check = [published[f"audit_check_{what}", "rows_as_built"] for what in ("passed", "expected", "found")]
+    assert of_check == [1, 4, 4], "two replicas of two segments with one row each"
+    assert published["last_switch_duration_seconds",] >= 0
+    assert ("oldest_change_timestamp_seconds",) not in published
+    assert not any(value for key, value in published.items() if key[0] == "health_check_failed")
+
+    world.write("F3", F2="new")
+    world.builder.failing = {"F3"}
+    world.run()
+    failed = told(world)
+    assert (failed["session_open",], failed["session_failed",]) == (1, 1)
+    assert failed["session_state", "IN_PROGRESS"] == 1
+    assert (failed["session_files", "failed"], failed["session_files", "done"]) == (1, 1)
+    assert (failed["source_changes", "new"], failed["source_changes", "rewritten"]) == (1, 1)
+    assert failed["health_check_failed", "session_progress", "warn"] == 1
+    assert failed["last_publish_timestamp_seconds",] == published["last_publish_timestamp_seconds",]
+    world.run()
+    assert (told(world)["session_retries",], told(world)["session_retries_left",]) == (1, 2)
+
+    world.builder.failing = set()
+    world.run()
+    again = told(world)
+    assert (again["session_open",], again["session_failed",], again["published_files",]) == (0, 0, 3)
+    window = again["rollback_window_end_timestamp_seconds",] - again["last_publish_timestamp_seconds",]
+    assert 19 * HOUR < window <= 20 * HOUR
+
+    world.rollback()
+    assert told(world)["held_back_changes",] == 2
+
+
+def test_a_run_is_pushed_with_what_its_table_is_now(make_world: Callable[..., Any]) -> None:
+    world = make_world("sync")
+    world.write("F1", "F2")
+    said: list[str] = []
+    with pushgateway() as gateway:
+        with (
+            world.driver() as driver,
+            pushed_after(driver, said.append, {GATEWAY: gateway.url}),
+        ):
+            driver.trigger()
+            driver.audit()
+            driver.publish()
+        (group,) = gateway.groups.values()
+        name = world.table
+        assert group["pinot_assets_run_success", name] == 1
+        assert group["pinot_assets_run_files", "built", name] == 2
+        assert group["pinot_assets_published_rows", name] == 2
+        assert group["pinot_assets_lease_held", name] == 0, "let go of before it was told"
+        assert group["pinot_assets_audit_check_passed", "files_built", name] == 1
+    assert said == []
+
+
+@contextmanager
+def served(world: Any, stack: StackState) -> Iterator[str]:
+    """`pinot-assets metrics` as a person starts it; gives the address that it says."""
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("PINOT_")}
+    environment |= {
+        "PINOT_CONTROLLER_URL": stack.controller_url,
+        "PINOT_ZOOKEEPER": stack.zookeeper,
+        "PYTHONUNBUFFERED": "1",
+    }
+    tables = str(world.folder / "tables")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pinot_assets", "metrics", "--tables", tables, "--listen", "127.0.0.1:0"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        (url,) = re.findall(r"http://127\.0\.0\.1:\d+/metrics", process.stdout.readline())
+        yield url
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        process.stdout.close()
+
+
+def test_a_real_table_is_scraped(real_world: Any, stack: StackState) -> None:
+    world = real_world
+    world.write("F1", F2="a b")
+    world.run()
+    with served(world, stack) as url:
+
+        def scraped() -> Numbers:
+            return plain(httpx.get(url).raise_for_status().text, world.table)
+
+        until(lambda: {("up", "session"), ("up", "health")} <= scraped().keys())
+        found = scraped()
+    assert (found["up", "session"], found["up", "health"]) == (1, 1)
+    assert [found[f"published_{what}",] for what in ("files", "segments", "rows")] == [2, 2, 3]
+    assert found["source_files",] == 2
+    assert found["audit_check_passed", "replicas_online"] == 1
+    failing = {key for key, value in found.items() if key[0].startswith("health_check_failed") and value}
+    assert failing == set()
+    assert found["last_publish_timestamp_seconds",] == world.snapshot.published_ms / 1000

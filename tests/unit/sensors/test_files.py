@@ -1,0 +1,143 @@
+"""The files sensor's ticks on files, with a ledger in memory: what Dagster gets to see and to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from fakes.tables import SYNC, write_table
+
+from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.table import table_assets
+from pinot_assets.errors import SessionError, SourceError
+from pinot_assets.resources import PinotResource
+from pinot_assets.sensors import files, files_sensor
+from pinot_assets.session.model import Pointer
+from pinot_assets.session.observe import Observation
+from pinot_assets.session.plan import NO_HOLD
+from pinot_assets.session.staging import Staging
+from pinot_assets.source import listed_files
+
+
+class Table:
+    """A table that was never published, and the cursor of its sensor."""
+
+    def __init__(self, folder: Path, instance: dg.DagsterInstance) -> None:
+        self.folder = folder
+        self.instance = instance
+        self.spec = write_table(folder, "t", dict(SYNC))
+        self.seen = Observation(Pointer(), None, (), {}, None, None, NO_HOLD)
+        self.cursor: str | None = None
+
+    def write(self, *names: str) -> None:
+        for name in names:
+            path = self.folder / "source" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(name)
+
+    def tick(self) -> str:
+        """What the tick says, after `launched` where it starts a run."""
+        sensor = files_sensor(table_assets(self.spec))
+        with dg.build_sensor_context(
+            self.instance, cursor=self.cursor, resources={"pinot": PinotResource()}
+        ) as context:
+            result = sensor(context)
+        assert isinstance(result, dg.SensorResult)
+        self.cursor = result.cursor
+        if result.run_requests:
+            (request,) = result.run_requests
+            return request.tags["pinot/tick"]
+        assert isinstance(result.skip_reason, dg.SkipReason)
+        return str(result.skip_reason.skip_message)
+
+    @property
+    def parts(self) -> list[Path]:
+        return [*self.folder.rglob("listings/*.arrow")]
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("PINOT_ZOOKEEPER", "127.0.0.1:9")
+    with dg.DagsterInstance.ephemeral() as instance:
+        table = Table(tmp_path, instance)
+        monkeypatch.setattr(files, "open_session_store", lambda *_: nullcontext())
+        monkeypatch.setattr(files, "observe", lambda *_: table.seen)
+        yield table
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tick has time for one file."""
+    monkeypatch.setattr(listed_files, "_PAGE", 1)
+    monkeypatch.setattr(files, "LISTING_S", 0)
+
+
+def test_few_files_are_one_tick(table: Table) -> None:
+    table.write("a.csv", "b.csv")
+    assert table.tick() == "2 new, 0 rewritten, 0 deleted; launched"
+    assert table.parts == []
+
+
+def test_many_files_are_listed_over_ticks_and_launched_at_the_end(table: Table, slow: None) -> None:
+    table.write("a.csv", "b.csv")
+    assert table.tick() == "listed 1 objects so far, up to a.csv; goes on at the next tick"
+    assert table.tick() == "listed 2 objects so far, up to b.csv; goes on at the next tick"
+    assert TableHistory(table.instance, table.spec).observed() == {}, "half a listing is shown"
+    assert len(table.parts) == 2
+    assert table.tick() == "2 new, 0 rewritten, 0 deleted; launched"
+    assert table.parts == []
+    assert json.loads(str(table.cursor))["sweep"] is None
+
+
+def test_what_was_launched_is_remembered_through_the_next_sweep(table: Table, slow: None) -> None:
+    table.write("a.csv")
+    while not table.tick().endswith("launched"):
+        pass
+    assert "so far" in table.tick()
+    assert "launched before" in table.tick()
+
+
+def test_a_ledger_that_cannot_be_read_costs_no_listing(
+    table: Table, slow: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> Observation:
+        raise SessionError("ZooKeeper is away")
+
+    table.write("a.csv")
+    table.tick()
+    cursor = table.cursor
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "observe", away)
+        assert table.tick() == "ZooKeeper is away"
+    assert (table.cursor, len(table.parts)) == (cursor, 1)
+    assert table.tick().endswith("launched")
+
+
+def test_a_run_in_the_middle_pauses_the_sweep(table: Table, slow: None) -> None:
+    table.write("a.csv")
+    table.tick()
+    cursor = table.cursor
+    run = dg.DagsterRun(job_name="t_ingest", status=dg.DagsterRunStatus.STARTED, tags={"pinot/table": "t"})
+    table.instance.add_run(run)
+    assert table.tick().startswith("paused: run ")
+    assert table.cursor == cursor
+    table.instance.delete_run(run.run_id)
+    assert table.tick().endswith("launched")
+
+
+def test_parts_that_cannot_be_cleared_away_stop_nothing(
+    table: Table, slow: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise SourceError("the staging area refuses")
+
+    monkeypatch.setattr(Staging, "drop_listing_parts", refused)
+    table.write("a.csv")
+    table.tick()
+    assert table.tick().endswith("launched")
+    assert len(table.parts) == 1
