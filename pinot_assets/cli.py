@@ -22,6 +22,7 @@ from pinot_assets.connect import open_edges, open_session_store, open_source, op
 from pinot_assets.demo.sample import first_days, write_days
 from pinot_assets.doctor import doctor
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete
+from pinot_assets.gc_cli import add_gc_command
 from pinot_assets.init_cli import add_init_command
 from pinot_assets.local import default_home, ui
 from pinot_assets.local.cli import app as local_app
@@ -231,6 +232,10 @@ def _spec(name: str, directory: Path | None) -> TableSpec:
     return load_tables(directory or tables_directory()).choose([name])[0]
 
 
+def _specs(name: str | None, directory: Path | None) -> Sequence[TableSpec]:
+    return load_tables(directory or tables_directory()).choose([name] if name else [])
+
+
 def _status_values(spec: TableSpec, seen: Observation, sighting: Sighting) -> dict[str, object]:
     snapshot, session = seen.snapshot, seen.session
     return {
@@ -305,6 +310,7 @@ def _status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Ite
 add_plan_command(app, lambda name, tables: _spec(name, tables), lambda spec, name: _driver(spec, name))
 add_receipt_commands(app, lambda name, tables: _spec(name, tables))
 add_rollback_commands(app, lambda name, tables: _spec(name, tables), lambda spec, name: _driver(spec, name))
+add_gc_command(app, lambda name, tables: _specs(name, tables), lambda spec, name: _driver(spec, name))
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Jobs for what people do to a table now and then: rollback, resume, clear.
+"""Jobs for what people do to a table now and then: rollback, resume, clear, gc.
 
 They do what the commands of the same names do, and tell Dagster what queries see afterwards.
 """
@@ -17,6 +17,9 @@ from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import TABLE_TAG, pool_of
 from pinot_assets.assets.picture import Event
 from pinot_assets.assets.published import publication_by
+from pinot_assets.gc.look import GRACE_HOURS
+from pinot_assets.gc.told import lines
+from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.observe import Observation
@@ -46,8 +49,8 @@ class _Operation:
 
 
 def operations(spec: TableSpec) -> tuple[dg.JobDefinition, ...]:
-    """`<table>_rollback`, `<table>_resume`, `<table>_clear`."""
-    return tuple(_job(spec, operation) for operation in (_ROLLBACK, _RESUME, _CLEAR))
+    """`<table>_rollback`, `<table>_resume`, `<table>_clear`, `<table>_gc`."""
+    return tuple(_job(spec, operation) for operation in (_ROLLBACK, _RESUME, _CLEAR, _GC))
 
 
 def _rollback(driver: Driver, config: Mapping[str, Any], log: dg.DagsterLogManager) -> str:
@@ -72,6 +75,16 @@ def _resume(driver: Driver, _config: Mapping[str, Any], _log: dg.DagsterLogManag
 def _clear(driver: Driver, _config: Mapping[str, Any], _log: dg.DagsterLogManager) -> str:
     session = driver.clear()
     return f"session {session.id} is dropped" if session else "no session was open"
+
+
+def _gc(driver: Driver, config: Mapping[str, Any], log: dg.DagsterLogManager) -> str:
+    grace_ms = int(config["grace_hours"] * HOUR_MS)
+    if not config["apply"]:
+        return "\n\n".join(lines(driver.garbage(grace_ms), None))
+    collected = driver.collect(grace_ms, lambda _done, _total: None)
+    for name, why in collected.failed.items():
+        log.warning(f"{name} could not be taken away: {why}")
+    return "\n\n".join(lines(collected.garbage, collected))
 
 
 _ROLLBACK = _Operation(
@@ -103,6 +116,20 @@ _CLEAR = _Operation(
     "Drop the unfinished session; what is published stays.",
     lambda seen: seen.session.id if seen.session else "",
     _clear,
+)
+
+_GC = _Operation(
+    "gc",
+    "Take away what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes. Only says "
+    "what would go and why, unless the config says `apply`.",
+    lambda seen: seen.snapshot.session if seen.snapshot else "",
+    _gc,
+    {
+        "apply": dg.Field(bool, default_value=False, description="Take it away."),
+        "grace_hours": dg.Field(
+            float, default_value=float(GRACE_HOURS), description="What is younger stays."
+        ),
+    },
 )
 
 

@@ -20,7 +20,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
-from pinot_assets.session.way_back import revert_until_ms
+from pinot_assets.session.way_back import before, revert_until_ms
 from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec import TableSpec
@@ -97,10 +97,10 @@ def publication(
 
 
 def _revert_until_ms(spec: TableSpec, pinot: Pinot, staging: Staging, snapshot: Snapshot) -> int | None:
-    if snapshot.parent is None:
+    former = before(staging, snapshot)
+    if former is None:
         return None
-    before = staging.snapshot(snapshot.parent)
-    return revert_until_ms(spec, pinot, snapshot, before, time.time_ns() // 1_000_000)
+    return revert_until_ms(spec, pinot, snapshot, former.snapshot, time.time_ns() // 1_000_000)
 
 
 def publication_by(driver: Driver, settings: Settings) -> Publication | None:

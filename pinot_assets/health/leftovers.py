@@ -5,21 +5,22 @@ Three places: Pinot (segments), ZooKeeper (session nodes), the staging area (tar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pinot_assets.health.finding import Health, Problem, Severity, judged, megabytes, some
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.model import is_ours
 from pinot_assets.session.receipt import Output
+from pinot_assets.session.removal import tar_keys
 from pinot_assets.session.store import KEPT_SESSIONS
 
 ORPHANS = "orphans"
 STAGED = "staged_tars"
 
 TOLERATED_BYTES = 1024**3
-"""Superseded tars that nobody minds; above it, not more than what is in use. Nothing deletes them by itself,
-so a check without tolerance would fail for ever after the first rewritten file."""
+"""Superseded tars that nobody minds; above it, not more than what is in use. Where every snapshot is kept,
+nothing deletes them, so a check without tolerance would fail for ever after the first rewritten file."""
 
 SEGMENTS = "segments/"
 
@@ -52,21 +53,20 @@ class Unreferenced:
     size: int
 
 
-def unreferenced(table: str, staged: Mapping[str, int], wanted: Wanted) -> Unreferenced:
-    """Tars that no snapshot in use and no open session refers to.
-
-    Plans, receipts and snapshots of the past are no orphans: they are the table's history, and small.
+def unreferenced(
+    table: str, staged: Mapping[str, int], segments: Iterable[str], open_session: str
+) -> Unreferenced:
+    """Tars that neither these segments nor the open session need.
 
     :param staged: key → bytes of the staging area.
+    :param open_session: its id, "" when there is none.
     """
-    prefix = f"{SEGMENTS}{table}__{wanted.open_session}_"
-    kept = {f"{SEGMENTS}{name}{end}" for name in wanted.tars for end in (".tar.gz", ".metadata.tar.gz")}
+    prefix = f"{SEGMENTS}{table}__{open_session}_"
+    kept = {key for name in segments for key in tar_keys(name)}
     keys = sorted(
         key
         for key in staged
-        if key.startswith(SEGMENTS)
-        and key not in kept
-        and not (wanted.open_session and key.startswith(prefix))
+        if key.startswith(SEGMENTS) and key not in kept and not (open_session and key.startswith(prefix))
     )
     return Unreferenced(tuple(keys), sum(staged[key] for key in keys))
 
@@ -94,7 +94,7 @@ def orphans(
     shown = sorted(ours & visible - set(wanted.segments))
     hidden = sorted(ours - visible - needed - doomed)
     nodes = session_nodes[: max(0, len(session_nodes) - KEPT_SESSIONS)]
-    tars = unreferenced(table, staged, wanted)
+    tars = unreferenced(table, staged, wanted.tars, wanted.open_session)
     in_use = sum(size for key, size in staged.items() if key.startswith(SEGMENTS)) - tars.size
     run = f"run {table} (`pinot-assets run {table}`)"
     problems: list[Problem] = []
@@ -108,14 +108,21 @@ def orphans(
         problems.append(Problem(what, then, Severity.ERROR))
     if hidden:
         what = f"{len(hidden)} hidden segments belong to no open session ({some(hidden)})"
-        problems.append(Problem(what, f"POST /segments/{table}_OFFLINE/delete with these names"))
+        then = f"`pinot-assets gc {table}` says which of them may go; POST /segments/{table}_OFFLINE/delete"
+        problems.append(Problem(what, then))
     if nodes:
         what = f"{len(nodes)} session nodes beyond the {KEPT_SESSIONS} that are kept ({some(nodes)})"
-        problems.append(Problem(what, f"the next new session of {table} deletes them"))
+        problems.append(
+            Problem(what, f"the next new session of {table} deletes them, or `gc {table} --apply`")
+        )
     too_many = tars.size > max(TOLERATED_BYTES, in_use)
     if too_many:
         what = f"{len(tars.keys)} staged objects ({megabytes(tars.size)}) are of no use ({some(tars.keys)})"
-        problems.append(Problem(what, "delete them from the staging area, unless you may roll back that far"))
+        then = (
+            "let fewer snapshots be kept (snapshotsToKeep, snapshotDaysToKeep) and run "
+            f"`pinot-assets gc {table}`: a rollback reaches only what is kept"
+        )
+        problems.append(Problem(what, then))
     return judged(
         ORPHANS,
         problems,

@@ -31,6 +31,7 @@ from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.session.receipt import Failure, Output
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import KEPT_SESSIONS, SessionStore
+from pinot_assets.session.way_back import before, revertible
 from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import Inventory
@@ -155,8 +156,8 @@ class Look:
     @Reading
     def before(self) -> Snapshot | None:
         """The snapshot that a rollback leads to."""
-        parent = self.snapshot.parent if self.snapshot else None
-        return self.staging.snapshot(parent) if parent else None
+        kept = before(self.staging, self.snapshot) if self.snapshot else None
+        return kept.snapshot if kept else None
 
     @Reading
     def hold(self) -> Hold:
@@ -175,7 +176,7 @@ class Look:
                 raise SourceError(
                     f"{store.uri} holds more than {MOST_OBJECTS} objects",
                     why="a look does not list more",
-                    hint="delete superseded tars and the folders of old sessions",
+                    hint="let fewer snapshots be kept, and `pinot-assets gc` the table",
                 )
             staged[info.key] = info.fingerprint.size
         return staged
@@ -239,21 +240,15 @@ class Look:
         if session is not None and session.target is not None:
             names |= set(self.staging.snapshot(session.target).segments)
         tars = dict(self.snapshot.segments) if self.snapshot else {}
-        for snapshot in self._ways_back():
-            tars |= snapshot.segments
+        if self.snapshot is not None:
+            for ref in revertible(self.staging, self.snapshot, self.now_ms, versions.RENEWAL_MS):
+                tars |= self.staging.snapshot(ref).segments
         return Wanted(
             has_ledger=self.snapshot is not None,
             segments=names,
             tars=tars,
             open_session=session.id if session else "",
         )
-
-    def _ways_back(self) -> Iterator[Snapshot]:
-        """The snapshots that one revert after the other could still reach."""
-        child, parent = self.snapshot, self.before
-        while child and parent and self.now_ms - child.published_ms <= versions.RENEWAL_MS:
-            yield parent
-            child, parent = parent, self.staging.snapshot(parent.parent) if parent.parent else None
 
     # --- Pinot ---------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from pinot_assets.errors import SessionError
@@ -54,7 +55,12 @@ def strays_of(
     known = set(current.segments) if current else set()
     if session is not None and session.switch_object is not None:
         known |= set(read_switch(run, session).names_to)
-    return {s for s in visible if is_ours(run.spec.name, s)} - known
+    return unknown_of(run.spec.name, visible, known)
+
+
+def unknown_of(table: str, visible: Iterable[str], known: Set[str]) -> set[str]:
+    """Visible segments of ours that nothing knows (R2)."""
+    return {name for name in visible if is_ours(table, name)} - known
 
 
 def _refuse_undone(run: Run, strays: set[str], current: Snapshot | None) -> None:

@@ -19,6 +19,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from pinot_assets.audit import Finding
 from pinot_assets.errors import SwitchStateUnknown
+from pinot_assets.gc.collect import Collected, Told, collect
+from pinot_assets.gc.look import Garbage, look
 from pinot_assets.session import plain
 from pinot_assets.session import publish as publishing
 from pinot_assets.session import rollback as rolling_back
@@ -30,6 +32,7 @@ from pinot_assets.session.observe import Observation, observe
 from pinot_assets.session.outlook import Outlook, outlook
 from pinot_assets.session.receipt import Failure
 from pinot_assets.session.report import Progress, Quiet, Report
+from pinot_assets.session.retention import expire
 from pinot_assets.session.run import Run
 from pinot_assets.session.settle import settle
 from pinot_assets.session.shadow import sweep_shadow
@@ -197,8 +200,26 @@ class Driver:
         run = self._run
         session = run.active_session()
         if session is not None and session.push is PushKind.PLAIN and session.state is State.SWITCH:
-            return plain.publish(run, session)
-        return publishing.publish(run)
+            snapshot = plain.publish(run, session)
+        else:
+            snapshot = publishing.publish(run)
+        expire(run)
+        return snapshot
+
+    def garbage(self, grace_ms: int) -> Garbage:
+        """What nothing needs any more; needs no lease and changes nothing.
+
+        :param grace_ms: how old it has to be before it may go, by this machine's clock.
+        """
+        return look(self.spec, self.edges, self.edges.store.pointer(), grace_ms, self.edges.now_ms())
+
+    @_watched
+    def collect(self, grace_ms: int, told: Told) -> Collected:
+        """Take it away, looked up anew under the lease.
+
+        :param grace_ms: as for `garbage`, by the clock of the staging area.
+        """
+        return collect(self._run, grace_ms, told)
 
     def observe(self) -> Observation:
         """What stands in ZooKeeper and the staging area now; needs no lease."""

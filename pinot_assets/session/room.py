@@ -18,6 +18,7 @@ from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
+from pinot_assets.session.way_back import before
 
 LOADS = 40
 """Segments that a server loads at a time, at the most: Helix's threads for it."""
@@ -122,9 +123,10 @@ def bytes_before(run: Run, switch: Switch) -> int:
     """Bytes of the generation before, as far as its snapshot knows them."""
     current = run.current_snapshot()
     names = generation_before(run, switch)
-    if not names or current is None or current.parent is None:
+    former = before(run.edges.staging, current) if names and current is not None else None
+    if former is None:
         return 0
-    known = run.edges.staging.snapshot(current.parent).segments
+    known = former.snapshot.segments
     return sum(known[name].loaded_bytes for name in names if name in known)
 
 

@@ -59,6 +59,25 @@ class Switch:
         return tuple(o.segment for o in self.segments_to)
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What snapshots need.
+
+    :ivar objects: keys of their own objects. Two of one number may share their rows.
+    :ivar segments: whose tars they name.
+    :ivar sessions: that published them, or a file in them.
+    """
+
+    objects: frozenset[str] = frozenset()
+    segments: frozenset[str] = frozenset()
+    sessions: frozenset[str] = frozenset()
+
+    def __or__(self, other: Reach) -> Reach:
+        return Reach(
+            self.objects | other.objects, self.segments | other.segments, self.sessions | other.sessions
+        )
+
+
 class Staging:
     """Typed access to one table's folder of the staging area.
 
@@ -323,8 +342,27 @@ class Staging:
         :raises SnapshotCorrupt: an object is missing or is not what its hash says (R18).
         """
         header = self.header(ref)
-        files = PublishedFiles(self._get(ObjectRef(**header["files"])))
-        return snapshot_from(header, files)
+        return snapshot_from(header, self._published(header))
+
+    def outline(self, ref: SnapshotRef) -> Snapshot:
+        """A snapshot without its files.
+
+        :raises SnapshotCorrupt: as `snapshot`.
+        """
+        return snapshot_from(self.header(ref), ())
+
+    def reach(self, ref: SnapshotRef) -> Reach:
+        """What a snapshot needs; of a million files it takes the columns alone.
+
+        :raises SnapshotCorrupt: as `snapshot`.
+        """
+        header = self.header(ref)
+        segments, sessions = self._published(header).names()
+        objects = frozenset((ref.key, header["files"]["key"]))
+        return Reach(objects, segments, sessions | {header["session"]})
+
+    def _published(self, header: Mapping[str, Any]) -> PublishedFiles:
+        return PublishedFiles(self._get(ObjectRef(**header["files"])))
 
     # --- all -----------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from pinot_assets.session.receipt import Output
 from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.source.objects import ObjectInfo
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.apply import held_table_config
 
@@ -224,11 +225,56 @@ def before_switch(table: str, current: Snapshot, entry: LineageEntry) -> set[str
 # --- the kept snapshots ----------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A snapshot as a listing shows it.
+
+    :ivar stored_ms: when it was written, by the store's clock.
+    """
+
+    ref: SnapshotRef
+    seq: int
+    stored_ms: int
+
+
+def headers(listed: Iterable[ObjectInfo]) -> list[Header]:
+    """The snapshots among these objects, newest first; whether they can be read is not known."""
+    found = (
+        Header(SnapshotRef(m[0], m["sha256"]), int(m["seq"]), info.fingerprint.mtime_us // 1000)
+        for info in listed
+        if (m := _HEADER.fullmatch(info.key))
+    )
+    return sorted(found, key=lambda header: header.seq, reverse=True)
+
+
 def kept_refs(staging: Staging) -> list[SnapshotRef]:
     """Every snapshot that lies in the staging area, newest first; whether it can be read is not known."""
-    found = [m for info in staged(staging, "snapshots") if (m := _HEADER.fullmatch(info.key))]
-    found.sort(key=lambda m: int(m["seq"]), reverse=True)
-    return [SnapshotRef(m[0], m["sha256"]) for m in found]
+    return [header.ref for header in headers(staged(staging, "snapshots"))]
+
+
+def before(staging: Staging, snapshot: Snapshot) -> Kept | None:
+    """The snapshot before; None where there is none, or it is not kept any more (`retention.py`).
+
+    :raises SnapshotCorrupt: it is there and cannot be read.
+    """
+    ref = _kept_parent(staging, snapshot)
+    return Kept(ref, staging.snapshot(ref)) if ref is not None else None
+
+
+def revertible(staging: Staging, current: Snapshot, now_ms: int, window_ms: int) -> Iterator[SnapshotRef]:
+    """The snapshots that one revert after the other could still reach, newest first.
+
+    :param current: its files are not looked at.
+    :param window_ms: how long after a switch it may be reverted.
+    """
+    while now_ms - current.published_ms <= window_ms and (ref := _kept_parent(staging, current)):
+        yield ref
+        current = staging.outline(ref)
+
+
+def _kept_parent(staging: Staging, snapshot: Snapshot) -> SnapshotRef | None:
+    ref = snapshot.parent
+    return ref if ref is not None and staging.store.stat(ref.key) is not None else None
 
 
 def read_kept(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[Kept]:
@@ -263,14 +309,15 @@ def find_target(staging: Staging, current: Kept, wanted: str) -> Kept:
     """
     table = current.snapshot.table.removesuffix("_OFFLINE")
     if not wanted:
-        parent = current.snapshot.parent
+        parent = before(staging, current.snapshot)
         if parent is None:
+            first = current.snapshot.parent is None
             raise RollbackRefused(
-                f"{table} is at its first snapshot",
-                why="there is none before it",
+                f"{table} is at its first snapshot" if first else f"{table} is at its oldest snapshot",
+                why="there is none before it" if first else "the one before it is not kept any more",
                 hint=f"`pinot-assets snapshots {table}` lists all that are kept; name one with --to",
             )
-        return Kept(parent, staging.snapshot(parent))
+        return parent
     seq = re.match(r"(?:cp)?([0-9]+)(?:-[0-9a-f]{6})?$", wanted)
     refs = [r for r in kept_refs(staging) if seq and r.key.startswith(f"snapshots/{seq[1]}-")]
     # A driver that died in its last step may have left a second one of the same number.

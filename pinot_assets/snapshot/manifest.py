@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any, overload
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pinot_assets.session.receipt import Output, Receipt
@@ -182,6 +183,13 @@ class PublishedFiles(Sequence[PublishedFile]):
         """The sha256 of each URI's last row."""
         table = pq.read_table(pa.BufferReader(self._data), columns=["uri", "sha256"])
         return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Its segments, and the sessions that published them; no rows are made for it."""
+        columns = ["session", "outputs.list.element.segment"]
+        table = pq.ParquetFile(pa.BufferReader(self._data)).read(columns)
+        outputs = pc.list_flatten(table["outputs"]).combine_chunks()
+        return frozenset(outputs.field("segment").to_pylist()), frozenset(table["session"].to_pylist())
 
     @cached_property
     def _rows(self) -> tuple[PublishedFile, ...]:

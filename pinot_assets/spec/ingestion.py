@@ -193,6 +193,10 @@ class FileIngestion(BaseModel):
         Field(alias="rollbackWindow"),
     ] = "keepUntilSwitch"
     """How long the previous snapshot stays: until the switch (room for three), or only its start (two)."""
+    snapshots_to_keep: Annotated[Positive | None, Field(alias="snapshotsToKeep")] = None
+    """How many of the newest snapshots are kept, with their tars; left out, all are."""
+    snapshot_days_to_keep: Annotated[Positive | None, Field(alias="snapshotDaysToKeep")] = None
+    """Snapshots younger than so many days are kept; with snapshotsToKeep, what either of them asks for."""
     empty_source_action: Annotated[
         Literal["APPLY", "REFUSE"],
         BeforeValidator(one_of("APPLY", "REFUSE")),

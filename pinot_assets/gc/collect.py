@@ -1,0 +1,120 @@
+"""Taking away what nothing needs any more, under the lease of its table.
+
+What is an orphan is looked up anew, under the lease. Snapshots lose their headers first: one whose header
+cannot be deleted is kept, and so is what it needs. Wherever that ends, the table works, and the next time
+takes away what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pinot_assets.errors import LeaseLost, PinotAssetsError, SnapshotCorrupt
+from pinot_assets.gc.look import Garbage, look
+from pinot_assets.gc.orphans import IN_STAGING, Kind, Orphan
+from pinot_assets.session.abandon import sweep
+from pinot_assets.session.removal import remove, tar_keys
+from pinot_assets.session.retention import reach_of
+from pinot_assets.session.run import Run
+from pinot_assets.session.shadow import remove_shadow
+from pinot_assets.source.objects import ObjectStore, probe_key
+
+Told = Callable[[int, int], None]
+"""Told how many are done, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What was done.
+
+    :ivar garbage: what was found under the lease.
+    :ivar failed: what could not be taken away, with why, by name.
+    """
+
+    garbage: Garbage
+    failed: dict[str, str]
+
+    @property
+    def removed(self) -> tuple[Orphan, ...]:
+        """What is gone."""
+        return tuple(o for o in self.garbage.old if o.name not in self.failed)
+
+
+def store_now_ms(store: ObjectStore) -> int:
+    """The time by the store's own clock, which stamped all that lies there.
+
+    :raises SourceError: it cannot be written.
+    """
+    key = probe_key()
+    store.put_if_absent(key, b"what time is it?")
+    try:
+        found = store.stat(key)
+    finally:
+        store.delete(key)
+    assert found is not None
+    return found.mtime_us // 1000
+
+
+def collect(run: Run, grace_ms: int, told: Told) -> Collected:
+    """Take away what nothing needs any more and is old enough.
+
+    :raises LeaseLost: another run owns the table now; what was not taken away stays.
+    :raises PinotAssetsError: as `look`; nothing was taken away.
+    """
+    garbage = look(run.spec, run.edges, run.lease.pointer, grace_ms, store_now_ms(run.edges.staging.store))
+    failed = dict[str, str]()
+    for done, (name, why) in enumerate(_work(run, garbage), 1):
+        if why:
+            failed[name] = why
+        told(done, len(garbage.old))
+    return Collected(garbage, failed)
+
+
+def _work(run: Run, garbage: Garbage) -> Iterator[tuple[str, str]]:
+    """Each orphan's name as it is done, with why it could not be taken away."""
+    yield from _together(_named(garbage, Kind.STRAY), lambda _: sweep(run, None, run.current_snapshot()))
+    yield from _together(_named(garbage, Kind.SEGMENT), run.switcher.delete)
+    yield from _together(_named(garbage, Kind.SHADOW), lambda _: remove_shadow(run))
+    yield from _together(_named(garbage, Kind.NODE), lambda _: run.lease.prune())
+    store = run.edges.staging.store
+    stuck = set[str]()
+    for key, why in remove(store, _named(garbage, Kind.SNAPSHOT), run.lease.assert_held):
+        if why:
+            stuck.add(key)
+        yield key, why
+    left = [o for o in garbage.old if o.kind in IN_STAGING and o.kind is not Kind.SNAPSHOT]
+    spared = _needed_by(run, garbage, stuck, left)
+    for name in sorted(spared):
+        yield name, "a snapshot that could not be deleted needs it"
+    yield from remove(store, [o.name for o in left if o.name not in spared], run.lease.assert_held)
+
+
+def _named(garbage: Garbage, kind: Kind) -> list[str]:
+    return [o.name for o in garbage.old if o.kind is kind]
+
+
+def _together(names: list[str], act: Callable[[list[str]], object]) -> Iterator[tuple[str, str]]:
+    """What goes in one call, or not."""
+    why = ""
+    if names:
+        try:
+            act(names)
+        except LeaseLost:
+            raise
+        except PinotAssetsError as error:
+            why = error.reason
+    yield from ((name, why) for name in names)
+
+
+def _needed_by(run: Run, garbage: Garbage, stuck: set[str], left: Sequence[Orphan]) -> set[str]:
+    """Which of these objects snapshots need whose headers are still there."""
+    if not stuck:
+        return set()
+    try:
+        reach = reach_of(run.edges.staging, (h for h in garbage.expired if h.ref.key in stuck))
+    except SnapshotCorrupt:
+        return {o.name for o in left}
+    keys = reach.objects.union(*(tar_keys(name) for name in reach.segments))
+    folders = tuple(f"sessions/{session}/" for session in reach.sessions)
+    return {o.name for o in left if o.name in keys or o.name.startswith(folders)}

@@ -1,0 +1,183 @@
+"""What of a table nothing needs any more, decided from values alone.
+
+What may go is only what is provably ours, by its name, and what provably nobody can come back to: neither
+queries, nor an entry of Pinot's lineage, nor the open session, nor a kept snapshot. What the session machine
+sweeps by itself (`session/abandon.py`, `Lease.prune`, `session/retention.py`) is decided as it does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pinot_assets.health.leftovers import SEGMENTS, unreferenced
+from pinot_assets.pinot.lineage import Lineage, LineageState
+from pinot_assets.session.abandon import unknown_of
+from pinot_assets.session.model import Session, is_ours
+from pinot_assets.session.staging import Reach
+from pinot_assets.session.store import KEPT_SESSIONS
+from pinot_assets.session.way_back import Header
+from pinot_assets.source.fingerprint import Fingerprint
+
+_TAR = re.compile(r"segments/(?P<segment>[^/]+?)(?:\.metadata)?\.tar\.gz")
+_ROWS = re.compile(r"snapshots/[0-9]+-[0-9a-f]{64}\.parquet")
+_SESSION = re.compile(r"sessions/(?P<id>(?P<node>cp[0-9]+)-[0-9a-f]{6})/.+")
+_PROBE = re.compile(r"\.pinot-assets-probe-[0-9a-f]{32}")
+
+
+class Kind(StrEnum):
+    """What an orphan is, in the order in which they go."""
+
+    STRAY = "visible segment"
+    SEGMENT = "hidden segment"
+    SHADOW = "shadow table"
+    NODE = "session node"
+    SNAPSHOT = "snapshot"
+    ROWS = "rows of a snapshot"
+    TAR = "staged tar"
+    SESSION = "session object"
+    PROBE = "probe"
+    TABLE = "nodes of a table"
+
+
+IN_STAGING = frozenset((Kind.SNAPSHOT, Kind.ROWS, Kind.TAR, Kind.SESSION, Kind.PROBE))
+"""Objects of the staging area; their names are their keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """Something that nothing needs.
+
+    :ivar name: of a segment, a node, or an object's key.
+    :ivar why: nothing needs it.
+    :ivar size: bytes; None where it is not known.
+    :ivar age_ms: how long it has been there; None where the session machine itself takes it away at its next
+        turn, however young it is.
+    """
+
+    kind: Kind
+    name: str
+    why: str
+    size: int | None = None
+    age_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What decides over one table.
+
+    :ivar nodes: session nodes in ZooKeeper, oldest first.
+    :ivar session: the open one.
+    :ivar hold: key of what a rollback holds back, "" for nothing.
+    :ivar ledger: segments of the current snapshot; None where ZooKeeper knows of none.
+    :ivar kept: what the snapshots that stay need; None where one of them cannot be read, or there are some
+        and no ledger: then nobody knows what they need, and nothing of the staging area goes.
+    :ivar expired: snapshots that go.
+    :ivar segments: all names in Pinot's table.
+    :ivar shadow: name of the shadow table that an audit left in Pinot, "" for none.
+    :ivar staged: every object of the staging area.
+    :ivar now_ms: by the clock of the staging area.
+    :ivar pinot_now_ms: by Pinot's.
+    """
+
+    table: str
+    nodes: Sequence[str]
+    session: Session | None
+    hold: str
+    ledger: frozenset[str] | None
+    kept: Reach | None
+    expired: Sequence[Header]
+    segments: frozenset[str]
+    lineage: Lineage
+    shadow: str
+    staged: Mapping[str, Fingerprint]
+    now_ms: int
+    pinot_now_ms: int
+
+
+def orphans(facts: Facts) -> Iterator[Orphan]:
+    """All of them, however young, in the order in which they may go."""
+    if facts.ledger is not None:
+        if facts.session is None:  # an open one is settled by the next trigger, which then sweeps
+            yield from _strays(facts, facts.ledger)
+        if facts.kept is not None:
+            yield from _hidden(facts, facts.ledger | facts.kept.segments)
+    if facts.shadow:
+        yield Orphan(Kind.SHADOW, facts.shadow, "an audit left it: the next trigger deletes it")
+    yield from _nodes(facts)
+    if facts.kept is not None:
+        yield from _snapshots(facts, facts.kept)
+        yield from _tars(facts, facts.kept)
+        yield from _session_objects(facts, facts.kept)
+    for key in filter(_PROBE.fullmatch, facts.staged):
+        yield _object(facts, Kind.PROBE, key, "left by a probe of the store that died")
+
+
+def _strays(facts: Facts, ledger: frozenset[str]) -> Iterator[Orphan]:
+    for name in sorted(unknown_of(facts.table, facts.lineage.visible(facts.segments), ledger)):
+        yield Orphan(
+            Kind.STRAY, name, "queries see it, and no snapshot knows it: the next trigger deletes it"
+        )
+
+
+def _hidden(facts: Facts, needed: frozenset[str]) -> Iterator[Orphan]:
+    """Of switches that were taken back. Pinot deletes them by itself; where it does not, nobody else does."""
+    for entry in facts.lineage:
+        if entry.state is not LineageState.REVERTED:
+            needed |= entry.segments_from | entry.segments_to
+    seen = set[str]()
+    for entry in facts.lineage.in_state(LineageState.REVERTED):
+        for name in sorted((entry.segments_to & facts.segments) - needed - seen):
+            if is_ours(facts.table, name) and not _of_open_session(facts, name):
+                seen.add(name)
+                age_ms = facts.pinot_now_ms - entry.timestamp_ms
+                why = f"its switch was taken back (lineage entry {entry.id})"
+                yield Orphan(Kind.SEGMENT, name, why, age_ms=age_ms)
+
+
+def _of_open_session(facts: Facts, segment: str) -> bool:
+    return facts.session is not None and segment.startswith(f"{facts.table}__{facts.session.id}_")
+
+
+def _nodes(facts: Facts) -> Iterator[Orphan]:
+    """As `Lease.prune`."""
+    active = facts.session.node if facts.session is not None else ""
+    for node in facts.nodes[:-KEPT_SESSIONS]:
+        if node != active:
+            yield Orphan(Kind.NODE, node, f"beyond the {KEPT_SESSIONS} newest sessions, which are kept")
+
+
+def _snapshots(facts: Facts, kept: Reach) -> Iterator[Orphan]:
+    going = {header.ref.key for header in facts.expired}
+    for key in sorted(going):
+        yield _object(facts, Kind.SNAPSHOT, key, "older than what the table keeps, and no way back needs it")
+    for key in sorted(filter(_ROWS.fullmatch, facts.staged)):
+        if key not in kept.objects:
+            yield _object(facts, Kind.ROWS, key, "no kept snapshot names them")
+
+
+def _tars(facts: Facts, kept: Reach) -> Iterator[Orphan]:
+    sizes = {key: version.size for key, version in facts.staged.items() if key.startswith(SEGMENTS)}
+    open_session = facts.session.id if facts.session is not None else ""
+    for key in unreferenced(facts.table, sizes, kept.segments, open_session).keys:
+        match = _TAR.fullmatch(key)
+        if match and is_ours(facts.table, match["segment"]):
+            yield _object(facts, Kind.TAR, key, "no kept snapshot and no open session names it")
+
+
+def _session_objects(facts: Facts, kept: Reach) -> Iterator[Orphan]:
+    """Plans and receipts of sessions that ZooKeeper has forgotten and no kept snapshot comes from."""
+    nodes = {*facts.nodes[-KEPT_SESSIONS:], *([facts.session.node] if facts.session is not None else [])}
+    for key in sorted(facts.staged):
+        match = _SESSION.fullmatch(key)
+        if match is None or match["node"] in nodes or match["id"] in kept.sessions:
+            continue
+        if not facts.hold.startswith(f"sessions/{match['id']}/"):
+            yield _object(facts, Kind.SESSION, key, f"no kept snapshot comes from session {match['id']}")
+
+
+def _object(facts: Facts, kind: Kind, key: str, why: str) -> Orphan:
+    version = facts.staged[key]
+    return Orphan(kind, key, why, version.size, facts.now_ms - version.mtime_us // 1000)

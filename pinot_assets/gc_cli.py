@@ -1,0 +1,121 @@
+"""`pinot-assets gc`: what lies around that nothing needs any more, and taking it away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from pinot_assets.cli_options import AsJson, TablesOption, new_console
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.gc.collect import Collected
+from pinot_assets.gc.look import GRACE_HOURS, Garbage
+from pinot_assets.gc.told import lines, values
+from pinot_assets.pinot.versions import HOUR_MS
+from pinot_assets.session.driver import Driver
+from pinot_assets.spec import TableSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is told of one table.
+
+    :ivar collected: None for a plan.
+    :ivar error: why nothing is known of it, "" where it is.
+    """
+
+    table: str
+    garbage: Garbage
+    collected: Collected | None = None
+    error: str = ""
+
+
+def add_gc_command(
+    app: typer.Typer,
+    specs_of: Callable[[str | None, Path | None], Sequence[TableSpec]],
+    driver_of: Callable[[TableSpec, str], AbstractContextManager[Driver]],
+) -> None:
+    """Add the command to the program.
+
+    :param specs_of: the table spec of a name; without one, all of them.
+    :param driver_of: opens a driver for a command.
+    """
+
+    @app.command()
+    def gc(
+        table: Annotated[
+            str | None,
+            typer.Argument(help="Table name; without one, all tables.", metavar="TABLE"),
+        ] = None,
+        apply: Annotated[
+            bool, typer.Option("--apply/--plan", help="Take it away, or only say what would go and why.")
+        ] = False,
+        grace_hours: Annotated[
+            float, typer.Option("--grace-hours", min=0, help="What is younger stays.", metavar="HOURS")
+        ] = GRACE_HOURS,
+        tables: TablesOption = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Take away what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes.
+
+        With --plan, the default, nothing is written and no lease is taken. --apply takes the lease of the
+        table, looks again, and takes away what is still of no use and older than the grace time; it can be
+        repeated, and ended at any time. What queries see, what a rollback or an open session needs and what
+        is not provably of this project stays, and so do source files, always.
+
+        Exits 0, 2 when something could not be taken away, 1 when a table could not be looked at.
+        """
+        err, grace_ms = Console(stderr=True, soft_wrap=True, highlight=False), int(grace_hours * HOUR_MS)
+        answers = [
+            _answer(spec, driver_of, grace_ms, _progress_on(err) if apply else None)
+            for spec in specs_of(table, tables)
+        ]
+        if as_json:
+            typer.echo(json.dumps([_values(answer) for answer in answers], indent=2))
+        for answer in [] if as_json else answers:
+            told = [answer.error] if answer.error else lines(answer.garbage, answer.collected)
+            for line in told:
+                new_console().print(escape(f"{answer.table}: {line}"))
+        if any(answer.error for answer in answers):
+            raise typer.Exit(1)
+        if any(answer.collected and answer.collected.failed for answer in answers):
+            raise typer.Exit(2)
+
+
+def _answer(
+    spec: TableSpec,
+    driver_of: Callable[[TableSpec, str], AbstractContextManager[Driver]],
+    grace_ms: int,
+    progress: Progress | None,
+) -> Answer:
+    """A table that cannot be looked at keeps no other from its turn."""
+    try:
+        with driver_of(spec, "gc") as driver:
+            if progress is None:
+                return Answer(spec.name, driver.garbage(grace_ms))
+            with progress:
+                task = progress.add_task(spec.name, total=None)
+                collected = driver.collect(
+                    grace_ms, lambda done, total: progress.update(task, completed=done, total=total)
+                )
+            return Answer(spec.name, collected.garbage, collected)
+    except PinotAssetsError as error:
+        return Answer(spec.name, Garbage((), (), (), ()), error=str(error))
+
+
+def _progress_on(console: Console) -> Progress:
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn()
+    return Progress(*columns, console=console, transient=True, disable=not console.is_interactive)
+
+
+def _values(answer: Answer) -> dict[str, Any]:
+    told = {"error": answer.error} if answer.error else values(answer.garbage, answer.collected)
+    return {"table": answer.table, **told}

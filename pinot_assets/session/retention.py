@@ -1,0 +1,157 @@
+"""Which snapshots of a table are kept, and taking away the others (docs/guides/gc.md).
+
+Without a setting all are. With one, a snapshot goes when nothing asks for it: not the number and the days of
+the table spec, and nobody who may still have to get there. Its header goes first, so that nobody takes it for
+kept, then its rows, then the tars that no kept snapshot names: a driver that dies in between leaves a table
+that works, and objects that `gc` finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.pinot import versions
+from pinot_assets.session.edges import Edges
+from pinot_assets.session.model import Mode, Session
+from pinot_assets.session.removal import remove, tar_keys
+from pinot_assets.session.run import Run
+from pinot_assets.session.sequence import staged
+from pinot_assets.session.staging import Reach, Staging
+from pinot_assets.session.way_back import Header, headers, revertible
+from pinot_assets.snapshot.manifest import SnapshotRef
+from pinot_assets.spec import TableSpec
+from pinot_assets.spec.apply import held_table_config
+
+SHARE = 10
+"""After a switch, nothing is taken away before one in so many kept snapshots has to go: all that stay are
+read for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What a table spec asks for.
+
+    :ivar number: of newest snapshots; None where the number does not count.
+    :ivar days: how young; None where the age does not count.
+    """
+
+    number: int | None
+    days: int | None
+
+    @classmethod
+    def of(cls, spec: TableSpec) -> Retention:
+        """A table's."""
+        return cls(spec.ingestion.snapshots_to_keep, spec.ingestion.snapshot_days_to_keep)
+
+    def expired(
+        self, kept: Sequence[Header], needed: Collection[SnapshotRef], now_ms: int
+    ) -> tuple[Header, ...]:
+        """Those that nothing asks for, newest first.
+
+        :param kept: all that lie in the staging area.
+        :param needed: see `needed`.
+        """
+        if self.number is None and self.days is None:
+            return ()
+        # A driver that died in its last step may have left a second one of the same number.
+        newest = set(sorted({header.seq for header in kept}, reverse=True)[: self.number or 0])
+        since = None if self.days is None else now_ms - self.days * versions.DAY_MS
+        return tuple(
+            header
+            for header in kept
+            if header.ref not in needed
+            and header.seq not in newest
+            and (since is None or header.stored_ms < since)
+        )
+
+
+def needed(
+    spec: TableSpec, edges: Edges, ref: SnapshotRef | None, session: Session | None
+) -> frozenset[SnapshotRef]:
+    """Snapshots that have to stay, whatever the table spec asks for: the current one, the one before it, all
+    that reverts may still reach, what the last rollback left, and the target of one that is under way.
+
+    :param ref: the current one.
+    :param session: the open one.
+    :raises SnapshotCorrupt: one of them cannot be read.
+    """
+    found = set[SnapshotRef]()
+    if ref is not None:
+        current = edges.staging.outline(ref)
+        found |= {ref} | ({current.parent} if current.parent else set())
+        version, config = edges.pinot.version(), held_table_config(spec, edges.pinot)
+        window_ms = max(versions.RENEWAL_MS, versions.way_back_ms(version, config))
+        found |= set(revertible(edges.staging, current, edges.now_ms(), window_ms))
+        if current.mode == Mode.ROLLBACK and (source := current.audit.get("source")):
+            found.add(SnapshotRef(**source))
+    if session is not None and session.target is not None:
+        found.add(session.target)
+    return frozenset(found)
+
+
+def reach_of(staging: Staging, some: Iterable[Header]) -> Reach:
+    """What these snapshots need together.
+
+    :raises SnapshotCorrupt: one cannot be read, so nobody knows.
+    """
+    return _all(staging.reach(header.ref) for header in some)
+
+
+def expire(run: Run) -> None:
+    """After a switch: take away the snapshots that nothing asks for.
+
+    The switch has happened: what cannot be taken away is told, and left to `gc`.
+    """
+    try:
+        failed = [*_expire(run)]
+    except PinotAssetsError as error:
+        run.note(f"old snapshots stay for now: {error.reason}")
+        return
+    if failed:
+        key, why = failed[0]
+        run.note(f"{len(failed)} objects of old snapshots could not be deleted, first {key}: {why}")
+
+
+def _expire(run: Run) -> Iterator[tuple[str, str]]:
+    keep, staging = Retention.of(run.spec), run.edges.staging
+    if keep == Retention(None, None):
+        return
+    there, now_ms = headers(staged(staging, "snapshots")), run.edges.now_ms()
+    if not keep.expired(there, (), now_ms):
+        return
+    asked = needed(run.spec, run.edges, run.lease.pointer.current_snapshot, run.active_session())
+    gone = keep.expired(there, asked, now_ms)
+    if not gone or len(gone) * SHARE < len(there):
+        return
+    yield from take_away(staging, there, gone, run.lease.assert_held)
+    run.note(f"{len(gone)} old snapshots are not kept any more")
+
+
+def take_away(
+    staging: Staging, there: Sequence[Header], gone: Collection[Header], before_batch: Callable[[], None]
+) -> Iterator[tuple[str, str]]:
+    """Delete these snapshots with all that they alone need.
+
+    :param there: all that lie in the staging area.
+    :returns: as `remove`, what could not be deleted.
+    :raises SnapshotCorrupt: one cannot be read; nothing was deleted.
+    """
+    reaches = {header: staging.reach(header.ref) for header in there}
+    stuck = {key: why for key, why in remove(staging.store, [h.ref.key for h in gone], before_batch) if why}
+    yield from stuck.items()
+    went = [header for header in gone if header.ref.key not in stuck]
+    alone = _all(reaches[header] for header in went)
+    left = _all(reach for header, reach in reaches.items() if header not in went)
+    keys = [
+        *sorted(alone.objects - left.objects - {header.ref.key for header in went}),
+        *(key for name in sorted(alone.segments - left.segments) for key in tar_keys(name)),
+    ]
+    yield from ((key, why) for key, why in remove(staging.store, keys, before_batch) if why)
+
+
+def _all(reaches: Iterable[Reach]) -> Reach:
+    return reduce(or_, reaches, Reach())

@@ -1,0 +1,219 @@
+"""What nothing needs is taken away, and whatever happens to that leaves a table that works."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model.ending import settle
+from model.process import Kind, Trouble
+from model.specs import spec_of
+from model.table import HOUR_MS, TABLE, Table, clear, run
+
+from pinot_assets.errors import PinotNotFound, SessionHeld
+from pinot_assets.gc import orphans
+from pinot_assets.gc.collect import Collected
+from pinot_assets.gc.look import Garbage
+from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.way_back import kept_refs, read_kept
+
+DAY = 25 * 3600
+TROUBLES = [Kind.DIES_AFTER, Kind.CALL_LOST, Kind.REPLY_LOST]
+
+
+class Gc:
+    """As `pinot-assets gc --apply`; the store of the model stamps all with about the same moment."""
+
+    __name__ = "gc"
+
+    def __init__(self, grace_ms: int = 0) -> None:
+        self.grace_ms = grace_ms
+        self.collected: Collected | None = None
+
+    def __call__(self, driver: Driver) -> None:
+        self.collected = driver.collect(self.grace_ms, lambda done, total: None)
+
+
+def plan(table: Table) -> Garbage:
+    """As `pinot-assets gc`."""
+    found: list[Garbage] = []
+
+    def gc(driver: Driver) -> None:
+        found.append(driver.garbage(0))
+
+    before = len(table.zookeeper.writes), {info.key for info in table.staging.list()}
+    process = table.start(gc).process
+    assert (process.error, process.effects) == (None, [])
+    assert before == (len(table.zookeeper.writes), {info.key for info in table.staging.list()})
+    return found[0]
+
+
+def littered() -> Table:
+    """Four sessions, one of them abandoned, litter of the dead; then the spec asks for fewer snapshots."""
+    table = Table(spec_of, "sync")
+    for number in range(3):
+        table.source.write("A", f"A{number}a".encode())
+        table.source.write(f"B{number}", f"B{number}b".encode())
+        if number == 1:
+            table.start(run, [Trouble("start_replace_segments", Kind.DIES_AFTER)])
+            table.expire()
+            table.start(clear)  # reverts the entry, deletes what was staged; the plan stays
+        table.start(run)
+        table.later(DAY)
+    table.options["snapshotsToKeep"] = 1
+    stray = f"{TABLE}__cp1-abcdef_0_0_0"  # an executor that outlived its driver
+    for key in (f"segments/{stray}.tar.gz", "sessions/cp1-abcdef/files/x.json", "segments/readme.txt"):
+        table.staging.write(key, b"late")
+    return table
+
+
+def kept(table: Table) -> list[int]:
+    """Numbers of the kept snapshots; each can be read, and every tar of it."""
+    staging = Staging(table.staging)
+    found = list(read_kept(staging, kept_refs(staging)))
+    assert len(found) == len(kept_refs(staging))
+    for output in (o for one in found for o in one.snapshot.segments.values()):
+        staging.read(output.tar_uri)
+        staging.read(output.metadata_uri)
+    return [one.snapshot.seq for one in found]
+
+
+def test_a_plan_writes_nothing_and_names_what_apply_takes_away() -> None:
+    table = littered()
+    planned = plan(table)
+    gc = Gc()
+    assert table.start(gc).process.error is None
+    assert gc.collected is not None
+    assert gc.collected.failed == {}
+    assert {o.name for o in gc.collected.removed} == {o.name for o in planned.old} != set()
+    assert {orphans.Kind.SNAPSHOT, orphans.Kind.ROWS, orphans.Kind.TAR, orphans.Kind.SESSION} <= {
+        o.kind for o in planned.old
+    }
+    assert kept(table) == [4, 3]
+    assert table.staging.read("segments/readme.txt") == b"late"
+    assert plan(table).old == ()  # once more: nothing left
+
+
+def test_what_is_younger_than_the_grace_time_stays() -> None:
+    table, gc = littered(), Gc(HOUR_MS)
+    before = {info.key for info in table.staging.list()}
+    table.start(gc)
+    assert gc.collected is not None
+    assert gc.collected.garbage.old == ()
+    assert gc.collected.garbage.young
+    assert before == {info.key for info in table.staging.list()}
+
+
+def test_sources_are_never_touched_and_queries_see_the_same() -> None:
+    table = littered()
+    files, visible = table.files, table.pinot.visible_segments(TABLE)
+    table.start(Gc())
+    assert (table.files, table.pinot.visible_segments(TABLE)) == (files, visible)
+    settle(table)
+    assert not table.truth.violations
+
+
+@pytest.mark.parametrize("kind", TROUBLES)
+def test_whatever_happens_while_it_is_taken_away(kind: Kind) -> None:
+    places = len(littered().start(Gc()).process.effects)
+    assert places > 10
+    for place in range(1, places + 1):
+        table = littered()
+        table.start(Gc(), [Trouble(place, kind)])
+        table.expire()
+        assert {3, 4} <= {*kept(table)}, f"{kind} at {place}"
+        gc = Gc()
+        table.later(60)
+        assert table.start(gc).process.error is None
+        assert plan(table).old == (), f"{kind} at {place}"
+        table.source.write("A", b"A9")
+        table.start(run)
+        settle(table)
+        assert not table.truth.violations, f"{kind} at {place}"
+
+
+def test_an_open_session_keeps_all_that_is_its_own() -> None:
+    table = littered()
+    table.source.write("A", b"A9")
+    table.start(run, [Trouble("end_replace_segments", Kind.DIES_BEFORE)])
+    table.expire()
+    open_session = table.truth.open_session
+    mine = {info.key for info in table.staging.list() if "cp5-" in info.key}
+    assert open_session
+    assert len(mine) > 3
+    table.start(Gc())
+    assert mine == {info.key for info in table.staging.list() if "cp5-" in info.key}
+    table.start(run)
+    settle(table)
+    assert not table.truth.violations
+
+
+def test_it_does_nothing_while_another_run_holds_the_table() -> None:
+    table = littered()
+    table.source.write("A", b"A9")
+    table.start(run, [Trouble("push", Kind.STOPS_BEFORE)])
+    before = {info.key for info in table.staging.list()}
+    assert isinstance(table.start(Gc()).process.error, SessionHeld)
+    assert before == {info.key for info in table.staging.list()}
+
+
+def test_a_lost_pointer_keeps_all_that_a_new_ledger_is_made_of() -> None:
+    table = littered()
+    path = next(p for p in table.zookeeper.nodes if p.endswith("/consistentPush"))
+    for node in [p for p in table.zookeeper.nodes if p.startswith(path)]:
+        del table.zookeeper.nodes[node]
+    before = {info.key for info in table.staging.list()}
+    gc = Gc()
+    table.start(gc)
+    assert gc.collected is not None
+    assert "knows of no snapshot" in gc.collected.garbage.notes[0]
+    assert before == {info.key for info in table.staging.list()}
+    table.start(run)
+    assert kept(table)
+
+
+def test_a_kept_snapshot_that_cannot_be_read_keeps_all_that_is_staged() -> None:
+    table = littered()
+    table.options["snapshotsToKeep"] = 5
+    refs = kept_refs(Staging(table.staging))
+    table.staging.write(refs[2].key, b"damaged")
+    before = {info.key for info in table.staging.list()}
+    gc = Gc()
+    table.start(gc)
+    assert gc.collected is not None
+    assert "cannot be read" in gc.collected.garbage.notes[0]
+    assert before == {info.key for info in table.staging.list()}
+
+
+def test_a_table_that_is_gone_from_pinot_is_left_alone() -> None:
+    table = littered()
+    table.pinot.delete_table(TABLE)
+    assert isinstance(table.start(Gc()).process.error, PinotNotFound)
+
+
+def test_what_pinot_does_not_delete_of_a_switch_that_was_taken_back() -> None:
+    table = littered()
+    (entry,) = table.pinot.lineage(TABLE).in_state(LineageState.REVERTED)
+    name = sorted(entry.segments_to)[0]
+    staging = Staging(table.staging)
+    (newest, *_) = read_kept(staging, kept_refs(staging))
+    output = next(iter(newest.snapshot.segments.values()))
+    table.pinot.push(TABLE, [replace(output, segment=name)], staged=staging)
+    hidden = [o for o in plan(table).old if o.kind is orphans.Kind.SEGMENT]
+    assert [o.name for o in hidden] == [name]
+    table.start(Gc())
+    assert name not in table.pinot.all_segments(TABLE)
+
+
+def test_a_shadow_table_that_an_audit_left() -> None:
+    table = littered()
+    config = shadow_config(table.spec.table_json, TABLE)
+    table.pinot.put_schema(shadow_schema(table.spec.schema_json, TABLE))
+    table.pinot.create_table(config)
+    assert orphans.Kind.SHADOW in {o.kind for o in plan(table).old}
+    table.start(Gc())
+    assert table.pinot.get_table_config(shadow_name(TABLE)) is None
+    assert table.pinot.get_table_config(TABLE) is not None

@@ -1,0 +1,98 @@
+"""Old snapshots go after a switch; whatever happens to that leaves a table that works."""
+
+from __future__ import annotations
+
+import pytest
+from model.ending import settle
+from model.process import Kind, Trouble
+from model.specs import spec_of
+from model.table import MODES, Table, run
+
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.way_back import kept_refs, read_kept
+
+DAY = 25 * 3600
+
+
+def _live(mode: str, troubles: list[Trouble]) -> tuple[Table, list[str]]:
+    """Four switches, a day apart; the table, and what its last run did."""
+    table = Table(spec_of, mode, {"consistentPushMaxRetries": 3, "snapshotsToKeep": 1})
+    for number in range(3):
+        table.source.write("A", f"A{number}a".encode())
+        table.source.write(f"B{number}", f"B{number}b".encode())
+        table.start(run)
+        table.later(DAY)
+        table.clean_up()
+    table.source.write("A", b"A3a")
+    return table, table.start(run, troubles).process.effects
+
+
+def _kept(table: Table) -> list[int]:
+    """Numbers of the kept snapshots; each can be read, and so can every tar of it."""
+    staging = Staging(table.staging)
+    kept = list(read_kept(staging, kept_refs(staging)))
+    assert len(kept) == len(kept_refs(staging))
+    for output in (o for one in kept for o in one.snapshot.segments.values()):
+        staging.read(output.tar_uri)
+        staging.read(output.metadata_uri)
+    return [one.snapshot.seq for one in kept]
+
+
+@pytest.mark.parametrize("mode", sorted(MODES))
+def test_the_current_snapshot_and_the_one_before_are_always_kept(mode: str) -> None:
+    table, effects = _live(mode, [])
+    assert _kept(table) == [4, 3]
+    assert any(what.startswith("delete snapshots/2-") for what in effects)
+    staging = Staging(table.staging)
+    kept = read_kept(staging, kept_refs(staging))
+    named = {output.segment for one in kept for output in one.snapshot.segments.values()}
+    tars = {info.key for info in table.staging.list("segments")}
+    assert tars == {f"segments/{name}{end}" for name in named for end in (".tar.gz", ".metadata.tar.gz")}
+
+
+def test_without_a_setting_all_are_kept() -> None:
+    table = Table(spec_of, "sync")
+    for number in range(3):
+        table.source.write("A", f"A{number}a".encode())
+        table.start(run)
+        table.later(DAY)
+    assert _kept(table) == [3, 2, 1]
+
+
+def test_what_reverts_may_still_reach_is_kept() -> None:
+    table = Table(spec_of, "sync", {"consistentPushMaxRetries": 3, "snapshotsToKeep": 1})
+    for number in range(4):
+        table.source.write("A", f"A{number}a".encode())
+        table.start(run)
+        table.later(3600)
+    assert _kept(table) == [4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("kind", [Kind.DIES_BEFORE, Kind.DIES_AFTER, Kind.CALL_LOST, Kind.REPLY_LOST])
+def test_whatever_happens_while_old_snapshots_go(kind: Kind) -> None:
+    _, effects = _live("sync", [])
+    places = [n for n, what in enumerate(effects, 1) if what.startswith("delete ")]
+    assert len(places) > 3
+    for place in places:
+        table, _ = _live("sync", [Trouble(place, kind)])
+        assert {3, 4} <= {*_kept(table)}, f"{kind} at {effects[place - 1]}"
+        table.later(DAY)
+        table.source.write("A", b"A4a")
+        table.start(run)
+        settle(table)
+        assert not table.truth.violations, f"{kind} at {effects[place - 1]}"
+        assert _kept(table)[0] >= 5
+
+
+def test_a_rollback_to_the_snapshot_before_works_after_old_ones_went() -> None:
+    table, _ = _live("swap", [])
+    table.later(DAY)
+    table.clean_up()
+
+    def rollback(driver: Driver) -> None:
+        assert driver.rollback().segments
+
+    back = table.start(rollback)
+    assert back.process.error is None
+    assert _kept(table) == [5, 4, 3]

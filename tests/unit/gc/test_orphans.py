@@ -1,0 +1,158 @@
+"""What nothing needs any more, and what must stay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pinot_assets.gc.orphans import Facts, Kind, orphans
+from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
+from pinot_assets.session.model import Mode, ObjectRef, Session
+from pinot_assets.session.staging import Reach
+from pinot_assets.session.way_back import Header
+from pinot_assets.snapshot.manifest import SnapshotRef
+from pinot_assets.source import Fingerprint
+
+HOUR_MS = 3_600_000
+OLD, NOW, NEXT = (f"t__cp{n}-{'abc'[n - 1] * 6}_0_0_0" for n in (1, 2, 3))
+HASH = "0" * 64
+PLAN = ObjectRef("sessions/cp3-cccccc/plan-0", HASH)
+OPEN = Session("cp3-cccccc", 3, Mode.SYNC, "f", 0, PLAN)
+KEPT = Reach(
+    frozenset({f"snapshots/2-{HASH}.json", f"snapshots/2-{HASH}.parquet"}),
+    frozenset({NOW}),
+    frozenset({"cp2-bbbbbb"}),
+)
+
+
+def staged(*keys: str) -> dict[str, Fingerprint]:
+    return {key: Fingerprint(10, HOUR_MS * 1000) for key in keys}
+
+
+def tars(*names: str) -> dict[str, Fingerprint]:
+    return staged(*(f"segments/{n}{end}" for n in names for end in (".tar.gz", ".metadata.tar.gz")))
+
+
+FACTS = Facts(
+    table="t",
+    nodes=("cp1", "cp2"),
+    session=None,
+    hold="",
+    ledger=frozenset({NOW}),
+    kept=KEPT,
+    expired=(),
+    segments=frozenset({NOW}),
+    lineage=Lineage(),
+    shadow="",
+    staged=tars(NOW) | staged(*KEPT.objects, "sessions/cp2-bbbbbb/plan-0-x.parquet"),
+    now_ms=4 * HOUR_MS,
+    pinot_now_ms=5 * HOUR_MS,
+)
+
+
+def found(**changes: object) -> list[tuple[Kind, str]]:
+    return [(o.kind, o.name) for o in orphans(replace(FACTS, **changes))]  # type: ignore[arg-type]
+
+
+def entry(state: LineageState, segments_from: set[str], segments_to: set[str]) -> LineageEntry:
+    return LineageEntry(state, frozenset(segments_from), frozenset(segments_to), state, 2 * HOUR_MS)
+
+
+def test_a_table_in_order_has_none() -> None:
+    assert found() == []
+
+
+def test_a_visible_segment_that_no_snapshot_knows_is_for_the_next_trigger_however_young() -> None:
+    (orphan,) = orphans(replace(FACTS, segments=frozenset({OLD, NOW, "by_hand", "u__cp1-aaaaaa_0_0_0"})))
+    assert (orphan.kind, orphan.name, orphan.age_ms) == (Kind.STRAY, OLD, None)
+
+
+def test_an_open_session_may_have_made_it_visible() -> None:
+    assert found(segments=frozenset({NOW, NEXT}), session=OPEN) == []
+
+
+def test_without_a_ledger_no_segment_is_judged() -> None:
+    assert found(ledger=None, segments=frozenset({OLD, NOW}), kept=None) == []
+
+
+def test_what_a_taken_back_switch_left_in_pinot_goes_with_the_age_of_its_entry() -> None:
+    lineage = Lineage((entry(LineageState.REVERTED, {NOW}, {NEXT, "foreign"}),))
+    (orphan,) = orphans(replace(FACTS, segments=frozenset({NOW, NEXT, "foreign"}), lineage=lineage))
+    assert (orphan.kind, orphan.name, orphan.age_ms) == (Kind.SEGMENT, NEXT, 3 * HOUR_MS)
+
+
+def test_a_hidden_segment_stays_that_an_entry_a_snapshot_or_the_open_session_may_need() -> None:
+    taken_back = entry(LineageState.REVERTED, {NOW}, {NEXT})
+    there = frozenset({NOW, NEXT})
+    for state in (LineageState.IN_PROGRESS, LineageState.COMPLETED):
+        for names in ({NEXT}, set[str]()), (set[str](), {NEXT}):
+            live = Lineage((taken_back, entry(state, *names)))
+            hidden = found(segments=there, lineage=live)
+            assert (Kind.SEGMENT, NEXT) not in hidden
+    lineage = Lineage((taken_back,))
+    assert found(segments=there, lineage=lineage, session=OPEN) == []
+    known = replace(KEPT, segments=frozenset({NOW, NEXT}))
+    assert found(segments=there, lineage=lineage, kept=known) == []
+    assert found(segments=there, lineage=lineage, kept=None) == []
+
+
+def test_a_shadow_table_that_an_audit_left() -> None:
+    assert found(shadow="t_audit_shadow") == [(Kind.SHADOW, "t_audit_shadow")]
+
+
+def test_session_nodes_beyond_the_newest_two_go_but_for_the_open_one() -> None:
+    nodes = ("cp1", "cp2", "cp3", "cp4")
+    assert found(nodes=nodes) == [(Kind.NODE, "cp1"), (Kind.NODE, "cp2")]
+    assert (Kind.NODE, "cp1") not in found(nodes=nodes, session=replace(OPEN, id="cp1-aaaaaa", seq=1))
+
+
+def test_tars_that_neither_a_kept_snapshot_nor_the_open_session_names() -> None:
+    there = FACTS.staged | tars(OLD, NEXT)
+    names = [(Kind.TAR, key) for key in sorted(tars(OLD))]
+    assert found(staged=there, session=OPEN, segments=frozenset({NOW})) == names
+    assert len(found(staged=there)) == 4
+
+
+def test_what_is_not_provably_ours_stays() -> None:
+    strange = staged(
+        "segments/notes.txt",
+        "segments/u__cp1-aaaaaa_0_0_0.tar.gz",
+        "segments/by_hand.tar.gz",
+        "sessions/mine/plan-0",
+        "snapshots/readme.md",
+        "backup.zip",
+    )
+    assert found(staged=FACTS.staged | strange) == []
+
+
+def test_old_snapshots_and_rows_that_no_header_names() -> None:
+    header = f"snapshots/1-{HASH}.json"
+    rows = f"snapshots/1-{'1' * 64}.parquet"
+    expired = (Header(SnapshotRef(header, HASH), 1, 0),)
+    there = FACTS.staged | staged(header, rows)
+    assert found(staged=there, expired=expired) == [(Kind.SNAPSHOT, header), (Kind.ROWS, rows)]
+
+
+def test_rows_that_a_kept_snapshot_shares_stay() -> None:
+    """A driver that died in its last step left a second header of the same rows."""
+    header = f"snapshots/2-{'1' * 64}.json"
+    expired = (Header(SnapshotRef(header, "1" * 64), 2, 0),)
+    assert found(staged=FACTS.staged | staged(header), expired=expired) == [(Kind.SNAPSHOT, header)]
+
+
+def test_objects_of_sessions_that_nothing_comes_from() -> None:
+    gone = "sessions/cp0-eeeeee/files/x.json"
+    kept = "sessions/cp1-aaaaaa/files/x.json"  # its node is still there
+    opened = "sessions/cp3-cccccc/plan-0-x.parquet"
+    there = FACTS.staged | staged(gone, kept, opened)
+    assert found(staged=there, session=OPEN) == [(Kind.SESSION, gone)]
+    assert found(staged=there, session=OPEN, hold="sessions/cp0-eeeeee/hold-x.json") == []
+
+
+def test_where_nobody_knows_what_the_snapshots_need_nothing_that_is_staged_goes() -> None:
+    there = tars(OLD, NEXT) | staged("sessions/cp0-eeeeee/plan-0", f"snapshots/1-{HASH}.parquet")
+    assert found(staged=there, kept=None) == []
+
+
+def test_what_a_dead_probe_left() -> None:
+    probe = f".pinot-assets-probe-{'a' * 32}"
+    assert found(staged=FACTS.staged | staged(probe), kept=None) == [(Kind.PROBE, probe)]

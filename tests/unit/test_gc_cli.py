@@ -1,0 +1,114 @@
+"""`pinot-assets gc`: what it says, its JSON and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import typer
+from typer.testing import CliRunner, Result
+
+from pinot_assets.errors import PinotNotFound
+from pinot_assets.gc.collect import Collected
+from pinot_assets.gc.look import Garbage
+from pinot_assets.gc.orphans import Kind, Orphan
+from pinot_assets.gc_cli import add_gc_command
+
+HOUR_MS = 3_600_000
+TAR = Orphan(Kind.TAR, "segments/[a].tar.gz", "no kept snapshot names it", 3 * 1024**2, 30 * HOUR_MS)
+OTHERS = tuple(Orphan(Kind.NODE, f"cp{n}", "beyond the newest") for n in range(5))
+YOUNG = Orphan(Kind.TAR, "segments/b.tar.gz", "no kept snapshot names it", 1024**2, HOUR_MS)
+GARBAGE = Garbage((*OTHERS, TAR), (YOUNG,), (), ("a note",))
+EMPTY = Garbage((), (), (), ())
+
+
+@dataclass
+class FakeDriver:
+    """Answers with what it is given; an error is raised."""
+
+    answer: Any
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    def garbage(self, grace_ms: int) -> Any:
+        return self._answered("garbage", grace_ms)
+
+    def collect(self, grace_ms: int, told: Any) -> Any:
+        told(1, 2)
+        return self._answered("collect", grace_ms)
+
+    def _answered(self, step: str, grace_ms: int) -> Any:
+        self.asked.append((step, grace_ms))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def call(*arguments: str, **answers: Any) -> tuple[Result, dict[str, FakeDriver]]:
+    app = typer.Typer()
+    drivers = {name: FakeDriver(answer) for name, answer in answers.items()}
+
+    @contextmanager
+    def driver_of(spec: Any, command: str) -> Iterator[Any]:
+        assert command == "gc"
+        yield drivers[spec.name]
+
+    def specs_of(name: str | None, _: Any) -> Any:
+        return [SimpleNamespace(name=each) for each in drivers if name in (None, each)]
+
+    add_gc_command(app, specs_of, driver_of)
+    return CliRunner().invoke(app, list(arguments)), drivers
+
+
+def test_a_plan_says_what_would_go_why_and_how_large_it_is() -> None:
+    result, drivers = call("t", t=GARBAGE)
+    assert result.exit_code == 0
+    assert drivers["t"].asked == [("garbage", 24 * HOUR_MS)]
+    assert result.output.splitlines() == [
+        "t: 6 things (3.0 MB) would go",
+        "t:   5 session node  0.0 MB  beyond the newest",
+        "t:     cp0, cp1, cp2 and 2 more",
+        "t:   1 staged tar  3.0 MB  no kept snapshot names it",
+        "t:     segments/[a].tar.gz",
+        "t: 1 things (1.0 MB) stay until they are older",
+        "t: a note",
+    ]
+
+
+def test_all_tables_without_a_name_and_one_that_cannot_be_looked_at_keeps_no_other_from_its_turn() -> None:
+    result, drivers = call("--json", a=PinotNotFound("no table a"), b=EMPTY)
+    assert result.exit_code == 1
+    assert [len(driver.asked) for driver in drivers.values()] == [1, 1]
+    first, second = json.loads(result.stdout)
+    assert first == {"table": "a", "error": "no table a"}
+    assert (second["table"], second["orphans"], second["removed"]) == ("b", [], None)
+
+
+def test_apply_takes_away_and_tells_what_it_could_not() -> None:
+    collected = Collected(GARBAGE, {TAR.name: "access denied"})
+    result, drivers = call("t", "--apply", "--grace-hours", "0.5", t=collected)
+    assert result.exit_code == 2
+    assert drivers["t"].asked == [("collect", HOUR_MS // 2)]
+    assert "t: 5 things (0.0 MB) are gone" in result.output
+    assert "t: 1 could not be taken away:\nt:   segments/[a].tar.gz: access denied" in result.output
+
+
+def test_values_for_other_programs() -> None:
+    result, _ = call("t", "--apply", "--json", t=Collected(GARBAGE, {TAR.name: "access denied"}))
+    (values,) = json.loads(result.stdout)
+    assert (values["removed"], values["notRemoved"]) == (5, {TAR.name: "access denied"})
+    assert values["orphans"][-1] == {
+        "kind": "staged tar",
+        "name": TAR.name,
+        "why": TAR.why,
+        "bytes": 3 * 1024**2,
+        "ageHours": 30.0,
+    }
+
+
+def test_nothing_to_take_away() -> None:
+    result, _ = call("t", "--apply", t=Collected(EMPTY, {}))
+    assert (result.exit_code, result.output) == (0, "t: nothing to take away\n")
