@@ -82,6 +82,8 @@ def test_without_expressions_both_engines_write_the_same_segment(
         assert isinstance(receipt, Receipt), receipt
         assert crc(tmp_path, receipt) == crc(tmp_path, expected)
         assert (receipt.sha256, receipt.read, receipt.rows) == (expected.sha256, expected.read, expected.rows)
+        assert (receipt.rows_read, receipt.facts) == (expected.rows_read, expected.facts)
+        assert receipt.rows_read == receipt.rows
     assert [output.rows for output in found["a.csv"].outputs] == [1000, 1000, 500]
 
 
@@ -90,6 +92,7 @@ def test_filter_and_transforms(build: Build, fakes: ModuleType, order: BuildOrde
     [receipt] = build(order).values()
     assert isinstance(receipt, Receipt), receipt
     assert [output.rows for output in receipt.outputs] == [1000, 250]
+    assert (receipt.rows_read, receipt.rows_filtered) == (None, 0)  # text does not say how many rows it has
     again = build(replace(order, session="cp8-abc", staging_uri=order.staging_uri.replace("cp7", "cp8")))
     # A build of the same version elsewhere: the same rows, hence the same columns.
     assert [output.rows for output in again["a.csv"].outputs] == [1000, 250]
@@ -290,7 +293,7 @@ def test_later_functions_see_what_earlier_ones_filled(
     made = pinots(order, ("name", "concat('n', count)"), ("count", "round(other, 4)"), dropped="count = 0")
     [receipt] = build(made).values()
     assert isinstance(receipt, Receipt), receipt
-    assert receipt.rows == 2
+    assert (receipt.rows, receipt.rows_read, receipt.rows_filtered) == (2, 3, 1)
     properties = _properties(tmp_path, receipt.outputs[0].segment)
     assert (properties["column.name.minValue"], properties["column.name.maxValue"]) == ("n7", "n8")
 
@@ -517,7 +520,7 @@ def test_parquet_and_orc_with_pinots_own_transforms(build: Build, order: BuildOr
     order = replace(order, table_config=config, query=query, input_format="parquet")
     [receipt] = build(order).values()
     assert isinstance(receipt, Receipt), receipt
-    assert receipt.rows == 2
+    assert (receipt.rows, receipt.rows_read, receipt.rows_filtered) == (2, 3, 1)
     properties = _properties(tmp_path, receipt.outputs[0].segment)
     assert (properties["column.name.minValue"], properties["column.name.maxValue"]) == ("a", "day 18263")
     assert properties["column.count.maxValue"] == "18263"
@@ -528,7 +531,7 @@ def test_parquet_and_orc_with_pinots_own_transforms(build: Build, order: BuildOr
     )
     [receipt] = build(replace(order, input_format="orc", session="cp9-abc")).values()
     assert isinstance(receipt, Receipt), receipt
-    assert receipt.rows == 2
+    assert (receipt.rows, receipt.rows_read, receipt.rows_filtered) == (2, 3, 1)
 
 
 def test_the_users_own_session_keeps_its_settings(session: SparkSession) -> None:
