@@ -3,10 +3,13 @@
 from pinot_assets.audit.checks import (
     Finding,
     crc_as_built,
+    crc_on_servers,
     files_built,
+    one_replica_online,
     replicas_online,
     rows_as_built,
     rows_kept,
+    servers_answered,
     sources_unchanged,
     tars_in_place,
 )
@@ -14,10 +17,13 @@ from pinot_assets.audit.checks import (
 __all__ = [
     "Finding",
     "crc_as_built",
+    "crc_on_servers",
     "files_built",
+    "one_replica_online",
     "replicas_online",
     "rows_as_built",
     "rows_kept",
+    "servers_answered",
     "sources_unchanged",
     "tars_in_place",
 ]

@@ -5,9 +5,10 @@ Each check is one pure function of what was built and what Pinot shows now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pinot_assets.errors import PinotError
 from pinot_assets.pinot.port import Replicas
 from pinot_assets.session.receipt import Failure, Output, Receipt
 
@@ -87,6 +88,58 @@ def replicas_online(outputs: Sequence[Output], replicas: Replicas) -> Finding:
     )
 
 
+def one_replica_online(outputs: Sequence[Output], replicas: Replicas, away: Collection[str]) -> Finding:
+    """Of every segment a replica is ONLINE on a server that answers, and none is in ERROR.
+
+    :param away: servers that do not answer.
+    """
+    bad, broken = [], []
+    for output in outputs:
+        states = replicas.get(output.segment) or {}
+        if wrong := sorted(server for server, state in states.items() if state == "ERROR"):
+            bad.append(f"{output.segment} is ERROR on {', '.join(wrong)}")
+            broken.append(output.segment)
+        elif not any(state == "ONLINE" and server not in away for server, state in states.items()):
+            bad.append(f"{output.segment} is ONLINE on no server that answers")
+    n, good = len(outputs), "segments have a replica that is ONLINE"
+    return finding_of("one_replica_online", n, n - len(bad), bad, good, broken)
+
+
+def servers_answered(servers: Collection[str], away: Mapping[str, PinotError]) -> Finding:
+    """Every server that is to have a segment says what it has loaded.
+
+    :param away: why some did not.
+    """
+    bad = [f"{server} did not answer: {error.reason}" for server, error in sorted(away.items())]
+    n = len(servers)
+    return finding_of("servers_answered", n, n - len(bad), bad, "servers say what they have loaded")
+
+
+def crc_on_servers(
+    outputs: Sequence[Output], replicas: Replicas, crcs: Mapping[str, Mapping[str, int]]
+) -> Finding:
+    """Every replica that is ONLINE has the CRC that was built: a server loads what it fetched, whatever
+    Pinot's metadata say.
+
+    :param crcs: server → segment → CRC as loaded, of servers that answer.
+    """
+    expected = 0
+    bad, other = [], []
+    for output in outputs:
+        for server, state in replicas.get(output.segment, {}).items():
+            if state != "ONLINE" or server not in crcs:
+                continue
+            expected += 1
+            there = crcs[server].get(output.segment)
+            if there is None:
+                bad.append(f"{output.segment} is not loaded on {server}")
+            elif there != output.crc:
+                bad.append(f"{output.segment} has CRC {there} on {server}, built {output.crc}")
+                other.append(output.segment)
+    good = "replicas have the built CRC"
+    return finding_of("crc_on_servers", expected, expected - len(bad), bad, good, other)
+
+
 def crc_as_built(outputs: Sequence[Output], crcs: Mapping[str, int]) -> Finding:
     """Pinot holds exactly the segments that were built."""
     bad = [
@@ -100,7 +153,7 @@ def crc_as_built(outputs: Sequence[Output], crcs: Mapping[str, int]) -> Finding:
 
 
 def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int]]) -> Finding:
-    """Every server loaded as many documents as the task wrote."""
+    """Every server that answers loaded as many documents as the task wrote."""
     expected = sum(o.rows * max(1, len(rows.get(o.segment, {}))) for o in outputs)
     found = sum(n for o in outputs for n in rows.get(o.segment, {}).values())
     bad = [f"{o.segment} is loaded on no server" for o in outputs if not rows.get(o.segment)]

@@ -23,8 +23,7 @@ from pinot_assets.health.replicas import Loaded
 from pinot_assets.health.source import Difference, difference
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import Lineage
-from pinot_assets.pinot.port import Replicas, ServerDisk
-from pinot_assets.pinot.servers import PinotServers
+from pinot_assets.pinot.port import Pinot, Replicas, ServerDisk
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer, PushKind, Session
 from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import NO_HOLD, Hold
@@ -253,10 +252,10 @@ class Look:
     # --- Pinot ---------------------------------------------------------------------------------------
 
     @Reading
-    def _pinot(self) -> PinotServers:
+    def _pinot(self) -> Pinot:
         return self._ports.pinot()
 
-    def _answering(self) -> PinotServers:
+    def _answering(self) -> Pinot:
         """Pinot, if it answered the first question; one that is away is asked no second one."""
         assert self.segments is not None
         return self._pinot

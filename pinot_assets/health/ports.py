@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from pinot_assets.connect import open_session_store, open_source, open_staging
-from pinot_assets.pinot.servers import PinotServers, ServersOfCluster
+from pinot_assets.pinot.cluster import PinotCluster
+from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings import Settings
@@ -20,7 +21,7 @@ class Ports:
     """Opens what a look needs, when it needs it."""
 
     store: Callable[[], SessionStore]
-    pinot: Callable[[], PinotServers]
+    pinot: Callable[[], Pinot]
     source: Callable[[], ObjectStore]
     staging: Callable[[], Staging]
 
@@ -34,7 +35,7 @@ def open_ports(spec: TableSpec, settings: Callable[[], Settings]) -> Iterator[Po
     with ExitStack() as stack:
         yield Ports(
             store=lambda: stack.enter_context(open_session_store(spec, settings())),
-            pinot=lambda: stack.enter_context(ServersOfCluster(settings().pinot)),
+            pinot=lambda: stack.enter_context(PinotCluster(settings().pinot)),
             source=lambda: open_source(spec),
             staging=lambda: open_staging(spec),
         )

@@ -71,10 +71,24 @@ class PinotCluster(Controller):
         """See `Pinot.push`."""
         return push_segments(self, table, outputs, staged=staged, mode=mode, before_upload=before_upload)
 
-    def rows_on_servers(self, table: str, names: Collection[str]) -> dict[str, dict[str, int]]:
+    def crcs_on_servers(self, table: str, servers: Collection[str]) -> dict[str, dict[str, int] | PinotError]:
+        """See `Pinot.crcs_on_servers`."""
+
+        def ask(server: str) -> dict[str, int]:
+            try:
+                crcs = self.ask_server(server, f"/tables/{quoted(table)}_OFFLINE/segments/crc")
+            except PinotNotFound:
+                return {}  # the server holds nothing of this table
+            return {name: int(crc) for name, crc in crcs.items()}
+
+        return each_server(servers, ask)
+
+    def rows_on_servers(
+        self, table: str, names: Collection[str], servers: Collection[str]
+    ) -> dict[str, dict[str, int]]:
         """See `Pinot.rows_on_servers`."""
         ideal = self.ideal_state(table)
-        asked = [(name, server) for name in names for server in ideal.get(name, ())]
+        asked = [(name, server) for name in names for server in ideal.get(name, ()) if server in servers]
         addresses = {server: self._admin_url(server) for server in {server for _, server in asked}}
         with ThreadPoolExecutor(THREADS, "rows") as pool:
             rows = pool.map(lambda pair: self._rows(addresses[pair[1]], table, pair[0]), asked)

@@ -150,10 +150,19 @@ class Pinot(Protocol):
         """
         ...
 
-    def rows_on_servers(self, table: str, names: Collection[str]) -> Mapping[str, Mapping[str, int]]:
-        """Rows of each name as each server loaded it: segment → instance → documents.
+    def crcs_on_servers(
+        self, table: str, servers: Collection[str]
+    ) -> Mapping[str, Mapping[str, int] | PinotError]:
+        """CRC of every segment as loaded, hidden ones included: instance → segment → CRC, or why that server
+        did not answer. One call each, however many segments it has."""
+        ...
 
-        Asks every server that the ideal state names; one that has not loaded the segment is left out, so
+    def rows_on_servers(
+        self, table: str, names: Collection[str], servers: Collection[str]
+    ) -> Mapping[str, Mapping[str, int]]:
+        """Rows of each name as each of these servers loaded it: segment → instance → documents.
+
+        Asks those of them that the ideal state names; one that has not loaded the segment is left out, so
         compare with `online_replicas`.
         """
         ...

@@ -20,6 +20,7 @@ from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.session import plan as planning
 from pinot_assets.session import put_aside
 from pinot_assets.session.abandon import abandon
+from pinot_assets.session.loaded import loaded_findings
 from pinot_assets.session.model import Outcome, Session, State
 from pinot_assets.session.plan import Plan, Status
 from pinot_assets.session.publish import checked, require_open_gate, store_audit
@@ -139,7 +140,7 @@ def _record(run: Run, session: Session, plan: Plan, done: Sequence[Step]) -> Sna
     names = tuple(o.segment for o in outputs)
     run.switcher.undo_delayed_starts(names)
     run.switcher.confirm_visible(names, gone)
-    findings = run.switcher.audit(Switch(session.switch, (), outputs)) if outputs else ()
+    findings = loaded_findings(run, Switch(session.switch, (), outputs)) if outputs else ()
     bad = [f"{f.name}: {f.message}" for f in findings if not f.passed]
     for text in bad:
         run.note(f"published, but not as it should be: {text}")

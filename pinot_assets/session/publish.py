@@ -10,6 +10,7 @@ from pinot_assets.errors import SnapshotIncomplete, SwitchConflict, SwitchStateU
 from pinot_assets.session import put_aside
 from pinot_assets.session.assertions import assertion_findings
 from pinot_assets.session.built import built_findings
+from pinot_assets.session.loaded import loaded_findings
 from pinot_assets.session.model import AuditReceipt, Checked, Mode, Session, State, given_up
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.record import read_switch, record
@@ -39,7 +40,7 @@ def audit(run: Run) -> tuple[Session, tuple[Finding, ...]]:
     switch, staging = read_switch(run, session), run.edges.staging
     receipts = staging.accepted_receipts(staging.plan(session.plan))
     findings: tuple[Finding, ...] = (built, *put_aside.finding(run.spec, receipts.values()))
-    loaded = run.switcher.audit(switch)
+    loaded = loaded_findings(run, switch)
     if session.mode is not Mode.ROLLBACK:
         # Nothing that data look like, or the schema of today, may bar the way back.
         findings += built_findings(run, switch, receipts.values())

@@ -1,7 +1,7 @@
-"""The switch itself: push hidden, audit, see it at every broker; the lineage's part is in `entries`.
+"""The switch itself: push hidden, see it at every broker; the lineage's part is in `entries`.
 
-One function for each effect on Pinot (W2 to W5 of spec/session.md section 4). None of them guesses. What to
-write to ZooKeeper between them is the driver's affair.
+One function for each effect on Pinot (W2, W3 and W5 of spec/session.md section 4). None of them guesses. What
+to write to ZooKeeper between them is the driver's affair.
 """
 
 from __future__ import annotations
@@ -9,16 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pinot_assets.audit import (
-    Finding,
-    crc_as_built,
-    replicas_online,
-    rows_as_built,
-    sources_unchanged,
-)
 from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.pinot.port import PushMode, Replicas
+from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.entries import Entries
 from pinot_assets.session.pushing import Pushed, push_missing
 from pinot_assets.session.staging import Switch
@@ -59,29 +52,6 @@ class Switcher(Entries):
     def _before_upload(self, entry_id: str) -> None:
         self.before_write()
         self.require_usable(entry_id)
-
-    # --- W4 ------------------------------------------------------------------------------------------
-
-    def audit(self, switch: Switch) -> tuple[Finding, ...]:
-        """Look at what the servers loaded; waits for them first."""
-        pinot, outputs = self.edges.pinot, switch.segments_to
-        online = self._wait_online(switch)
-        return (
-            online,
-            crc_as_built(outputs, pinot.segment_crcs(self.table)),
-            rows_as_built(outputs, pinot.rows_on_servers(self.table, switch.names_to)),
-            sources_unchanged(switch.segments_from, pinot.visible_segments(self.table)),
-        )
-
-    def _wait_online(self, switch: Switch) -> Finding:
-        left = self.edges.waits.online
-        while True:
-            replicas = self.edges.pinot.online_replicas(self.table, switch.names_to)
-            finding = replicas_online(switch.segments_to, replicas)
-            if finding.passed or left <= 0 or _none_loads(switch, replicas):
-                return finding
-            self.edges.sleep(0.5)
-            left -= 0.5
 
     # --- W5 ------------------------------------------------------------------------------------------
 
@@ -134,9 +104,3 @@ class Switcher(Entries):
                 why=f"{len(missing)} of {len(names_to)} new segments missing, {len(stale)} old ones in sight",
                 hint="the next trigger looks again and finishes",
             )
-
-
-def _none_loads(switch: Switch, replicas: Replicas) -> bool:
-    """Every replica has come to an end, good or bad: all bad files of a switch are found at once."""
-    states = [state for name in switch.names_to for state in (replicas.get(name) or {"": "MISSING"}).values()]
-    return {"ONLINE", "ERROR"}.issuperset(states)

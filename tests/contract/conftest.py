@@ -99,6 +99,11 @@ class Lab:
     ingestion: str = "REFRESH"
 
     @property
+    def servers(self) -> Sequence[str]:
+        """Those that segments of the table may be assigned to."""
+        return self.pinot.table_servers(self.table)
+
+    @property
     def schema(self) -> dict[str, Any]:
         return {
             "schemaName": self.table,

@@ -60,7 +60,7 @@ def test_a_broken_replica_until_it_is_mended(fake_lab: Lab) -> None:
     fake_lab.pinot.break_replica(fake_lab.table, "a")
     with pytest.raises(PinotError, match="ERROR"):
         fake_lab.push("a")
-    assert len(fake_lab.pinot.rows_on_servers(fake_lab.table, ["a"])["a"]) == 1
+    assert len(fake_lab.pinot.rows_on_servers(fake_lab.table, ["a"], fake_lab.servers)["a"]) == 1
     fake_lab.pinot.mend_replica(fake_lab.table, "a")
     wait_online(fake_lab.pinot, fake_lab.table, ["a"], seconds=1)
 

@@ -41,12 +41,19 @@ def test_everything_the_audit_needs_reads_back_as_built(lab: Lab) -> None:
 
     assert lab.pinot.segment_crcs(lab.table)["small"] == small.crc
     assert lab.pinot.segment_crcs(lab.table)["large"] == large.crc
-    rows = lab.pinot.rows_on_servers(lab.table, ["small", "large", "nosuch"])
+    rows = lab.pinot.rows_on_servers(lab.table, ["small", "large", "nosuch"], lab.servers)
     assert {name: list(servers.values()) for name, servers in rows.items()} == {
         "small": [3, 3],
         "large": [500, 500],
         "nosuch": [],
     }
+    one, _ = lab.servers
+    assert lab.pinot.rows_on_servers(lab.table, ["small"], [one]) == {"small": {one: 3}}
+    crcs = lab.pinot.crcs_on_servers(lab.table, lab.servers)
+    assert list(crcs) == list(lab.servers)
+    for there in crcs.values():
+        assert not isinstance(there, PinotError)
+        assert (there["small"], there["large"]) == (small.crc, large.crc)
     replicas = lab.pinot.online_replicas(lab.table, ["small", "nosuch"])
     assert list(replicas["small"].values()) == ["ONLINE", "ONLINE"]
     assert replicas["small"].keys() == rows["small"].keys()
@@ -143,7 +150,7 @@ def test_what_was_never_there_is_none(lab: Lab) -> None:
         pytest.param(lambda pinot: pinot.segment_crcs("nosuch"), id="segment_crcs"),
         pytest.param(lambda pinot: pinot.online_replicas("nosuch", ["a"]), id="online_replicas"),
         pytest.param(lambda pinot: pinot.segment_metadata("nosuch", "a"), id="segment_metadata"),
-        pytest.param(lambda pinot: pinot.rows_on_servers("nosuch", ["a"]), id="rows_on_servers"),
+        pytest.param(lambda pinot: pinot.rows_on_servers("nosuch", ["a"], ["s"]), id="rows_on_servers"),
         pytest.param(lambda pinot: pinot.table_bytes("nosuch"), id="table_bytes"),
         pytest.param(lambda pinot: pinot.push("nosuch", [], staged=STAGED), id="push"),
         pytest.param(lambda pinot: pinot.delete_segments("nosuch", ["a"]), id="delete_segments"),

@@ -27,7 +27,7 @@ def test_r08_many_segments_take_few_uploads_and_all_are_as_built(lab: Lab) -> No
     assert set(report.pushed) == lab.all == set(MANY)
     assert dict(lab.pinot.segment_crcs(lab.table)) == {o.segment: o.crc for o in staged}
     lab.wait_online(*MANY)
-    rows = lab.pinot.rows_on_servers(lab.table, MANY)
+    rows = lab.pinot.rows_on_servers(lab.table, MANY, lab.servers)
     assert {tuple(servers.values()) for servers in rows.values()} == {(3, 3)}
 
 
@@ -88,7 +88,7 @@ def test_whole_tars_are_as_good(lab: Lab) -> None:
     report = lab.pinot.push(lab.table, staged, staged=STAGED, mode=PushMode.TAR)
     assert report.mode is PushMode.TAR
     lab.wait_online("a", "b")
-    assert set(lab.pinot.rows_on_servers(lab.table, ["b"])["b"].values()) == {400}
+    assert set(lab.pinot.rows_on_servers(lab.table, ["b"], lab.servers)["b"].values()) == {400}
 
 
 def test_new_segments_go_to_the_servers_of_the_table(lab: Lab) -> None:

@@ -32,7 +32,7 @@ def test_the_tar_is_sent_where_the_controller_cannot_fetch_it(real_lab: Lab) -> 
     assert report.mode is PushMode.TAR
     assert report.fallback
     real_lab.wait_online("a", "b")
-    assert real_lab.pinot.rows_on_servers(real_lab.table, ["a"])["a"].keys()
+    assert real_lab.pinot.rows_on_servers(real_lab.table, ["a"], real_lab.servers)["a"].keys()
     real_lab.eventually(lambda: real_lab.brokers_show({"a", "b"}))
 
 
@@ -64,7 +64,7 @@ def test_a_segment_that_servers_cannot_load_keeps_the_switch_shut(real_lab: Lab)
 
     with pytest.raises(PinotError, match=r"torn on Server_.*: ERROR"):
         wait_online(real_lab.pinot, real_lab.table, ["torn"], seconds=30)
-    assert real_lab.pinot.rows_on_servers(real_lab.table, ["torn"]) == {"torn": {}}
+    assert real_lab.pinot.rows_on_servers(real_lab.table, ["torn"], real_lab.servers) == {"torn": {}}
 
     impatient = PinotConnection(real_lab.pinot.connection.controller_url, timeouts=Timeouts(end=1.5))
     with PinotCluster(impatient) as cluster, pytest.raises(SwitchStateUnknown):
@@ -97,5 +97,5 @@ def test_a_hundred_segments_in_one_push(real_lab: Lab) -> None:
     report = real_lab.pinot.push(real_lab.table, [real_lab.stage(name) for name in names], staged=STAGED)
     assert set(report.pushed) == set(names)
     real_lab.wait_online(*names)
-    rows = real_lab.pinot.rows_on_servers(real_lab.table, names)
+    rows = real_lab.pinot.rows_on_servers(real_lab.table, names, real_lab.servers)
     assert {tuple(servers.values()) for servers in rows.values()} == {(3, 3)}

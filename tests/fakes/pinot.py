@@ -98,6 +98,11 @@ class FakePinot:
         self._slow: dict[str, int] = {}
         self._halves = False
         self._deaf: set[str] = set()
+        self._stopped: set[str] = set()
+        self._noticed: set[str] = set()
+        self._slow_on: dict[tuple[str, str, str], int] = {}
+        self.loaded_crcs: dict[tuple[str, str], int] = {}
+        """(server, segment) → another CRC than the one that was pushed."""
 
     # --- trouble ---------------------------------------------------------------------------------
 
@@ -143,6 +148,10 @@ class FakePinot:
         """When pushed, the segment becomes ONLINE at the `looks`-th look at its replicas."""
         self._slow[segment] = looks
 
+    def load_slowly_on(self, table: str, segment: str, server: str, looks: int) -> None:
+        """This replica is ONLINE at the `looks`-th look from now on."""
+        self._slow_on[table, segment, server] = looks
+
     def break_replica(self, table: str, segment: str, server: str = SERVERS[0]) -> None:
         """Put one replica of a segment, there or not yet, into ERROR."""
         self._table(table).broken.add((segment, server))
@@ -150,6 +159,20 @@ class FakePinot:
     def mend_replica(self, table: str, segment: str, server: str = SERVERS[0]) -> None:
         """Take `break_replica` back."""
         self._table(table).broken.remove((segment, server))
+
+    def stop_server(self, server: str = SERVERS[0]) -> None:
+        """The server is down, and ZooKeeper has noticed it."""
+        self._stopped.add(server)
+        self._noticed.add(server)
+
+    def cut_off_server(self, server: str = SERVERS[0]) -> None:
+        """The server answers nobody, and its segments count as ONLINE still."""
+        self._stopped.add(server)
+
+    def start_server(self, server: str = SERVERS[0]) -> None:
+        """It is up again."""
+        self._stopped.discard(server)
+        self._noticed.discard(server)
 
     def deafen_broker(self, broker: str) -> None:
         """From now on this broker gets no rebuild messages; `rebuild_routing` still works."""
@@ -201,11 +224,19 @@ class FakePinot:
             found = self._table(table)
             self._load(table, names)
             return {
-                name: {server: found.state(name, server) for server in SERVERS}
+                name: {
+                    server: "OFFLINE" if self._is_behind(table, name, server) else found.state(name, server)
+                    for server in SERVERS
+                }
                 if name in found.segments
                 else {}
                 for name in names
             }
+
+    def _is_behind(self, table: str, name: str, server: str) -> bool:
+        looks = self._slow_on.get((table, name, server), 0)
+        self._slow_on[table, name, server] = looks - 1
+        return server in self._noticed or looks > 1
 
     def segment_crcs(self, table: str) -> Mapping[str, int]:
         with self._call("segment_crcs"):
@@ -218,14 +249,34 @@ class FakePinot:
                 raise PinotNotFound(f"no segment {name} in table {table}")
             return metadata[name]
 
-    def rows_on_servers(self, table: str, names: Collection[str]) -> Mapping[str, Mapping[str, int]]:
+    def crcs_on_servers(
+        self, table: str, servers: Collection[str]
+    ) -> Mapping[str, Mapping[str, int] | PinotError]:
+        with self._call("crcs_on_servers"):
+            found = self._table(table)
+            return {
+                server: _unanswered(server)
+                if server in self._stopped
+                else {
+                    name: self.loaded_crcs.get((server, name), output.crc)
+                    for name, output in found.segments.items()
+                    if found.state(name, server) == "ONLINE"
+                }
+                for server in servers
+            }
+
+    def rows_on_servers(
+        self, table: str, names: Collection[str], servers: Collection[str]
+    ) -> Mapping[str, Mapping[str, int]]:
         with self._call("rows_on_servers"):
             found = self._table(table)
+            if away := self._stopped.intersection(servers):
+                raise _unanswered(min(away))
             return {
                 name: {
                     server: found.segments[name].rows
                     for server in SERVERS
-                    if name in found.segments and found.state(name, server) == "ONLINE"
+                    if server in servers and name in found.segments and found.state(name, server) == "ONLINE"
                 }
                 for name in names
             }
@@ -236,6 +287,8 @@ class FakePinot:
         if server not in SERVERS:
             raise PinotNotFound(f"no instance {server}")
         with self._call("query_server"):
+            if server in self._stopped:
+                raise _unanswered(server)
             named = re.search(r'FROM "?(\w+?)_OFFLINE"?', sql)
             assert named is not None, sql
             found = self._table(named[1])
@@ -549,6 +602,10 @@ def _run_next(actions: dict[str, list[Callable[[], None]]], method: str) -> None
 
 def _lost() -> None:
     raise SwitchStateUnknown("the call was sent and no answer came")
+
+
+def _unanswered(server: str) -> PinotUnreachable:
+    return PinotUnreachable(f"{server} did not answer", why="connection refused")
 
 
 def _unreachable() -> None:

@@ -1,4 +1,4 @@
-"""What servers say, beside the in-memory Pinot: `pinot_assets.pinot.servers.PinotServers`."""
+"""What servers say, beside the in-memory Pinot."""
 
 from __future__ import annotations
 

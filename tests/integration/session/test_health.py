@@ -14,8 +14,7 @@ from pinot_assets.errors import PinotAssetsError, PinotError, PushRefused, Sourc
 from pinot_assets.health import CHECKS, Health, Severity, examine, examine_table, summary
 from pinot_assets.health.look import Look
 from pinot_assets.health.ports import Ports
-from pinot_assets.pinot import PinotConnection, ServerDisk, Timeouts
-from pinot_assets.pinot.servers import ServersOfCluster
+from pinot_assets.pinot import PinotCluster, PinotConnection, ServerDisk, Timeouts
 from pinot_assets.settings import Settings
 from pinot_assets.source import open_store
 
@@ -363,7 +362,7 @@ def test_on_a_real_pinot(real_world: Any) -> None:
     assert failed(answers()) == {"head_room": "WARN"}
     set_quota("1G")
 
-    with ServersOfCluster(world.pinot.connection) as servers:
+    with PinotCluster(world.pinot.connection) as servers:
         names = {
             s for r in world.pinot.online_replicas(world.table, world.snapshot.segments).values() for s in r
         }

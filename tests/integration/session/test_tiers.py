@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fakes.lineage import SERVERS
 
 from pinot_assets.session.model import Outcome, State
 from pinot_assets.session.receipt import Receipt
@@ -173,3 +174,95 @@ def test_receipts_of_a_writer_before_the_counts_pass(make_world: Make) -> None:
     assert all(f.passed for f in findings)
     world.publish()
     assert world.visible == ["F1"]
+
+
+# --- servers that are down -------------------------------------------------------------------------
+
+
+def test_a_server_that_is_down_keeps_the_gate_shut_and_is_named(make_world: Make) -> None:
+    world = make_world("sync")
+    world.write("F1")
+    world.pinot.stop_server(SERVERS[1])
+    world.run()
+    shut(world, f"is OFFLINE on {SERVERS[1]}")
+    assert f"{SERVERS[1]} did not answer" in world.session.last_error
+    assert sum(world.slept) >= world.waits.online
+    world.pinot.start_server(SERVERS[1])
+    world.run()
+    assert world.visible == ["F1"]
+    assert world.builds == 1
+
+
+def test_a_server_that_went_a_moment_ago_is_named_too(make_world: Make) -> None:
+    """ZooKeeper still shows its segments as ONLINE."""
+    world = make_world("sync")
+    world.write("F1")
+    world.pinot.cut_off_server(SERVERS[0])
+    world.run()
+    shut(world, f"{SERVERS[0]} did not answer")
+
+
+@pytest.mark.parametrize("trouble", ["stop_server", "cut_off_server"])
+def test_of_one_replica_a_server_that_is_down_is_told_and_not_waited_for(
+    make_world: Make, trouble: str
+) -> None:
+    world = make_world("sync")
+    world.audit_block += [
+        {"replicas": "one"},
+        {"sql": f"SELECT COUNT(*) FROM {world.table}", "expect": "= 2"},
+    ]
+    world.write(F1="a b")
+    getattr(world.pinot, trouble)(SERVERS[1])
+    assert world.trigger().result is Result.STAGED
+    slept = sum(world.slept)
+    _, findings = world.audit()
+    assert sum(world.slept) - slept < 10
+    told = [f for f in findings if not f.passed]
+    assert [f.blocks for f in told] == [False] * len(told)
+    assert any(SERVERS[1] in f.message for f in told)
+    assert {f.name: (f.expected, f.found) for f in findings}["one_replica_online"] == (1, 1)
+    world.publish()
+    assert world.visible == ["a", "b"]
+    world.pinot.start_server(SERVERS[1])
+    world.assert_settled()
+
+
+def test_of_one_replica_a_server_that_is_up_is_waited_for(make_world: Make) -> None:
+    world = make_world("sync")
+    world.audit_block.append({"replicas": "one"})
+    world.write("F1")
+    world.trigger()
+    [name] = world.pinot.all_segments(world.table)
+    world.pinot.load_slowly_on(world.table, name, SERVERS[1], looks=20)
+    _, findings = world.audit()
+    assert all(f.passed for f in findings)
+    assert sum(world.slept) >= 9
+
+
+def test_of_one_replica_none_is_too_few(make_world: Make) -> None:
+    world = make_world("sync")
+    world.audit_block.append({"replicas": "one"})
+    world.write("F1")
+    for server in SERVERS:
+        world.pinot.stop_server(server)
+    world.run()
+    shut(world, "is ONLINE on no server that answers")
+
+
+@pytest.mark.parametrize("policy", ["all", "one"])
+def test_a_replica_with_another_crc_is_never_enough(make_world: Make, policy: str) -> None:
+    """METADATA push: Pinot's own metadata come from another file than what servers load."""
+    world = make_world("sync")
+    world.audit_block.append({"replicas": policy})
+    world.write("F1", "F2")
+    world.trigger()
+    name = min(world.pinot.all_segments(world.table))
+    world.pinot.loaded_crcs[SERVERS[1], name] = 5
+    session, findings = world.audit()
+    [told] = [f for f in findings if not f.passed]
+    assert (told.name, told.expected, told.found) == ("crc_on_servers", 4, 3)
+    assert f"{name} has CRC 5 on {SERVERS[1]}" in told.message
+    assert not session.audit.waits
+    world.run()
+    assert world.visible == ["F1", "F2"]
+    assert len(world.built) == 1

@@ -5,12 +5,16 @@ from dataclasses import replace
 from pinot_assets.audit import (
     Finding,
     crc_as_built,
+    crc_on_servers,
     files_built,
+    one_replica_online,
     replicas_online,
     rows_as_built,
     rows_kept,
+    servers_answered,
     sources_unchanged,
 )
+from pinot_assets.errors import PinotUnreachable
 from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
 
@@ -100,3 +104,41 @@ def test_rows_put_aside_are_told_and_keep_nothing_back() -> None:
     assert numbers(finding) == (False, 22, 20)
     assert finding.message == "20 of 22 rows of the files are in the segments: b.csv: 2 in s3://s/bad"
     assert not finding.blocks
+
+
+ONE_DOWN = {"a": {"s1": "ONLINE", "s2": "OFFLINE"}, "b": {"s1": "ONLINE", "s2": "OFFLINE"}}
+
+
+def test_one_replica_that_answers_may_be_enough() -> None:
+    assert numbers(one_replica_online([A, B], ONE_DOWN, ["s2"])) == (True, 2, 2)
+    finding = one_replica_online([A, B], ONE_DOWN, ["s1"])
+    assert (numbers(finding), finding.at_fault) == ((False, 2, 0), ())
+    assert "a is ONLINE on no server that answers" in finding.message
+    assert numbers(one_replica_online([A, B], {"a": {"s1": "ONLINE"}}, [])) == (False, 2, 1)
+
+
+def test_one_replica_in_error_is_one_too_many() -> None:
+    """It is no server that is down: the segment may be at fault."""
+    finding = one_replica_online([A, B], {**ONE_DOWN, "b": {"s1": "ONLINE", "s2": "ERROR"}}, [])
+    assert (numbers(finding), finding.at_fault) == ((False, 2, 1), ("b",))
+    assert "b is ERROR on s2" in finding.message
+
+
+def test_a_server_that_does_not_answer_is_named() -> None:
+    assert numbers(servers_answered(["s1", "s2"], {})) == (True, 2, 2)
+    finding = servers_answered(["s1", "s2"], {"s2": PinotUnreachable("no connection", why="refused")})
+    assert (numbers(finding), finding.at_fault) == ((False, 2, 1), ())
+    assert "s2 did not answer: no connection" in finding.message
+
+
+def test_every_server_must_have_loaded_what_was_built() -> None:
+    online = {"a": {"s1": "ONLINE", "s2": "ONLINE"}, "b": {"s1": "ONLINE", "s2": "OFFLINE"}}
+    good = {"s1": {"a": 11, "b": 22}, "s2": {"a": 11}}
+    assert numbers(crc_on_servers([A, B], online, good)) == (True, 3, 3)
+    assert numbers(crc_on_servers([A, B], online, {"s1": good["s1"]})) == (True, 2, 2)  # s2 does not answer
+    finding = crc_on_servers([A, B], online, {**good, "s2": {"a": 12}})
+    assert (numbers(finding), finding.at_fault) == ((False, 3, 2), ("a",))
+    assert "a has CRC 12 on s2, built 11" in finding.message
+    finding = crc_on_servers([A, B], online, {**good, "s1": {"a": 11}})
+    assert (numbers(finding), finding.at_fault) == ((False, 3, 2), ())  # it may have been started anew
+    assert "b is not loaded on s1" in finding.message

@@ -375,7 +375,9 @@ def test_rows_as_each_server_loaded_them() -> None:
             "GET /tables/t_OFFLINE/segments/b/metadata": rows,
         }
     )
-    assert pinot.cluster.rows_on_servers("t", ["a", "b", "c"]) == {"a": {"s1": 500}, "b": {}, "c": {}}
+    found = pinot.cluster.rows_on_servers("t", ["a", "b", "c"], ["s1", "s2", "s3"])
+    assert found == {"a": {"s1": 500}, "b": {}, "c": {}}
+    assert pinot.cluster.rows_on_servers("t", ["a"], ["s2"]) == {"a": {}}
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

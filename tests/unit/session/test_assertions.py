@@ -11,7 +11,7 @@ import pytest
 from pinot_assets.audit import Finding
 from pinot_assets.errors import PinotUnreachable
 from pinot_assets.pinot.data_table import DataTable
-from pinot_assets.session import assertions
+from pinot_assets.session import asking
 from pinot_assets.session.assertions import assertion_findings
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.staging import Switch
@@ -23,16 +23,17 @@ COUNT = "SELECT COUNT(*) FROM t"
 class Servers:
     """Two servers that have every segment; each is as many rows as said."""
 
-    def __init__(self, rows: Mapping[str, int], visible: Collection[str]) -> None:
+    def __init__(self, rows: Mapping[str, int], visible: Collection[str], away: Collection[str] = ()) -> None:
         self.rows, self.visible = rows, frozenset(visible)
-        self.away: set[str] = set()
+        self.away = set(away)
+        self.state = "ONLINE"
         self.asked: list[tuple[str, tuple[str, ...]]] = []
 
     def visible_segments(self, table: str) -> frozenset[str]:
         return self.visible
 
     def online_replicas(self, table: str, names: Collection[str]) -> Mapping[str, Mapping[str, str]]:
-        return {name: {"S1": "ONLINE", "S2": "ONLINE"} for name in names}
+        return {name: {"S1": self.state, "S2": self.state} for name in names}
 
     def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
         self.asked.append((server, tuple(segments)))
@@ -42,12 +43,15 @@ class Servers:
         return DataTable((("count(*)", "LONG"),), ((counted,),), {}, len(segments), counted, False)
 
 
-def findings(servers: Servers, switch: Switch, *expect: str) -> tuple[tuple[Finding, ...], int]:
+def findings(
+    servers: Servers, switch: Switch, *expect: str, replicas: Any = "all"
+) -> tuple[tuple[Finding, ...], int]:
     """What is found, and how often the lease was looked at."""
     looks: list[None] = []
     run: Any = SimpleNamespace(
         spec=SimpleNamespace(
-            name="t", audit=Audit(tuple(Assertion(sql=COUNT, expect=text) for text in expect))
+            name="t",
+            audit=Audit(tuple(Assertion(sql=COUNT, expect=text) for text in expect), replicas=replicas),
         ),
         edges=SimpleNamespace(pinot=servers),
         lease=SimpleNamespace(assert_held=lambda: looks.append(None)),
@@ -83,7 +87,7 @@ def test_a_segment_that_is_carried_along_is_not_what_the_switch_brings() -> None
 
 def test_very_many_segments_are_asked_for_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server of 0.11 takes no request of more than 4 MiB."""
-    monkeypatch.setattr(assertions, "AT_A_TIME", 2)
+    monkeypatch.setattr(asking, "AT_A_TIME", 2)
     names = [f"s{n}" for n in range(5)]
     servers = Servers(dict.fromkeys(names, 3), [])
     [found], _ = findings(servers, Switch(1, (), tuple(map(output, names))), "= 15")
@@ -93,7 +97,7 @@ def test_very_many_segments_are_asked_for_in_parts(monkeypatch: pytest.MonkeyPat
 
 def test_a_part_fits_into_a_request() -> None:
     name = 255 + 4  # a file's name is no longer, and so a segment's; and what gRPC writes before it
-    assert assertions.AT_A_TIME * name < 4 * 1024**2
+    assert asking.AT_A_TIME * name < 4 * 1024**2
 
 
 def test_the_lease_is_looked_at_before_each_assertion() -> None:
@@ -103,8 +107,49 @@ def test_the_lease_is_looked_at_before_each_assertion() -> None:
 
 
 def test_a_server_that_did_not_answer_is_waited_for_once() -> None:
-    servers = Servers({"new": 7}, [])
-    servers.away = {"S1"}
+    servers = Servers({"new": 7}, [], away={"S1"})
     found, _ = findings(servers, Switch(1, (), (output("new"),)), "> 0", "> 1", "> 2")
     assert all("S1 did not answer" in f.message for f in found)
     assert servers.asked.count(("S1", ("new",))) == 1
+
+
+NEW = Switch(1, (), (output("new"),))
+
+
+def test_of_one_replica_the_servers_that_answer_are_asked_and_the_others_told() -> None:
+    servers = Servers({"new": 7}, [], away={"S1"})
+    found, _ = findings(servers, NEW, "= 7", "= 8", replicas="one")
+    assert [f.passed for f in found] == [True, False]
+    assert all("S1 was not asked: S1 did not answer" in f.message for f in found)
+    assert servers.asked.count(("S1", ("new",))) == 1
+
+
+def test_of_one_replica_those_that_answer_all_have_to_answer_as_expected() -> None:
+    servers = Servers({"new": 7}, [])
+    [found], _ = findings(servers, NEW, "= 7", replicas="one")
+    assert (found.expected, sorted(servers.asked)) == (2, [("S1", ("new",)), ("S2", ("new",))])
+
+
+@pytest.mark.parametrize("policy", ["all", "one"])
+def test_where_no_server_answers_nothing_passes(policy: str) -> None:
+    servers = Servers({"new": 7}, [], away={"S1", "S2"})
+    found, _ = findings(servers, NEW, "= 7", ">= 0", replicas=policy)
+    assert [f.blocks for f in found] == [True, True]
+    assert all("S1 did not answer" in f.message for f in found)
+
+
+@pytest.mark.parametrize("policy", ["all", "one"])
+def test_a_staged_segment_that_is_online_nowhere_is_an_error(policy: str) -> None:
+    servers = Servers({"new": 7}, [])
+    servers.state = "OFFLINE"
+    [found], _ = findings(servers, NEW, ">= 0", replicas=policy)
+    assert (found.blocks, "none has it ONLINE" in found.message) == (True, True)
+
+
+def test_live_segments_are_asked_of_another_server_where_one_does_not_answer() -> None:
+    """Queries see them already: one answer is enough, whatever the policy."""
+    servers = Servers({"old": 5}, ["old"], away={"S1"})
+    [found], _ = findings(servers, Switch(1, ("old",), ()), "after >= 0 * live")
+    assert found.passed
+    assert servers.asked == [("S1", ("old",)), ("S2", ("old",))]
+    assert "S1 was not asked" in found.message
