@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import default_home, load_state
-from pinot_assets.pinot.connection import Auth, BasicAuth, PinotConnection, Tls, TokenAuth
+from pinot_assets.pinot.connection import Auth, BasicAuth, GrpcDoor, PinotConnection, Tls, TokenAuth
 from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import ZooKeeperAccess
 from pinot_assets.source.endpoints import is_loopback
@@ -37,6 +37,11 @@ VARIABLES: Final[Mapping[str, str]] = {
     "ca_bundle": "PINOT_CA_BUNDLE",
     "client_cert": "PINOT_CLIENT_CERT",
     "client_key": "PINOT_CLIENT_KEY",
+    "grpc_tls": "PINOT_GRPC_TLS",
+    "grpc_ca_bundle": "PINOT_GRPC_CA_BUNDLE",
+    "grpc_client_cert": "PINOT_GRPC_CLIENT_CERT",
+    "grpc_client_key": "PINOT_GRPC_CLIENT_KEY",
+    "grpc_server_name": "PINOT_GRPC_SERVER_NAME",
     "zookeeper_username": "PINOT_ZOOKEEPER_USER",
     "zookeeper_password": "PINOT_ZOOKEEPER_PASSWORD",
     "zookeeper_tls": "PINOT_ZOOKEEPER_TLS",
@@ -58,6 +63,7 @@ _PAIRS: Final = (
     ("zookeeper_username", "zookeeper_password"),
     ("zookeeper_password", "zookeeper_username"),
     ("client_key", "client_cert"),
+    ("grpc_client_key", "grpc_client_cert"),
     ("zookeeper_client_key", "zookeeper_client_cert"),
 )
 """A field, and the one that it cannot do without."""
@@ -150,6 +156,7 @@ def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[
         tls=_tls(values, ""),
         timeouts=waits.timeouts(),
         broker_urls=brokers,
+        grpc=_grpc(values, profile, name_of),
     )
     access = ZooKeeperAccess(
         username=values["zookeeper_username"] or None,
@@ -185,6 +192,25 @@ def _tls(values: Mapping[str, str], prefix: str) -> Tls:
         client_cert=values[f"{prefix}client_cert"] or None,
         client_key=values[f"{prefix}client_key"] or None,
     )
+
+
+def _grpc(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> GrpcDoor:
+    """TLS as with the controller, unless it is said, or implied by a file for it."""
+    tls, name = _tls(values, "grpc_"), values["grpc_server_name"] or None
+    said = _flag(values, "grpc_tls", name_of) if values["grpc_tls"] else None
+    if said is False and (tls != Tls() or name is not None):
+        raise PinotAssetsError(
+            f"{name_of('grpc_tls')} is false, and there are settings for TLS at servers' gRPC door",
+            hint=f"unset {name_of('grpc_tls')}, or {name_of('grpc_ca_bundle')} and the like",
+        )
+    if said is False and profile is Profile.PRODUCTION and not _flag(values, "allow_http", name_of):
+        raise PinotAssetsError(
+            "Pinot's servers would be asked by gRPC without TLS",
+            why="the profile production sends neither credentials nor data in plaintext",
+            hint=f"unset {name_of('grpc_tls')}, or set {name_of('allow_http')} to true on a network that you "
+            "trust",
+        )
+    return GrpcDoor(True if tls != Tls() or name is not None else said, tls, name)
 
 
 def _zookeeper_tls(values: Mapping[str, str], name_of: Callable[[str], str]) -> Tls | None:

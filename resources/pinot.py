@@ -34,6 +34,13 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     ca_bundle: str = ""
     client_cert: str = ""
     client_key: str = ""
+    grpc_tls: str = Field(
+        default="", description="`true` or `false`: TLS at servers' gRPC door; empty: as with the controller."
+    )
+    grpc_ca_bundle: str = ""
+    grpc_client_cert: str = ""
+    grpc_client_key: str = ""
+    grpc_server_name: str = ""
     zookeeper_username: str = ""
     zookeeper_password: str = Field(default="", repr=False)
     zookeeper_tls: bool = Field(

@@ -45,7 +45,9 @@ def rows_as_read(receipts: Collection[Receipt]) -> Finding:
     more += [f"{filtered:,} were filtered out"] if filtered else []
     silent = [r for r in receipts if r.rows and r not in told]
     more += [f"of {_count(len(silent), 'file')} no count is known"] if silent else []
-    return replace(finding, message="; ".join([finding.message, *more]))
+    # A file without a segment is built again only when it is another version.
+    lost_all = bool(bad) and not at_fault
+    return replace(finding, message="; ".join([finding.message, *more]), of_data=lost_all)
 
 
 def columns_as_in_schema(receipts: Collection[Receipt], schema: Mapping[str, str]) -> Finding:

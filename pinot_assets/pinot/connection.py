@@ -89,6 +89,21 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
+class GrpcDoor:
+    """How servers are spoken to at their gRPC query door (`pinot.server.grpc.…`, `pinot.server.grpctls.…`).
+
+    :ivar secure: whether TLS is spoken there; None: where the controller's address is https.
+    :ivar tls: files of its own; those that are left out are the controller's.
+    :ivar server_name: what servers' certificates are made out to, where that is not the host in their
+        instance names.
+    """
+
+    secure: bool | None = None
+    tls: Tls = Tls()
+    server_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Timeouts:
     """Deadlines in seconds, each for one whole call with its retries.
 
@@ -120,6 +135,7 @@ class PinotConnection:
 
     :ivar controller_url: `http(s)://host:port` of a controller or of what stands before it.
     :ivar broker_urls: take these instead of what the controller says (for brokers behind a gateway).
+    :ivar grpc: the query door of the servers.
     """
 
     controller_url: str
@@ -127,10 +143,24 @@ class PinotConnection:
     tls: Tls = Tls()
     timeouts: Timeouts = Timeouts()
     broker_urls: tuple[str, ...] = ()
+    grpc: GrpcDoor = GrpcDoor()
 
     def __post_init__(self) -> None:
         for url in (self.controller_url, *self.broker_urls):
             _check_url(url)
+
+    @property
+    def grpc_is_secure(self) -> bool:
+        """Whether TLS is spoken at servers' gRPC door."""
+        said = self.grpc.secure
+        return urlsplit(self.controller_url).scheme == "https" if said is None else said
+
+    @property
+    def grpc_tls(self) -> Tls:
+        """What to trust and to show there."""
+        own, usual = self.grpc.tls, self.tls
+        shown = own if own.client_cert is not None else usual
+        return Tls(own.ca_bundle or usual.ca_bundle, usual.verify, shown.client_cert, shown.client_key)
 
     def redact(self, text: str) -> str:
         """The text without credentials."""

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from secrets import randbits
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -34,8 +33,8 @@ def ask_server(address: str, sql: str, segments: Sequence[str], connection: Pino
     :param address: `host:port` of its gRPC query door.
     :param sql: names the table with its type: `SELECT COUNT(*) FROM orders_OFFLINE`.
     :param segments: which of the server's segments are read.
-    :param connection: whose credentials are shown, and whose deadline of a query holds; TLS is spoken where
-        the controller's address is https.
+    :param connection: whose credentials are shown, whose deadline of a query holds, and which says whether
+        TLS is spoken.
     :raises ValueError: no segment is named; Pinot would answer that there are no rows.
     :raises PinotUnreachable: no connection, or no answer in time.
     :raises PinotError: the server refused, left segments out, or answered what cannot be read.
@@ -90,18 +89,23 @@ def _metadata(connection: PinotConnection) -> dict[str, str]:
 
 def _channel(address: str, connection: PinotConnection) -> grpc.Channel:
     # As for HTTP, no proxy of the environment: nobody else is to see what is asked, and by whom.
-    options = [("grpc.max_receive_message_length", _MOST_BYTES), ("grpc.enable_http_proxy", 0)]
-    if urlsplit(connection.controller_url).scheme != "https":
+    options: list[tuple[str, int | str]] = [
+        ("grpc.max_receive_message_length", _MOST_BYTES),
+        ("grpc.enable_http_proxy", 0),
+    ]
+    if connection.grpc.server_name is not None:
+        options.append(("grpc.ssl_target_name_override", connection.grpc.server_name))
+    if not connection.grpc_is_secure:
         return grpc.insecure_channel(address, options)
     return grpc.secure_channel(address, _credentials(connection), options)
 
 
 def _credentials(connection: PinotConnection) -> grpc.ChannelCredentials:
-    tls = connection.tls
+    tls = connection.grpc_tls
     if not tls.verify:
         raise SpecError(
             "servers cannot be asked by gRPC without verifying their certificates",
-            hint="name the authority's certificate in PINOT_CA_BUNDLE",
+            hint="name the authority's certificate in PINOT_GRPC_CA_BUNDLE",
         )
     trusted = _content(tls.ca_bundle or ssl.get_default_verify_paths().cafile)
     certificate = _content(tls.client_cert)
@@ -126,9 +130,10 @@ def _refusal(address: str, error: grpc.RpcError, connection: PinotConnection) ->
             why=f"{code.name}: {details}",
             hint="is pinot.server.grpc.enable on, and the port open from here? "
             + (
-                "TLS is spoken there as with the controller: does pinot.server.grpctls say so?"
-                if urlsplit(connection.controller_url).scheme == "https"
-                else "It is asked without TLS, as the controller is"
+                "TLS is spoken there: does pinot.server.grpctls say so, and the certificate name the host? "
+                "PINOT_GRPC_TLS, PINOT_GRPC_CA_BUNDLE and PINOT_GRPC_SERVER_NAME say otherwise"
+                if connection.grpc_is_secure
+                else "It is asked without TLS; PINOT_GRPC_TLS says otherwise"
             ),
         )
     return PinotError(f"the server at {address} refused a query", why=f"{code.name}: {details}")

@@ -11,7 +11,7 @@ import pytest
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import parts
 from pinot_assets.local.state import ProcessRecord, Record, save_record
-from pinot_assets.pinot.connection import BasicAuth, PinotConnection, Timeouts, Tls, TokenAuth
+from pinot_assets.pinot.connection import BasicAuth, GrpcDoor, PinotConnection, Timeouts, Tls, TokenAuth
 from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import ZooKeeperAccess
 from pinot_assets.settings import (
@@ -56,6 +56,53 @@ def test_everything_that_the_environment_can_say() -> None:
     assert settings.pinot.tls == Tls("ca.pem", True, "me.pem", "me.key")
     assert settings.pinot.auth == BasicAuth("ada", "s3cret")
     assert "s3cret" not in repr(settings)
+
+
+FILES = {"PINOT_GRPC_CA_BUNDLE": "s.pem", "PINOT_GRPC_CLIENT_CERT": "c.pem", "PINOT_GRPC_CLIENT_KEY": "c.key"}
+
+
+@pytest.mark.parametrize(
+    ("said", "door"),
+    [
+        ({}, GrpcDoor()),
+        ({"PINOT_GRPC_TLS": "true"}, GrpcDoor(True)),
+        ({"PINOT_GRPC_TLS": "False"}, GrpcDoor(False)),
+        (FILES, GrpcDoor(True, Tls("s.pem", True, "c.pem", "c.key"))),
+        ({"PINOT_GRPC_SERVER_NAME": "pinot"}, GrpcDoor(True, Tls(), "pinot")),
+    ],
+)
+def test_the_door_of_the_servers(said: dict[str, str], door: GrpcDoor) -> None:
+    assert load_settings({**BOTH, **said}).pinot.grpc == door
+
+
+def test_the_door_of_the_servers_is_as_the_controllers_unless_it_is_said() -> None:
+    own = {"PINOT_CA_BUNDLE": "ca.pem", "PINOT_CLIENT_CERT": "me.pem", "PINOT_CLIENT_KEY": "me.key"}
+    secure = load_settings({**BOTH, **own, "PINOT_CONTROLLER_URL": "https://pinot:9000"}).pinot
+    assert (secure.grpc_is_secure, secure.grpc_tls) == (True, Tls("ca.pem", True, "me.pem", "me.key"))
+    both = load_settings({**BOTH, **own, **FILES}).pinot
+    assert (both.grpc_is_secure, both.grpc_tls) == (True, Tls("s.pem", True, "c.pem", "c.key"))
+    assert not load_settings(BOTH).pinot.grpc_is_secure
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ({"PINOT_GRPC_TLS": "no"}, "PINOT_GRPC_TLS is neither true nor false"),
+        ({"PINOT_GRPC_CLIENT_KEY": "c.key"}, "PINOT_GRPC_CLIENT_CERT is not set"),
+        ({"PINOT_GRPC_TLS": "false", "PINOT_GRPC_CA_BUNDLE": "s.pem"}, "there are settings for TLS"),
+    ],
+)
+def test_settings_of_that_door_that_contradict(said: dict[str, str], text: str) -> None:
+    with pytest.raises(PinotAssetsError, match=text):
+        load_settings({**BOTH, **said})
+
+
+def test_production_asks_no_server_in_plaintext_unless_that_is_allowed() -> None:
+    said = {**BOTH, "PINOT_CONTROLLER_URL": "https://pinot:9000", "PINOT_GRPC_TLS": "false"}
+    with pytest.raises(PinotAssetsError, match="by gRPC without TLS"):
+        load_settings(said, Profile.PRODUCTION)
+    allowed = load_settings({**said, "PINOT_ASSETS_ALLOW_HTTP": "true"}, Profile.PRODUCTION)
+    assert not allowed.pinot.grpc_is_secure
 
 
 def test_the_lease_and_the_longest_write() -> None:

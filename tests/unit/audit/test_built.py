@@ -84,7 +84,8 @@ def test_a_segment_that_says_another_number_than_the_task_is_at_fault() -> None:
 
 
 def test_all_rows_of_a_file_lost_is_seen_though_no_segment_is_at_fault() -> None:
-    assert not rows_as_read([receipt("f", (), read=5)]).passed
+    finding = rows_as_read([receipt("f", (), read=5)])
+    assert (finding.blocks, finding.at_fault, finding.of_data) == (True, (), True)
 
 
 def test_what_an_older_writer_did_not_count_is_told() -> None:

@@ -12,10 +12,11 @@ from typing import Any
 
 import grpc
 import pytest
+from fakes.certificates import Authority
 
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
 from pinot_assets.pinot import PinotCluster, server_query
-from pinot_assets.pinot.connection import BasicAuth, PinotConnection, Timeouts, Tls
+from pinot_assets.pinot.connection import BasicAuth, GrpcDoor, PinotConnection, Timeouts, Tls
 from pinot_assets.pinot.server_query import _METHOD, _REQUEST, _RESPONSE, ask_server
 
 PINOT = PinotConnection("http://127.0.0.1:9000")
@@ -36,7 +37,7 @@ def counted(rows: int, queried: int, invalid: int = 0) -> bytes:
 class Server:
     """Answers every query with one payload; `asked` has the requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: Path | None = None) -> None:
         self.asked: list[Any] = []
         self.payload = counted(7, 1)
         self.slow = 0.0
@@ -48,7 +49,13 @@ class Server:
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, {method: handler}),)
         )
-        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        if certificate is None:
+            self.port = self._server.add_insecure_port("127.0.0.1:0")
+        else:
+            content = certificate.read_bytes()  # key and certificate
+            credentials = grpc.ssl_server_credentials([(content, content)])
+            self.port = self._server.add_secure_port("127.0.0.1:0", credentials)
+        self.address = f"127.0.0.1:{self.port}"
         self._server.start()
 
     def _submit(self, request: Any, _: Any) -> Iterator[bytes]:
@@ -148,3 +155,52 @@ def test_a_certificate_that_is_not_there_is_named(tmp_path: Path) -> None:
     tls = Tls(ca_bundle=str(tmp_path / "ca.pem"))
     with pytest.raises(SpecError, match=r"ca\.pem"):
         ask_server("127.0.0.1:1", "SELECT 1", ["a"], PinotConnection("https://pinot:9000", tls=tls))
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[Server]:
+    """A server with a certificate for 127.0.0.1, of an authority whose own is `ours.pem`."""
+    Authority(tmp_path, "ours").issue("server")
+    Authority(tmp_path, "other")
+    server = Server(tmp_path / "server.pem")
+    yield server
+    server.stop()
+
+
+def through(door: GrpcDoor, url: str = "http://127.0.0.1:9000", **more: Any) -> PinotConnection:
+    return PinotConnection(url, timeouts=Timeouts(query=5), grpc=door, **more)
+
+
+def test_servers_have_a_certificate_of_their_own(secured: Server, tmp_path: Path) -> None:
+    """Whatever the controller speaks."""
+    for url in ("http://127.0.0.1:9000", "https://127.0.0.1:9000"):
+        ours = through(GrpcDoor(True, Tls(str(tmp_path / "ours.pem"))), url, tls=Tls("no such.pem"))
+        assert ask_server(secured.address, "SELECT 1", ["a"], ours).rows == ((7,),)
+
+
+def test_the_controllers_authority_is_trusted_where_there_is_no_other(
+    secured: Server, tmp_path: Path
+) -> None:
+    ours = through(GrpcDoor(True), tls=Tls(str(tmp_path / "ours.pem")))
+    assert ask_server(secured.address, "SELECT 1", ["a"], ours).rows == ((7,),)
+
+
+def test_a_certificate_of_another_authority_is_not_trusted(secured: Server, tmp_path: Path) -> None:
+    other = through(GrpcDoor(True, Tls(str(tmp_path / "other.pem"))), auth=BasicAuth("u", "secret"))
+    with pytest.raises(PinotUnreachable) as refused:
+        ask_server(secured.address, "SELECT 1", ["a"], other)
+    assert "PINOT_GRPC_CA_BUNDLE" in str(refused.value.hint)
+    assert secured.asked == []
+
+
+def test_a_certificate_made_out_to_another_name(secured: Server, tmp_path: Path) -> None:
+    tls, address = Tls(str(tmp_path / "ours.pem")), f"localhost:{secured.port}"
+    with pytest.raises(PinotUnreachable):
+        ask_server(address, "SELECT 1", ["a"], through(GrpcDoor(True, tls)))
+    named = through(GrpcDoor(True, tls, "127.0.0.1"))
+    assert ask_server(address, "SELECT 1", ["a"], named).rows == ((7,),)
+
+
+def test_a_server_without_tls_behind_a_controller_with_it(server: Server) -> None:
+    plain = through(GrpcDoor(False), "https://127.0.0.1:9000")
+    assert ask_server(server.address, "SELECT 1", ["a"], plain).rows == ((7,),)
