@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -15,13 +13,15 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from pinot_assets.audit import Finding
 from pinot_assets.build.order import Builder
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.cli_progress import ConsoleProgress
 from pinot_assets.connect import open_edges, open_session_store, open_source, open_staging
 from pinot_assets.demo.sample import first_days, write_days
 from pinot_assets.doctor import doctor
-from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.gc_cli import add_gc_command
 from pinot_assets.init_cli import add_init_command
 from pinot_assets.local import default_home, ui
@@ -30,17 +30,17 @@ from pinot_assets.local.cli import down as local_down
 from pinot_assets.local.cli import up as local_up
 from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.metrics_cli import register as add_metrics_command
+from pinot_assets.one_run import Outcome, finish
 from pinot_assets.partitions_cli import partitions_app
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.plan_cli import add_plan_command
+from pinot_assets.program import run_program
 from pinot_assets.realtime.lazy_group import realtime_app
 from pinot_assets.receipts_cli import add_receipt_commands
 from pinot_assets.rollback_cli import add_rollback_commands
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, Sighting, list_source, observe, sight
-from pinot_assets.session.receipt import Failure
-from pinot_assets.session.report import Report, Result
 from pinot_assets.session_cli import session_app
 from pinot_assets.settings import load_settings, tables_directory
 from pinot_assets.simulate.cli import register as add_simulate_command
@@ -73,8 +73,6 @@ err = Console(stderr=True, soft_wrap=True, highlight=False)
 COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
 SAMPLE = "flights"
 """The table that `dev` writes files for."""
-DONE = (Result.NOTHING, Result.HELD, Result.NOOP, Result.WAITING, Result.SETTLED)
-"""Triggers that leave nothing to gate."""
 SHOWN = 10
 """Failures that `status` lists."""
 
@@ -86,6 +84,7 @@ def run(
     plan: Annotated[
         str | None, typer.Option("--plan", help="Only what this plan showed (see `plan`).", metavar="HASH")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Bring TABLE up to its files: build what changed, gate it, switch to it at one instant.
 
@@ -96,53 +95,47 @@ def run(
     """
     spec = _spec(table, tables)
     with _driver(spec, "run") as driver:
-        report = _triggered(driver, plan)
-        out.print(escape(report.summary))
-        if report.result in DONE:
-            _tell_left_out(report.failed)
-            return
-        _, findings = driver.audit()
-        for finding in findings:
-            mark = "[green]✓[/]" if finding.passed else "[yellow]![/]" if finding.warns else "[red]✗[/]"
-            out.print(f"  {mark} {escape(finding.name)}: {escape(finding.message)}")
-        try:
-            snapshot = driver.publish()
-        except SnapshotIncomplete as error:
-            err.print(f"[red]not switched[/]: {escape(str(error))}\n  queries still see the former state")
-            raise typer.Exit(2) from error
+        # An empty plan, of a variable that was not set, is no leave to do anything.
+        report = driver.trigger() if plan is None else driver.trigger_planned(plan)
+        if as_json:
+            outcome = finish(driver, report, lambda _: None)
+        else:
+            out.print(escape(report.summary))
+            outcome = finish(driver, report, _show_finding)
+    if as_json:
+        typer.echo(json.dumps({"table": spec.name_with_type, **outcome.values}, indent=2))
+    else:
+        _show_end(outcome)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _show_finding(finding: Finding) -> None:
+    mark = "[green]✓[/]" if finding.passed else "[yellow]![/]" if finding.warns else "[red]✗[/]"
+    out.print(f"  {mark} {escape(finding.name)}: {escape(finding.message)}")
+
+
+def _show_end(outcome: Outcome) -> None:
+    if outcome.refusal is not None:
+        err.print(
+            f"[red]not switched[/]: {escape(str(outcome.refusal))}\n  queries still see the former state"
+        )
+    if (snapshot := outcome.snapshot) is not None:
         out.print(
             f"[green]switched[/]: {len(snapshot.ledger)} files, {len(snapshot.segments)} segments, "
             f"{snapshot.rows:,} rows are visible"
         )
-        _tell_left_out(driver.last_failures())
-
-
-def _triggered(driver: Driver, plan: str | None) -> Report:
-    if plan is None:  # an empty one, of a variable that was not set, is no leave to do anything
-        return driver.trigger()
-    try:
-        return driver.trigger_planned(plan)
-    except PlanOutdated as error:
-        err.print(f"[red]not run[/]: {escape(str(error))}")
-        raise typer.Exit(2) from error
-
-
-def _tell_left_out(failed: Sequence[Failure]) -> None:
-    """What a plain push left out.
-
-    :raises typer.Exit: with 2, when there is any.
-    """
-    if not failed:
-        return
-    err.print(f"[red]{len(failed)} files failed[/]; the others are published")
-    for failure in failed[:SHOWN]:
+    if outcome.left_out:
+        err.print(f"[red]{len(outcome.left_out)} files failed[/]; the others are published")
+    for failure in outcome.left_out[:SHOWN]:
         err.print(f"  {escape(failure.uri)}: {escape(failure.reason)}")
-    raise typer.Exit(2)
 
 
 @app.command()
 def status(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-    """Show what is published, what waits in the source, and the open session, without changing anything."""
+    """Show what is published, what waits in the source, and the open session, without changing anything.
+
+    Exits 0.
+    """
     spec = _spec(table, tables)
     with open_session_store(spec, load_settings()) as store:
         seen = observe(store, open_staging(spec))
@@ -159,7 +152,8 @@ def dev() -> None:
     """Start the local stack, sample data and the Dagster UI, and leave them running.
 
     Writes the sample's first 30 days of flights where tables/flights.yaml looks for them, unless files lie
-    there, and applies the table specs. `pinot-assets down` stops everything again.
+    there, and applies the table specs. `pinot-assets down` stops everything again. Exits 0; 130 after
+    Ctrl-C, when what had started goes on.
     """
     if os.environ.get("PINOT_CONTROLLER_URL"):
         raise PinotAssetsError(
@@ -189,7 +183,7 @@ def _write_sample(spec: TableSpec) -> None:
 
 @app.command()
 def down() -> None:
-    """Stop the Dagster UI and the local stack; their data stay."""
+    """Stop the Dagster UI and the local stack; their data stay. Exits 0, also when nothing ran."""
     if ui.stop(default_home()):
         out.print("the Dagster UI has stopped")
     local_down(purge=False, home=None)
@@ -207,7 +201,7 @@ def _driver(spec: TableSpec, command: str) -> Iterator[Driver]:
     except KeyboardInterrupt:
         # Caught here: Typer would end the program without a word.
         err.print("interrupted; what was done so far is stored, run it again to go on")
-        raise typer.Exit(130) from None
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 app.add_typer(session_app(lambda name, tables: _spec(name, tables), _driver), name="session")
@@ -314,14 +308,5 @@ add_gc_command(app, lambda name, tables: _specs(name, tables), lambda spec, name
 
 
 def main() -> None:
-    """Entry point: our own errors as sentences, not tracebacks."""
-    # Py4J logs Ctrl-C with its own tracebacks before it passes it on.
-    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in str(record.msg))
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    # Kazoo logs each of its attempts; that none of them came through is our own error's to say.
-    logging.getLogger("kazoo").setLevel(logging.CRITICAL)
-    try:
-        app()
-    except PinotAssetsError as error:
-        err.print(f"[red]error[/]: {escape(str(error))}")
-        sys.exit(2 if isinstance(error, PreflightRefused) else 1)
+    """Entry point."""
+    run_program(app)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-TableName = Annotated[str, typer.Argument(help="Table name, as in tables/<name>.yaml.", metavar="TABLE")]
+from pinot_assets.completion import table_names
+from pinot_assets.errors import PinotAssetsError
+
+TableName = Annotated[
+    str,
+    typer.Argument(help="Table name, as in tables/<name>.yaml.", metavar="TABLE", autocompletion=table_names),
+]
 TablesOption = Annotated[
     Path | None,
     typer.Option(
@@ -24,3 +34,27 @@ def new_console() -> Console:
     Made at each use: the output of today's command, not of the one that imported this first.
     """
     return Console(soft_wrap=True, highlight=False)
+
+
+def show_json(values: Any) -> None:
+    """The whole answer of a command, for other programs."""
+    typer.echo(json.dumps(values, indent=2, default=str))
+
+
+@contextmanager
+def told_beside() -> Iterator[None]:
+    """What is told to people meanwhile goes to standard error: standard output is JSON alone."""
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+def refuse_to_ask(is_told: bool) -> None:
+    """Whoever reads JSON answers no question.
+
+    :param is_told: what the question would ask stands in the command.
+    :raises PinotAssetsError: it does not.
+    """
+    if not is_told:
+        raise PinotAssetsError(
+            "with --json nobody is asked", hint="add --yes to do it, or --dry-run to see what it would do"
+        )

@@ -12,8 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -25,12 +25,14 @@ from packaging.version import Version
 from rich.console import Console
 from rich.table import Table
 
+from pinot_assets.cli_options import AsJson, show_json
 from pinot_assets.errors import LocalStackError
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.local import default_cache, default_home, jars, maven, ports
 from pinot_assets.local.java import find_java
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
 from pinot_assets.local.state import Record, load_record
-from pinot_assets.pinot_doctor import show_pinot
+from pinot_assets.pinot_doctor import look_at_pinot, show_pinot
 
 Outcome = Literal["ok", "warn", "fail"]
 
@@ -82,13 +84,25 @@ def run_checks(home: Path | None = None, cache: Path | None = None) -> list[Chec
     ]
 
 
-def doctor() -> None:
-    """Check this machine, the installation and the local stack; exit 1 when something would fail.
+def doctor(as_json: AsJson = False) -> None:
+    """Check this machine, the installation and the local stack; exits 1 when something would fail.
 
     Where a Pinot answers, also says what its version lacks and what is done instead, and which segment
     replacements stand open: since when, whose, and what ends them.
     """
     checks = run_checks()
+    if as_json:
+        looked = look_at_pinot()
+        show_json(
+            {"checks": [asdict(c) for c in checks], "pinot": None if looked is None else asdict(looked)}
+        )
+    else:
+        _show(checks)
+    if any(check.outcome == "fail" for check in checks):
+        raise typer.Exit(ExitCode.ERROR)
+
+
+def _show(checks: Iterable[Check]) -> None:
     table = Table("", "check", "found", box=None, header_style="bold")
     for check in checks:
         says = check.says if check.way_out is None else f"{check.says}\n→ {check.way_out}"
@@ -96,8 +110,6 @@ def doctor() -> None:
     console = Console()
     console.print(table)
     show_pinot(console)
-    if any(check.outcome == "fail" for check in checks):
-        raise typer.Exit(1)
 
 
 def _refused(name: str, error: LocalStackError, outcome: Outcome = "fail") -> Check:

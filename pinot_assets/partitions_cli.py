@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from pinot_assets.cli_options import TableName, new_console
+from pinot_assets.cli_options import AsJson, TableName, new_console, show_json
 from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import default_home
@@ -42,11 +42,14 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
     )
 
     @app.command()
-    def show(table: TableName) -> None:
-        """Show how the files of TABLE are spread over partitions now."""
+    def show(table: TableName, as_json: AsJson = False) -> None:
+        """Show how the files of TABLE are spread over partitions now. Exits 0."""
         with _both(spec_of(table)) as (_, history, now, _):
             there = history.partitions()
             missing, gone = set(now.source) - there, there - set(now.source)
+            if as_json:
+                show_json(_spread_values(now) | {"notInDagster": sorted(missing), "gone": sorted(gone)})
+                return
             console = new_console()
             console.print(
                 f"{len(now.files)} files in {len(now.source)} partitions, by {now.partitioning.name}"
@@ -61,6 +64,7 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
     def migrate(
         table: TableName,
         plan: Annotated[bool, typer.Option("--plan", help="Only show what would change.")] = False,
+        as_json: AsJson = False,
     ) -> None:
         """Spread the files of TABLE anew, as its spec says now.
 
@@ -68,23 +72,40 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
         until the next observation: this command decides from the spec alone, gives every file its new
         partition and tells Dagster what is published there, so that nothing looks missing. The events of
         the former partitions stay in Dagster's history; Pinot is not touched. Not while a run of TABLE is
-        under way, and best with its files sensor stopped.
+        under way, and best with its files sensor stopped. Exits 0; 1 beside a run.
         """
         spec = spec_of(table)
         with _both(spec) as (instance, history, now, target):
             there = history.partitions()
+            come, go = set(target.source) - there, there - set(target.source)
+            if not plan:
+                _refuse_beside_runs(instance, spec)
+            if as_json:
+                if not plan:
+                    _spread(history, target)
+                counts = {"come": len(come), "go": len(go), "migrated": not plan}
+                show_json({"from": _spread_values(now), "to": _spread_values(target), **counts})
+                return
             console = new_console()
             console.print(
                 f"by {now.partitioning.name} → by {target.partitioning.name}: "
-                f"{len(set(target.source) - there)} partitions come, {len(there - set(target.source))} go"
+                f"{len(come)} partitions come, {len(go)} go"
             )
             if plan:
                 return
-            _refuse_beside_runs(instance, spec)
             _spread(history, target)
             console.print(f"{len(target.source)} partitions stand in Dagster")
 
     return app
+
+
+def _spread_values(picture: Picture) -> dict[str, object]:
+    return {
+        "table": picture.spec.name,
+        "files": len(picture.files),
+        "partitions": len(picture.source),
+        "by": picture.partitioning.name,
+    }
 
 
 def _refuse_beside_runs(instance: dg.DagsterInstance, spec: TableSpec) -> None:

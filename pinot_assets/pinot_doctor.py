@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rich.console import Console
 from rich.table import Table
@@ -18,39 +18,78 @@ from pinot_assets.health.finding import hours
 from pinot_assets.health.lineage import owned
 from pinot_assets.pinot import PinotCluster, Timeouts
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
-from pinot_assets.pinot.versions import EXCLUSIVE_DELETE, REFERENCE, honours_lineage_settings, traits_of
+from pinot_assets.pinot.versions import (
+    EXCLUSIVE_DELETE,
+    REFERENCE,
+    Trait,
+    honours_lineage_settings,
+    traits_of,
+)
 from pinot_assets.session.model import seq_of
 from pinot_assets.settings import load_settings
 
 _TIMEOUTS = Timeouts(connect=1.0, call=3.0)
 
 
-def show_pinot(console: Console) -> None:
-    """Print what a controller answers; nothing where none is configured or none does."""
+@dataclass(frozen=True, slots=True)
+class PinotLook:
+    """What the Pinot of the environment says.
+
+    :ivar version: empty where it names none.
+    :ivar guarded: whether segments of an open replacement are safe from other deletes.
+    :ivar traits: what this release lacks, and what is done instead.
+    :ivar open: (raw) table and lineage entry of the replacements that stand open; None where that cannot be
+        told.
+    :ivar trouble: why it cannot.
+    """
+
+    url: str
+    version: str
+    guarded: bool
+    traits: tuple[Trait, ...]
+    open: tuple[tuple[str, LineageEntry], ...] | None
+    trouble: str = ""
+
+
+def look_at_pinot() -> PinotLook | None:
+    """Ask the controller; None where none is configured or none answers."""
     try:
         connection = replace(load_settings().pinot, timeouts=_TIMEOUTS)
         with PinotCluster(connection) as pinot:
             version = pinot.version()
             guarded = _guards_open_replacements(pinot, version)
     except PinotAssetsError:
+        return None
+    look = PinotLook(connection.controller_url, version, guarded, tuple(traits_of(version)), None)
+    try:
+        with PinotCluster(connection) as pinot:
+            return replace(look, open=tuple(_open_entries(pinot)))
+    except PinotAssetsError as error:
+        return replace(look, trouble=error.what)
+
+
+def show_pinot(console: Console) -> None:
+    """Print what a controller answers; nothing where none is configured or none does."""
+    look = look_at_pinot()
+    if look is None:
         return
-    named = f"Pinot {version}" if version else f"This Pinot names no version and is taken for {REFERENCE}"
-    console.print(f"\n[bold]{named}[/], at {connection.controller_url}")
-    console.print(sheet(version))
-    if not guarded:
+    named = (
+        f"Pinot {look.version}"
+        if look.version
+        else f"This Pinot names no version and is taken for {REFERENCE}"
+    )
+    console.print(f"\n[bold]{named}[/], at {look.url}")
+    console.print(sheet(look.version))
+    if not look.guarded:
         console.print(
             f"[yellow]warn[/] {EXCLUSIVE_DELETE} is off on this controller: segments of an open replacement "
             "can be deleted by anybody.\n→ remove the setting from the controller's configuration"
         )
-    try:
-        with PinotCluster(connection) as pinot:
-            entries = list(_open_entries(pinot))
-    except PinotAssetsError as error:
-        console.print(f"[yellow]warn[/] which segment replacements stand open cannot be told: {error.what}")
-        return
-    if entries:
+    if look.open is None:
+        console.print(f"[yellow]warn[/] which segment replacements stand open cannot be told: {look.trouble}")
+    elif look.open:
         console.print("\n[bold]Segment replacements that stand open[/]")
-        console.print(open_replacements(entries, int(time.time() * 1000)))
+        console.print(open_replacements(list(look.open), int(time.time() * 1000)))
 
 
 def sheet(version: str) -> Table:

@@ -51,6 +51,7 @@ def add_plan_command(
         Changes nothing and takes no lease. The decisions are those of the run itself. The last line runs
         exactly this: `run --plan` refuses, with exit code 2, when something that the plan rests on has
         changed. The first 8 digits of the hash are enough; all of them let the refusal say what changed.
+        Exits 0.
         """
         with driver_of(spec_of(table, tables), "plan") as driver:
             found = driver.plan()

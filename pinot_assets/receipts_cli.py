@@ -17,6 +17,7 @@ import typer
 from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
+from pinot_assets.completion import kept_snapshots
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import SessionError, SpecError
 from pinot_assets.session.model import table_of, utc_text
@@ -42,7 +43,10 @@ def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None],
         tables: TablesOption = None,
         as_json: AsJson = False,
     ) -> None:
-        """Tell where SEGMENT comes from: its file and version, who published it, and what the audit found."""
+        """Tell where SEGMENT comes from: its file and version, who published it, and what the audit found.
+
+        Exits 1 when no kept snapshot names it.
+        """
         spec = spec_of(_table_of(segment), tables)
         stay = of_segment(_kept(spec), segment)
         if stay is None:
@@ -64,7 +68,10 @@ def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None],
         tables: TablesOption = None,
         as_json: AsJson = False,
     ) -> None:
-        """Tell which segments of TABLE hold FILE, in each version that was published."""
+        """Tell which segments of TABLE hold FILE, in each version that was published.
+
+        Exits 1 when no kept snapshot has the file.
+        """
         spec = spec_of(table, tables)
         found = of_file(_kept(spec), file)
         if not found:
@@ -88,7 +95,7 @@ def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None],
         newest: Annotated[int, typer.Option("--newest", min=1, help="How many to show.")] = 20,
         as_json: AsJson = False,
     ) -> None:
-        """List what each switch of TABLE changed, newest first, as far as snapshots are kept."""
+        """List what each switch of TABLE changed, newest first, as far as snapshots are kept. Exits 0."""
         pairs = _pairs(_kept(spec_of(table, tables)))
         rows = [_change(older, newer) for newer, older in islice(pairs, newest)]
         if as_json:
@@ -101,14 +108,24 @@ def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None],
     @app.command()
     def diff(
         table: TableName,
-        older: Annotated[str, typer.Argument(help="Number or session of a kept snapshot.", metavar="OLDER")],
+        older: Annotated[
+            str,
+            typer.Argument(
+                help="Number or session of a kept snapshot.", metavar="OLDER", autocompletion=kept_snapshots
+            ),
+        ],
         newer: Annotated[
-            str, typer.Argument(help="Another one; the current one if none is named.", metavar="NEWER")
+            str,
+            typer.Argument(
+                help="Another one; the current one if none is named.",
+                metavar="NEWER",
+                autocompletion=kept_snapshots,
+            ),
         ] = "",
         tables: TablesOption = None,
         as_json: AsJson = False,
     ) -> None:
-        """Show what lies between two published states of TABLE: files, segments, rows."""
+        """Show what lies between two published states of TABLE: files, segments, rows. Exits 0."""
         spec = spec_of(table, tables)
         current = _current(spec)
         staging = open_staging(spec)

@@ -6,13 +6,16 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
+from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
+from pinot_assets.completion import kept_snapshots
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.preview import preview, reach
@@ -41,7 +44,7 @@ def add_rollback_commands(
         """List the kept snapshots of TABLE, newest first, and how each can be reached.
 
         `revert` undoes the newest switch at once, as long as Pinot keeps what it replaced; `re-publish`
-        pushes a snapshot's staged segments again. Changes nothing and takes no lease.
+        pushes a snapshot's staged segments again. Changes nothing and takes no lease. Exits 0.
         """
         with driver_of(spec_of(table, tables), "snapshots") as driver:
             ways = driver.ways_back(newest)
@@ -60,21 +63,30 @@ def add_rollback_commands(
         to: Annotated[
             str,
             typer.Option(
-                "--to", help="Number or session of a kept snapshot; else the one before.", metavar="SEQ"
+                "--to",
+                help="Number or session of a kept snapshot; else the one before.",
+                metavar="SEQ",
+                autocompletion=kept_snapshots,
             ),
         ] = "",
         dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
         yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+        as_json: AsJson = False,
     ) -> None:
         """Take TABLE back to a kept snapshot, at one instant: the one before, or any that `snapshots` lists.
 
-        Shows first what it would do, and asks. What is taken back stays out until `pinot-assets resume`, or
-        until its files change again. Exits 0 when every broker counts the rows of that snapshot, 2 when one
-        does not, 1 on any other error.
+        Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run). What is taken
+        back stays out until `pinot-assets resume`, or until its files change again. Exits 0 when every
+        broker counts the rows of that snapshot, 2 when one does not, 1 on any other error.
         """
+        if as_json:
+            refuse_to_ask(yes or dry_run)
         console = new_console()
         with driver_of(spec_of(table, tables), "rollback") as driver:
             way = driver.way_back(to)
+            if as_json:
+                _roll_back_silently(driver, to, way, dry_run)
+                return
             for label, text in preview(way, time.time_ns() // 1_000_000):
                 console.print(f"[bold]{label:<8}[/] {escape(text)}")
             if dry_run:
@@ -91,15 +103,34 @@ def add_rollback_commands(
             mark = "[green]✓[/]" if answer.right else "[red]✗[/]"
             console.print(f"  {mark} {escape(str(answer))}")
         if not all(answer.right for answer in counted):
-            raise typer.Exit(2)
+            raise typer.Exit(ExitCode.REFUSED)
 
     @app.command()
-    def resume(table: TableName, tables: TablesOption = None) -> None:
-        """Let in again what a rollback of TABLE holds back."""
+    def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
+        """Let in again what a rollback of TABLE holds back. Exits 0, also when nothing was held."""
         with driver_of(spec_of(table, tables), "resume") as driver:
             held = driver.resume()
+        if as_json:
+            show_json({"table": table, "letIn": held})
+            return
         text = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
         new_console().print(text)
+
+
+def _roll_back_silently(driver: Driver, to: str, way: WayBack, dry_run: bool) -> None:
+    """As the command does, for other programs.
+
+    :raises typer.Exit: a broker does not count the rows of the snapshot.
+    """
+    values: dict[str, Any] = {"current": _values(replace(way, target=way.current)), "target": _values(way)}
+    if dry_run:
+        show_json(values | {"rolledBack": False})
+        return
+    counted = driver.count(driver.rollback(to, way))
+    brokers = [asdict(answer) | {"right": answer.right} for answer in counted]
+    show_json(values | {"rolledBack": True, "brokers": brokers})
+    if not all(answer.right for answer in counted):
+        raise typer.Exit(ExitCode.REFUSED)
 
 
 def _listed(ways: tuple[WayBack, ...]) -> Iterator[str]:

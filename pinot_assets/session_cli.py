@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
+from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console, show_json
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import SessionError
 from pinot_assets.session.driver import Driver
@@ -44,7 +44,7 @@ def session_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
 
     @app.command("list")
     def list_sessions(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-        """List the sessions of TABLE that are kept, newest first: the two newest."""
+        """List the sessions of TABLE that are kept, newest first: the two newest. Exits 0."""
         spec = spec_of(table, tables)
         with open_session_store(spec, load_settings()) as store:
             found, holder = kept_sessions(store), _holder(store)
@@ -69,7 +69,7 @@ def session_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
         files: Annotated[bool, typer.Option("--files", help="Every file of it, too.")] = False,
         as_json: AsJson = False,
     ) -> None:
-        """Show one session of TABLE: what it did, how it stands, and what went wrong."""
+        """Show one session of TABLE: what it did, how it stands, and what went wrong. Exits 0."""
         spec = spec_of(table, tables)
         with open_session_store(spec, load_settings()) as store:
             found = _chosen(store, session)
@@ -85,10 +85,13 @@ def session_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
             console.print(_file_line(state))
 
     @app.command()
-    def clear(table: TableName, tables: TablesOption = None) -> None:
-        """Drop the open session of TABLE and what it staged; what is published stays."""
+    def clear(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
+        """Drop the open session of TABLE and what it staged; what is published stays. Exits 0."""
         with driver_of(spec_of(table, tables), "session clear") as driver:
             session = driver.clear()
+        if as_json:
+            show_json({"table": table, "cleared": None if session is None else session.id})
+            return
         new_console().print(f"{session.id} cleared" if session else f"{table} has no open session")
 
     return app

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.cli_options import AsJson, show_json
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.local.paths import default_home
 from pinot_assets.local.stack import PartStatus, Progress, Stack
 from pinot_assets.local.state import StackState
@@ -43,11 +42,13 @@ def up(
         ),
     ] = False,
     home: Home = None,
+    as_json: AsJson = False,
 ) -> None:
     """Start the stack, or repair what is dead of it.
 
     The first time, Maven fetches the jars into the user's cache (PINOT_ASSETS_CACHE, else
     ~/.cache/pinot-assets). With PINOT_HOME set, that unpacked Pinot distribution is used instead.
+    Exits 0 when all of it is ready; 130 after Ctrl-C, when what had started goes on.
     """
     folder = home or default_home()
     with _reported() as progress:
@@ -55,6 +56,9 @@ def up(
         state = Stack(folder, progress=progress).up(kafka=kafka, s3=s3, segment_store=segment_store)
         after = [part for part in Stack(folder).status() if part.state == "ready"]
     started = [part.name for part in after if part.name not in before]
+    if as_json:
+        show_json({"started": started, **dataclasses.asdict(state)})
+        return
     console = Console()
     if not started:
         console.print(f"The stack runs already (Pinot {state.pinot_version}).")
@@ -67,14 +71,14 @@ def up(
 
 @app.command()
 def status(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
+    as_json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Show each part: whether it is ready, its process, ports and log."""
+    """Show each part: whether it is ready, its process, ports and log. Exits 0."""
     with _reported():
         found = Stack(home or default_home()).status()
     if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(part) for part in found], indent=2, default=str))
+        show_json([dataclasses.asdict(part) for part in found])
         return
     table = Table("part", "state", "pid", "ports", "what is wrong", box=None, header_style="bold")
     for part in found:
@@ -94,10 +98,14 @@ def down(
         bool, typer.Option("--purge", help="Delete the data too: tables, segments, topics, buckets, logs.")
     ] = False,
     home: Home = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Stop what `up` started and nothing else, ZooKeeper last. The data stay unless --purge is given."""
+    """Stop what `up` started and nothing else, ZooKeeper last; the data stay without --purge. Exits 0."""
     with _reported() as progress:
         Stack(home or default_home(), progress=progress).down(purge=purge)
+    if as_json:
+        show_json({"running": False, "dataKept": not purge})
+        return
     Console().print("The stack is down" + (" and its data are deleted." if purge else "; its data are kept."))
 
 
@@ -124,15 +132,12 @@ def _trouble(part: PartStatus) -> str:
 
 @contextmanager
 def _reported() -> Iterator[Progress]:
-    """Show progress on standard error while it lasts; say errors in one go and exit 1."""
+    """Show progress on standard error while it lasts."""
     console = Console(stderr=True)
     try:
         with console.status("") as spinner:
             # A log file shows no spinner: there the lines that stay have to do.
             yield Progress(doing=spinner.update, done=lambda line: console.print(line, highlight=False))
-    except PinotAssetsError as error:
-        console.print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(1)
     except KeyboardInterrupt:
         console.print("Interrupted. What had started goes on: `pinot-assets local down` stops it.")
-        sys.exit(130)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
+from rich.text import Text
 
-from pinot_assets.cli_options import new_console
+from pinot_assets.cli_options import AsJson, new_console, show_json
 from pinot_assets.errors import PinotAssetsError, SpecDrift
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import DryRun, open_work, tell
 from pinot_assets.realtime.drain import Do, DrainMemory, Goal, may_pause, next_action
@@ -30,34 +32,42 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="pauseless")
 
     @group.command()
-    def enable(table: TableName, dry_run: DryRun = False, minutes: Patience = 60) -> None:
+    def enable(
+        table: TableName, dry_run: DryRun = False, minutes: Patience = 60, as_json: AsJson = False
+    ) -> None:
         """Turn pauseless consumption of TABLE on.
 
         Preflight; a short pause, so that no commit is done half one way, half the other; the table config;
         then the first commits are watched. Exits 0 when each partition has committed the new way, 2 when not.
         """
-        _change(table, Goal.ON, dry_run, minutes)
+        _change(table, Goal.ON, dry_run, minutes, as_json)
 
     @group.command()
-    def disable(table: TableName, dry_run: DryRun = False, minutes: Patience = 60) -> None:
+    def disable(
+        table: TableName, dry_run: DryRun = False, minutes: Patience = 60, as_json: AsJson = False
+    ) -> None:
         """Turn pauseless consumption of TABLE off, without leaving a commit that nobody finishes.
 
         Finishes what is stuck; a short pause; waits until nothing is COMMITTING and everything is in the deep
         store; the table config; then the first commits are watched. Exits as `enable` does.
         """
-        _change(table, Goal.OFF, dry_run, minutes)
+        _change(table, Goal.OFF, dry_run, minutes, as_json)
 
 
-def _change(table: str, goal: Goal, dry_run: bool, minutes: int) -> None:
+def _change(table: str, goal: Goal, dry_run: bool, minutes: int, as_json: bool) -> None:
     with open_work(table) as work:
         _agrees(work.table.removesuffix("_REALTIME"), goal)
         preflight = before_drain(work.pinot)
         if dry_run:
             state = work.read()
             against = preflight(state, goal)
+            if as_json:
+                steps = [Text.from_markup(line).plain for line in _outline(state, goal)]
+                show_json({"table": work.table, "goal": goal, "refused": list(against), "steps": steps})
+                raise typer.Exit(ExitCode.REFUSED if against else ExitCode.DONE)
             for line in (*(f"[red]refused[/]: {escape(one)}" for one in against), *_outline(state, goal)):
                 new_console().print(line)
-            raise typer.Exit(2 if against else 0)
+            raise typer.Exit(ExitCode.REFUSED if against else ExitCode.DONE)
         with work.hold(f"pauseless {goal}") as lease:
             repair = work.repair(lease)
             drain = Draining(work.pinot, work.read, lease, repair, preflight, tell, minutes * 60.0)
@@ -70,9 +80,12 @@ def _change(table: str, goal: Goal, dry_run: bool, minutes: int) -> None:
                     hint="run the same command again: it goes on from there",
                 ) from None
     done = last.do is Do.DONE
-    new_console().print(f"[{'green' if done else 'red'}]{last.do}[/]: {escape(last.why)}")
+    if as_json:
+        show_json({"table": work.table, "goal": goal, "done": done, "end": last.do, "why": last.why})
+    else:
+        new_console().print(f"[{'green' if done else 'red'}]{last.do}[/]: {escape(last.why)}")
     if not done:
-        raise typer.Exit(2)
+        raise typer.Exit(ExitCode.REFUSED)
 
 
 def _agrees(raw: str, goal: Goal) -> None:

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, new_console
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import Work, open_work, tell
 from pinot_assets.realtime.commands import runs
@@ -79,7 +80,7 @@ def register(app: typer.Typer) -> None:
                 ).run()
         _show(found, as_json)
         if any(finding.passed is False for finding in found):
-            raise typer.Exit(2)
+            raise typer.Exit(ExitCode.REFUSED)
 
 
 def _query(work: Work) -> Callable[[], object]:

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pinot_assets.cli_options import AsJson, new_console
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.health.finding import Health, Severity
 from pinot_assets.realtime.cli_table import TableName, open_table
 from pinot_assets.realtime.cli_work import DeepStore
@@ -38,7 +39,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def status(table: TableName, as_json: AsJson = False) -> None:
-        """Show every segment of TABLE: status, age, where its copies are."""
+        """Show every segment of TABLE: status, age, where its copies are. Exits 0."""
         with open_table(table) as found:
             state = read_state(found.pinot, found.name)
         rows = segment_rows(state)
@@ -73,7 +74,7 @@ def register(app: typer.Typer) -> None:
         else:
             _show_health(new_console(), state, answers, numbers)
         if not all(answer.passed for answer in answers):
-            raise typer.Exit(2)
+            raise typer.Exit(ExitCode.REFUSED)
 
 
 def segment_table(rows: Sequence[SegmentRow]) -> Table:

@@ -11,6 +11,7 @@ import typer
 
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.errors import SpecError
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.cli_table import TableName, find_table
 from pinot_assets.realtime.preflight import Aim, Verdict, judge, judge_change, refuse_unless_safe
@@ -47,7 +48,7 @@ def register(app: typer.Typer) -> None:
         else:
             show(new_console(), facts, answers)
         if any(answer.verdict is Verdict.REFUSE for answer in answers):
-            raise typer.Exit(2)
+            raise typer.Exit(ExitCode.REFUSED)
 
 
 def gate(plan: ApplyPlan) -> None:

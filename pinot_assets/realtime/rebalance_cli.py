@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, new_console
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import open_work, tell
 from pinot_assets.realtime.rebalance import Judgement, Preview
@@ -51,7 +52,7 @@ def register(app: typer.Typer) -> None:
             if not apply:
                 told, judgement = preview(work.pinot, work.read, work.table, request)
                 _show(told, judgement, as_json)
-                raise typer.Exit(2 if judgement.refused else 0)
+                raise typer.Exit(ExitCode.REFUSED if judgement.refused else ExitCode.DONE)
             with work.hold("rebalance") as lease:
                 if upload_first:
                     for _ in work.repair(lease).rounds(20):
@@ -62,7 +63,7 @@ def register(app: typer.Typer) -> None:
         else:
             new_console().print(f"{report.end}: {escape(report.text)}" if report.text else str(report.end))
         if report.end not in (End.DONE, End.NOTHING):
-            raise typer.Exit(2)
+            raise typer.Exit(ExitCode.REFUSED)
 
 
 def _request(options: Sequence[str]) -> Request:

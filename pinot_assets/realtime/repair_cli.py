@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, new_console
 from pinot_assets.errors import SessionError
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import DeepStore, Work, open_work
 from pinot_assets.realtime.repair.apply import Outcome, preview
@@ -63,7 +64,7 @@ def register(app: typer.Typer) -> None:
             if plan.steps and not apply:
                 new_console().print("nothing was done; to do it, add [bold]--apply[/]")
         if not plan.all_well:
-            raise typer.Exit(2)
+            raise typer.Exit(ExitCode.REFUSED)
 
 
 def _remembered(work: Work) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli_options import new_console
+from pinot_assets.cli_options import AsJson, new_console, show_json, told_beside
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import DryRun, open_work, tell
 from pinot_assets.realtime.restart import SUBJECT, Restart, left_of, restart_from
@@ -26,29 +29,54 @@ def register(app: typer.Typer) -> None:
 
     @app.command(name="restart-from")
     def restart_from_(
-        table: TableName, segments: Segments, dry_run: DryRun = False, confirm: Confirm = ""
+        table: TableName,
+        segments: Segments,
+        dry_run: DryRun = False,
+        confirm: Confirm = "",
+        as_json: AsJson = False,
     ) -> None:
         """Delete lost segments of TABLE and all later ones of their partitions; read them again in order.
 
         For dedup and partial upsert tables, of which Pinot reads nothing again by itself. Pauses the table,
         deletes, resumes. An interrupted one is gone on with. Exits 2 when it is not done.
         """
-        with open_work(table) as work:
-            state, marks = work.read(), recalled(work.recall(SUBJECT), work.table).marks
-            found = restart_from(state, segments)
-            if marks:
-                found = Restart((), left_of(state, marks), (), ())
-                new_console().print("[yellow]an interrupted restart is gone on with[/]")
-            _show(found)
-            raw = work.table.removesuffix("_REALTIME")
-            if dry_run or found.refusals:
-                raise typer.Exit(2 if found.refusals else 0)
-            if confirm.removesuffix("_REALTIME") != raw:
-                new_console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
-                raise typer.Exit(2)
-            with work.hold("restart-from") as lease:
-                deleted = Restarting(work.pinot, work.read, lease, tell).run(segments)
-        new_console().print(f"[green]read again from the stream[/]: {len(deleted)} segments were deleted")
+        with told_beside() if as_json else nullcontext():
+            found, deleted, code = _restart(table, segments, dry_run, confirm)
+        if as_json:
+            show_json(_values(found, deleted))
+        raise typer.Exit(code)
+
+
+def _restart(
+    table: str, segments: Sequence[str], dry_run: bool, confirm: str
+) -> tuple[Restart, Sequence[str], ExitCode]:
+    """What goes, what was deleted of it, and how that ended."""
+    with open_work(table) as work:
+        state, marks = work.read(), recalled(work.recall(SUBJECT), work.table).marks
+        found = restart_from(state, segments)
+        if marks:
+            found = Restart((), left_of(state, marks), (), ())
+            new_console().print("[yellow]an interrupted restart is gone on with[/]")
+        _show(found)
+        raw = work.table.removesuffix("_REALTIME")
+        if dry_run or found.refusals:
+            return found, (), ExitCode.REFUSED if found.refusals else ExitCode.DONE
+        if confirm.removesuffix("_REALTIME") != raw:
+            new_console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
+            return found, (), ExitCode.REFUSED
+        with work.hold("restart-from") as lease:
+            deleted = Restarting(work.pinot, work.read, lease, tell).run(segments)
+    new_console().print(f"[green]read again from the stream[/]: {len(deleted)} segments were deleted")
+    return found, deleted, ExitCode.DONE
+
+
+def _values(found: Restart, deleted: Sequence[str]) -> dict[str, object]:
+    return {
+        "delete": [segment.name for segment in found.going],
+        "refused": list(found.refusals),
+        "lostAllTheSame": list(found.warnings),
+        "deleted": list(deleted),
+    }
 
 
 def _show(found: Restart) -> None:

@@ -70,6 +70,7 @@ def simulate(
     """Simulate a day of segment commits in three ways: through the controller, with bypass, pauseless.
 
     Tells controller traffic, freshness, segments at risk in an outage, and how long filling copies in takes.
+    Exits 0.
     """
     if plot_format not in SUFFIXES:
         raise QuantityError(f"--format {plot_format!r} is not known", hint="give svg or png")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pinot_assets.cli_options import new_console
+from pinot_assets.cli_options import AsJson, new_console, refuse_to_ask, show_json, told_beside
 from pinot_assets.errors import SpecError
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.spec.apply import ApplyPlan, SchemaAndTableStore, apply_plan, plan_apply
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.editor import editor_schema
@@ -22,6 +23,7 @@ from pinot_assets.spec.load import check_files, check_tables, load_tables
 from pinot_assets.spec.pinot_json import NAMES, usable_name
 from pinot_assets.spec.problem import Note, Problem
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
+from pinot_assets.spec.shown import findings_values, kind_of, plan_values
 from pinot_assets.spec.starter import BROKERS, TableType, starting_spec
 
 OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
@@ -51,14 +53,18 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
             list[Path] | None, typer.Argument(help="Single files; all of the directory if none is given.")
         ] = None,
         tables: TablesOption = _DEFAULT_TABLES,
+        as_json: AsJson = False,
     ) -> None:
-        """Show every problem and every note of all table specs; exit code 1 if there are problems."""
+        """Show every problem and every note of all table specs; exits 1 if there are problems."""
         specs, problems, notes = check_files(paths) if paths else check_tables(tables)
+        if as_json:
+            show_json(findings_values(specs, problems, notes))
+            raise typer.Exit(ExitCode.ERROR if problems else ExitCode.DONE)
         console = new_console()
         _show_findings(console, problems, notes)
         _show_specs(console, specs)
         if problems:
-            raise typer.Exit(1)
+            raise typer.Exit(ExitCode.ERROR)
         if not specs:
             console.print(Text(f"no *.yaml in {tables}"))
 
@@ -70,15 +76,19 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
         tables: TablesOption = _DEFAULT_TABLES,
         yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
         dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+        as_json: AsJson = False,
     ) -> None:
-        """Create or update schema and table in Pinot, after showing what would change.
+        """Create or update schema and table in Pinot, after showing what would change, and asking.
 
-        The config of a REALTIME table passes `realtime preflight` first: where that refuses, nothing is
-        changed.
+        With --json nobody is asked: add --yes or --dry-run. The config of a REALTIME table passes `realtime
+        preflight` first: where that refuses, nothing is changed. Exits 0 when Pinot holds what the specs
+        say (or would, with --dry-run), 1 when the answer is no, 2 when the preflight refuses.
         """
-        console = new_console()
+        if as_json:
+            refuse_to_ask(yes or dry_run)
         specs = load_tables(tables).choose_any(names or [])
-        with open_store() as store:
+        with open_store() as store, told_beside() if as_json else nullcontext():
+            console = new_console()
             plans = [plan_apply(spec, store) for spec in specs]
             for plan in plans:
                 _show_plan(console, plan)
@@ -86,13 +96,13 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
             for plan in due:
                 if isinstance(plan.spec, RealtimeTableSpec):
                     realtime_gate(plan)
-            if dry_run or not due:
-                return
-            if not yes and not typer.confirm("Apply?"):
-                raise typer.Exit(1)
-            for plan in due:
+            if due and not (yes or dry_run) and not typer.confirm("Apply?"):
+                raise typer.Exit(ExitCode.ERROR)
+            for plan in due if not dry_run else ():
                 apply_plan(plan, store)
                 console.print(Text(f"applied {plan.spec.name}", style="green"))
+        if as_json:
+            show_json([plan_values(plan) | {"applied": not dry_run and plan in due} for plan in plans])
 
     @app.command()
     def init(
@@ -102,11 +112,12 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
         ] = TableType.OFFLINE,
         brokers: Annotated[str, typer.Option(help="Kafka of a REALTIME table, host:port.")] = BROKERS,
         tables: TablesOption = _DEFAULT_TABLES,
+        as_json: AsJson = False,
     ) -> None:
         """Write a table spec to start from, with comments, as TABLE.yaml; changes nothing in Pinot.
 
         As it stands, the table has one text column, and a REALTIME one a time. A file that is there is
-        left alone.
+        left alone. Exits 0; 1 when the file is there.
         """
         if not usable_name(name):
             raise SpecError(f"{name!r} is not a usable table name", hint=NAMES)
@@ -115,13 +126,16 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
             raise SpecError(f"{file} is there already", hint="give another name, or edit that file")
         tables.mkdir(parents=True, exist_ok=True)
         file.write_text(starting_spec(table_type, name, brokers), encoding="utf-8")
+        if as_json:
+            show_json({"table": name, "file": file})
+            return
         console = new_console()
         console.print(Text.assemble(("wrote ", "green"), str(file)))
         console.print("edit it, then `pinot-assets tables validate` and `pinot-assets tables apply`")
 
     @app.command("json-schema")
     def json_schema() -> None:
-        """Print the JSON Schema for editors."""
+        """Print the JSON Schema for editors. Exits 0."""
         sys.stdout.write(editor_schema())
 
     return app
@@ -142,13 +156,7 @@ def _show_findings(console: Console, problems: Iterable[Problem], notes: Iterabl
 def _show_specs(console: Console, specs: Iterable[AnyTableSpec]) -> None:
     for spec in specs:
         text = Text.assemble(("ok ", "bold green"), (spec.name, "bold"))
-        console.print(text.append(f" ({spec.path}): {_kind(spec)}"))
-
-
-def _kind(spec: AnyTableSpec) -> str:
-    if isinstance(spec, RealtimeTableSpec):
-        return "REALTIME"
-    return f"{spec.mode}, {spec.ingestion.input_format}"
+        console.print(text.append(f" ({spec.path}): {kind_of(spec)}"))
 
 
 def _show_plan(console: Console, plan: ApplyPlan) -> None:

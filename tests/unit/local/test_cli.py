@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from pinot_assets.errors import LocalStackError
 from pinot_assets.local.cli import app
 
 
@@ -64,7 +65,8 @@ def test_an_error_is_one_clear_message_and_exit_code_1(
     monkeypatch.setenv("JAVA_HOME", "/nowhere[17]")
     failed = run("up")
     assert failed.exit_code == 1
-    assert "Error: JAVA_HOME is /nowhere[17], which holds no Java" in failed.stderr
+    assert isinstance(failed.exception, LocalStackError)
+    assert "JAVA_HOME is /nowhere[17], which holds no Java" in str(failed.exception)
     assert "→ unset JAVA_HOME" in failed.stderr
     assert "Traceback" not in failed.stderr
 

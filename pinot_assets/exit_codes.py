@@ -1,0 +1,32 @@
+"""What the program's exit codes mean. docs/cli.md shows this table."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete
+
+
+class ExitCode(IntEnum):
+    """How a command ended."""
+
+    DONE = 0
+    ERROR = 1
+    REFUSED = 2
+    INTERRUPTED = 130
+
+
+_REFUSALS = (PlanOutdated, PreflightRefused, SnapshotIncomplete)
+
+MEANINGS = {
+    ExitCode.DONE: "Done, or there was nothing to do.",
+    ExitCode.ERROR: "An error: what, why and a hint stand on standard error. Running it again is safe.",
+    ExitCode.REFUSED: "Not done, or not all of it, for a reason that the command tells: files failed, the "
+    "gate stayed shut, a check failed, a guard refused. Also: the command was typed wrong.",
+    ExitCode.INTERRUPTED: "Ctrl-C. What was done so far is stored; run it again to go on.",
+}
+
+
+def code_of(error: PinotAssetsError) -> ExitCode:
+    """The exit code for an error that nobody took care of."""
+    return ExitCode.REFUSED if isinstance(error, _REFUSALS) else ExitCode.ERROR

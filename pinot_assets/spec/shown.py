@@ -1,0 +1,47 @@
+"""What the `tables` commands tell other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from pinot_assets.spec.apply import ApplyPlan, Change
+from pinot_assets.spec.problem import Note, Problem
+from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
+
+
+def findings_values(
+    specs: Iterable[AnyTableSpec], problems: Iterable[Problem], notes: Iterable[Note]
+) -> dict[str, Any]:
+    """What `validate` found; the file's name, line and key with each."""
+    return {
+        "problems": [asdict(problem) for problem in problems],
+        "notes": [asdict(note) for note in notes],
+        "tables": [
+            {"table": spec.name_with_type, "file": spec.path, "kind": kind_of(spec)} for spec in specs
+        ],
+    }
+
+
+def plan_values(plan: ApplyPlan) -> dict[str, Any]:
+    """What `apply` would change."""
+    return {
+        "table": plan.spec.name_with_type,
+        "schema": _change_values(plan.schema),
+        "config": _change_values(plan.table),
+    }
+
+
+def kind_of(spec: AnyTableSpec) -> str:
+    """How a table comes to its rows, in a few words."""
+    if isinstance(spec, RealtimeTableSpec):
+        return "REALTIME"
+    return f"{spec.mode}, {spec.ingestion.input_format}"
+
+
+def _change_values(change: Change) -> dict[str, Any]:
+    return {
+        "action": change.action,
+        "differences": [{"path": d.path, "inPinot": d.found, "inSpec": d.wanted} for d in change.differences],
+    }

@@ -1,0 +1,191 @@
+"""What holds for every command of the program."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from fakes.tables import write_table
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from pinot_assets import cli, program
+from pinot_assets.cli_page import commands, page
+from pinot_assets.errors import PinotAssetsError, PreflightRefused
+from pinot_assets.exit_codes import MEANINGS, ExitCode
+
+COMMANDS = {" ".join(path): command for path, command in commands(get_command(cli.app))}
+FOR_PEOPLE = {
+    "dev": "starts a UI for whoever sits there",
+    "down": "ends what `dev` started",
+    "tables json-schema": "is JSON",
+}
+"""Commands without --json, and why."""
+WORDS = {
+    "TABLE": "flights",
+    "SEGMENT": "flights__cp1-aaaaaa_1_0_0",
+    "FILE": "a.csv",
+    "OLDER": "1",
+}  # fmt: skip
+"""What is typed for an argument that must be there."""
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table `flights` in the working directory, and nothing else anywhere."""
+    write_table(tmp_path, "flights")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PINOT_ASSETS_HOME", str(tmp_path / "home"))
+    for name in ("PINOT_CONTROLLER_URL", "PINOT_ZOOKEEPER", "PINOT_ASSETS_TABLES", "DAGSTER_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def type_in(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[int, str, str]:
+    """The program as it is installed: exit code, standard output and error."""
+    monkeypatch.setattr("sys.argv", ["pinot-assets", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out, said.err
+
+
+def needed(command: Any) -> list[str]:
+    """Words for all that a command must be given."""
+    words = []
+    for parameter in command.params:
+        if parameter.required:
+            option = [] if parameter.param_type_name == "argument" else [parameter.opts[0]]
+            words += [*option, WORDS.get(parameter.metavar or parameter.name.upper(), "flights")]
+    return words
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_speaks_json(name: str) -> None:
+    has = any("--json" in parameter.opts for parameter in COMMANDS[name].params)
+    assert has is (name not in FOR_PEOPLE)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_tells_its_exit_codes(name: str) -> None:
+    assert re.search(r"\b[Ee]xits (0|1|2|as)\b", COMMANDS[name].help)
+
+
+def test_the_page_of_all_commands_is_up_to_date() -> None:
+    """`python -m pinot_assets.cli_page > docs/cli.md` writes it."""
+    written = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    assert written == page(cli.app)
+    assert all(f"| {code} | {told} |" in written for code, told in MEANINGS.items())
+
+
+OFFLINE = (
+    "run",
+    "status",
+    "snapshots",
+    "rollback --yes",
+    "resume",
+    "why",
+    "where",
+    "history",
+    "diff",
+    "session list",
+)
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_without_a_zookeeper_every_command_says_so_in_json(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = name.split()
+    command = COMMANDS[" ".join(word for word in words if not word.startswith("-"))]
+    code, out, err = type_in(monkeypatch, capsys, *words, *needed(command), "--json")
+    told = json.loads(out)
+    assert set(told) == {"error", "why", "hint", "exit"}
+    assert told["exit"] == code == ExitCode.ERROR
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "words", [["run"], ["rnu"], ["run", "flights", "--fast"], ["history", "flights", "--newest", "x"]]
+)
+def test_a_command_typed_wrong_is_json_too(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = type_in(monkeypatch, capsys, *words, "--json")
+    assert code == ExitCode.REFUSED
+    assert json.loads(out)["exit"] == 2
+
+
+@pytest.mark.parametrize("words", [["tables", "apply"], ["rollback", "flights"]])
+def test_with_json_nobody_is_asked(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = type_in(monkeypatch, capsys, *words, "--json")
+    assert code == ExitCode.ERROR
+    assert "--yes" in json.loads(out)["hint"]
+
+
+def raising(error: BaseException) -> Any:
+    def doctor(as_json: bool = False) -> None:
+        raise error
+
+    return doctor
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (PinotAssetsError("a", why="b", hint="c"), 1, "error: a: b\n  → c\n"),
+        (PreflightRefused("no"), 2, "error: no\n"),
+        (
+            PermissionError(13, "Permission denied", "/x[1]"),
+            1,
+            "error: the system refuses /x[1]: Permission denied",
+        ),
+        (OSError(28, "No space left on device"), 1, "error: the system refuses: No space left on device"),
+    ],
+)
+def test_errors_are_sentences(
+    error: Exception,
+    code: int,
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    app = typer.Typer()
+    app.command()(raising(error))
+    monkeypatch.setattr("sys.argv", ["x"])
+    with pytest.raises(SystemExit) as ended:
+        program.run_program(app)
+    assert ended.value.code == code
+    assert capsys.readouterr().err.startswith(says)
+
+
+def test_tables_and_snapshots_are_completed(alone: Path) -> None:
+    def completed(words: str) -> list[str]:
+        shown = CliRunner().invoke(
+            cli.app,
+            [],
+            prog_name="pinot-assets",
+            env={
+                "_PINOT_ASSETS_COMPLETE": "complete_bash",
+                "COMP_WORDS": words,
+                "COMP_CWORD": str(len(words.split(" ")) - 1),
+            },
+        )
+        return shown.stdout.split()
+
+    assert completed("pinot-assets run f") == ["flights"]
+    assert completed("pinot-assets run x") == []
+    folder = alone / "staging" / "flights_OFFLINE" / "snapshots"
+    folder.mkdir(parents=True)
+    for seq in (9, 12):
+        (folder / f"{seq:010}-{'a' * 64}.json").write_text("{}")
+    assert completed("pinot-assets diff flights 1") == ["12"]
+    assert completed("pinot-assets diff nowhere 1") == []
