@@ -23,7 +23,7 @@ Each command says the same with `--help`. None needs Dagster to run; `partitions
 standard error. An error is JSON then, too: `error` (what), `why`, `hint`, `exit` (the exit code). No command
 with `--json` asks a question.
 
-`pinot-assets --install-completion` lets the shell complete commands, options, tables and kept snapshots.
+The option `--install-completion` lets the shell complete commands, options, tables and kept snapshots.
 
 ## Exit codes
 """
