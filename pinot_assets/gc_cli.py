@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.look import GRACE_HOURS, Garbage
 from pinot_assets.gc.told import lines, values
@@ -85,9 +86,9 @@ def add_gc_command(
             for line in told:
                 new_console().print(escape(f"{answer.table}: {line}"))
         if any(answer.error for answer in answers):
-            raise typer.Exit(1)
+            raise typer.Exit(ExitCode.ERROR)
         if any(answer.collected and answer.collected.failed for answer in answers):
-            raise typer.Exit(2)
+            raise typer.Exit(ExitCode.REFUSED)
 
 
 def _answer(

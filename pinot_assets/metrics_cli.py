@@ -49,8 +49,8 @@ def metrics(
     """Serve numbers of tables for Prometheus: sessions, files, ages, audit results, health, REALTIME tables.
 
     Scrapes are answered from memory. Looked at is from time to time, with no lease, and nothing is changed;
-    a table that cannot be read shows `pinot_assets_up` 0 and keeps no other from being told. Of --once, and
-    of --once --textfile for cron, the exit code is 0 then, too.
+    a table that cannot be read shows `pinot_assets_up` 0 and keeps no other from being told. Exits 0 then,
+    too, with --once, and with --once --textfile for cron.
     """
     # Imported here: other commands need not wait for it.
     from pinot_assets.metrics.collector import Collector

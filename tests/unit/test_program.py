@@ -22,6 +22,7 @@ COMMANDS = {" ".join(path): command for path, command in commands(get_command(cl
 FOR_PEOPLE = {
     "dev": "starts a UI for whoever sits there",
     "down": "ends what `dev` started",
+    "metrics": "speaks Prometheus' own format",
     "tables json-schema": "is JSON",
 }
 """Commands without --json, and why."""
