@@ -8,6 +8,7 @@ from __future__ import annotations
 import dagster as dg
 
 from pinot_assets.assets.health import health_job, table_health
+from pinot_assets.assets.plan import plan_job
 from pinot_assets.assets.table import table_assets
 from pinot_assets.sensors import files_sensor, health_sensor, session_sensor, table_schedule
 from pinot_assets.spec import TableSpec
@@ -24,7 +25,7 @@ def build_table_definitions(spec: TableSpec) -> dg.Definitions:
     return dg.Definitions(
         assets=table.assets,
         asset_checks=[table.check, table_health(spec)],
-        jobs=[table.job, *table.operations, health_job(spec)],
+        jobs=[table.job, *table.operations, plan_job(spec), health_job(spec)],
         sensors=[files_sensor(table), session_sensor(table), health_sensor(spec)],
         schedules=[schedule] if schedule is not None else [],
     )

@@ -111,7 +111,12 @@ def _sums(sums: Sums) -> dict[str, Any]:
 
 
 def _amount(amount: Amount) -> dict[str, int | None]:
-    return {"total": amount.total, "known": amount.known, "estimated": amount.guess}
+    return {
+        "total": amount.total,
+        "known": amount.known,
+        "estimated": amount.guess,
+        "exact": amount.exact,
+    }
 
 
 def _change(change: FileChange) -> dict[str, Any]:

@@ -75,8 +75,11 @@ def test_a_table_from_its_spec_to_its_rollback(shell: Shell) -> None:
 
     write_files(shell.folder, F1="a b", F2="c")
     assert shell.status()["source"]["listed"] == 2
+    plan = json.loads(shell("plan", table, "--json")[0])
+    assert (plan["step"], len(plan["files"]["new"])) == ("BEGIN", 2)
+    assert "is not what it was" in shell("run", table, "--plan", "0" * 8, code=2)[1]
     with pushgateway() as gateway:
-        shown, progress = shell("run", table, PINOT_ASSETS_PUSHGATEWAY=gateway.url)
+        shown, progress = shell("run", table, "--plan", plan["plan"], PINOT_ASSETS_PUSHGATEWAY=gateway.url)
     (pushed,) = gateway.groups.values()
     assert pushed["pinot_assets_run_success", table] == 1
     assert pushed["pinot_assets_published_rows", table] == 3

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from pinot_assets import cli
 from pinot_assets.audit import Finding
 from pinot_assets.cli_progress import ConsoleProgress
-from pinot_assets.errors import PinotAssetsError, PreflightRefused, SnapshotIncomplete
+from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete
 from pinot_assets.session import report
 from pinot_assets.session.model import Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.session.observe import Observation
@@ -131,7 +131,8 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Any:
                 "dev",
             ],
         ),
-        (["run"], ["TABLE", "Exits 0", "2 when files failed", "--tables"]),
+        (["run"], ["TABLE", "Exits 0", "2 when files failed", "--tables", "--plan"]),
+        (["plan"], ["TABLE", "--json", "Changes nothing", "run --plan"]),
         (["status"], ["TABLE", "--json", "without changing anything"]),
         (["snapshots"], ["TABLE", "--newest", "--json", "Changes nothing"]),
         (["rollback"], ["TABLE", "--to", "--dry-run", "--yes", "pinot-assets resume"]),
@@ -234,6 +235,22 @@ def test_run_during_an_upload_changes_nothing_and_says_what_it_waits_for(drive: 
         f"waiting, nothing was changed: 1 file is not ready ({ODD} is 3 s old, minFileAgeSec is 60)"
     )
     assert driver.asked == ["pinot-assets run", "trigger"]
+
+
+def test_a_planned_run_asks_for_that_plan(drive: Any) -> None:
+    driver = drive(trigger_planned=a_report(report.Result.NOTHING))
+    assert call("run", "flights", "--plan", "0a1b2c3d").exit_code == 0
+    assert driver.asked == ["pinot-assets run", "trigger_planned"]
+
+
+@pytest.mark.parametrize("wanted", ["0a1b2c3d", ""])
+def test_a_plan_that_does_not_hold_exits_2(drive: Any, wanted: str) -> None:
+    """Also one of a variable that was never set: that is no leave to run whatever comes."""
+    driver = drive(trigger_planned=PlanOutdated("flights is another", why=f"{ODD} is new", hint="plan again"))
+    shown = call("run", "flights", "--plan", wanted)
+    assert shown.exit_code == 2
+    assert f"not run: flights is another: {ODD} is new\n  → plan again" in shown.stderr
+    assert driver.asked == ["pinot-assets run", "trigger_planned"]
 
 
 def test_run_that_switches(drive: Any) -> None:

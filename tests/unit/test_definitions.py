@@ -37,7 +37,7 @@ def test_every_table_becomes_assets_a_job_and_a_sensor(definitions: dg.Definitio
     own = {f"{t}/{name}" for t in tables for name in ("source_files", "segments", "snapshot")}
     assert keys == own | set(tables)
     jobs = {job.name: job for job in repository.get_all_jobs() if not job.name.startswith("__")}
-    names = ("ingest", "rollback", "resume", "clear", "gc", "health")
+    names = ("ingest", "rollback", "resume", "clear", "gc", "plan", "health")
     assert set(jobs) == {f"{table}_{name}" for table in tables for name in names}
     assert jobs["web_hits_ingest"].tags[TABLE_TAG] == "web-hits"
     sensors = {sensor.name: sensor for sensor in repository.sensor_defs}

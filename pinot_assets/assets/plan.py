@@ -1,0 +1,101 @@
+"""`<table>_plan`: what a run of the table would do, as a run's log and as an observation of the switch."""
+
+# No `from __future__ import annotations` here: Dagster reads the annotations themselves.
+
+from collections.abc import Iterable, Iterator
+
+import dagster as dg
+
+from pinot_assets.assets.keys import keys_of
+from pinot_assets.assets.metadata import Metadata, cell
+from pinot_assets.assets.progress import RunLog
+from pinot_assets.resources import ConsistentPushResource
+from pinot_assets.session.outlook import Outlook
+from pinot_assets.session.outlook_words import (
+    Line,
+    file_counts,
+    file_lines,
+    headline,
+    mode_lines,
+    numbers,
+    risk_lines,
+    room_lines,
+)
+from pinot_assets.spec import TableSpec
+
+
+def plan_job(spec: TableSpec) -> dg.JobDefinition:
+    """The job. Without the table's tag and pool: it only reads, and keeps no run of the table waiting."""
+    name = f"{spec.asset_name}_plan"
+
+    @dg.op(name=f"{name}_op", out={}, description="Reads, decides and adds up; writes nothing.")
+    def plan(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[dg.AssetObservation]:
+        found = push.driver(spec, context.run.run_id, RunLog(context.log)).plan()
+        for line in lines_of(found):
+            context.log.info(line)
+        yield dg.AssetObservation(keys_of(spec).snapshot, metadata=metadata_of(found))
+
+    @dg.job(
+        name=name,
+        executor_def=dg.in_process_executor,
+        description=f"What a run of {spec.name} would do now: files, segments, rows, room, and what cannot "
+        "be undone. Changes nothing and takes no lease; the plan is in the run's log and on the asset "
+        f"`{spec.asset_name}/snapshot`.",
+    )
+    def job() -> None:
+        plan()
+
+    return job
+
+
+def lines_of(plan: Outlook) -> Iterator[str]:
+    """For the log."""
+    yield headline(plan)
+    for line in (*file_counts(plan), *numbers(plan), *room_lines(plan), *risk_lines(plan)):
+        yield f"{line.label}: {line.text}".lstrip(": ")
+    for mode in mode_lines(plan):
+        yield "mode {}: builds {}, removes {} {}".format(*mode).rstrip()
+    yield f"exactly this: pinot-assets run {plan.forecast.table} --plan {plan.forecast.basis.hash}"
+
+
+def metadata_of(plan: Outlook) -> Metadata:
+    """The whole plan as a page, and its numbers to plot."""
+    return {
+        "plan": dg.MetadataValue.md(_page(plan)),
+        "plan_hash": plan.forecast.basis.hash,
+        "step": str(plan.forecast.step),
+        "files_new": len(plan.of_kind("new")),
+        "files_rewritten": len(plan.of_kind("rewritten")),
+        "files_deleted": len(plan.of_kind("deleted")),
+        "files_to_build": len(plan.build),
+        "bytes_to_build": plan.build_bytes,
+        "segments_replaced": len(plan.forecast.segments_from),
+    }
+
+
+def _page(plan: Outlook) -> str:
+    files = [(mark, f"`{cell(uri)}`", text) for mark, uri, text in file_lines(plan)]
+    parts = [
+        f"**{cell(headline(plan))}**",
+        _table(("files", ""), _rows(file_counts(plan))),
+        _table(("", "file", "version"), files),
+        _table(("the switch", ""), _rows(numbers(plan))),
+        _table(("room", ""), _rows(room_lines(plan))),
+        _table(("what it spends, and the way back", ""), _rows(risk_lines(plan))),
+        _table(("each mode", "would build", "would remove", ""), mode_lines(plan)),
+        f"`pinot-assets run {plan.forecast.table} --plan {plan.forecast.basis.hash}`",
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _rows(lines: Iterable[Line]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        yield line.label, f"**{cell(line.text)}**" if line.warns else line.text
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A Markdown table; nothing where there are no rows."""
+    lines = [f"| {' | '.join(cell(text) for text in row)} |" for row in rows]
+    if not lines:
+        return ""
+    return "\n".join([f"| {' | '.join(head)} |", "|" + "---|" * len(head), *lines])

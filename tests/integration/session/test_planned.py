@@ -1,0 +1,97 @@
+"""A plan on a real Pinot and a real ZooKeeper: it leaves no trace, and says what the run that follows does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pinot_assets.errors import PlanOutdated
+from pinot_assets.session.forecast import Step
+from pinot_assets.session.outlook import Outlook
+from pinot_assets.session.report import Result
+from pinot_assets.session.zookeeper import close, connect
+
+pytestmark = pytest.mark.integration
+
+
+def everything(world: Any) -> dict[str, Any]:
+    """Every node of the table in Pinot's ZooKeeper with its version, and every staged object."""
+    client = connect(world.zookeeper)
+    found: dict[str, Any] = {}
+
+    def walk(path: str, inside: bool) -> None:
+        inside = inside or world.table in path
+        if inside:
+            data, stat = client.get(path)
+            found[path] = data, stat.version
+        for child in client.get_children(path):
+            walk(f"{path}/{child}", inside)
+
+    for root in ("PROPERTYSTORE", "IDEALSTATES"):
+        walk(f"/pinot/{root}", False)
+    close(client)
+    staging = world.folder / "staging"
+    return found | {str(path): path.stat().st_mtime_ns for path in staging.rglob("*")}
+
+
+def planned(world: Any) -> Outlook:
+    before = everything(world)
+    with world.driver() as driver:
+        plan: Outlook = driver.plan()
+    assert everything(world) == before
+    return plan
+
+
+def ideal_state_bytes(world: Any) -> int:
+    client = connect(world.zookeeper)
+    data, _ = client.get(f"/pinot/IDEALSTATES/{world.table}_OFFLINE")
+    close(client)
+    return len(data)
+
+
+def lineage_bytes(world: Any) -> int:
+    client = connect(world.zookeeper)
+    data, _ = client.get(f"/pinot/PROPERTYSTORE/SEGMENT_LINEAGE/{world.table}_OFFLINE")
+    close(client)
+    return len(data)
+
+
+def test_a_plan_leaves_no_trace_and_comes_true(real_world: Any) -> None:
+    world = real_world
+    first = planned(world)
+    assert (first.forecast.step, first.listed) == (Step.NOTHING, 0)
+    world.write("P1", F1="F1a F1b")
+    assert planned(world).forecast.step is Step.BEGIN
+    world.run()
+
+    world.write("F2", F1="F1.1")
+    world.remove("P1")
+    plan = planned(world)
+    assert [len(plan.of_kind(kind)) for kind in ("new", "rewritten", "deleted")] == [1, 1, 1]
+    assert plan.switching is not None
+    assert plan.switching.room.present is not None
+    assert plan.switching.rows.now == 3
+    before = world.pinot.visible_segments(world.table)
+
+    world.write("F3")
+    with world.driver() as driver, pytest.raises(PlanOutdated, match="the files in the source"):
+        try:
+            driver.trigger_planned(plan.forecast.basis.hash)
+        finally:
+            driver.release()
+    assert world.pinot.visible_segments(world.table) == before
+    assert world.session is None
+    world.remove("F3")
+
+    with world.driver() as driver:
+        assert driver.trigger_planned(plan.forecast.basis.hash[:8]).result is Result.STAGED
+        driver.audit()
+        driver.publish()
+    after = world.pinot.visible_segments(world.table)
+    assert before - after == set(plan.forecast.segments_from)
+    assert len(after - before) == len(plan.switching.added)
+    # What Pinot has stored is what was forecast; its settings of a table are a little different.
+    assert ideal_state_bytes(world) == pytest.approx(plan.switching.ideal_state.text_bytes, rel=0.25)
+    assert lineage_bytes(world) == pytest.approx(plan.switching.lineage_bytes, rel=0.1)
+    assert planned(world).forecast.step is Step.NOTHING

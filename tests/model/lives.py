@@ -1,0 +1,116 @@
+"""Lives of a table up to a plan, and plans that are watched: they must not change anything anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from model.process import Kind, Trouble
+from model.specs import spec_of
+from model.table import TABLE, Table, run
+from model.watched import WRITES
+
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.outlook import Outlook
+from pinot_assets.session.report import Report, Result
+
+Change = Callable[[Table], object]
+
+
+def make_table(mode: str, **options: Any) -> Table:
+    return Table(spec_of, mode, {"consistentPushMaxRetries": 3, **options})
+
+
+def planned(table: Table) -> Outlook:
+    """Plan, which must not change anything anywhere."""
+    seen: list[Outlook] = []
+    before = state(table)
+    table.pinot.calls.clear()
+
+    def plan(driver: Driver) -> None:
+        seen.append(driver.plan())
+
+    process = table.start(plan).process
+    assert process.error is None, process.error
+    assert process.effects == ["list"] * len(process.effects)  # every write anywhere is an effect
+    assert WRITES.isdisjoint(table.pinot.calls)
+    assert state(table) == before
+    return seen[0]
+
+
+def state(table: Table) -> Any:
+    """Everything that lies anywhere."""
+    nodes = {path: (node.data, node.version) for path, node in table.zookeeper.nodes.items()}
+    staged = {info.key: info.fingerprint for info in table.staging.list()}
+    return nodes, staged, table.pinot.all_segments(TABLE), table.pinot.lineage(TABLE)
+
+
+def run_planned(table: Table, wanted: str) -> tuple[Report | None, Exception | None]:
+    """The whole job, as planned."""
+
+    def go(driver: Driver) -> Report:
+        report = driver.trigger_planned(wanted)
+        if report.result in (Result.STAGED, Result.FAILED):
+            _, findings = driver.audit()
+            if all(f.passed for f in findings):
+                driver.publish()
+        return report
+
+    running = table.start(go)
+    return running.report, running.process.error
+
+
+def write(**files: str) -> Change:
+    return lambda table: [table.source.write(name, text.encode()) for name, text in files.items()]
+
+
+def remove(name: str) -> Change:
+    return lambda table: table.source.remove(name)
+
+
+def dies(at: str) -> Change:
+    return lambda table: table.start(run, [Trouble(at, Kind.DIES_AFTER)]) and table.expire()
+
+
+def rolled_back(table: Table) -> None:
+    def rollback(driver: Driver) -> None:
+        driver.rollback()
+
+    table.start(rollback)
+
+
+def run_now(table: Table) -> None:
+    table.start(run)
+
+
+LIVES: dict[str, list[Change]] = {
+    "nothing at all": [],
+    "first files": [write(A="A1", B="B1")],
+    "all published": [write(A="A1"), run_now],
+    "a new, a rewritten, a deleted": [write(A="A1", B="B1"), run_now, write(A="A2", C="C1"), remove("B")],
+    "a driver died before its build": [write(A="A1"), dies("zk set cp1")],
+    "a driver died in its build": [write(A="A1", B="B1"), dies("build"), write(C="C1")],
+    "a driver died at the start": [write(A="A1"), dies("start_")],
+    "a driver died at the push": [write(A="A1"), run_now, write(B="B1"), dies("push")],
+    "a driver died at the end": [write(A="A1"), dies("end_")],
+    "a rollback holds": [write(A="A1"), run_now, write(B="B1"), run_now, rolled_back],
+    "a rollback holds some": [write(A="A1"), run_now, write(B="B1"), run_now, rolled_back, write(C="C")],
+    "somebody pushes beside": [write(A="A1"), run_now, Table.push_foreign, write(B="B1")],
+}
+
+
+def lived(mode: str, life: str) -> Table:
+    table = make_table(mode)
+    for change in LIVES[life]:
+        change(table)
+    return table
+
+
+def failed(**options: Any) -> Table:
+    """A session of which one file could not be read; it is repaired."""
+    table = make_table("sync", **options)
+    table.source.write("A", b"A1")
+    table.source.write("B", b"!")
+    table.start(run)
+    table.source.write("B", b"B1")
+    return table
