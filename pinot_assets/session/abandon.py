@@ -43,7 +43,7 @@ def sweep(run: Run, session: Session | None, current: Snapshot | None) -> None:
         note_foreign(run, {s for s in visible if not is_ours(run.spec.name, s)})
     strays = strays_of(run, session, current, visible)
     if strays:
-        _refuse_undone(run, strays, current)
+        refuse_undone(run, strays, current)
         run.switcher.delete(strays)
         run.note(f"deleted {len(strays)} stray segments that no snapshot knows, first {min(strays)}")
 
@@ -63,7 +63,7 @@ def unknown_of(table: str, visible: Iterable[str], known: Set[str]) -> set[str]:
     return {name for name in visible if is_ours(table, name)} - known
 
 
-def _refuse_undone(run: Run, strays: set[str], current: Snapshot | None) -> None:
+def refuse_undone(run: Run, strays: set[str], current: Snapshot | None) -> None:
     """What a revert by hand brought back is no stray, but all that is left of its rows in Pinot.
 
     :raises SessionError: segments of the ledger are gone, and those of a former snapshot are back.

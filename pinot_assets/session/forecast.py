@@ -14,7 +14,7 @@ from typing import Any
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.session import plan as planning
-from pinot_assets.session.abandon import strays_of
+from pinot_assets.session.abandon import refuse_undone, strays_of
 from pinot_assets.session.attempt import first_plan, next_plan, refuse_too_many, why_given_up
 from pinot_assets.session.basis import Basis
 from pinot_assets.session.former_table import of_former_table
@@ -109,11 +109,13 @@ def forecast(run: Run) -> Forecast:
     refuse_second_writer(run)
     session, current = _as_settled(run, stored), run.current_snapshot()
     visible = run.edges.pinot.visible_segments(run.spec.name)
+    if strays := strays_of(run, session, current, visible):
+        refuse_undone(run, strays, current)
     told: dict[str, Any] = {
         "current": current,
         "hold": run.hold(),
         "visible": visible,
-        "strays": tuple(sorted(strays_of(run, session, current, visible))),
+        "strays": tuple(sorted(strays)),
     }
     if session is not None and _is_cleared(run):
         told["why"] = f"{session.id} is dropped first (clearConsistentPushState)"
@@ -127,7 +129,7 @@ def forecast(run: Run) -> Forecast:
     if looked.changes is None:
         return _told(run, stored, Step.WAITING, **told)
     free = told["free"] = planning.without_held(looked.changes, told["hold"])
-    return _told(run, stored, **told | _next(run, looked, free, current, visible))
+    return _told(run, stored, **told | _next(run, looked, free, current, visible - strays))
 
 
 def unfinished(run: Run) -> str:

@@ -125,7 +125,9 @@ def room_lines(plan: Outlook) -> Iterator[Line]:
         yield Line(
             "storage", f"{size(room.present)} → {_amount(room.at_peak, size)} at the switch{later}, {over}"
         )
-    fits = {True: "fits", False: "DOES NOT FIT: the run would be refused before it pushes", None: "not known"}
+    sure = room.at_peak is not None and room.at_peak.exact
+    too_much = "the run would be refused before it pushes" if sure else "if the estimate holds, it is refused"
+    fits = {True: "fits", False: f"DOES NOT FIT: {too_much}", None: "not known whether it fits"}
     if room.quota is None:
         yield Line("quota", "none is set (quota.storage)")
     else:

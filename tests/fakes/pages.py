@@ -19,7 +19,13 @@ PROGRAMS: Final = ("pinot-assets", "make", "dagster")
 
 STORIES: Final = {
     "sales": ("docs/tutorial.md", "docs/guides/consistent-push.md"),
-    "flights": ("README.md", "docs/local-stack.md", "docs/operations.md", "docs/simulate.md"),
+    "flights": (
+        "README.md",
+        "docs/local-stack.md",
+        "docs/operations.md",
+        "docs/simulate.md",
+        "docs/guides/plan.md",
+    ),
     "clicks": ("docs/guides/start-from-files.md", "docs/guides/realtime.md"),
 }
 """A table's name in the pages, and the pages that tests/integration/docs reads one after the other."""

@@ -79,6 +79,22 @@ def rolled_back(table: Table) -> None:
     table.start(rollback)
 
 
+def rollback_dies(table: Table) -> None:
+    """Right after Pinot has reverted."""
+
+    def rollback(driver: Driver) -> None:
+        driver.rollback()
+
+    table.start(rollback, [Trouble("revert_", Kind.DIES_AFTER)])
+    table.expire()
+
+
+def pointer_lost(table: Table) -> None:
+    """Somebody deletes the nodes in ZooKeeper."""
+    for path in [path for path in table.zookeeper.nodes if "consistentPush" in path]:
+        del table.zookeeper.nodes[path]
+
+
 def run_now(table: Table) -> None:
     table.start(run)
 
@@ -95,6 +111,8 @@ LIVES: dict[str, list[Change]] = {
     "a driver died at the end": [write(A="A1"), dies("end_")],
     "a rollback holds": [write(A="A1"), run_now, write(B="B1"), run_now, rolled_back],
     "a rollback holds some": [write(A="A1"), run_now, write(B="B1"), run_now, rolled_back, write(C="C")],
+    "a rollback died": [write(A="A1"), run_now, write(B="B1"), run_now, rollback_dies],
+    "the pointer was lost": [write(A="A1"), run_now, write(B="B1"), pointer_lost],
     "somebody pushes beside": [write(A="A1"), run_now, Table.push_foreign, write(B="B1")],
 }
 

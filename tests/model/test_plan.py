@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from fakes.staged import EMPTY
 from model.lives import (
     LIVES,
     Change,
@@ -14,18 +15,23 @@ from model.lives import (
     make_table,
     planned,
     remove,
+    rollback_dies,
     rolled_back,
     run_now,
     run_planned,
     state,
     write,
 )
-from model.table import MODES, TABLE
+from model.process import Kind, Trouble
+from model.table import MODES, TABLE, run
 
 from pinot_assets.errors import PlanOutdated
+from pinot_assets.session import trigger
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.forecast import Step
-from pinot_assets.session.report import Report
+from pinot_assets.session.forecast import Forecast, Step
+from pinot_assets.session.receipt import Output
+from pinot_assets.session.report import Report, Result
+from pinot_assets.session.run import Run
 
 
 @pytest.mark.parametrize(("mode", "life"), [*itertools.product(MODES, LIVES)])
@@ -47,7 +53,7 @@ def test_a_run_does_what_was_planned(mode: str, life: str) -> None:
         assert plan.switching is not None
         assert len(after - before) == len(plan.switching.added)
         assert planned(table).forecast.step in (Step.NOTHING, Step.HELD)
-    if rolled_back not in LIVES[life]:  # which the truth knows nothing of
+    if not {rolled_back, rollback_dies} & set(LIVES[life]):  # which the truth knows nothing of
         assert not table.truth.violations, table.truth.violations
 
 
@@ -148,3 +154,76 @@ def test_a_cleared_session_is_told() -> None:
     assert error is None
     assert report is not None
     assert len(report.built) == 2
+
+
+def test_everything_waits_for_a_file_that_is_written_anew() -> None:
+    table = make_table("sync", completenessMarker="_SUCCESS")
+    for name in ("d/A", "d/_SUCCESS"):
+        table.source.write(name, b"A1")
+    run_now(table)
+    table.source.remove("d/_SUCCESS")
+    table.source.write("d/A", b"A2")
+    plan = planned(table)
+    assert plan.forecast.step is Step.WAITING
+    report, _ = run_planned(table, plan.forecast.basis.hash)
+    assert report is not None
+    assert report.result is Result.WAITING
+    table.source.write("d/_SUCCESS", b"")  # the same versions count: what is to be done is another thing
+    _, error = run_planned(table, plan.forecast.basis.hash)
+    assert "which of them are ready" in str(error)
+
+
+@pytest.mark.parametrize(
+    "push",
+    [{"consistentPushEnabled": "false"}, {"consistentPushEnabled": "false", "enableAtomicUpload": "true"}],
+)
+def test_other_kinds_of_push_are_planned_too(push: dict[str, str]) -> None:
+    table = make_table("sync", **push)
+    for change in LIVES["a new, a rewritten, a deleted"]:
+        change(table)
+    plan = planned(table)
+    before = table.pinot.visible_segments(TABLE)
+    _, error = run_planned(table, plan.forecast.basis.hash)
+    assert error is None
+    assert before - table.pinot.visible_segments(TABLE) == set(plan.forecast.segments_from)
+    assert planned(table).forecast.step is Step.NOTHING
+
+
+def test_an_end_that_arrives_while_the_plan_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The switch is recorded, as it must be; nothing else that was planned before it is done."""
+    table = make_table("sync")
+    write(A="A1")(table)
+    table.start(run, [Trouble("end_", Kind.DIES_BEFORE)])
+    table.expire()
+    plan = planned(table)
+    assert plan.forecast.step is Step.END
+    real = trigger.forecast
+
+    def then_it_ends(reading: Run) -> Forecast:
+        found = real(reading)
+        assert found.session is not None
+        table.pinot.end_replace_segments(TABLE, found.session.lineage_entry_id)
+        return found
+
+    monkeypatch.setattr(trigger, "forecast", then_it_ends)
+    _, error = run_planned(table, plan.forecast.basis.hash)
+    assert isinstance(error, PlanOutdated)
+    assert "changed while its plan was checked" in str(error)
+    monkeypatch.undo()
+    assert planned(table).forecast.step is Step.NOTHING
+
+
+def test_strays_are_told_and_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make_table("swap")
+    write(A="A1")(table)
+    run_now(table)
+    stray = f"{TABLE}__cp9-0a1b2c_0_0_0"
+    monkeypatch.setattr(table.truth, "look", lambda: None)  # it knows nothing of who pushed that
+    table.pinot.push(TABLE, [Output(stray, 1, 1, "", 1, "", "")], staged=EMPTY)
+    write(A="A2")(table)
+    plan = planned(table)
+    assert plan.forecast.strays == (stray,)
+    assert stray not in plan.forecast.segments_from
+    _, error = run_planned(table, plan.forecast.basis.hash)
+    assert error is None
+    assert stray not in table.pinot.all_segments(TABLE)

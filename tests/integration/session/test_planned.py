@@ -1,4 +1,4 @@
-"""A plan on a real Pinot and a real ZooKeeper: it leaves no trace, and says what the run that follows does."""
+"""A plan on a real Pinot and a real ZooKeeper: it leaves no trace, and says what the next run does."""
 
 from __future__ import annotations
 
@@ -43,6 +43,17 @@ def planned(world: Any) -> Outlook:
     return plan
 
 
+def run_planned(world: Any, wanted: str) -> Result:
+    with world.driver() as driver:
+        try:
+            result: Result = driver.trigger_planned(wanted).result
+            driver.audit()
+            driver.publish()
+        finally:
+            driver.release()
+    return result
+
+
 def ideal_state_bytes(world: Any) -> int:
     client = connect(world.zookeeper)
     data, _ = client.get(f"/pinot/IDEALSTATES/{world.table}_OFFLINE")
@@ -75,19 +86,13 @@ def test_a_plan_leaves_no_trace_and_comes_true(real_world: Any) -> None:
     before = world.pinot.visible_segments(world.table)
 
     world.write("F3")
-    with world.driver() as driver, pytest.raises(PlanOutdated, match="the files in the source"):
-        try:
-            driver.trigger_planned(plan.forecast.basis.hash)
-        finally:
-            driver.release()
+    with pytest.raises(PlanOutdated, match="the files in the source"):
+        run_planned(world, plan.forecast.basis.hash)
     assert world.pinot.visible_segments(world.table) == before
     assert world.session is None
     world.remove("F3")
 
-    with world.driver() as driver:
-        assert driver.trigger_planned(plan.forecast.basis.hash[:8]).result is Result.STAGED
-        driver.audit()
-        driver.publish()
+    assert run_planned(world, plan.forecast.basis.hash[:8]) is Result.STAGED
     after = world.pinot.visible_segments(world.table)
     assert before - after == set(plan.forecast.segments_from)
     assert len(after - before) == len(plan.switching.added)
