@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo test oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix bench-build bench-plan bench-spark bench-push bench-dagster simulate-demo docs check dev down lock clean
+.PHONY: help install demo realtime-demo audit-demo test oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix bench-build bench-plan bench-spark bench-push bench-dagster simulate-demo docs check dev down lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ demo: $(DONE) ## Run the main job on real data, on a local Pinot of its own, and
 
 realtime-demo: $(DONE) ## Take the deep store, then a server, from a REALTIME table on Kafka, and show what happened (six minutes)
 	@$(BIN)/python -m pinot_assets.demo.realtime
+
+audit-demo: $(DONE) ## Lose half of a file's rows in three ways; each tier of the audit stops one of them (three minutes)
+	@$(BIN)/python -m pinot_assets.demo.audit
 
 test: check ## Run all tests, integration included, after the static checks
 	@$(BIN)/pytest --maxfail=20

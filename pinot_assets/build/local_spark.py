@@ -6,6 +6,8 @@ import os
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -30,9 +32,7 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 def local_session(app_name: str, cores: int) -> SparkSession:
     """The session of this process, on `local_context`, or on the context that is there already."""
     builder = SparkSession.builder
-    with warnings.catch_warnings():
-        # PySpark looks at pandas, which nothing here uses, and complains of its version.
-        warnings.filterwarnings("ignore", category=FutureWarning, message=r".*pandas")
+    with _silent_on_pandas():
         return builder.config(map={**_settings(app_name, cores)}).getOrCreate()
 
 
@@ -44,7 +44,16 @@ def local_context(app_name: str, cores: int) -> SparkContext:
     :param cores: Python workers at a time. A worker that dies is retried, up to three times a file.
     :raises LocalStackError: there is no Java, or it is too old.
     """
-    return SparkContext.getOrCreate(SparkConf().setAll([*_settings(app_name, cores).items()]))
+    with _silent_on_pandas():
+        return SparkContext.getOrCreate(SparkConf().setAll([*_settings(app_name, cores).items()]))
+
+
+@contextmanager
+def _silent_on_pandas() -> Iterator[None]:
+    """PySpark looks at pandas, which nothing here uses, and complains of its version."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, message=r".*pandas")
+        yield
 
 
 def _settings(app_name: str, cores: int) -> dict[str, str]:

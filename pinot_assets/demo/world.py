@@ -54,6 +54,10 @@ class World:
         path = self.path(day)
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
+    def halve(self, day: date) -> None:
+        """Every second row of the file gets lost; the answer to be expected still counts all of them."""
+        write_flights(self.path(day), self._present[day][::2])
+
     def repair(self, day: date) -> None:
         """The file arrives whole."""
         self._put(day, self._present[day])
