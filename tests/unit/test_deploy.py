@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pinot_assets.build.environment_spark import MASTER, PROPERTIES
+from pinot_assets.metrics.pushing import GATEWAY, PASSWORD, USER
 from pinot_assets.settings import PROFILE, VARIABLES
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +39,8 @@ def instructions() -> list[str]:
 
 
 def test_the_documentation_names_every_variable() -> None:
-    assert [n for n in (*VARIABLES.values(), PROFILE, MASTER, PROPERTIES) if f"`{n}`" not in PAGE] == []
+    others = (PROFILE, MASTER, PROPERTIES, GATEWAY, USER, PASSWORD)
+    assert [name for name in (*VARIABLES.values(), *others) if f"`{name}`" not in PAGE] == []
 
 
 def test_what_the_image_copies_is_there_and_let_through() -> None:
