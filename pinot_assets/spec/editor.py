@@ -11,6 +11,7 @@ from typing import Any, Final
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.audit_check import CHECKS, Replicas
 from pinot_assets.spec.dagster_block import DagsterSettings
+from pinot_assets.spec.described import described_schema
 from pinot_assets.spec.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
 from pinot_assets.spec.pinot_json import DATA_TYPES, FILE_INGESTION_TASK
 from pinot_assets.spec.realtime_block import RealtimeBlock
@@ -49,7 +50,7 @@ def editor_schema() -> str:
 
 
 def _ingestion() -> dict[str, Any]:
-    generated = FileIngestion.model_json_schema(by_alias=True)
+    generated = described_schema(FileIngestion)
     properties = {
         key: {k: v for k, v in value.items() if k != "title"}
         for key, value in generated["properties"].items()
@@ -75,11 +76,11 @@ def _ingestion() -> dict[str, Any]:
 
 
 def _dagster() -> dict[str, Any]:
-    return _closed(DagsterSettings.model_json_schema(by_alias=True))
+    return _closed(described_schema(DagsterSettings))
 
 
 def _audit() -> dict[str, Any]:
-    kinds = [kind.model_json_schema() for kind in (Assertion, *CHECKS.values(), Replicas)]
+    kinds = [described_schema(kind) for kind in (Assertion, *CHECKS.values(), Replicas)]
     return {
         "description": "What must hold of staged segments before queries see them.",
         "type": "array",
@@ -88,7 +89,7 @@ def _audit() -> dict[str, Any]:
 
 
 def _realtime() -> dict[str, Any]:
-    block = _closed(RealtimeBlock.model_json_schema(by_alias=True))
+    block = _closed(described_schema(RealtimeBlock))
     block["properties"]["stream"]["additionalProperties"] = _SCALAR
     return block
 

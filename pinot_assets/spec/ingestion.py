@@ -97,9 +97,10 @@ UNUSED_KEYS: Final = {
 
 
 class FileIngestion(BaseModel):
-    """One table's ingestion, as values. References to the environment are kept as they are written.
+    """How files become segments of one table.
 
-    Field names are this project's; the aliases are the keys in the YAML.
+    References to the environment are kept as they are written. Field names are this project's; the aliases
+    are the keys in the YAML.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -195,3 +195,19 @@ Period = Annotated[
 ]
 Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "boolean"]})]
 Server = Annotated[str, BeforeValidator(_server), WithJsonSchema({"type": ["string", "number"]})]
+
+KINDS: Final[Mapping[Callable[[object], object], str]] = {
+    _flag: "`true` or `false`",
+    _whole: "whole number",
+    _referring: "text",
+    _pattern: "`glob:…` or `regex:…`",
+    _size: "size: `500m`, `1g`",
+    _period: "period: `6h`, `1d12h`",
+    _bad_row_limit: "number, or `…%`",
+    _server: "version",
+    _quartz: "Quartz cron",
+    _timezone: "IANA time zone",
+    _file_name: "file name",
+    _partition_group: "`directory`, `regex:…`, `hash:…`",
+}
+"""What a reader takes, in the words of the configuration reference."""
