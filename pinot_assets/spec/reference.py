@@ -17,8 +17,8 @@ from pinot_assets.spec.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
 from pinot_assets.spec.realtime_block import RealtimeBlock
 from pinot_assets.spec.values import KINDS, Size
 
-_UNITS: Final = {"Sec": "seconds", "Seconds": "seconds", "Hours": "hours"}
-"""What a key's last word says."""
+_UNITS: Final = {"Sec": "seconds", "Seconds": "seconds", "Hours": "hours", "Days": "days"}
+"""What a word in a key says of its number."""
 _WORDS: Final = {"object": "mapping", "array": "list", "number": "number", "string": "text"}
 
 
@@ -96,8 +96,7 @@ def _unit(key: str, field: FieldInfo) -> str:
     size = {v.func for v in get_args(Size) if isinstance(v, BeforeValidator)}
     if size & set(_validators(field)):
         return "bytes; k, m, g, t are powers of 1024"
-    last = re.findall(r"[A-Z][a-z]+$", key)
-    return _UNITS.get(last[0], "") if last else ""
+    return next((_UNITS[word] for word in re.findall(r"[A-Z][a-z]+", key) if word in _UNITS), "")
 
 
 def _default(field: FieldInfo) -> str:
