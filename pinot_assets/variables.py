@@ -68,8 +68,8 @@ VARIABLES: Final = {
             "PINOT_GRPC_TLS",
             _BOOLEAN,
             "Whether TLS is spoken at servers' gRPC door (`pinot.server.grpctls`), where the "
-            "[audit](../guides/audit.md)'s assertions are asked. `true` is implied by the next ones; `false` is "
-            "refused in `production` unless HTTP is allowed.",
+            "[audit](../guides/audit.md)'s assertions are asked. `true` is implied by the next ones; `false` "
+            "is refused in `production` unless HTTP is allowed.",
             "whether the controller's address is https",
         ),
         Variable(
@@ -83,7 +83,8 @@ VARIABLES: Final = {
         Variable(
             "PINOT_GRPC_SERVER_NAME",
             "host",
-            "What the servers' certificates are made out to, where that is not the host in their instance names.",
+            "What the servers' certificates are made out to, where that is not the host in their instance "
+            "names.",
         ),
         Variable(
             "PINOT_ASSETS_ALLOW_HTTP",
