@@ -49,6 +49,7 @@ from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec, load_tables
 from pinot_assets.spec.apply import ApplyPlan, apply_plan, plan_apply
 from pinot_assets.spec.cli import tables_app
+from pinot_assets.watch_cli import add_watch_command
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -302,6 +303,11 @@ def _status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Ite
 
 # Named late: tests put others in their place.
 add_plan_command(app, lambda name, tables: _spec(name, tables), lambda spec, name: _driver(spec, name))
+add_watch_command(
+    app,
+    lambda names, tables: load_tables(tables or tables_directory()).choose(names),
+    lambda spec, name: _driver(spec, name),
+)
 add_receipt_commands(app, lambda name, tables: _spec(name, tables))
 add_rollback_commands(app, lambda name, tables: _spec(name, tables), lambda spec, name: _driver(spec, name))
 add_gc_command(app, lambda name, tables: _specs(name, tables), lambda spec, name: _driver(spec, name))

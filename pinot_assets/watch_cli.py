@@ -1,0 +1,185 @@
+"""`pinot-assets watch`: keeps tables equal to their files, without Dagster."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+
+from pinot_assets.cli_options import AsJson, TablesOption, new_console
+from pinot_assets.completion import table_names
+from pinot_assets.connect import open_session_store, open_source, open_staging
+from pinot_assets.errors import SpecError
+from pinot_assets.exit_codes import ExitCode
+from pinot_assets.one_run import Outcome, finish
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.model import utc_text
+from pinot_assets.session.observe import Observation, list_source, observe
+from pinot_assets.settings import load_settings
+from pinot_assets.source import Inventory
+from pinot_assets.spec import TableSpec
+from pinot_assets.watch import State, Watched, look_at, watch
+
+SpecsOf = Callable[[Sequence[str], Path | None], Sequence[TableSpec]]
+DriverOf = Callable[[TableSpec, str], AbstractContextManager[Driver]]
+_WORST_FIRST = (ExitCode.ERROR, ExitCode.REFUSED)
+_COLOURS = {State.RUNS: "cyan", State.REFUSED: "yellow", State.ERROR: "red"}
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Tables, as in tables/<name>.yaml.", metavar="[TABLE]...", autocompletion=table_names
+    ),
+]
+
+
+def add_watch_command(app: typer.Typer, specs_of: SpecsOf, driver_of: DriverOf) -> None:
+    """Add the command to the program.
+
+    :param specs_of: the table specs of these names; of none, all.
+    :param driver_of: opens a driver for a command.
+    """
+
+    @app.command("watch")
+    def watch_(
+        names: Names = None,
+        every_table: Annotated[bool, typer.Option("--all", help="All tables of the directory.")] = False,
+        interval: Annotated[int, typer.Option("--interval", min=1, help="Seconds between two looks.")] = 30,
+        once: Annotated[
+            bool, typer.Option("--once", help="Look once at each, run what is due, end.")
+        ] = False,
+        tables: TablesOption = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Look at tables every so often, and run those whose files have changed and are ready.
+
+        Decides as the sensors in Dagster do: files that are being written are waited for, another driver at
+        work too, a session whose driver died is gone on with, one that failed waits for other files or for
+        `pinot-assets run`; no retry is spent. What cannot be looked at is tried again, later each time.
+        Schedules are Dagster's. Do not watch a table whose sensors run.
+
+        Ctrl-C ends it after the run that is under way, a second one at once. With --json, one object a line
+        for each change. Exits 0 when it was ended; with --once as the worst of its runs would: 0, 1 or 2.
+        """
+        if bool(names) is every_table:
+            raise SpecError("which tables?", hint="name some, or give --all")
+        specs = specs_of(names or (), tables)
+        here = _Here(driver_of, _Lines() if as_json else _People())
+        if once:
+            codes = [look_at(Watched(spec), here, interval).code for spec in specs]
+            raise typer.Exit(
+                next((c for c in (ExitCode.ERROR, ExitCode.REFUSED) if c in codes), ExitCode.DONE)
+            )
+        with _stopping(here) as stopped:
+            watch(specs, here, interval, stopped)
+
+
+class _Lines:
+    """For log collectors: one JSON object for each change."""
+
+    def told(self, table: Watched) -> None:
+        values = {
+            "at": utc_text(time.time_ns() // 1_000_000),
+            "table": table.spec.name_with_type,
+            "state": table.state,
+            "message": table.message,
+            "lastRun": table.last or None,
+            "lastRunAt": utc_text(table.last_s * 1000) if table.last_s else None,
+            "nextLookAt": utc_text(table.next_s * 1000) if table.state is not State.RUNS else None,
+        }
+        typer.echo(json.dumps(values))
+
+    def wait(self, seconds: float, stop: threading.Event) -> bool:
+        return stop.wait(seconds)
+
+
+class _People:
+    """For people: a line for each change, and on a terminal a table of all that is brought up to date."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, Watched] = {}
+
+    def told(self, table: Watched) -> None:
+        before = self._tables.get(table.spec.name)
+        self._tables[table.spec.name] = table
+        if before is None or (before.state, before.message) != (table.state, table.message):
+            colour = _COLOURS.get(table.state, "dim")
+            at = time.strftime("%H:%M:%S")
+            new_console().print(
+                f"{at} [bold]{escape(table.spec.name)}[/] [{colour}]{table.state}[/] {escape(table.message)}"
+            )
+
+    def wait(self, seconds: float, stop: threading.Event) -> bool:
+        console = Console()
+        if not console.is_terminal or not seconds:
+            return stop.wait(seconds)
+        until = time.monotonic() + seconds
+        # Gone while a run is under way: that shows a bar of its own.
+        with Live(self._view(), console=console, refresh_per_second=1, transient=True) as live:
+            while (left := until - time.monotonic()) > 0 and not stop.wait(min(1.0, left)):
+                live.update(self._view())
+        return stop.is_set()
+
+    def _view(self) -> Table:
+        shown = Table("table", "state", "files", "last run", "next look", box=None, header_style="bold")
+        now_s = int(time.time())
+        for table in self._tables.values():
+            shown.add_row(
+                escape(table.spec.name),
+                f"[{_COLOURS.get(table.state, 'green')}]{table.state}[/]",
+                escape(table.message.splitlines()[0] if table.message else ""),
+                escape(f"{table.last}, {utc_text(table.last_s * 1000)}" if table.last else "none yet"),
+                f"in {max(0, table.next_s - now_s)} s",
+            )
+        return shown
+
+
+class _Here:
+    """The outside of a watch: this machine."""
+
+    def __init__(self, driver_of: DriverOf, teller: _Lines | _People) -> None:
+        self._driver_of, self.teller = driver_of, teller
+
+    def look(self, spec: TableSpec) -> tuple[Observation, Inventory]:
+        with open_session_store(spec, load_settings()) as store:
+            seen = observe(store, open_staging(spec))
+        return seen, list_source(spec, open_source(spec))
+
+    def run(self, spec: TableSpec) -> Outcome:
+        with self._driver_of(spec, "watch") as driver:
+            return finish(driver, driver.trigger_without_retry(), lambda _: None)
+
+    def now_s(self) -> int:
+        return int(time.time())
+
+    def told(self, table: Watched) -> None:
+        self.teller.told(table)
+
+
+@contextmanager
+def _stopping(here: _Here) -> Iterator[Callable[[float], bool]]:
+    """The first Ctrl-C asks for the end, the second is one as always."""
+    stop = threading.Event()
+
+    def ask(_: int, __: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        Console(stderr=True).print("ends after what is under way; Ctrl-C again ends that, too")
+        stop.set()
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda seconds: here.teller.wait(seconds, stop)
+    finally:
+        signal.signal(signal.SIGINT, before)
