@@ -24,7 +24,7 @@ _PROTECTED: Final = "\0"
 
 def rows_as_read(receipts: Collection[Receipt]) -> Finding:
     """Every row that the reader of a file counted is in its segments, but for those put aside or filtered."""
-    told = [r for r in receipts if r.rows_read is not None and len(r.facts) == len(r.outputs)]
+    told = [receipt for receipt in receipts if _is_told(receipt)]
     expected = found = 0
     bad, at_fault = [], []
     for receipt in told:
@@ -43,7 +43,7 @@ def rows_as_read(receipts: Collection[Receipt]) -> Finding:
     aside, filtered = sum(r.bad_rows for r in told), sum(r.rows_filtered for r in told)
     more = [f"{aside:,} were put aside"] if aside else []
     more += [f"{filtered:,} were filtered out"] if filtered else []
-    silent = [r for r in receipts if r.rows and r not in told]
+    silent = [receipt for receipt in receipts if receipt.rows and not _is_told(receipt)]
     more += [f"of {_count(len(silent), 'file')} no count is known"] if silent else []
     # A file without a segment is built again only when it is another version.
     lost_all = bool(bad) and not at_fault
@@ -102,7 +102,7 @@ def tars_as_built(
 ) -> Finding:
     """Every tar in the staging area is the one that was built.
 
-    :param staged: version token of each tar that is there, by URI, as a listing shows it.
+    :param staged: version token of each tar that is there, by URI.
     :param changed: what is wrong with those whose content is another than what was built.
     """
     outputs = [output for receipt in receipts for output in receipt.outputs]
@@ -126,6 +126,10 @@ def unlike(receipts: Collection[Receipt], staged: Mapping[str, str]) -> list[Out
 def file_name(receipt: Receipt) -> str:
     """What people call its file."""
     return receipt.uri.rsplit("/", 1)[-1]
+
+
+def _is_told(receipt: Receipt) -> bool:
+    return receipt.rows_read is not None and len(receipt.facts) == len(receipt.outputs)
 
 
 def _stated(receipts: Collection[Receipt]) -> Iterator[tuple[Output, SegmentFacts]]:

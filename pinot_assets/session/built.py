@@ -1,7 +1,7 @@
 """Looking at what was built before queries see it: the first tier of the audit (W4).
 
-Receipts tell what was read and written; nothing is read again but a tar that is there in another version
-than when it was built. One listing of the staging area shows all of them.
+Receipts tell what was read and written; of tars only the version is looked at, and none is read again but
+one that is there in another version than when it was built.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.staging import THREADS, Staging, Switch
 from pinot_assets.spec.audit_check import EmptyOutputs, RowChange, TimeRange
 
+LOOKS: Final = 32
+"""Tars that are looked at a time, one small request each: some seconds for thousands of them on S3. A listing
+would show those of all kept snapshots, too, of which a session of few files has no need."""
 FAR: Final = TimeRange(check="time_range", to="now + 365d", severity="warn")
 """What is looked at where the table spec sets no range: one row of the year 9999 moves a hybrid table's time
 boundary, and is never deleted by age."""
@@ -66,11 +69,14 @@ def _schema(run: Run) -> dict[str, str]:
 
 
 def _tars(staging: Staging, receipts: Collection[Receipt]) -> Finding:
-    staged = {info.uri: info.fingerprint.token for info in staging.store.list("segments")}
+    uris = [output.tar_uri for receipt in receipts for output in receipt.outputs]
+    with ThreadPoolExecutor(LOOKS, "tars") as pool:
+        found = pool.map(lambda uri: staging.store.stat(staging.key_of(uri)), uris)
+        staged = {uri: there.token for uri, there in zip(uris, found, strict=True) if there is not None}
     suspects = unlike(receipts, staged)
     with ThreadPoolExecutor(THREADS, "tars") as pool:
-        found = pool.map(lambda output: _what_is_wrong(staging, output), suspects)
-        changed = {o.tar_uri: wrong for o, wrong in zip(suspects, found, strict=True) if wrong}
+        judged = pool.map(lambda output: _what_is_wrong(staging, output), suspects)
+        changed = {o.tar_uri: wrong for o, wrong in zip(suspects, judged, strict=True) if wrong}
     return tars_as_built(receipts, staged, changed)
 
 

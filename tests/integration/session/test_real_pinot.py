@@ -42,3 +42,28 @@ def test_push_rewrite_retry_and_rollback(real_world: Any) -> None:
     for broker in world.brokers:
         assert world.shown_by(broker) == second
     world.assert_settled()
+
+
+def test_half_of_a_files_rows_are_gone_and_queries_never_see_it(real_world: Any) -> None:
+    world = real_world
+    world.audit_block.append({"check": "row_change", "of": "file", "min": "-20%"})
+    world.write("F2", F1="a b c d e f g h")
+    world.run()
+    whole = ["F2", *"abcdefgh"]
+    with Queries(world.brokers, world.shown_by) as queries:
+        world.write(F1="a b c d")
+        assert world.trigger().result is Result.STAGED
+        _, findings = world.audit()
+        told = {finding.name: finding for finding in findings}
+        shut = told.pop("row_change of file (-20% to any)")
+        assert (shut.blocks, shut.expected, shut.found) == (True, 8, 4)
+        assert "F1 goes from 8 to 4 rows (-50%)" in shut.message
+        # All else is as it was built, on both servers.
+        assert [finding.message for finding in told.values() if not finding.passed] == []
+        numbers = {name: (finding.expected, finding.found) for name, finding in told.items()}
+        assert (numbers["rows_as_read"], numbers["crc_on_servers"]) == ((4, 4), (2, 2))
+        world.write(F1="a b c d e f g")
+        world.run()
+        repaired = ["F2", *"abcdefg"]
+        assert queries.answers() == {broker: [whole, repaired] for broker in world.brokers}
+    world.assert_settled()
