@@ -24,6 +24,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.gc_cli import add_gc_command
 from pinot_assets.init_cli import add_init_command
+from pinot_assets.lineage_events import lineage_after
 from pinot_assets.local import default_home, ui
 from pinot_assets.local.cli import app as local_app
 from pinot_assets.local.cli import down as local_down
@@ -192,13 +193,13 @@ def down() -> None:
 
 @contextmanager
 def _driver(spec: TableSpec, command: str) -> Iterator[Driver]:
+    settings = load_settings()
     try:
-        with (
-            ConsoleProgress(err) as progress,
-            open_edges(spec, load_settings(), _spark_builder()) as edges,
-            pushed_after(Driver(spec, edges, f"pinot-assets {command}", progress), progress.note) as driver,
-        ):
-            yield driver
+        with ConsoleProgress(err) as progress, open_edges(spec, settings, _spark_builder()) as edges:
+            driver = Driver(spec, edges, f"pinot-assets {command}", progress)
+            controller = settings.pinot.controller_url
+            with lineage_after(driver, controller, progress.note), pushed_after(driver, progress.note):
+                yield driver
     except KeyboardInterrupt:
         # Caught here: Typer would end the program without a word.
         err.print("interrupted; what was done so far is stored, run it again to go on")

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from pinot_assets.build.spark import SparkBuilder
 from pinot_assets.connect import open_edges
+from pinot_assets.lineage_events import lineage_after
 from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.resources.pinot import PinotResource
 from pinot_assets.session.driver import Driver
@@ -34,10 +35,11 @@ class ConsistentPushResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         key = (spec.name, run_id)
         if key not in self._drivers:
             builder = SparkBuilder(self._spark_session, self._spark_context)
-            edges = self._open.enter_context(open_edges(spec, self.pinot.settings(), builder))
-            self._drivers[key] = self._open.enter_context(
-                pushed_after(Driver(spec, edges, run_id, progress), progress.note)
-            )
+            settings = self.pinot.settings()
+            edges = self._open.enter_context(open_edges(spec, settings, builder))
+            driver = Driver(spec, edges, run_id, progress)
+            self._open.enter_context(lineage_after(driver, settings.pinot.controller_url, progress.note))
+            self._drivers[key] = self._open.enter_context(pushed_after(driver, progress.note))
         self._drivers[key].report_to(progress)
         return self._drivers[key]
 

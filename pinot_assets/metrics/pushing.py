@@ -6,12 +6,12 @@ The run lets go of its table first, and nothing here fails it: a gateway that is
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from pinot_assets.errors import PinotAssetsError, SessionHeld
+from pinot_assets.in_time import in_time
 from pinot_assets.metrics.family import Sample
 from pinot_assets.session.driver import Driver
 from pinot_assets.spec import label_of
@@ -49,22 +49,13 @@ def _push(driver: Driver, env: Mapping[str, str], warn: Callable[[str], None]) -
         return
     if any(isinstance(step.result, SessionHeld) for step in driver.steps.values()):
         return  # another run works on the table, and tells of it itself
-    outcome = [f"it has not answered within {SECONDS:g} s"]
+    if why := in_time(lambda: _send(gateway, env, driver), SECONDS, _why):
+        warn(f"warning: the metrics of this run were not pushed to {GATEWAY}: {why}")
 
-    def push() -> None:
-        try:
-            _send(gateway, env, driver)
-            outcome[0] = ""
-        except Exception as error:
-            # An OSError says what happened; others quote the address, which may hold a secret.
-            outcome[0] = str(error) if isinstance(error, OSError) else type(error).__name__
 
-    # A daemon: one that hangs beyond every time-out must not keep the process from ending.
-    thread = threading.Thread(target=push, name="pushgateway", daemon=True)
-    thread.start()
-    thread.join(SECONDS)
-    if outcome[0]:
-        warn(f"warning: the metrics of this run were not pushed to {GATEWAY}: {outcome[0]}")
+def _why(error: Exception) -> str:
+    """An OSError says what happened; others quote the address, which may hold a secret."""
+    return str(error) if isinstance(error, OSError) else type(error).__name__
 
 
 def _send(gateway: str, env: Mapping[str, str], driver: Driver) -> None:

@@ -158,6 +158,9 @@ def test_it_does_nothing_while_another_run_holds_the_table() -> None:
     before = {info.key for info in table.staging.list()}
     assert isinstance(table.start(Gc()).process.error, SessionHeld)
     assert before == {info.key for info in table.staging.list()}
+    (other,) = table.stopped
+    table.go_on(other)
+    assert other.process.done
 
 
 def test_a_lost_pointer_keeps_all_that_a_new_ledger_is_made_of() -> None:

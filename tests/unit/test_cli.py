@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -74,6 +75,14 @@ class FakeDriver:
     def __init__(self, **answers: Any) -> None:
         self._answers = answers
         self.asked: list[str] = []
+        self.edges = SimpleNamespace(now_ms=lambda: 0)
+        self.steps: dict[str, Any] = {}
+
+    def __enter__(self) -> FakeDriver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
     def __getattr__(self, step: str) -> Any:
         def answer(*_: Any) -> Any:
@@ -97,13 +106,13 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Any:
         def edges(*_: Any) -> Iterator[None]:
             yield None
 
-        @contextmanager
-        def made(spec: Any, edges: Any, run_id: str, progress: Any) -> Iterator[FakeDriver]:
+        def made(spec: Any, edges: Any, run_id: str, progress: Any) -> FakeDriver:
             driver.asked.append(run_id)
-            yield driver
+            return driver
 
         monkeypatch.setattr(cli, "open_edges", edges)
-        monkeypatch.setattr(cli, "load_settings", lambda: None)
+        pinot = SimpleNamespace(controller_url="http://controller:9000")
+        monkeypatch.setattr(cli, "load_settings", lambda: SimpleNamespace(pinot=pinot))
         monkeypatch.setattr(cli, "Driver", made)
         return driver
 

@@ -1,0 +1,298 @@
+"""Receipts as OpenLineage run events: a session read these files and made that table.
+
+A run of OpenLineage's is a session, however many drivers worked on it. Its id is made of the session's, and
+times are those that are stored: the same session always gives the same events, so that sending them twice
+tells nothing new. What OpenLineage has a facet for stands there, the rest in one of ours: see
+docs/guides/receipts.md.
+
+Needs the client, whose import takes a while: import this where events are to be sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import attr
+from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+from openlineage.client.facet_v2 import (
+    JobFacet,
+    RunFacet,
+    base_subset_dataset,
+    data_quality_metrics_dataset,
+    dataset_type_dataset,
+    dataset_version_dataset,
+    error_message_run,
+    input_statistics_input_dataset,
+    job_type_job,
+    lifecycle_state_change_dataset,
+    output_statistics_output_dataset,
+    schema_dataset,
+)
+from openlineage.client.uuid import generate_static_uuid
+
+from pinot_assets.session.model import Mode, Outcome, Session
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.provenance import difference
+
+MOST_FOLDERS = 100
+"""Input datasets of an event at most: files of more folders are told by the folders above."""
+MOST_LOCATIONS = 1000
+"""Files that an event names at most; all are counted."""
+
+PRODUCER = "urn:pinot-assets"
+SESSION_FACET = "pinotAssets_session"
+SESSION_SCHEMA = "urn:pinot-assets:openlineage:session-run-facet:1"
+
+_ENDS = {
+    Outcome.PUBLISHED: RunState.COMPLETE,
+    Outcome.NOOP: RunState.COMPLETE,
+    Outcome.CLEARED: RunState.ABORT,
+    Outcome.OPEN: RunState.RUNNING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table stands.
+
+    :ivar namespace: of the jobs.
+    :ivar pinot: namespace of the table: `pinot://<host>:<port>` of the controller.
+    :ivar table: raw name.
+    :ivar columns: name and type of each, of the table.
+    :ivar read_as_is: whether the files have these columns too, as far as they are read.
+    """
+
+    namespace: str
+    pinot: str
+    table: str
+    columns: Sequence[tuple[str, str]]
+    read_as_is: bool
+
+
+@attr.define
+class SessionRunFacet(RunFacet):
+    """What OpenLineage has no facet for. Times are epoch milliseconds."""
+
+    session: str
+    mode: str
+    outcome: str
+    retryCount: int
+    lineageEntry: str
+    audit: str
+    filesAdded: int | None = None
+    filesRewritten: int | None = None
+    filesRemoved: int | None = None
+    wayBack: str | None = None
+
+    @staticmethod
+    def _get_schema() -> str:
+        return SESSION_SCHEMA
+
+
+def events(
+    place: Place, session: Session, snapshot: Snapshot | None, former: Snapshot | None
+) -> Iterator[RunEvent]:
+    """The events of a session as it stands: its start, and its end or how far it has come.
+
+    :param snapshot: what it published, None for nothing.
+    :param former: the snapshot before that one, as far as it is kept.
+    """
+    run = Run(str(_run_id(place, session)), _run_facets(session, snapshot, former))
+    yield RunEvent(
+        eventTime=_time(session.created_ms),
+        producer=PRODUCER,
+        run=Run(run.runId),
+        job=_job(place, session),
+        eventType=RunState.START,
+    )
+    yield RunEvent(
+        eventTime=_time(session.done_ms or session.attempt_started_ms or session.created_ms),
+        producer=PRODUCER,
+        run=run,
+        job=_job(place, session),
+        eventType=_ENDS.get(session.outcome, RunState.FAIL),
+        inputs=list(inputs(place, session, snapshot)) if snapshot else [],
+        outputs=[_output(place, session, snapshot)] if snapshot else [],
+    )
+
+
+def _run_id(place: Place, session: Session) -> object:
+    name = f"{place.pinot}/{place.table}/{session.id}"
+    return generate_static_uuid(datetime.fromtimestamp(session.created_ms / 1000, UTC), name.encode())
+
+
+def _job(place: Place, session: Session) -> Job:
+    facets: dict[str, JobFacet] = {
+        "jobType": job_type_job.JobTypeJobFacet(
+            processingType="BATCH", integration="PINOT_ASSETS", jobType="SESSION", producer=PRODUCER
+        )
+    }
+    name = f"{place.table}.rollback" if session.mode is Mode.ROLLBACK else place.table
+    return Job(place.namespace, name, facets)
+
+
+def _run_facets(session: Session, snapshot: Snapshot | None, former: Snapshot | None) -> dict[str, RunFacet]:
+    facets: dict[str, RunFacet] = {SESSION_FACET: _session_facet(session, snapshot, former)}
+    if session.last_error:
+        facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
+            message=session.last_error, programmingLanguage="Python", producer=PRODUCER
+        )
+    return facets
+
+
+def _session_facet(session: Session, snapshot: Snapshot | None, former: Snapshot | None) -> SessionRunFacet:
+    facet = SessionRunFacet(
+        session=session.id,
+        mode=session.mode.value,
+        outcome=session.outcome.value or "OPEN",
+        retryCount=session.retry_count,
+        lineageEntry=session.lineage_entry_id,
+        audit=session.audit.summary if session.audit else "",
+        wayBack=str(snapshot.audit.get("way")) if snapshot and session.mode is Mode.ROLLBACK else None,
+        producer=PRODUCER,
+    )
+    if snapshot is None or (former is None and snapshot.parent is not None):
+        return facet
+    changed = difference(former or replace(snapshot, files=()), snapshot)
+    return attr.evolve(
+        facet,
+        filesAdded=len(changed.added),
+        filesRewritten=len(changed.rewritten),
+        filesRemoved=len(changed.removed),
+    )
+
+
+# --- the files -------------------------------------------------------------------------------------
+
+
+def inputs(place: Place, session: Session, snapshot: Snapshot) -> Iterator[InputDataset]:
+    """The files that a session read, by folder."""
+    read = [file for file in snapshot.files if file.session == session.id]
+    folders = by_folder(read)
+    named = max(1, MOST_LOCATIONS // max(1, len(folders)))
+    for folder, files in sorted(folders.items()):
+        namespace, name = dataset_of(folder)
+        locations = sorted(file.uri for file in files)[:named]
+        facets: dict[str, Any] = {
+            "version": dataset_version_dataset.DatasetVersionDatasetFacet(
+                datasetVersion=_versions(files), producer=PRODUCER
+            ),
+            "datasetType": dataset_type_dataset.DatasetTypeDatasetFacet(
+                datasetType="FILE", producer=PRODUCER
+            ),
+        }
+        if place.read_as_is:
+            facets["schema"] = _schema(place)
+        yield InputDataset(
+            namespace,
+            name,
+            facets=facets,
+            inputFacets={
+                "inputStatistics": input_statistics_input_dataset.InputStatisticsInputDatasetFacet(
+                    rowCount=sum(file.rows + file.bad_rows for file in files),
+                    size=sum(file.fingerprint.size for file in files),
+                    fileCount=len(files),
+                    producer=PRODUCER,
+                ),
+                "subset": base_subset_dataset.InputSubsetInputDatasetFacet(
+                    inputCondition=base_subset_dataset.LocationSubsetCondition(locations=locations),
+                    producer=PRODUCER,
+                ),
+            },
+        )
+
+
+def by_folder(files: Iterable[PublishedFile]) -> Mapping[str, Sequence[PublishedFile]]:
+    """Files by the URI of their folder; where there are more than `MOST_FOLDERS`, by a folder further up."""
+    found: dict[str, list[PublishedFile]] = {}
+    for file in files:
+        found.setdefault(file.uri.rpartition("/")[0], []).append(file)
+    while len(found) > MOST_FOLDERS:
+        deepest = max(uri.count("/") for uri in found)
+        shorter: dict[str, list[PublishedFile]] = {}
+        for folder, there in found.items():
+            up = folder.rpartition("/")[0] if folder.count("/") == deepest else folder
+            shorter.setdefault(up, []).extend(there)
+        found = shorter
+    return found
+
+
+def dataset_of(uri: str) -> tuple[str, str]:
+    """Namespace and name of a folder by OpenLineage's rules: `s3://bucket` and `a/b`, `file` and `/a/b`."""
+    parts = urlsplit(uri)
+    if parts.scheme in ("", "file"):
+        return "file", unquote(parts.path) or "/"
+    return f"{parts.scheme}://{parts.netloc}", unquote(parts.path).strip("/") or "/"
+
+
+def _versions(files: Sequence[PublishedFile]) -> str:
+    digest = hashlib.sha256()
+    for uri, version in sorted((file.uri, file.version) for file in files):
+        digest.update(f"{uri}\0{version}\n".encode())
+    return digest.hexdigest()
+
+
+# --- the table -------------------------------------------------------------------------------------
+
+
+def _output(place: Place, session: Session, snapshot: Snapshot) -> OutputDataset:
+    written = [o for file in snapshot.files if file.session == session.id for o in file.outputs]
+    segments = snapshot.segments.values()
+    facets: dict[str, Any] = {
+        "schema": _schema(place),
+        "datasetType": _type("TABLE"),
+        "version": dataset_version_dataset.DatasetVersionDatasetFacet(
+            datasetVersion=snapshot.session, producer=PRODUCER
+        ),
+        "dataQualityMetrics": data_quality_metrics_dataset.DataQualityMetricsDatasetFacet(
+            columnMetrics={},
+            rowCount=snapshot.rows,
+            bytes=sum(output.tar_bytes for output in segments),
+            fileCount=len(segments),
+            lastUpdated=_time(snapshot.published_ms),
+            producer=PRODUCER,
+        ),
+    }
+    if (change := _change(session, snapshot)) is not None:
+        facets["lifecycleStateChange"] = lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet(
+            lifecycleStateChange=change, producer=PRODUCER
+        )
+    statistics = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+        rowCount=sum(output.rows for output in written),
+        size=sum(output.tar_bytes for output in written),
+        fileCount=len(written),
+        producer=PRODUCER,
+    )
+    return OutputDataset(
+        place.pinot, place.table, facets=facets, outputFacets={"outputStatistics": statistics}
+    )
+
+
+def _change(
+    session: Session, snapshot: Snapshot
+) -> lifecycle_state_change_dataset.LifecycleStateChange | None:
+    """What became of the table as a whole; nothing where it only grew or parts were replaced."""
+    changes = lifecycle_state_change_dataset.LifecycleStateChange
+    if session.outcome is Outcome.NOOP:
+        return None
+    if not snapshot.segments:
+        return changes.TRUNCATE
+    return changes.OVERWRITE if session.mode in (Mode.SWAP, Mode.ROLLBACK) else None
+
+
+def _type(kind: str) -> dataset_type_dataset.DatasetTypeDatasetFacet:
+    return dataset_type_dataset.DatasetTypeDatasetFacet(datasetType=kind, producer=PRODUCER)
+
+
+def _schema(place: Place) -> schema_dataset.SchemaDatasetFacet:
+    fields = [schema_dataset.SchemaDatasetFacetFields(name, kind) for name, kind in place.columns]
+    return schema_dataset.SchemaDatasetFacet(fields=fields, producer=PRODUCER)
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
