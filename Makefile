@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo test oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix bench-build bench-plan bench-spark bench-push bench-dagster simulate-demo docs check dev down lock clean
+.PHONY: help install demo realtime-demo audit-demo test oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ bench-build: $(DONE) ## Measure building a segment against Pinot's own builder (
 
 bench-plan: $(DONE) ## Measure what it costs to know what changed among a million objects (a few minutes)
 	@$(BIN)/python -W ignore benchmarks/plan_listing.py
+
+bench-sensor: $(DONE) ## Measure a sweep of the files sensor over a million objects against listing them (a few minutes)
+	@PYTHONPATH=tests $(BIN)/python -W ignore benchmarks/sensor_sweep.py
 
 bench-spark: $(DONE) ## Measure a Spark job of ten million rows against one with Pinot's builder (ten minutes, needs javac)
 	@$(BIN)/python -W ignore benchmarks/spark_ingest.py

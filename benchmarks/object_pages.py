@@ -48,7 +48,8 @@ class _Pages(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """One page; the token is the number of its first object."""
-        start = int(parse_qs(urlsplit(self.path).query).get("continuation-token", ["0"])[0])
+        query = parse_qs(urlsplit(self.path).query)
+        start = int(query["continuation-token"][0]) if "continuation-token" in query else _behind(query)
         body = _page(start, self.count).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/xml")
@@ -58,6 +59,16 @@ class _Pages(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Be silent."""
+
+
+def _behind(query: dict[str, list[str]]) -> int:
+    """The number of the first object behind `start-after`, which must be an object's key."""
+    after = query.get("start-after", [""])[0]
+    if not after:
+        return 0
+    number = int(after.rpartition("part-")[2][:8])
+    assert key(number) == after
+    return number + 1
 
 
 def _page(start: int, count: int) -> str:

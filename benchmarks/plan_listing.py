@@ -108,7 +108,8 @@ def _file(n: int, name: str, bytes_: int) -> PublishedFile:
     )
 
 
-def _store(url: str) -> BucketObjectStore:
+def open_bucket(url: str) -> BucketObjectStore:
+    """The bucket of `object_pages.serving`."""
     store = open_store(f"s3://{BUCKET}/{PREFIX}", {"endpoint": url, "region": "us-east-1"})
     assert isinstance(store, BucketObjectStore)
     return store
@@ -116,7 +117,7 @@ def _store(url: str) -> BucketObjectStore:
 
 def work(name: str, job: dict[str, Any]) -> None:
     """Be one of the two processes; what it imports and its client are there before it is measured."""
-    store = _store(job["url"])
+    store = open_bucket(job["url"])
     assert store._calls is not None
     take_memory_from_system()  # as `connect.open_source` does
     pa.scalar(0)  # the first one imports pandas where there is one

@@ -51,9 +51,8 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
                 show_json(_spread_values(now) | {"notInDagster": sorted(missing), "gone": sorted(gone)})
                 return
             console = new_console()
-            console.print(
-                f"{len(now.files)} files in {len(now.source)} partitions, by {now.partitioning.name}"
-            )
+            files = now.rows.listed.num_rows
+            console.print(f"{files} files in {len(now.source)} partitions, by {now.partitioning.name}")
             if missing or gone:
                 console.print(
                     f"{len(missing)} are not in Dagster yet, {len(gone)} have gone from the source: "
@@ -102,7 +101,7 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
 def _spread_values(picture: Picture) -> dict[str, object]:
     return {
         "table": picture.spec.name,
-        "files": len(picture.files),
+        "files": picture.rows.listed.num_rows,
         "partitions": len(picture.source),
         "by": picture.partitioning.name,
     }

@@ -12,6 +12,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 
+import pyarrow as pa
+
 from pinot_assets.session.model import Mode
 from pinot_assets.session.observe import Observation, Sighting, sight
 from pinot_assets.session.run import WRITER_VERSION
@@ -91,15 +93,23 @@ class Cursor:
         return cursor
 
 
-def decide(spec: TableSpec, inventory: Inventory, observation: Observation, cursor: str, now_s: int) -> Tick:
+def decide(
+    spec: TableSpec,
+    inventory: Inventory,
+    observation: Observation,
+    cursor: str,
+    now_s: int,
+    differences: tuple[pa.Table, pa.Table] | None = None,
+) -> Tick:
     """One tick (spec/session.md section 3, rule R26).
 
     A session that failed is retried by schedule or by hand; the sensor goes on with it only when asked to
     (`sensorRetries`), and then only when something has changed for it.
 
     :param now_s: seconds since the epoch.
+    :param differences: as `sight` takes them.
     """
-    seen = sight(spec, inventory, observation)
+    seen = sight(spec, inventory, observation, differences)
     last = replace(Cursor.read(cursor), sweep=None).sees(seen, _snapshot_key(observation), now_s)
     reason = _stays_out(spec, inventory, observation, seen) or _not_yet(spec, observation, seen, last, now_s)
     later = f"; {told(seen.later)}" if seen.later else ""

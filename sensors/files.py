@@ -56,7 +56,8 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         history.report(picture.observations(history))
         if not runs_under_way(context.instance, spec):  # one may have come up since
             picture.forget_all_others(history)
-        tick = decide(spec, inventory, observation, context.cursor or "", int(time.time()))
+        now_s = int(time.time())
+        tick = decide(spec, inventory, observation, context.cursor or "", now_s, picture.rows.differing)
         context.log.info(tick.message)
         _forget(staging, found, context.log)
         if not tick.launch:

@@ -12,10 +12,12 @@ import dagster as dg
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.metadata import Metadata, of_files
 from pinot_assets.assets.partitions import ALL_FILES, Partitioning, choose, path_of
-from pinot_assets.assets.versions import DELETED, by_partition, digest, published_versions, source_versions
+from pinot_assets.assets.source_rows import SourceRows
+from pinot_assets.assets.versions import DELETED, by_partition, digest, published_versions
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.source import SourceFile
+from pinot_assets.source.listed_files import ListedFiles
 from pinot_assets.spec import TableSpec
 
 Event = dg.AssetObservation | dg.AssetMaterialization
@@ -25,13 +27,12 @@ Event = dg.AssetObservation | dg.AssetMaterialization
 class Picture:
     """A table at one moment.
 
-    :ivar files: the listing, by URI.
-    :ivar ledger: what is published, by URI.
+    :ivar rows: the listing beside what is published.
     """
 
     spec: TableSpec
-    files: Mapping[str, SourceFile]
-    ledger: Mapping[str, PublishedFile]
+    rows: SourceRows
+    snapshot: Snapshot | None
     partitioning: Partitioning
 
     @classmethod
@@ -44,22 +45,33 @@ class Picture:
     ) -> Picture:
         """Put listing and ledger together.
 
+        :param files: the listing, by URI.
         :param existing: partition keys that stand in Dagster; a grouped table stays grouped.
         """
-        ledger = snapshot.ledger if snapshot is not None else {}
-        paths = {path_of(spec, uri) for uri in files.keys() | ledger.keys()}
-        return cls(spec, files, ledger, choose(spec, paths, list(existing)))
+        return cls._of(
+            spec, SourceRows.beside(spec, ListedFiles.of(files).columns, snapshot), snapshot, existing
+        )
 
     @classmethod
     def of_ledger(cls, spec: TableSpec, snapshot: Snapshot, existing: Iterable[str]) -> Picture:
         """As if the source held just what is published: for callers that did not list it."""
-        files = {uri: SourceFile(uri, file.fingerprint) for uri, file in snapshot.ledger.items()}
-        return cls.take(spec, files, snapshot, existing)
+        return cls._of(spec, SourceRows.of_ledger(spec, snapshot), snapshot, existing)
+
+    @classmethod
+    def _of(
+        cls, spec: TableSpec, rows: SourceRows, snapshot: Snapshot | None, existing: Iterable[str]
+    ) -> Picture:
+        return cls(spec, rows, snapshot, choose(spec, rows, list(existing)))
+
+    @cached_property
+    def ledger(self) -> Mapping[str, PublishedFile]:
+        """What is published, by URI."""
+        return self.snapshot.ledger if self.snapshot is not None else {}
 
     @cached_property
     def source(self) -> dict[str, str]:
         """Versions in the source, by partition key: every key that the table is to have."""
-        return by_partition(source_versions(self.spec, self.files, self.ledger), self.partitioning.key_of)
+        return self.rows.versions(self.partitioning)
 
     @cached_property
     def published(self) -> dict[str, str]:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 
 from pinot_assets.assets.partitions import ALL_FILES, KeyOf, is_group, path_of
 from pinot_assets.snapshot.manifest import PublishedFile
-from pinot_assets.source import SourceFile
 from pinot_assets.spec import TableSpec
 
 DELETED = "deleted"
@@ -21,29 +20,6 @@ DELETED = "deleted"
 
 Versions = Mapping[str, str]
 """Version by path or by partition key."""
-
-
-def source_versions(
-    spec: TableSpec, files: Mapping[str, SourceFile], ledger: Mapping[str, PublishedFile]
-) -> dict[str, str]:
-    """Versions as the source stands now, by path.
-
-    :param files: the listing, by URI.
-    :param ledger: what is published, by URI.
-    """
-    versions = {}
-    for uri in files.keys() | ledger.keys():
-        file, published = files.get(uri), ledger.get(uri)
-        if file is None:
-            assert published is not None
-            # Append never takes rows away, so there a deletion leaves nothing to be done.
-            version = published.version if spec.mode == "append" else DELETED
-        elif published is not None and published.fingerprint == file.fingerprint:
-            version = published.version  # which is an older token when the file was only touched since
-        else:
-            version = file.fingerprint.token
-        versions[path_of(spec, uri)] = version
-    return versions
 
 
 def published_versions(spec: TableSpec, ledger: Mapping[str, PublishedFile]) -> dict[str, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from pinot_assets.session.former_table import is_older_than
 from pinot_assets.session.model import Owner, Pointer, Session, is_ours
 from pinot_assets.session.plan import NO_HOLD, Hold, Plan, Status
@@ -160,13 +162,23 @@ def judge_listing(
     return judge(inventory, rules, Known(versions, removable))
 
 
-def sight(spec: TableSpec, inventory: Inventory, observation: Observation) -> Sighting:
-    """Compare a listing with the ledger, less what is not there yet and what a rollback holds."""
+def sight(
+    spec: TableSpec,
+    inventory: Inventory,
+    observation: Observation,
+    differences: tuple[pa.Table, pa.Table] | None = None,
+) -> Sighting:
+    """Compare a listing with the ledger, less what is not there yet and what a rollback holds.
+
+    :param differences: `differing` of the whole listing and the ledger, where it is known.
+    """
     hold, snapshot = observation.hold, observation.snapshot
     found = judge_listing(spec, inventory, snapshot, hold, observation.plan)
-    listed, published = differing(
-        columns_of(found.counted.files), versions_of(snapshot.files if snapshot else ())
-    )
+    if differences is None or found.counted is not inventory:
+        differences = differing(
+            columns_of(found.counted.files), versions_of(snapshot.files if snapshot else ())
+        )
+    listed, published = differences
     seen, known = ({file.uri: file for file in files_of(side)} for side in (listed, published))
     free = sorted(uri for uri, file in seen.items() if not hold.holds(file))
     return Sighting(

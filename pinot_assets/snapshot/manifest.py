@@ -179,6 +179,13 @@ class PublishedFiles(Sequence[PublishedFile]):
         """All rows as the columns of `VERSIONS`."""
         return pq.read_table(pa.BufferReader(self._data), columns=VERSIONS.names)
 
+    def tokens(self) -> pa.Table:
+        """Versions that were built, of all rows: `uri` and `version`."""
+        if "version" not in pq.read_schema(pa.BufferReader(self._data)).names:
+            return _tokens(self)  # of the first release
+        versions = pq.read_table(pa.BufferReader(self._data), columns=["version"]).column("version")
+        return pa.table({"uri": self.versions.column("uri"), "version": versions})
+
     def hashes(self) -> dict[str, str]:
         """The sha256 of each URI's last row."""
         table = pq.read_table(pa.BufferReader(self._data), columns=["uri", "sha256"])
@@ -224,6 +231,16 @@ def versions_of(files: Sequence[PublishedFile]) -> pa.Table:
         return files.versions
     rows = [{"uri": f.uri, **f.fingerprint.to_json()} for f in files]
     return pa.Table.from_pylist(rows, schema=VERSIONS)
+
+
+def tokens_of(files: Sequence[PublishedFile]) -> pa.Table:
+    """`uri` and `version` of published files, in their order."""
+    return files.tokens() if isinstance(files, PublishedFiles) else _tokens(files)
+
+
+def _tokens(files: Sequence[PublishedFile]) -> pa.Table:
+    uris, versions = [f.uri for f in files], [f.version for f in files]
+    return pa.table({"uri": pa.array(uris, pa.string()), "version": pa.array(versions, pa.string())})
 
 
 def hashes_of(files: Sequence[PublishedFile]) -> dict[str, str]:

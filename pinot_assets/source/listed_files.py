@@ -53,6 +53,11 @@ class ListedFiles(Mapping[str, SourceFile]):
     def __init__(self, pages: Iterable[pa.RecordBatch | pa.Table]) -> None:
         self.columns = _sorted(pa.concat_tables([COLUMNS.empty_table(), *map(_as_table, pages)]))
 
+    @classmethod
+    def of(cls, files: Mapping[str, SourceFile]) -> ListedFiles:
+        """The same files as columns."""
+        return files if isinstance(files, cls) else cls([page_of(files.values())])
+
     def __getitem__(self, uri: str) -> SourceFile:
         return self._files[uri]
 

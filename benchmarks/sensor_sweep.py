@@ -1,0 +1,151 @@
+"""What a sweep of the files sensor over a million objects costs, over listing them.
+
+`make bench-sensor`. A process lists a bucket (pages of ListObjectsV2 from 127.0.0.1) with the
+product's client and does nothing else. Another one does what the sensor does at its ticks: lists a stretch,
+keeps it, goes on at the next one, and at the end puts the parts together, reads the ledger, compares, makes the picture of
+partitions and decides. What Dagster itself costs is `make bench-dagster`'s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from fakes.tables import SYNC, write_table
+from measure import (
+    CONSOLE,
+    Cost,
+    Meter,
+    answer,
+    costs,
+    head,
+    in_process_of_its_own,
+    machine,
+    median_ratio,
+    peak_bytes,
+    rounds,
+    row,
+    spread,
+)
+from object_pages import BUCKET, PAGE, PREFIX, serving
+from plan_listing import CHANGED, bare, open_bucket, write_ledger
+
+from pinot_assets.assets.picture import Picture
+from pinot_assets.memory import take_memory_from_system
+from pinot_assets.sensors.decision import Cursor, decide
+from pinot_assets.session.model import Pointer
+from pinot_assets.session.observe import Observation
+from pinot_assets.session.plan import NO_HOLD
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.sweep import Bookmark, Sweep, go_on
+from pinot_assets.snapshot.manifest import PublishedFiles, Snapshot, SnapshotRef, sha256_hex
+from pinot_assets.source import open_store
+from pinot_assets.source.bucket_objects import BucketObjectStore
+from pinot_assets.spec import TableSpec
+
+ROUNDS = 5
+OBJECTS = 1_000_000
+TICKS = 10
+GOAL, GOAL_GB = 1.3, 1.0
+SPEC = {**SYNC, "inputDirURI": f"s3://{BUCKET}/{PREFIX}", "includeFileNamePattern": "glob:**/*.parquet"}
+
+
+class Sensor:
+    """What the files sensor does at its ticks, without Dagster's storage.
+
+    :ivar ticks: how many there were.
+    """
+
+    def __init__(self, spec: TableSpec, source: BucketObjectStore, staging: Staging, count: int) -> None:
+        self.spec, self.source, self.staging = spec, source, staging
+        self._stretch = count // TICKS
+        self._cursor = Cursor()
+        self.ticks = 0
+
+    def sweep(self) -> Sweep:
+        """All ticks up to the one that has the whole listing."""
+        while isinstance(found := self._list_on(), Bookmark):
+            self._cursor = replace(Cursor.read(self._cursor.text), sweep=found)
+        return found
+
+    def _list_on(self) -> Bookmark | Sweep:
+        self.ticks += 1
+        pages = iter(range(self._stretch // 10_000 - 1))
+        is_late = lambda: next(pages, None) is None  # noqa: E731
+        return go_on(self.spec, self.source, self.staging, self._cursor.sweep, is_late)
+
+    def decide(self, sweep: Sweep, ledger: Path) -> None:
+        """The rest of the last tick; a few files differ."""
+        data = ledger.read_bytes()
+        assert sha256_hex(data) == ledger.stem
+        snapshot = Snapshot(1, "t_OFFLINE", "cp1", "SYNC", "", None, "", "", 0, PublishedFiles(data))
+        pointer = Pointer(current_snapshot=SnapshotRef("snapshot", ""))
+        seen = Observation(pointer, None, (), {}, None, snapshot, NO_HOLD)
+        picture = Picture.take(self.spec, sweep.inventory.files, snapshot, ["dir:day=00000"])
+        # A thousand files a directory; and the table as a whole.
+        assert len(picture.source) == -(-len(sweep.inventory.files) // PAGE) + 1
+        tick = decide(self.spec, sweep.inventory, seen, self._cursor.text, 0, picture.rows.differing)
+        assert tick.message == f"{CHANGED} new, {CHANGED} rewritten, {CHANGED} deleted; launched"
+        self.staging.drop_listing_parts(sweep.parts)
+
+
+def work(name: str, job: dict[str, Any]) -> None:
+    """Be one of the two processes; what it imports and its client are there before it is measured."""
+    source = open_bucket(job["url"])
+    assert source._calls is not None
+    with tempfile.TemporaryDirectory(prefix="bench-sensor-") as folder:
+        spec = write_table(Path(folder), "t", SPEC)
+        staging = Staging(open_store(folder, {}))
+        take_memory_from_system()  # as `connect.open_source` does
+        pa.scalar(0)  # the first one imports pandas where there is one
+        meter = Meter()
+        if name == "bare":
+            bare(source, job["count"])
+            answer({"cost": asdict(meter.read()), "peak": peak_bytes()})
+            return
+        sensor = Sensor(spec, source, staging, job["count"])
+        sensor.decide(sensor.sweep(), Path(job["ledger"]))
+        answer({"cost": asdict(meter.read()), "peak": peak_bytes(), "ticks": sensor.ticks})
+
+
+def main() -> None:
+    """Alternate the two; or be one of them."""
+    if sys.argv[1:2] in (["bare"], ["sweep"]):
+        work(sys.argv[1], json.loads(sys.argv[2]))
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--objects", type=int, default=OBJECTS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    arguments = parser.parse_args()
+    machine("obstore", "pyarrow")
+    # Keys that are none: nothing here looks at them.
+    os.environ |= {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"}
+    found: dict[str, list[Cost]] = {"bare": [], "sweep": []}
+    peaks: dict[str, list[float]] = {"bare": [], "sweep": []}
+    with tempfile.TemporaryDirectory(prefix="bench-sensor-") as scratch, serving(arguments.objects) as url:
+        ledger = write_ledger(Path(scratch), arguments.objects)
+        job = json.dumps({"url": url, "count": arguments.objects, "ledger": str(ledger)})
+        for _ in rounds(arguments.rounds, f"{arguments.objects:,} objects"):
+            for name in found:
+                one = in_process_of_its_own(Path(__file__), name, job)
+                found[name].append(Cost(**one["cost"]))
+                peaks[name].append(one["peak"] / 1e9)
+    CONSOLE.print(f"{arguments.objects:,} objects, a ledger of as many rows, {one['ticks']} ticks\n")
+    head("what", "CPU s (min / median / max)", "wall s", "peak GB")
+    costs("the listing alone, with the same client", found["bare"], spread(peaks["bare"]))
+    costs("a sweep of the sensor", found["sweep"], spread(peaks["sweep"]))
+    row("goal", f"{GOAL} times the listing", "", GOAL_GB)
+    cpu = {name: [c.cpu for c in costs_of] for name, costs_of in found.items()}
+    CONSOLE.print(f"\nload {os.getloadavg()[0]:.1f} at the end")
+    CONSOLE.print(f"sensor overhead: {median_ratio(cpu['sweep'], cpu['bare']):.2f}")
+
+
+if __name__ == "__main__":
+    main()
