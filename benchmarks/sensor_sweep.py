@@ -2,8 +2,8 @@
 
 `make bench-sensor`. A process lists a bucket (pages of ListObjectsV2 from 127.0.0.1) with the
 product's client and does nothing else. Another one does what the sensor does at its ticks: lists a stretch,
-keeps it, goes on at the next one, and at the end puts the parts together, reads the ledger, compares, makes the picture of
-partitions and decides. What Dagster itself costs is `make bench-dagster`'s.
+keeps it, goes on at the next one, and at the end puts the parts together, reads the ledger, compares, makes
+the picture of partitions and decides. What Dagster itself costs is `make bench-dagster`'s.
 """
 
 from __future__ import annotations

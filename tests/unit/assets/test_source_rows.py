@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from fakes.tables import APPEND, SYNC, write_table
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.assets.partitions import ALL_FILES, choose, path_of
@@ -70,6 +70,7 @@ def told(
     )
 
 
+@settings(deadline=None)
 @given(
     files=FILES,
     ledger=LEDGERS,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from fakes.objects import MemoryObjectStore, new_memory
 from fakes.tables import SYNC, write_table
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.errors import ListingFailed
@@ -108,6 +108,7 @@ def test_a_listing_goes_on_where_it_was_and_clears_up(spec: TableSpec) -> None:
     assert sensor.parts() == []
 
 
+@settings(deadline=None)
 @given(names=st.sets(NAMES), lates=st.lists(st.booleans()), marker=st.booleans())
 def test_any_cut_gives_the_inventory_of_one_listing(names: set[str], lates: list[bool], marker: bool) -> None:
     options = {"completenessMarker": "done"} if marker else {"excludeFileNamePattern": "glob:**/3"}
@@ -122,6 +123,7 @@ def test_any_cut_gives_the_inventory_of_one_listing(names: set[str], lates: list
 CHANGES = st.lists(st.tuples(st.sampled_from(["write", "remove", "tick", "crash", "clear"]), NAMES))
 
 
+@settings(deadline=None)
 @given(names=st.sets(NAMES), changes=CHANGES)
 def test_whatever_happens_beside_it_only_a_whole_listing_is_an_inventory(
     names: set[str], changes: list[tuple[str, str]]
