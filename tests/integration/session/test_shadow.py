@@ -277,3 +277,25 @@ def test_nothing_is_written_once_the_lease_is_lost(make_asked: Make) -> None:
     world.run()
     assert world.visible == ["F1"]
     assert leavings(world) == (None, None)
+
+
+# --- on a real Pinot -----------------------------------------------------------------------------------
+
+
+@pytest.mark.integration
+def test_different_values_are_counted_by_a_real_broker(real_world: Any) -> None:
+    world = real_world
+    asking(world, "after >= live", "SELECT DISTINCTCOUNT(v), AVG(LENGTH(v)) FROM {} HAVING COUNT(*) > 0")
+    world.write(F1="a b c", F2="d")
+    world.run()  # nothing is live yet
+    world.write(F1="a a a")
+    world.run()
+    assert "DISTINCTCOUNT(v) is 2, live 4" in world.session.last_error
+    assert leavings(world) == (None, None)
+    assert world.visible == ["a", "b", "c", "d"]
+    world.write(F1="a b cc")
+    world.run()
+    assert leavings(world) == (None, None)
+    for broker in world.brokers:
+        assert world.shown_by(broker) == ["a", "b", "cc", "d"]
+    world.assert_settled()
