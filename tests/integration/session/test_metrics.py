@@ -17,6 +17,7 @@ from fakes.pushgateway import Numbers, numbers, pushgateway
 from fakes.servers import WithServers
 from fakes.waiting import until
 
+from pinot_assets.errors import SessionHeld, SnapshotIncomplete
 from pinot_assets.health.look import Look
 from pinot_assets.health.ports import Ports
 from pinot_assets.local import StackState
@@ -116,6 +117,28 @@ def test_a_run_is_pushed_with_what_its_table_is_now(make_world: Callable[..., An
         assert group["pinot_assets_lease_held", name] == 0, "let go of before it was told"
         assert group["pinot_assets_audit_check_passed", "files_built", name] == 1
     assert said == []
+
+
+def test_a_run_that_fails_or_is_turned_away(make_world: Callable[..., Any]) -> None:
+    world = make_world("sync")
+    with pushgateway() as gateway:
+        with world.driver() as holds, world.driver() as driver:
+            holds.take()
+            with (
+                pytest.raises(SessionHeld),
+                pushed_after(driver, print, {GATEWAY: gateway.url}),
+            ):
+                driver.trigger()
+        assert gateway.groups == {}, "the other one's numbers stay"
+        with (
+            world.driver() as driver,
+            pytest.raises(SnapshotIncomplete),
+            pushed_after(driver, print, {GATEWAY: gateway.url}),
+        ):
+            driver.publish()
+        (group,) = gateway.groups.values()
+    assert group["pinot_assets_run_success", world.table] == 0
+    assert group["pinot_assets_run_step_duration_seconds", "publish", world.table] > 0
 
 
 @contextmanager

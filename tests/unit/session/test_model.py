@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pinot_assets.build.order import segment_name
 from pinot_assets.session.model import (
     AuditReceipt,
+    Checked,
     Mode,
     ObjectRef,
     Outcome,
@@ -17,6 +18,7 @@ from pinot_assets.session.model import (
     Pointer,
     Session,
     State,
+    audit_from,
     close,
     is_ours,
     new_session_id,
@@ -54,7 +56,13 @@ SESSIONS = st.builds(
     end_issued=TEXTS,
     audit=st.none()
     | st.builds(
-        AuditReceipt, switch=COUNTS, switch_sha256=TEXTS, passed=st.booleans(), at_ms=COUNTS, summary=TEXTS
+        AuditReceipt,
+        switch=COUNTS,
+        switch_sha256=TEXTS,
+        passed=st.booleans(),
+        at_ms=COUNTS,
+        summary=TEXTS,
+        checks=st.lists(st.builds(Checked, TEXTS, st.booleans(), COUNTS, COUNTS), max_size=3).map(tuple),
     ),
     stalls=COUNTS,
     target=st.none() | SNAPSHOTS,
@@ -155,6 +163,11 @@ def test_r08_the_gate_opens_for_exactly_the_audited_switch() -> None:
         replace(session, switch_object=None),
     ):
         assert not shut.gate_open
+
+
+def test_a_receipt_of_a_release_that_kept_no_checks_is_read() -> None:
+    old = {"switch": 1, "switch_sha256": "00", "passed": True, "at_ms": 5, "summary": "well"}
+    assert audit_from(old) == AuditReceipt(1, "00", True, 5, "well")
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
