@@ -12,13 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.build.environment_spark import MASTER, PROPERTIES
-from pinot_assets.metrics.pushing import GATEWAY, PASSWORD, USER
-from pinot_assets.settings import PROFILE, VARIABLES
-
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-PAGE = (ROOT / "docs" / "deploy.md").read_text()
 SPARK = {
     "SPARK_EXECUTOR_MEMORY": "2g",
     "SPARK_DRIVER_URL": "spark://driver:7078",
@@ -36,11 +31,6 @@ SPARK = {
 def instructions() -> list[str]:
     text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
     return [line for line in text.splitlines() if line and not line.startswith("#")]
-
-
-def test_the_documentation_names_every_variable() -> None:
-    others = (PROFILE, MASTER, PROPERTIES, GATEWAY, USER, PASSWORD)
-    assert [name for name in (*VARIABLES.values(), *others) if f"`{name}`" not in PAGE] == []
 
 
 def test_what_the_image_copies_is_there_and_let_through() -> None:
