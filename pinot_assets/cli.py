@@ -17,7 +17,7 @@ from pinot_assets.audit import Finding
 from pinot_assets.build.order import Builder
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.cli_progress import ConsoleProgress
-from pinot_assets.connect import open_edges, open_session_store, open_source, open_staging
+from pinot_assets.connect import open_edges, open_known_stores, open_session_store, open_source, open_staging
 from pinot_assets.demo.sample import first_days, write_days
 from pinot_assets.doctor import doctor
 from pinot_assets.errors import PinotAssetsError
@@ -311,7 +311,12 @@ add_watch_command(
 )
 add_receipt_commands(app, lambda name, tables: _spec(name, tables))
 add_rollback_commands(app, lambda name, tables: _spec(name, tables), lambda spec, name: _driver(spec, name))
-add_gc_command(app, lambda name, tables: _specs(name, tables), lambda spec, name: _driver(spec, name))
+add_gc_command(
+    app,
+    lambda name, tables: _specs(name, tables),
+    lambda spec, name: _driver(spec, name),
+    lambda: open_known_stores(load_settings()),
+)
 
 
 def main() -> None:

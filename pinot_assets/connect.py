@@ -12,7 +12,7 @@ from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
-from pinot_assets.session.zookeeper import close, connect
+from pinot_assets.session.zookeeper import close, connect, tables_with_sessions
 from pinot_assets.settings import Settings
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.spec import TableSpec
@@ -36,6 +36,17 @@ def open_session_store(spec: TableSpec, settings: Settings) -> Iterator[SessionS
     client = connect(settings.zookeeper, settings.zookeeper_access, session_s=settings.waits.lease)
     try:
         yield SessionStore(client, settings.cluster, spec.name_with_type, settings.waits)
+    finally:
+        close(client)
+
+
+@contextmanager
+def open_known_stores(settings: Settings) -> Iterator[list[SessionStore]]:
+    """The nodes of every table that this ZooKeeper knows of, with a spec or without."""
+    client = connect(settings.zookeeper, settings.zookeeper_access, session_s=settings.waits.lease)
+    try:
+        tables = tables_with_sessions(client, settings.cluster)
+        yield [SessionStore(client, settings.cluster, table, settings.waits) for table in tables]
     finally:
         close(client)
 

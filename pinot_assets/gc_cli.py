@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -18,10 +19,12 @@ from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.gc.collect import Collected
+from pinot_assets.gc.gone import forget, gone
 from pinot_assets.gc.look import GRACE_HOURS, Garbage
 from pinot_assets.gc.told import lines, values
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.store import SessionStore
 from pinot_assets.spec import TableSpec
 
 
@@ -43,11 +46,13 @@ def add_gc_command(
     app: typer.Typer,
     specs_of: Callable[[str | None, Path | None], Sequence[TableSpec]],
     driver_of: Callable[[TableSpec, str], AbstractContextManager[Driver]],
+    open_stores: Callable[[], AbstractContextManager[Sequence[SessionStore]]],
 ) -> None:
     """Add the command to the program.
 
     :param specs_of: the table spec of a name; without one, all of them.
     :param driver_of: opens a driver for a command.
+    :param open_stores: the nodes of every table that ZooKeeper knows of.
     """
 
     @app.command()
@@ -72,6 +77,8 @@ def add_gc_command(
         repeated, and ended at any time. What queries see, what a rollback or an open session needs and what
         is not provably of this project stays, and so do source files, always.
 
+        Without TABLE, what ZooKeeper still knows of tables that Pinot does not have any more goes, too.
+
         Exits 0, 2 when something could not be taken away, 1 when a table could not be looked at.
         """
         err, grace_ms = Console(stderr=True, soft_wrap=True, highlight=False), int(grace_hours * HOUR_MS)
@@ -79,6 +86,8 @@ def add_gc_command(
             _answer(spec, driver_of, grace_ms, _progress_on(err) if apply else None)
             for spec in specs_of(table, tables)
         ]
+        if table is None:
+            answers += _gone(open_stores, grace_ms, _forgotten if apply else _planned)
         if as_json:
             typer.echo(json.dumps([_values(answer) for answer in answers], indent=2))
         for answer in [] if as_json else answers:
@@ -110,6 +119,37 @@ def _answer(
             return Answer(spec.name, collected.garbage, collected)
     except PinotAssetsError as error:
         return Answer(spec.name, Garbage((), (), (), ()), error=str(error))
+
+
+def _gone(
+    open_stores: Callable[[], AbstractContextManager[Sequence[SessionStore]]],
+    grace_ms: int,
+    answered: Callable[[SessionStore, Garbage], Answer],
+) -> list[Answer]:
+    """Tables that ZooKeeper knows of and Pinot does not have any more."""
+    answers, now_ms = [], time.time_ns() // 1_000_000
+    try:
+        with open_stores() as stores:
+            for store in stores:
+                orphan = gone(store, now_ms)
+                if orphan is not None and orphan.age_ms is not None:
+                    is_old = orphan.age_ms >= grace_ms
+                    garbage = Garbage((orphan,) if is_old else (), () if is_old else (orphan,), (), ())
+                    answers.append(answered(store, garbage))
+    except PinotAssetsError as error:
+        answers.append(Answer("tables that are gone", Garbage((), (), (), ()), error=str(error)))
+    return answers
+
+
+def _planned(store: SessionStore, garbage: Garbage) -> Answer:
+    return Answer(store.table, garbage)
+
+
+def _forgotten(store: SessionStore, garbage: Garbage) -> Answer:
+    failed = (
+        {} if not garbage.old or forget(store) else {store.table: "it is there again, or being worked on"}
+    )
+    return Answer(store.table, garbage, Collected(garbage, failed))
 
 
 def _progress_on(console: Console) -> Progress:

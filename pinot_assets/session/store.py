@@ -118,6 +118,12 @@ class SessionStore:
         return int(stat.ctime) if stat is not None else None
 
     @answered()
+    def pointer_written_ms(self) -> int | None:
+        """When the pointer was last written, by ZooKeeper's clock; None where there is none."""
+        stat = self._zk.retry(self._zk.exists, self.path)
+        return int(stat.mtime) if stat is not None else None
+
+    @answered()
     def segment_names(self) -> list[str]:
         """All segments that Pinot has metadata of in this table."""
         path = f"/{self._cluster}/PROPERTYSTORE/SEGMENTS/{self.table}"
@@ -313,6 +319,26 @@ class Lease:
         for node in self._store.session_nodes()[:-KEPT_SESSIONS]:
             if node != self.pointer.active_session:
                 self._zk.delete(f"{self._store.path}/{node}")
+
+    def forget(self) -> None:
+        """Delete all that stands here of the table, the lease with it, in one transaction: Pinot has no such
+        table, and one that is made again under its name begins anew.
+
+        :raises LeaseLost: this owner has been replaced, or its ZooKeeper session ended. Nothing was deleted.
+        """
+        path = self._store.path
+        transaction = self._zk.transaction()
+        transaction.check(path, version=self._pointer_version)
+        for node in self._store.session_nodes():
+            transaction.delete(f"{path}/{node}")
+        transaction.delete(f"{path}/lease", version=0)
+        transaction.delete(path)
+        try:
+            failure = first_error(transaction.commit())
+        except KazooException as error:
+            failure = error if self._store.pointer_written_ms() is not None else None
+        if failure is not None:
+            raise self._lost(failure)
 
     def release(self) -> None:
         """Let go: the name leaves the pointer and the lease node goes, in one transaction. Never raises.

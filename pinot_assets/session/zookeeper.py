@@ -134,6 +134,17 @@ def lease_is_ours(client: KazooClient, path: str) -> bool:
     return stat is not None and stat.ephemeralOwner == client.client_id[0]
 
 
+def tables_with_sessions(client: KazooClient, cluster: str) -> list[str]:
+    """Tables, by their names with type, that this project keeps nodes of."""
+    path = f"/{cluster}/PROPERTYSTORE/MINION_TASK_METADATA"
+    try:
+        names = sorted(client.retry(client.get_children, path))
+    except NoNodeError:
+        return []
+    ours = "FileIngestionTask/consistentPush"
+    return [name for name in names if client.retry(client.exists, f"{path}/{name}/{ours}") is not None]
+
+
 def first_error(results: list[Any]) -> Exception | None:
     """What failed in a transaction; None when all of it was done."""
     # The operations around the failed one answer RolledBackError and RuntimeInconsistency.

@@ -129,7 +129,7 @@ def _run_id(place: Place, session: Session) -> object:
 def _job(place: Place, session: Session) -> Job:
     facets: dict[str, JobFacet] = {
         "jobType": job_type_job.JobTypeJobFacet(
-            processingType="BATCH", integration="PINOT_ASSETS", jobType="SESSION", producer=PRODUCER
+            processingType="BATCH", integration="PINOT", jobType="SESSION", producer=PRODUCER
         )
     }
     name = f"{place.table}.rollback" if session.mode is Mode.ROLLBACK else place.table

@@ -303,3 +303,21 @@ def test_writes_are_counted_with_their_bytes() -> None:
         (("create /a",), 4),
         (("set /a", "create /b"), 8),
     ]
+
+
+def test_a_node_says_when_it_was_last_written(zk: Client, root: str) -> None:
+    zk.create(f"{root}/w", b"old")
+    _, made = zk.get(f"{root}/w")
+    until(lambda: zk.set(f"{root}/w", b"new").mtime > made.mtime)
+    _, written = zk.get(f"{root}/w")
+    assert (written.ctime, written.mtime > made.mtime) == (made.ctime, True)
+
+
+def test_a_transaction_deletes_a_node_with_its_children(zk: Client, root: str) -> None:
+    zk.ensure_path(f"{root}/p/a")
+    zk.create(f"{root}/p/lease", b"", ephemeral=True)
+    transaction = zk.transaction()
+    for path in ("p/a", "p/lease", "p"):
+        transaction.delete(f"{root}/{path}")
+    assert transaction.commit() == [True, True, True]
+    assert zk.exists(f"{root}/p") is None

@@ -42,6 +42,7 @@ class _Node:
     acl: list[ACL]
     version: int = 0
     made_ms: int = 0
+    written_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class FakeZooKeeper:
             0,
             0,
             node.made_ms,
-            0,
+            node.written_ms,
             node.version,
             0,
             0,
@@ -116,14 +117,18 @@ class FakeZooKeeper:
         if path in self.nodes:
             raise NodeExistsError(path)
         self._node(posixpath.dirname(path))
-        self.nodes[path] = _Node(data, owner, acl, made_ms=time.time_ns() // 1_000_000 + self.ahead_ms)
+        self.nodes[path] = _Node(data, owner, acl, made_ms=self._now_ms, written_ms=self._now_ms)
         return path
 
     def _set(self, path: str, data: bytes, version: int) -> ZnodeStat:
         self._check(path, version)
         node = self.nodes[path]
-        node.data, node.version = data, node.version + 1
+        node.data, node.version, node.written_ms = data, node.version + 1, self._now_ms
         return self._stat(path)
+
+    @property
+    def _now_ms(self) -> int:
+        return time.time_ns() // 1_000_000 + self.ahead_ms
 
     def _delete(self, path: str, version: int) -> bool:
         self._check(path, version)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import typer
+from fakes.left_nodes import left_by_a_table, store_of
+from fakes.zookeeper import FakeZooKeeper
 from typer.testing import CliRunner, Result
 
 from pinot_assets.errors import PinotNotFound
@@ -47,7 +49,9 @@ class FakeDriver:
         return self.answer
 
 
-def call(*arguments: str, **answers: Any) -> tuple[Result, dict[str, FakeDriver]]:
+def call(
+    *arguments: str, stores: tuple[Any, ...] = (), **answers: Any
+) -> tuple[Result, dict[str, FakeDriver]]:
     app = typer.Typer()
     drivers = {name: FakeDriver(answer) for name, answer in answers.items()}
 
@@ -59,7 +63,7 @@ def call(*arguments: str, **answers: Any) -> tuple[Result, dict[str, FakeDriver]
     def specs_of(name: str | None, _: Any) -> Any:
         return [SimpleNamespace(name=each) for each in drivers if name in (None, each)]
 
-    add_gc_command(app, specs_of, driver_of)
+    add_gc_command(app, specs_of, driver_of, lambda: nullcontext(stores))
     return CliRunner().invoke(app, list(arguments)), drivers
 
 
@@ -112,3 +116,22 @@ def test_values_for_other_programs() -> None:
 def test_nothing_to_take_away() -> None:
     result, _ = call("t", "--apply", t=Collected(EMPTY, {}))
     assert (result.exit_code, result.output) == (0, "t: nothing to take away\n")
+
+
+def test_without_a_name_tables_that_pinot_does_not_have_any_more() -> None:
+    zookeeper = left_by_a_table(FakeZooKeeper(ahead_ms=-30 * HOUR_MS))
+    stores = (store_of(zookeeper),)
+    shown, _ = call(stores=stores)
+    assert "t_OFFLINE:   1 nodes of a table  0.0 MB  Pinot has no such table any more" in shown.output
+    assert "/consistentPush/cp1" in "".join(zookeeper.nodes)
+    applied, _ = call("--apply", stores=stores)
+    assert (applied.exit_code, "t_OFFLINE: 1 things (0.0 MB) are gone" in applied.output) == (0, True)
+    assert "consistentPush" not in "".join(zookeeper.nodes)
+    assert "gone" not in call("t", t=EMPTY, stores=stores)[0].output
+
+
+def test_nodes_that_were_written_just_now_stay() -> None:
+    zookeeper = left_by_a_table(FakeZooKeeper())
+    result, _ = call("--apply", stores=(store_of(zookeeper),))
+    assert "stay until they are older" in result.output
+    assert "/consistentPush/cp1" in "".join(zookeeper.nodes)
