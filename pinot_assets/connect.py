@@ -15,6 +15,8 @@ from pinot_assets.session.store import SessionStore
 from pinot_assets.session.zookeeper import close, connect, tables_with_sessions
 from pinot_assets.settings import Settings
 from pinot_assets.source import ObjectStore, open_store
+from pinot_assets.source.notifications import Hints, SqsHints
+from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec
 
 
@@ -22,6 +24,12 @@ def open_source(spec: TableSpec) -> ObjectStore:
     """The table's input directory."""
     take_memory_from_system()  # a million listed files are Arrow columns
     return open_store(spec.input_uri(), spec.ingestion.input_props)
+
+
+def open_hints(spec: TableSpec) -> Hints | None:
+    """The table's queue of notifications, None where it has none."""
+    queue = spec.ingestion.notification_queue
+    return SqsHints(queue, parse_root(spec.input_uri()), spec.ingestion.input_props) if queue else None
 
 
 def open_staging(spec: TableSpec) -> Staging:

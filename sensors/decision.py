@@ -17,7 +17,7 @@ import pyarrow as pa
 from pinot_assets.session.model import Mode
 from pinot_assets.session.observe import Observation, Sighting, sight
 from pinot_assets.session.run import WRITER_VERSION
-from pinot_assets.session.sweep import Bookmark
+from pinot_assets.session.sweep import Bookmark, listing_of
 from pinot_assets.source import Inventory, told
 from pinot_assets.spec import TableSpec
 
@@ -51,6 +51,8 @@ class Cursor:
     :ivar times: how often in a row; 0 when the files have been others since.
     :ivar listing: digest of everything listed at the last tick, ready or not.
     :ivar since_s: since when it has been the same.
+    :ivar quiet: what was listed last (as `listing_of` tells it), if it left nothing to wait for.
+    :ivar quiet_s: when that was.
     :ivar sweep: how far a listing has come that takes several ticks, None between two of them.
     """
 
@@ -60,6 +62,8 @@ class Cursor:
     times: int = 0
     listing: str = ""
     since_s: int = 0
+    quiet: str = ""
+    quiet_s: int = 0
     sweep: Bookmark | None = None
 
     @classmethod
@@ -70,7 +74,7 @@ class Cursor:
             cursor = cls(**{**values, "sweep": Bookmark.read(values.get("sweep"))})
         except (ValueError, TypeError, AttributeError):
             return cls()
-        numbers = (cursor.at_s, cursor.times, cursor.since_s)
+        numbers = (cursor.at_s, cursor.times, cursor.since_s, cursor.quiet_s)
         return cursor if all(isinstance(n, int) for n in numbers) else cls()
 
     @property
@@ -82,6 +86,19 @@ class Cursor:
     def wait_s(self) -> int:
         """How long to leave it alone."""
         return int(min(FIRST_WAIT_S * 2 ** min(self.times - 1, 16), LONGEST_WAIT_S))
+
+    def rests_s(self, spec: TableSpec, now_s: int) -> int:
+        """How much longer the table may go without a sweep where a queue tells of changes; at most 0: no longer.
+
+        Nothing may wait for its time, and the listing must be of the same files.
+        """
+        is_quiet = self.sweep is None and self.quiet == listing_of(spec)
+        return self.quiet_s + spec.ingestion.sweep_seconds - now_s if is_quiet else 0
+
+    @property
+    def restless(self) -> Cursor:
+        """The same, with a sweep due at the next tick whatever a queue tells."""
+        return replace(self, quiet="", quiet_s=0)
 
     def sees(self, seen: Sighting, snapshot: str, now_s: int) -> Cursor:
         """The cursor with what a tick sees; nothing is launched by that."""
@@ -113,10 +130,20 @@ def decide(
     last = replace(Cursor.read(cursor), sweep=None).sees(seen, _snapshot_key(observation), now_s)
     reason = _stays_out(spec, inventory, observation, seen) or _not_yet(spec, observation, seen, last, now_s)
     later = f"; {told(seen.later)}" if seen.later else ""
+    last = last.restless
+    if _leaves_nothing(spec, observation, seen):
+        last = replace(last, quiet=listing_of(spec), quiet_s=now_s)
     if reason is not None:
         return Tick(False, reason + later, last.text)
     again = replace(last, at_s=now_s, times=last.times + 1)
     return Tick(True, f"{seen}; launched{' again' if last.times else ''}{later}", again.text)
+
+
+def _leaves_nothing(spec: TableSpec, observation: Observation, seen: Sighting) -> bool:
+    """Whether nothing is to be done and nothing waits for its time."""
+    if observation.session or observation.holder or observation.pointer.hold or seen.later or seen.waiting:
+        return False
+    return not (seen.new or seen.rewritten or (seen.deleted and spec.mode != "append"))
 
 
 def _stays_out(spec: TableSpec, inventory: Inventory, observation: Observation, seen: Sighting) -> str | None:

@@ -13,13 +13,14 @@ from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.picture import Picture
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
 from pinot_assets.assets.table import TableAssets
-from pinot_assets.connect import open_session_store, open_source, open_staging
+from pinot_assets.connect import open_hints, open_session_store, open_source, open_staging
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.decision import Cursor, decide
 from pinot_assets.session.observe import observe
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.sweep import Bookmark, Sweep, go_on
+from pinot_assets.source.notifications import Hints
 
 INTERVAL_S = 30
 
@@ -39,41 +40,62 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         running = runs_under_way(context.instance, spec)
         if running:
             return _skip(f"paused: run {running[0].run_id} of {spec.name} is under way", context.cursor)
-        cursor = Cursor.read(context.cursor or "")
+        cursor, now_s = Cursor.read(context.cursor or ""), int(time.time())
         try:
-            staging = open_staging(spec)
+            staging, queue = open_staging(spec), open_hints(spec)
+            hints = _receive(queue, context.log) if queue and cursor.sweep is None else ()
+            if hints:
+                cursor = cursor.restless  # until the sweep that they wake has come to its end
+            elif hints is not None and queue and (rest := cursor.rests_s(spec, now_s)) > 0:
+                return _skip(f"no message of changes, the next sweep is in {rest} s", context.cursor)
             time_left = Budget(LISTING_S)
-            found = go_on(spec, open_source(spec), staging, cursor.sweep, lambda: time_left.is_spent)
+            found = go_on(
+                spec, open_source(spec), staging, cursor.sweep, lambda: time_left.is_spent, hints or ()
+            )
             if isinstance(found, Bookmark):
                 return _skip(str(found), replace(cursor, sweep=found).text)
             with open_session_store(spec, pinot.settings()) as store:
                 observation = observe(store, staging)
         except PinotAssetsError as error:
-            return _skip(str(error), context.cursor)
+            return _skip(str(error), cursor.text)
         inventory = found.inventory
         history = TableHistory(context.instance, spec, Budget(TICK_S))
         picture = Picture.take(spec, inventory.files, observation.snapshot, history.partitions())
-        history.report(picture.observations(history))
+        is_told = history.report(picture.observations(history))
         if not runs_under_way(context.instance, spec):  # one may have come up since
             picture.forget_all_others(history)
-        now_s = int(time.time())
-        tick = decide(spec, inventory, observation, context.cursor or "", now_s, picture.rows.differing)
+        tick = decide(spec, inventory, observation, cursor.text, int(time.time()), picture.rows.differing)
         context.log.info(tick.message)
-        _forget(staging, found, context.log)
+        _forget(staging, queue, found, context.log)
+        after = tick.cursor if is_told else Cursor.read(tick.cursor).restless.text
         if not tick.launch:
-            return _skip(tick.message, tick.cursor)
+            return _skip(tick.message, after)
         request = sensor_trigger_of(context.instance, spec, tick.message)
-        return dg.SensorResult(run_requests=[request], cursor=tick.cursor)
+        return dg.SensorResult(run_requests=[request], cursor=after)
 
     return sensor
 
 
-def _forget(staging: Staging, sweep: Sweep, log: logging.Logger) -> None:
-    """Clear away what a listing that is made use of left; what cannot be is found again by its age."""
+def _receive(queue: Hints, log: logging.Logger) -> tuple[str, ...] | None:
+    """Messages of changes; None where the queue cannot be asked, and sweeps go on as without one."""
+    try:
+        return queue.receive()
+    except PinotAssetsError as error:
+        log.warning(f"{error}; sweeps go on as without it")
+        return None
+
+
+def _forget(staging: Staging, queue: Hints | None, sweep: Sweep, log: logging.Logger) -> None:
+    """Clear away what led to a listing that is made use of; what stays does no harm."""
     try:
         staging.drop_listing_parts(sweep.parts)
     except PinotAssetsError as error:
         log.warning(f"parts of the listing stay in the staging area: {error}")
+    try:
+        if queue is not None and sweep.hints:
+            queue.delete(sweep.hints)
+    except PinotAssetsError as error:
+        log.warning(f"messages stay in the queue and wake another sweep: {error}")
 
 
 def _skip(message: str, cursor: str | None) -> dg.SensorResult:

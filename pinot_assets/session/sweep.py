@@ -79,9 +79,9 @@ class Sweep:
     hints: tuple[str, ...] = ()
 
 
-def listing_of(spec: TableSpec, source: ObjectStore) -> str:
+def listing_of(spec: TableSpec) -> str:
     """Twelve hex digits of what is listed: another directory or pattern makes another listing."""
-    return sha256_hex(json.dumps([source.uri, asdict(choice_of(spec))]).encode())[:12]
+    return sha256_hex(json.dumps([spec.input_uri(), asdict(choice_of(spec))]).encode())[:12]
 
 
 def go_on(
@@ -102,7 +102,7 @@ def go_on(
     :raises ListingFailed: this stretch broke off; the bookmark still stands.
     :raises SourceError: the staging area does not take or give a part.
     """
-    of = listing_of(spec, source)
+    of = listing_of(spec)
     if mark is not None and mark.of != of:
         mark = None
     began_ms = time.time_ns() // 1_000_000

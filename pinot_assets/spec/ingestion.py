@@ -213,6 +213,10 @@ class FileIngestion(BaseModel):
     """Name of a file, e.g. _SUCCESS, without which a directory's files are not there yet."""
     settle_seconds: Annotated[Count, Field(alias="settleSeconds")] = 0
     """How long a listing must have stayed the same before the files sensor starts a run."""
+    notification_queue: Annotated[Location | None, Field(alias="notificationQueue")] = None
+    """URL of an SQS queue with the bucket's notifications: the files sensor lists when a message came."""
+    sweep_seconds: Annotated[Positive, Field(alias="sweepSeconds")] = 900
+    """With notificationQueue: how long the files sensor may go without listing when no message comes."""
     sensor_retries: Annotated[Flag, Field(alias="sensorRetries")] = False
     """Whether the files sensor may spend a retry of a failed session."""
     schedule_timezone: Annotated[Timezone, Field(alias="scheduleTimezone")] = "UTC"
@@ -260,7 +264,7 @@ KNOWN_KEYS: Final = frozenset(
 ) - frozenset(FAMILIES)
 """Keys with a meaning, the families left out."""
 
-REFERRING_KEYS: Final = frozenset(("inputDirURI", "output.segment.dir.uri"))
+REFERRING_KEYS: Final = frozenset(("inputDirURI", "output.segment.dir.uri", "notificationQueue"))
 """Keys outside the families that may refer to the environment."""
 
 

@@ -274,6 +274,17 @@ def _props_are_for_stores(case: Case) -> Iterator[Finding]:
                 yield Finding(key, "has no use with a local directory", is_note=True)
 
 
+@_rule("notificationQueue", "sweepSeconds", "inputDirURI")
+def _hints_are_of_s3(case: Case) -> Iterator[Finding]:
+    queue = case.spec.notification_queue
+    if queue is None and "sweepSeconds" in case.written:
+        yield Finding("sweepSeconds", "has no effect without notificationQueue", is_note=True)
+    if queue is not None and not case.spec.input_dir_uri.lower().startswith(("s3:", "s3a:", "s3n:", "${")):
+        yield Finding(
+            "notificationQueue", "is for buckets of S3 alone: nobody else sends to SQS", "remove it"
+        )
+
+
 def check_apart(input_uri: str, staging_uri: str) -> None:
     """Make sure that neither directory lies in the other.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -141,3 +141,107 @@ def test_parts_that_cannot_be_cleared_away_stop_nothing(
     table.tick()
     assert table.tick().endswith("launched")
     assert len(table.parts) == 1
+
+
+class Mailbox:
+    """`Hints` that a test fills."""
+
+    def __init__(self) -> None:
+        self.waiting: list[str] = []
+        self.deleted: list[str] = []
+        self.is_away = False
+
+    def receive(self) -> tuple[str, ...]:
+        if self.is_away:
+            raise SourceError("the queue is away")
+        taken, self.waiting = tuple(self.waiting), []
+        return taken
+
+    def delete(self, handles: Sequence[str]) -> None:
+        if self.is_away:
+            raise SourceError("the queue is away")
+        self.deleted += handles
+
+
+@pytest.fixture
+def mailbox(table: Table, monkeypatch: pytest.MonkeyPatch) -> Mailbox:
+    mailbox = Mailbox()
+    monkeypatch.setattr(files, "open_hints", lambda _: mailbox)
+    return mailbox
+
+
+NOTHING = "0 new, 0 rewritten, 0 deleted of 0 files listed"
+
+
+def test_without_a_message_the_table_rests_between_sweeps(
+    table: Table, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [1_800_000_000.0]
+    monkeypatch.setattr(files.time, "time", lambda: clock[0])
+    assert table.tick() == NOTHING
+    clock[0] += 100
+    assert table.tick() == "no message of changes, the next sweep is in 800 s"
+    table.write("a.csv")  # whose message got lost
+    assert "no message" in table.tick()
+    clock[0] += 800
+    assert table.tick().endswith("launched")
+    clock[0] += 1
+    assert "launched before" in table.tick(), "what was launched is looked after"
+
+
+def test_a_message_wakes_a_sweep_and_is_deleted_at_its_end(
+    table: Table, mailbox: Mailbox, slow: None
+) -> None:
+    assert table.tick() == NOTHING
+    table.write("a.csv", "b.csv")
+    mailbox.waiting = ["m1", "m2"]
+    assert "so far" in table.tick()
+    mailbox.waiting = ["m3"]
+    assert "so far" in table.tick()
+    assert mailbox.deleted == []
+    assert table.tick().endswith("launched")
+    assert mailbox.deleted == ["m1", "m2"]
+    assert mailbox.waiting == ["m3"], "it may tell of what this sweep did not see"
+
+
+def test_a_forged_message_costs_a_sweep_and_starts_nothing(table: Table, mailbox: Mailbox) -> None:
+    assert table.tick() == NOTHING
+    mailbox.waiting = ["forged"]
+    assert table.tick() == NOTHING
+    assert mailbox.deleted == ["forged"]
+
+
+def test_a_sweep_that_failed_is_due_at_the_next_tick(
+    table: Table, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> Observation:
+        raise SessionError("ZooKeeper is away")
+
+    assert table.tick() == NOTHING
+    mailbox.waiting = ["m"]
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "observe", away)
+        assert table.tick() == "ZooKeeper is away"
+    assert mailbox.deleted == []
+    assert table.tick() == NOTHING, "not the wait for a message that was taken"
+
+
+def test_a_queue_that_is_away_changes_nothing(table: Table, mailbox: Mailbox) -> None:
+    assert table.tick() == NOTHING
+    mailbox.is_away = True
+    assert table.tick() == NOTHING
+    table.write("a.csv")
+    assert table.tick().endswith("launched")
+
+
+def test_another_pattern_is_listed_at_once(table: Table, mailbox: Mailbox) -> None:
+    assert table.tick() == NOTHING
+    table.spec = write_table(table.folder, "t", {**SYNC, "includeFileNamePattern": "glob:**/*.csv"})
+    assert table.tick() == NOTHING
+
+
+def test_what_waits_for_its_time_is_looked_after(table: Table, mailbox: Mailbox) -> None:
+    table.spec = write_table(table.folder, "t", {**SYNC, "minFileAgeSec": 3600})
+    table.write("a.csv")
+    for _ in range(2):
+        assert "1 file is not ready" in table.tick()

@@ -1,0 +1,159 @@
+"""S3's notifications in an SQS queue: hints that listing is worth while, never more.
+
+Messages get lost, come twice, and whoever may write to the queue can make them up. So nothing is decided by
+one: a message makes a sweep come earlier, and is deleted when that sweep has come to its end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Final, Protocol
+from urllib.parse import unquote_plus, urlsplit
+
+from pinot_assets.errors import SourceError
+from pinot_assets.source import endpoints
+from pinot_assets.source.env import resolve_env
+from pinot_assets.source.s3_settings import KNOWN_PROPS
+from pinot_assets.source.uris import Root
+
+MOST: Final = 1000
+"""Messages that are taken at a time; what is left wakes the next sweep."""
+BATCH: Final = 10  # SQS' own limit
+HIDDEN_S: Final = 900
+"""How long a message that was taken shows to nobody else: longer than most sweeps. Shown again, it wakes
+another one, which does no harm."""
+
+
+class Hints(Protocol):
+    """A queue of hints."""
+
+    def receive(self) -> tuple[str, ...]:
+        """Handles of messages that say that objects of the table's directory changed.
+
+        :raises SourceError: the queue cannot be reached or refuses.
+        """
+        ...
+
+    def delete(self, handles: Sequence[str]) -> None:
+        """Delete messages, when the sweep that they woke has come to its end.
+
+        :raises SourceError: as `receive`.
+        """
+        ...
+
+
+def objects_of(body: str) -> tuple[tuple[str, str], ...]:
+    """Buckets and keys that a message tells of: S3's own events, through SNS too, and EventBridge's.
+
+    :returns: nothing for a test event, and for what is no notification.
+    """
+    try:
+        told = json.loads(body)
+        if "Message" in told:  # by SNS
+            told = json.loads(told["Message"])
+        if "detail" in told:  # by EventBridge, whose keys are not escaped
+            return ((str(told["detail"]["bucket"]["name"]), str(told["detail"]["object"]["key"])),)
+        parts = [record["s3"] for record in told.get("Records", ())]
+        return tuple((str(s3["bucket"]["name"]), unquote_plus(s3["object"]["key"])) for s3 in parts)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return ()
+
+
+def is_test(body: str) -> bool:
+    """Whether it is what S3 sends when notifications are switched on."""
+    return "s3:TestEvent" in body and not objects_of(body)
+
+
+class SqsHints:
+    """`Hints` from a queue of SQS.
+
+    :param url: the queue's; may refer to the environment.
+    :param root: what the table lists.
+    :param props: the table's `input.fs.prop.*`: the keys are those of the bucket.
+    """
+
+    def __init__(self, url: str, root: Root, props: Mapping[str, str]) -> None:
+        self._url, self._root, self._props = url, root, props
+
+    def receive(self) -> tuple[str, ...]:
+        """What is of other places is given back to the queue, test events are deleted."""
+        ours, others, tests = list[str](), list[str](), list[str]()
+        with self._mapped():
+            while len(ours) + len(others) < MOST:
+                answer = self._client.receive_message(
+                    QueueUrl=self.url, MaxNumberOfMessages=BATCH, VisibilityTimeout=HIDDEN_S
+                )
+                messages = answer.get("Messages", ())
+                if not messages:
+                    break
+                for message in messages:
+                    body = message["Body"]
+                    of = ours if self._concerns(body) else tests if is_test(body) else others
+                    of.append(message["ReceiptHandle"])
+            for batch in _batches(others):
+                shown = [{**entry, "VisibilityTimeout": 0} for entry in batch]
+                self._client.change_message_visibility_batch(QueueUrl=self.url, Entries=shown)
+        self.delete(tests)
+        return tuple(ours)
+
+    def delete(self, handles: Sequence[str]) -> None:
+        """In batches; a message that the queue has shown to somebody else meanwhile stays."""
+        with self._mapped():
+            for batch in _batches(handles):
+                self._client.delete_message_batch(QueueUrl=self.url, Entries=batch)
+
+    @cached_property
+    def url(self) -> str:
+        """The queue's."""
+        return resolve_env(self._url)
+
+    def _concerns(self, body: str) -> bool:
+        folder = f"{self._root.path}/" if self._root.path else ""
+        return any(bucket == self._root.bucket and key.startswith(folder) for bucket, key in objects_of(body))
+
+    @cached_property
+    def _client(self) -> Any:
+        import boto3  # type: ignore[import-untyped]
+        from botocore.config import Config  # type: ignore[import-untyped]
+
+        values = endpoints.resolve("S3", KNOWN_PROPS, self._props)
+        parts = urlsplit(self.url)
+        endpoints.allow_http("SQS", self.url, values, "accessKey and secretKey")
+        host = (parts.hostname or "").split(".")
+        region = host[1] if host[0] == "sqs" and len(host) > 2 else values.get("region")
+        session = boto3.Session(
+            aws_access_key_id=values.get("accessKey"),
+            aws_secret_access_key=values.get("secretKey"),
+            aws_session_token=values.get("sessionToken"),
+        )
+        return session.client(
+            "sqs",
+            endpoint_url=f"{parts.scheme}://{parts.netloc}",
+            region_name=region or session.region_name or "us-east-1",
+            config=Config(connect_timeout=5, read_timeout=10, retries={"max_attempts": 2}),
+        )
+
+    @contextmanager
+    def _mapped(self) -> Iterator[None]:
+        from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
+
+        try:
+            yield
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "refused")
+            raise self._failed(f"it answers {code}") from None
+        except BotoCoreError as error:
+            raise self._failed(type(error).__name__) from None
+
+    def _failed(self, why: str) -> SourceError:
+        hint = "check notificationQueue, and that the keys may receive and delete messages there"
+        return SourceError(f"the queue {self.url} cannot be used", why=why, hint=hint)
+
+
+def _batches(handles: Sequence[str]) -> Iterator[list[dict[str, str]]]:
+    for start in range(0, len(handles), BATCH):
+        batch = handles[start : start + BATCH]
+        yield [{"Id": str(n), "ReceiptHandle": handle} for n, handle in enumerate(batch)]
