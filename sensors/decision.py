@@ -88,7 +88,7 @@ class Cursor:
         return int(min(FIRST_WAIT_S * 2 ** min(self.times - 1, 16), LONGEST_WAIT_S))
 
     def rests_s(self, spec: TableSpec, now_s: int) -> int:
-        """How much longer the table may go without a sweep where a queue tells of changes; at most 0: no longer.
+        """How long the table may still go without a sweep where a queue tells of changes; else 0 or less.
 
         Nothing may wait for its time, and the listing must be of the same files.
         """
