@@ -16,6 +16,7 @@ from rich.text import Text
 from pinot_assets.cli_options import AsJson, new_console, refuse_to_ask, show_json, told_beside
 from pinot_assets.errors import SpecError
 from pinot_assets.exit_codes import ExitCode
+from pinot_assets.import_cli import add_import_command
 from pinot_assets.spec.apply import ApplyPlan, SchemaAndTableStore, apply_plan, plan_apply
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.editor import editor_schema
@@ -132,6 +133,8 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
         console = new_console()
         console.print(Text.assemble(("wrote ", "green"), str(file)))
         console.print("edit it, then `pinot-assets tables validate` and `pinot-assets tables apply`")
+
+    add_import_command(app, open_store)
 
     @app.command("json-schema")
     def json_schema() -> None:

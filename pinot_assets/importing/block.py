@@ -1,0 +1,78 @@
+"""The settings of another ingestion as a `fileIngestion` block, key by key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pinot_assets.importing.found import FILE_INGESTION, Found
+from pinot_assets.importing.told import Fate, Told
+from pinot_assets.pinot.table_config import is_refresh
+from pinot_assets.spec.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
+
+STAGING: Final = "output.segment.dir.uri"
+_NAMES: Final = ("segmentNameGenerator", "segment.name.", "append.uuid", "exclude.")
+_INSTEAD: Final = {
+    "outputDirURI": f"segments wait in {STAGING}, outside of Pinot's own data",
+    "overwriteOutput": "what is staged is never overwritten",
+    "push.attempts": "what can be sent again is",
+    "push.parallelism": "pushes are sized by what Pinot takes",
+    "push.retry.interval.millis": "what can be sent again is",
+    "push.segmentUriPrefix": "segments are downloaded from where they are staged",
+    "push.segmentUriSuffix": "segments are downloaded from where they are staged",
+    "fail.on.empty.segment": "a file without rows makes no segment",
+    "batchSegmentUpload": "segments are sent in batches where Pinot takes them",
+    "retryCount": "it is the session's own, see `pinot-assets session show`",
+    "state": "it is the session's own, see `pinot-assets session show`",
+    "tableConfigs": "it belongs to one run of a task",
+    "tableConfigsURI": "it belongs to one run of a task",
+    "schema": "it stands beside the table",
+    "schemaURI": "the schema stands beside the table",
+}
+
+
+def block_of(found: Found, told: list[Told]) -> dict[str, Any]:
+    """The block.
+
+    :param told: gets a line for each key.
+    """
+    block: dict[str, Any] = {}
+    for key, value in found.settings.items():
+        why = _no_use(key, value)
+        if why is not None:
+            told.append(Told(Fate.DROPPED, key, why))
+            continue
+        block[key] = value
+        told.append(Told(Fate.CARRIED, key))
+    if STAGING not in block and isinstance(location := block.get("inputDirURI"), str):
+        block[STAGING] = f"{location.rstrip('/')}-pinot-staging"
+        told.append(
+            Told(Fate.ADDED, STAGING, "where segments wait and snapshots are kept; put it where you like")
+        )
+    if found.kind != FILE_INGESTION:
+        block |= _consistent(found.table, told)
+    return block
+
+
+def _consistent(table: Mapping[str, Any], told: list[Told]) -> dict[str, str]:
+    """What upstream's ways do not know: they show each segment as it comes."""
+    mode, kind = ("sync", "REFRESH") if is_refresh(table) else ("append", "APPEND")
+    told += [
+        Told(Fate.ADDED, "consistentPushEnabled", "all files of a run are shown at one instant"),
+        Told(Fate.ADDED, "consistentPushMaxRetries", "a session that failed keeps what is built"),
+        Told(Fate.ADDED, "ingestionMode", f"{mode}, since the table is {kind}"),
+    ]
+    return {"consistentPushEnabled": "true", "consistentPushMaxRetries": "3", "ingestionMode": mode}
+
+
+def _no_use(key: str, value: Any) -> str | None:
+    """Why a key is left out; None if it is carried."""
+    if value is None or isinstance(value, dict | list):
+        return "it holds no single value"
+    if key == "push.mode" and str(value).upper() not in ("TAR", "METADATA"):
+        return "the way that works is chosen: TAR or METADATA"
+    if key in KNOWN_KEYS or family_of(key) is not None:
+        return None
+    if key.startswith(_NAMES):
+        return "segment names are given by the session"
+    return _INSTEAD.get(key) or UNUSED_KEYS.get(key, "it is not known here")

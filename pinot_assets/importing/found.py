@@ -1,0 +1,156 @@
+"""Where the settings of an ingestion stand: a table config, or the spec of a job.
+
+Sources: StarTree's FileIngestionTask (`task.taskTypeConfigsMap`), upstream's
+`SegmentGenerationAndPushTaskGenerator` (one task per entry of `batchIngestionConfig.batchConfigMaps`), and
+`SegmentGenerationJobSpec`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pinot_assets.errors import SpecError
+from pinot_assets.importing.told import Fate, Told
+
+FILE_INGESTION: Final = "FileIngestionTask"
+GENERATION: Final = "SegmentGenerationAndPushTask"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An ingestion as it is configured.
+
+    :ivar kind: what it is called, for people.
+    :ivar settings: its flat keys.
+    :ivar table: the table config without it.
+    """
+
+    kind: str
+    settings: dict[str, Any]
+    table: dict[str, Any]
+
+
+def table_and_schema(document: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The OFFLINE table config, and the schema where it stands beside it.
+
+    :param document: a table config, the controller's `{"OFFLINE": …}`, or its `TableConfigs`.
+    :raises SpecError: it is none of these.
+    """
+    if not isinstance(document, dict):
+        raise SpecError("the file holds no table config", why="it is no JSON object")
+    for key in ("OFFLINE", "offline"):
+        if isinstance(document.get(key), dict):
+            schema = document.get("schema")
+            return document[key], schema if isinstance(schema, dict) else None
+    if "tableName" not in document:
+        raise SpecError("the file holds no OFFLINE table config", why="it has no tableName")
+    return document, None
+
+
+def in_table(config: Mapping[str, Any], told: list[Told]) -> Found:
+    """The ingestion of a table config.
+
+    :param told: gets what is left out with it.
+    :raises SpecError: there is none.
+    """
+    table, task, generation, maps = _taken_out(config)
+    if isinstance(task, dict):
+        if maps:
+            told.append(Told(Fate.DROPPED, "batchConfigMaps", f"{FILE_INGESTION} is what is taken over"))
+        return Found(FILE_INGESTION, task, table)
+    if not maps:
+        raise SpecError(
+            "the table config has no ingestion to take over",
+            why=f"it has neither {FILE_INGESTION} nor batchConfigMaps of {GENERATION}",
+            hint="name the job's spec with --job-spec, or write the spec with `pinot-assets init`",
+        )
+    for number in range(2, len(maps) + 1):
+        told.append(
+            Told(
+                Fate.DROPPED,
+                f"batchConfigMaps[{number - 1}]",
+                "a table has one directory: make one more table",
+            )
+        )
+    settings = {**maps[0], **{key: value for key, value in _mapping(generation).items() if key == "schedule"}}
+    for key in sorted(_mapping(generation).keys() - {"schedule"}):
+        told.append(
+            Told(Fate.DROPPED, f"{GENERATION}.{key}", "it shapes tasks of Minions, and Spark builds here")
+        )
+    return Found(GENERATION, settings, table)
+
+
+def in_job(job: Any, config: Mapping[str, Any], told: list[Told]) -> Found:
+    """The ingestion of a job spec (`LaunchDataIngestionJob`), for a table.
+
+    :raises SpecError: it is none.
+    """
+    if not isinstance(job, dict) or "inputDirURI" not in job:
+        raise SpecError("the file holds no spec of an ingestion job", why="it has no inputDirURI")
+    settings: dict[str, Any] = {
+        key: job[key]
+        for key in ("inputDirURI", "includeFileNamePattern", "excludeFileNamePattern")
+        if job.get(key) is not None
+    }
+    reader = _mapping(job.get("recordReaderSpec"))
+    if "dataFormat" in reader:
+        settings["inputFormat"] = reader["dataFormat"]
+    settings |= {f"recordReader.prop.{key}": value for key, value in _mapping(reader.get("configs")).items()}
+    scheme = str(job["inputDirURI"]).partition(":")[0]
+    for spec in job.get("pinotFSSpecs") or ():
+        if isinstance(spec, dict) and spec.get("scheme") == scheme:
+            settings |= {
+                f"input.fs.prop.{key}": value for key, value in _mapping(spec.get("configs")).items()
+            }
+    push = _mapping(job.get("pushJobSpec"))
+    settings |= {"push.mode": push["pushMode"]} if "pushMode" in push else {}
+    used = {
+        "inputDirURI",
+        "includeFileNamePattern",
+        "excludeFileNamePattern",
+        "recordReaderSpec",
+        "pinotFSSpecs",
+    }
+    for key in sorted(job.keys() - used):
+        told.append(Told(Fate.DROPPED, key, _OF_JOBS.get(key, "it is of the job, which is not run any more")))
+    table, *others = _taken_out(config)
+    for key, other in zip((FILE_INGESTION, GENERATION, "batchConfigMaps"), others, strict=True):
+        if other:
+            told.append(
+                Told(Fate.DROPPED, key, "the job's spec is what is taken over, and a table has one way")
+            )
+    return Found("LaunchDataIngestionJob", settings, table)
+
+
+_OF_JOBS: Final = {
+    "executionFrameworkSpec": "Spark is configured by the environment, see docs/deploy.md",
+    "jobType": "a run builds, pushes and switches",
+    "outputDirURI": "segments wait in a staging area of their own",
+    "pinotClusterSpecs": "PINOT_CONTROLLER_URL says which Pinot",
+    "pushJobSpec": "pushes are sized and tried again by themselves; its pushMode is looked at below",
+    "searchRecursively": "directories are always looked through; see includeFileNamePattern",
+    "segmentNameGeneratorSpec": "segment names are given by the session",
+    "tableSpec": "table config and schema stand in the spec itself",
+}
+
+
+def _taken_out(config: Mapping[str, Any]) -> tuple[dict[str, Any], Any, Any, list[dict[str, Any]]]:
+    """The table config without what brings files into it; both tasks, and the maps of the second.
+
+    Left there, the controller would go on pushing the same files.
+    """
+    table = copy.deepcopy(dict(config))
+    tasks = _mapping(_mapping(table.get("task")).get("taskTypeConfigsMap"))
+    batch = _mapping(_mapping(table.get("ingestionConfig")).get("batchIngestionConfig"))
+    maps = [entry for entry in batch.pop("batchConfigMaps", None) or () if isinstance(entry, dict)]
+    task, generation = tasks.pop(FILE_INGESTION, None), tasks.pop(GENERATION, None)
+    if not tasks:
+        table.pop("task", None)
+    return table, task, generation, maps
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,37 @@
+"""What became of one setting on the way into a table spec, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Fate(StrEnum):
+    """What became of it."""
+
+    CARRIED = "carried"
+    CHANGED = "changed"
+    DROPPED = "dropped"
+    ADDED = "added"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One line; values that may be secrets are in none.
+
+    :ivar key: of the setting, where it stood, or where it stands now if it is added.
+    """
+
+    fate: Fate
+    key: str
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.fate} {self.key}" + (f": {self.why}" if self.why else "")
+
+
+def each_once(told: Sequence[Told]) -> list[Told]:
+    """Without what is said to be carried and was changed."""
+    changed = {line.key for line in told if line.fate is Fate.CHANGED}
+    return [line for line in told if line.fate is not Fate.CARRIED or line.key not in changed]

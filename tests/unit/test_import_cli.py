@@ -1,0 +1,230 @@
+"""`pinot-assets tables import`: what is carried, changed and dropped, and that no secret gets anywhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from typer.testing import CliRunner, Result
+
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.import_cli import add_import_command
+from pinot_assets.spec.load import load_table
+
+SECRETS = ("hunter2", "AKIAIOSFODNN7EXAMPLE", "swordfish")
+SCHEMA = {"schemaName": "air", "dimensionFieldSpecs": [{"name": "a", "dataType": "STRING"}]}
+S3 = {
+    "inputDirURI": "s3://lake/in/",
+    "inputFormat": "csv",
+    "includeFileNamePattern": "glob:**/*.csv",
+    "input.fs.className": "org.apache.pinot.plugin.filesystem.S3PinotFS",
+    "input.fs.prop.region": "eu-central-1",
+    "input.fs.prop.accessKey": SECRETS[1],
+    "input.fs.prop.secretKey": SECRETS[0],
+    "recordReader.prop.delimiter": "|",
+    "authToken": SECRETS[2],
+}
+
+
+def table(
+    task: dict[str, Any], maps: list[dict[str, Any]] | None = None, kind: str = "REFRESH"
+) -> dict[str, Any]:
+    batch = {"segmentIngestionType": kind, "segmentIngestionFrequency": "DAILY"}
+    return {
+        "tableName": "air_OFFLINE",
+        "tableType": "OFFLINE",
+        "segmentsConfig": {"replication": "1"},
+        "tenants": {},
+        "tableIndexConfig": {},
+        "metadata": {},
+        "task": {"taskTypeConfigsMap": task},
+        "ingestionConfig": {"batchIngestionConfig": {**batch, **({"batchConfigMaps": maps} if maps else {})}},
+    }
+
+
+FILE_INGESTION = table(
+    {
+        "FileIngestionTask": {
+            **S3,
+            "consistentPushEnabled": "true",
+            "schedule": "0 */30 * * * ?",
+            "state": "DONE",
+        }
+    }
+)
+GENERATION = table(
+    {"SegmentGenerationAndPushTask": {"schedule": "0 */10 * * * ?", "tableMaxNumTasks": "10"}, "Other": {}},
+    [
+        {**S3, "outputDirURI": "s3://lake/out", "push.mode": "metadata", "strange": "1"},
+        {"inputDirURI": "s3://lake/2"},
+    ],
+    kind="APPEND",
+)
+JOB = {
+    "executionFrameworkSpec": {"name": "spark"},
+    "jobType": "SegmentCreationAndTarPush",
+    "inputDirURI": "s3://lake/in/",
+    "includeFileNamePattern": "glob:**/*.csv",
+    "outputDirURI": "s3://lake/out",
+    "pinotFSSpecs": [
+        {"scheme": "file", "className": "LocalPinotFS"},
+        {
+            "scheme": "s3",
+            "className": "S3PinotFS",
+            "configs": {"region": "eu-central-1", "secretKey": SECRETS[0]},
+        },
+    ],
+    "recordReaderSpec": {"dataFormat": "csv", "configs": {"delimiter": "|"}},
+    "tableSpec": {"tableName": "air"},
+    "pinotClusterSpecs": [{"controllerURI": "http://pinot.example:9000"}],
+    "pushJobSpec": {"pushMode": "tar", "pushAttempts": 2},
+}
+
+
+class Pinot:
+    """Holds one table."""
+
+    def get_table_config(self, name: str) -> dict[str, Any] | None:
+        return GENERATION if name == "air" else None
+
+    def get_schema(self, name: str) -> dict[str, Any] | None:
+        return SCHEMA if name == "air" else None
+
+
+@contextmanager
+def pinot() -> Iterator[Any]:
+    yield Pinot()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PINOT_ASSETS_TABLES", raising=False)
+    Path("schema.json").write_text(json.dumps(SCHEMA))
+    Path("job.yaml").write_text(yaml.safe_dump(JOB))
+    Path("config.json").write_text(json.dumps({"OFFLINE": GENERATION}))
+    return tmp_path
+
+
+def call(*words: str) -> Result:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    add_import_command(app, pinot)
+    return CliRunner().invoke(app, ["import", *words])
+
+
+def lines(*words: str) -> dict[str, str]:
+    """The fate of each key."""
+    shown = call(*words, "--schema", "schema.json", "--json")
+    assert shown.exit_code == 0, shown.output
+    values = json.loads(shown.stdout)
+    assert values["problems"] == []
+    for secret in SECRETS:
+        assert secret not in shown.output + Path(values["file"]).read_text()
+    fates = [(line["key"], line["fate"]) for line in values["keys"]]
+    assert len(fates) == len(dict(fates)), "each key is told of once"
+    return dict(fates)
+
+
+def test_a_file_ingestion_task(folder: Path) -> None:
+    Path("config.json").write_text(json.dumps(FILE_INGESTION))
+    fates = lines("config.json")
+    assert fates["input.fs.prop.secretKey"] == fates["input.fs.prop.accessKey"] == "changed"
+    assert fates["authToken"] == fates["state"] == fates["input.fs.className"] == "dropped"
+    assert fates["schedule"] == fates["consistentPushEnabled"] == "carried"
+    spec = load_table(folder / "tables" / "air.yaml")
+    assert spec.ingestion.input_props["secretKey"] == "${AWS_SECRET_ACCESS_KEY}"
+    assert spec.ingestion.schedule == "0 */30 * * * ?"
+    assert spec.mode == "append"
+    assert "task" not in spec.table_json
+
+
+def test_segment_generation_and_push(folder: Path) -> None:
+    fates = lines("config.json")
+    assert fates["batchConfigMaps[1]"] == fates["outputDirURI"] == fates["strange"] == "dropped"
+    assert fates["SegmentGenerationAndPushTask.tableMaxNumTasks"] == "dropped"
+    assert fates["push.mode"] == fates["schedule"] == "carried"
+    assert fates["ingestionMode"] == fates["output.segment.dir.uri"] == "added"
+    spec = load_table(folder / "tables" / "air.yaml")
+    assert spec.ingestion.input_dir_uri == "s3://lake/in/"
+    assert spec.ingestion.reader == {"delimiter": "|"}
+    assert spec.ingestion.push_kind == "consistent"
+    # Pinot's own task would push the same files again; what else there is stays.
+    assert spec.table_json["task"] == {"taskTypeConfigsMap": {"Other": {}}}
+    assert "batchConfigMaps" not in spec.table_json["ingestionConfig"]["batchIngestionConfig"]
+
+
+def test_the_spec_of_a_job(folder: Path) -> None:
+    fates = lines("config.json", "--job-spec", "job.yaml")
+    assert fates["pinotClusterSpecs"] == fates["executionFrameworkSpec"] == "dropped"
+    spec = load_table(folder / "tables" / "air.yaml")
+    assert spec.ingestion.input_props == {"region": "eu-central-1", "secretKey": "${AWS_SECRET_ACCESS_KEY}"}
+    assert spec.ingestion.reader == {"delimiter": "|"}
+    assert spec.ingestion.push_mode == "TAR"
+
+
+def test_a_refresh_table_is_kept_equal_to_its_files(folder: Path) -> None:
+    Path("config.json").write_text(json.dumps(table({}, [S3])))
+    lines("config.json")
+    assert load_table(folder / "tables" / "air.yaml").mode == "sync"
+
+
+def test_from_the_controller_with_a_line_for_each_key(folder: Path) -> None:
+    shown = call("--from-controller", "air_OFFLINE", "--out", "mine.yaml")
+    assert shown.exit_code == 0
+    assert "carried  inputFormat\n" in shown.stdout
+    assert "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY in the environment" in shown.stdout
+    assert load_table(folder / "mine.yaml").name == "air"
+    assert "# dropped outputDirURI" in (folder / "mine.yaml").read_text()
+
+
+def test_what_is_left_to_mend_is_told_and_written(folder: Path) -> None:
+    Path("config.json").write_text(json.dumps(table({}, [{**S3, "inputFormat": "thrift"}])))
+    shown = call("config.json", "--schema", "schema.json")
+    assert shown.exit_code == 1
+    assert "problem" in shown.stdout
+    assert "inputFormat" in shown.stdout
+    assert (folder / "tables" / "air.yaml").is_file()
+
+
+GOOD = json.dumps(table({}, [S3]))
+BOTH = ["config.json", "--schema", "schema.json"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "says"),
+    [
+        ("{", BOTH, "config.json is no JSON"),
+        ("[]", BOTH, "is no JSON object"),
+        ("{}", BOTH, "no tableName"),
+        (json.dumps(table({})), BOTH, "no ingestion to take over"),
+        (GOOD, ["config.json"], "--schema"),
+        ("", ["nowhere.json"], "cannot be read"),
+        ("", ["."], "cannot be read"),
+        ("", [], "which table config?"),
+        ("", ["config.json", "--from-controller", "air"], "which table config?"),
+        ("", ["--from-controller", "nowhere"], "Pinot has no OFFLINE table nowhere"),
+        (GOOD, [*BOTH, "--out", "schema.json"], "is there already"),
+        (GOOD, [*BOTH, "--job-spec", "schema.json"], "no inputDirURI"),
+        (GOOD, [*BOTH, "--out", "/proc/x/y"], "cannot be written"),
+        (json.dumps({**table({}, [S3]), "tableName": "a.b"}), BOTH, "not a usable table name"),
+    ],
+)
+def test_wrong_input_is_a_sentence(content: str, words: list[str], says: str) -> None:
+    Path("config.json").write_text(content)
+    error = call(*words).exception
+    assert isinstance(error, PinotAssetsError)
+    assert says in str(error)
+    assert not Path("tables").exists()
+    assert not any(secret in str(error) for secret in SECRETS)
+
+
+def test_json_of_a_binary_file_is_a_sentence() -> None:
+    Path("config.json").write_bytes(b"\xff\xfe\x00")
+    assert "no UTF-8 text" in str(call("config.json").exception)
