@@ -6,8 +6,9 @@ from typing import Any
 
 from pinot_assets.session.amount import Amount
 from pinot_assets.session.model import utc_text
-from pinot_assets.session.outlook import FileChange, Outlook, Sums, Switching
+from pinot_assets.session.outlook import FileChange, Outlook
 from pinot_assets.session.outlook_words import headline
+from pinot_assets.session.switching import Sums, Switching
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Unready
 
@@ -33,6 +34,7 @@ def values(plan: Outlook) -> dict[str, Any]:
         "retries": {"used": used, "max": most, "spent": seen.step == "RETRY"},
         "leaseHolder": str(plan.holder) if plan.holder else None,
         "files": {
+            "source": plan.source,
             "listed": plan.listed,
             **{kind: [_change(c) for c in plan.of_kind(kind)] for kind in _KINDS},
             "heldBack": [_change(c) for c in plan.held],

@@ -9,8 +9,10 @@ from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.amount import Amount
 from pinot_assets.session.forecast import Step
 from pinot_assets.session.ideal_state import LIMIT_BYTES
+from pinot_assets.session.lineage_room import LIMIT_BYTES as LINEAGE_LIMIT
 from pinot_assets.session.model import PushKind, utc_text
-from pinot_assets.session.outlook import FileChange, Outlook, Sums, Switching
+from pinot_assets.session.outlook import FileChange, Outlook
+from pinot_assets.session.switching import Sums, Switching
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Unready
 
@@ -60,7 +62,7 @@ def headline(plan: Outlook) -> str:
 
 def file_counts(plan: Outlook) -> Iterator[Line]:
     """How many files of each kind, with their bytes."""
-    yield Line("listed", _count(plan.listed, "file"))
+    yield Line("listed", f"{_count(plan.listed, 'file')} in {plan.source}")
     for kind in ("new", "rewritten", "deleted", "touched"):
         if found := plan.of_kind(kind):
             more = " (another fingerprint, the same content: not read again)" if kind == "touched" else ""
@@ -75,13 +77,14 @@ def file_counts(plan: Outlook) -> Iterator[Line]:
 
 
 def file_lines(plan: Outlook) -> Iterator[tuple[str, str, str]]:
-    """The files one by one, as mark, URI and versions; the first of each kind, then how many more."""
+    """The files one by one: mark, path below the input directory, versions; first ones of each kind, then how
+    many more."""
     for kind in ("new", "rewritten", "deleted", "touched"):
-        yield from _some(kind, [(c.uri, _versions(c)) for c in plan.of_kind(kind)])
-    yield from _some("held", [(c.uri, _versions(c)) for c in plan.held])
+        yield from _some(kind, [(_below(plan, c.uri), _versions(c)) for c in plan.of_kind(kind)])
+    yield from _some("held", [(_below(plan, c.uri), _versions(c)) for c in plan.held])
     looked = plan.forecast.looked
     unready: tuple[Unready, ...] = (*looked.found.later, *looked.found.waiting) if looked else ()
-    yield from _some("waiting", [(u.uri, u.why) for u in unready])
+    yield from _some("waiting", [(_below(plan, u.uri), u.why) for u in unready])
 
 
 def numbers(plan: Outlook) -> Iterator[Line]:
@@ -97,7 +100,7 @@ def numbers(plan: Outlook) -> Iterator[Line]:
         f"{least}{len(switch.added):,} new",
     )
     yield Line("rows", _sums(switch.rows, "{:,}".format))
-    yield Line("bytes", f"{_sums(switch.bytes, size)}, one replica")
+    yield Line("bytes", f"{_sums(switch.bytes, size)}; of one replica")
     if seen.strays:
         yield Line(
             "strays", f"{_count(len(seen.strays), 'segment')} that no snapshot knows are deleted", True
@@ -121,9 +124,11 @@ def room_lines(plan: Outlook) -> Iterator[Line]:
         coming = _amount(room.coming, size)
         yield Line("storage", f"not known: no server says how large the table is; {coming} come")
     else:
-        later = f", {_amount(room.later, size)} when Pinot has deleted what was replaced"
+        peak, later = _amount(room.at_peak, size), _amount(room.later, size)
         yield Line(
-            "storage", f"{size(room.present)} → {_amount(room.at_peak, size)} at the switch{later}, {over}"
+            "storage",
+            f"{size(room.present)} → {peak} at the switch, {later} when Pinot has deleted what was replaced; "
+            f"{over}{_if_estimated(room.coming)}",
         )
     sure = room.at_peak is not None and room.at_peak.exact
     too_much = "the run would be refused before it pushes" if sure else "if the estimate holds, it is refused"
@@ -149,18 +154,18 @@ def _node_lines(switch: Switching, push: PushKind) -> Iterator[Line]:
     if push is PushKind.PLAIN:
         yield Line("lineage", "an entry for each file that replaces something (plain push)")
     else:
-        entry = f"{size(switch.entry_bytes)} of it the new entry"
+        most = f"more than {size(LINEAGE_LIMIT)} is refused"
         yield Line(
             "lineage",
-            f"{least}{size(switch.lineage_bytes)} of {size(LIMIT_BYTES)}, {entry}",
-            warns=switch.lineage_bytes > LIMIT_BYTES // 2,
+            f"{least}{size(switch.lineage_bytes)}, {size(switch.entry_bytes)} of it the new entry; {most}",
+            warns=switch.lineage_bytes > LINEAGE_LIMIT // 2,
         )
     ideal = switch.ideal_state
     packed = f", packed by Pinot: {size(ideal.stored_bytes)}" if ideal.packed else ""
     yield Line(
         "ideal state",
-        f"about {size(ideal.text_bytes)}{packed} of {size(LIMIT_BYTES)}, "
-        f"{_count(ideal.segments, 'segment')} with the hidden ones",
+        f"about {size(ideal.text_bytes)}{packed}, {_count(ideal.segments, 'segment')} with the hidden ones; "
+        "ZooKeeper takes 1 MiB",
         warns=ideal.stored_bytes > LIMIT_BYTES // 2,
     )
 
@@ -172,10 +177,12 @@ def risk_lines(plan: Outlook) -> Iterator[Line]:
         yield Line("retries", f"spends one: {used + 1} of {most} then", warns=used + 1 >= most)
     elif seen.session is not None:
         yield Line("retries", f"spends none: {used} of {most} used")
+    label = "way back"
     if plan.revert_until_ms is not None:
-        yield Line("way back", f"now: by one revert until {utc_text(plan.revert_until_ms)}")
+        yield Line(label, f"now: by one revert until {utc_text(plan.revert_until_ms)}")
+        label = ""
     if (switch := plan.switching) is not None:
-        yield Line("", _way_back(plan, switch))
+        yield Line(label, _way_back(plan, switch))
         yield _doomed(switch)
     if seen.refused:
         yield Line("refused", seen.refused, warns=True)
@@ -229,13 +236,21 @@ def version(found: Fingerprint) -> str:
 
 def _sums(sums: Sums, show: Callable[[int], str]) -> str:
     after, removed, added = (_amount(a, show) for a in (sums.after, sums.removed, sums.added))
-    return f"{show(sums.now)} → {after}: {removed} go, {added} come"
+    return f"{show(sums.now)} → {after}: {removed} go, {added} come{_if_estimated(sums.added)}"
 
 
 def _amount(amount: Amount, show: Callable[[int], str]) -> str:
     if amount.total is None:
         return f"unknown (at least {show(amount.known)})" if amount.known > 0 else "unknown"
-    return show(amount.total) if amount.exact else f"about {show(amount.total)} (an estimate)"
+    return show(amount.total) if amount.exact else f"about {show(amount.total)}"
+
+
+def _below(plan: Outlook, uri: str) -> str:
+    return uri.removeprefix(f"{plan.source.removesuffix('/')}/")
+
+
+def _if_estimated(amount: Amount) -> str:
+    return "" if amount.exact or amount.total is None else " (estimated from the published files)"
 
 
 def _versions(change: FileChange) -> str:

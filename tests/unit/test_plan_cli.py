@@ -66,14 +66,15 @@ def test_files_and_versions() -> None:
     has(
         lines,
         "→ a new session builds 2 files of 4 B",
-        f"~ {rewritten.uri} 2 B {rewritten.before.token} → 2 B {rewritten.after.token}",
+        f"listed 2 files in {plan.source}",
+        f"~ A 2 B {rewritten.before.token} → 2 B {rewritten.after.token}",
         "new 1 file, 2 B",
         "deleted 1 file, 2 B",
         "segments 2 → at least 2: 2 replaced, at least 2 new",
-        "rows 2 → about 2 (an estimate): 2 go, about 2 (an estimate) come",
+        "rows 2 → about 2: 2 go, about 2 come (estimated from the published files)",
         "quota none is set",
         "not known (Pinot's servers tell it from 1.3 on)",
-        "for 20 h (until 2023-11-15",
+        "way back after the switch: by one revert for 20 h (until 2023-11-15",
         "sync 2 files, 4 B 2 segments this table's mode",
         "swap 2 files, 4 B 2 segments",
         "append 2 files, 4 B 0 segments",
@@ -101,7 +102,7 @@ def test_nothing_to_do() -> None:
 
 def test_what_a_rollback_holds() -> None:
     plan = planned(lived("sync", "a rollback holds"))
-    has(said(plan), "held back 1 file after a rollback, until `resume`", f"h {plan.held[0].uri}")
+    has(said(plan), "held back 1 file after a rollback, until `resume`", "h B 2 B")
 
 
 def test_a_retry_is_a_warning_when_it_is_the_last() -> None:

@@ -63,7 +63,7 @@ def test_the_page_is_markdown_with_every_section(plan: Outlook) -> None:
     assert page.value is not None
     for text in (
         "**a new session builds 2 files of 4 B**",
-        "| files |  |\n|---|---|\n| listed | 2 files |",
+        "| files |  |\n|---|---|\n| listed | 2 files in mem://",
         "| segments | 2 → at least 2: 2 replaced, at least 2 new |",
         "| sync | 2 files, 4 B | 2 segments | this table's mode |",
         f"--plan {plan.forecast.basis.hash}`",
