@@ -226,7 +226,7 @@ def _told(run: Run, stored: Session | None, step: Step, **told: Any) -> Forecast
     basis = Basis.of(
         files=[found.counted.digest, [u.uri for u in found.waiting]] if found is not None else [],
         published=[pointer.current_snapshot.sha256 if pointer.current_snapshot else "", bool(seen.current)],
-        session=[step, _session_values(stored), _rows_digest(seen.plan)],
+        session=[step, *_session_values(stored), _rows_digest(seen.plan)] if stored or seen.why else [],
         spec=[
             run.spec.name_with_type,
             run.fingerprint,

@@ -253,12 +253,13 @@ def test_a_planned_run_asks_for_that_plan(drive: Any) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["0a1b2c3d", ""])
-def test_a_plan_that_does_not_hold_exits_2(drive: Any, wanted: str) -> None:
+def test_a_plan_that_does_not_hold_exits_2(
+    drive: Any, wanted: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Also one of a variable that was never set: that is no leave to run whatever comes."""
     driver = drive(trigger_planned=PlanOutdated("flights is another", why=f"{ODD} is new", hint="plan again"))
-    shown = call("run", "flights", "--plan", wanted)
-    assert shown.exit_code == 2
-    assert f"not run: flights is another: {ODD} is new\n  → plan again" in shown.stderr
+    code, said = main(monkeypatch, capsys, "run", "flights", "--plan", wanted)
+    assert (code, said) == (2, f"error: flights is another: {ODD} is new\n  → plan again\n")
     assert driver.asked == ["pinot-assets run", "trigger_planned"]
 
 
