@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from pinot_assets.errors import PinotAssetsError, SessionHeld
+from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionHeld
 from pinot_assets.in_time import in_time
 from pinot_assets.metrics.family import Sample
 from pinot_assets.session.driver import Driver
@@ -21,6 +21,9 @@ USER, PASSWORD = "PINOT_ASSETS_PUSHGATEWAY_USER", "PINOT_ASSETS_PUSHGATEWAY_PASS
 JOB = "pinot_assets"
 SECONDS = 5.0
 """How long a run's end may take for it, whatever hangs: ZooKeeper, a name server, the gateway."""
+
+_TURNED_AWAY = (SessionHeld, PlanOutdated)
+"""Such a run did nothing: the numbers of the one that works on the table, or did last, stay."""
 
 
 @contextmanager
@@ -47,8 +50,8 @@ def _push(driver: Driver, env: Mapping[str, str], warn: Callable[[str], None]) -
     gateway = env.get(GATEWAY, "").strip()
     if not gateway or not driver.steps:
         return
-    if any(isinstance(step.result, SessionHeld) for step in driver.steps.values()):
-        return  # another run works on the table, and tells of it itself
+    if any(isinstance(step.result, _TURNED_AWAY) for step in driver.steps.values()):
+        return
     if why := in_time(lambda: _send(gateway, env, driver), SECONDS, _why):
         warn(f"warning: the metrics of this run were not pushed to {GATEWAY}: {why}")
 

@@ -13,7 +13,7 @@ import pytest
 from fakes.pushgateway import Gateway, pushgateway
 from fakes.tables import write_table
 
-from pinot_assets.errors import PinotUnreachable, SessionError, SessionHeld
+from pinot_assets.errors import PinotUnreachable, PlanOutdated, SessionError, SessionHeld
 from pinot_assets.metrics import pushing
 from pinot_assets.metrics.pushing import GATEWAY, PASSWORD, USER, pushed_after
 from pinot_assets.session.driver import Step
@@ -117,10 +117,11 @@ def test_without_a_gateway_and_without_a_step_nothing_is_pushed(driver: Any, gat
     assert gateway.groups == {}
 
 
+@pytest.mark.parametrize("refusal", [SessionHeld("flights is paused"), PlanOutdated("flights is another")])
 def test_a_run_that_was_turned_away_leaves_the_numbers_of_the_one_that_works(
-    driver: Any, gateway: Gateway
+    driver: Any, gateway: Gateway, refusal: Exception
 ) -> None:
-    driver.steps = {"trigger": Step(0.1, SessionHeld("flights is paused"))}
+    driver.steps = {"trigger": Step(0.1, refusal)}
     with pushed_after(driver, print, {GATEWAY: gateway.url}):
         pass
     assert gateway.groups == {}
