@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from rich.markup import escape
 
 from pinot_assets.cli_options import TablesOption, new_console
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.exit_codes import ExitCode
 from pinot_assets.settings import load_settings, tables_directory
 from pinot_assets.spec import load_tables
 
@@ -59,7 +61,7 @@ def metrics(
 
     chosen = load_tables(directory or tables_directory()).choose_any(tables or [])
     err = Console(stderr=True, soft_wrap=True, highlight=False)
-    collector = Collector(lambda why: err.print(f"[yellow]cannot be read[/]: {escape(why)}"))
+    collector = Collector(lambda why: err.print(f"[yellow]warning[/]: {escape(why)}"))
     cheap, dear = cheap_parts(chosen, load_settings), dear_parts(chosen, load_settings)
     if once:
         collector.look([*cheap, *dear])
@@ -70,7 +72,10 @@ def metrics(
         return
     if textfile is None:
         _listen(collector, listen)
-    _look(collector, cheap, every, dear, health_every, textfile)
+    try:
+        follow(collector, [(cheap, every), (dear, health_every)], textfile, threading.Event())
+    except KeyboardInterrupt:
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 def _listen(collector: Collector, listen: str) -> None:
@@ -85,7 +90,8 @@ def _listen(collector: Collector, listen: str) -> None:
         raise PinotAssetsError(
             f"{listen} cannot be listened on", why=error.strerror or str(error), hint="name another --listen"
         ) from None
-    new_console().print(f"serving http://{host}:{server.server_port}/metrics; Ctrl-C ends it")
+    shown = f"[{host}]" if ":" in host else host
+    new_console().print(escape(f"serving http://{shown}:{server.server_port}/metrics; Ctrl-C ends it"))
 
 
 def address_of(listen: str) -> tuple[str, int]:
@@ -99,29 +105,27 @@ def address_of(listen: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _look(
+def follow(
     collector: Collector,
-    cheap: list[Part],
-    every: float,
-    dear: list[Part],
-    health_every: float,
+    rounds: Sequence[tuple[Sequence[Part], float]],
     textfile: Path | None,
+    stopped: threading.Event,
 ) -> None:
-    """Until Ctrl-C."""
-    stopped = threading.Event()
-    rounds = [(cheap, every), (dear, health_every)]
-    threads = [
-        threading.Thread(target=collector.look_for_ever, args=(parts, seconds, stopped), daemon=True)
-        for parts, seconds in rounds
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        while not stopped.wait(every):
-            if textfile is not None:
+    """Look until it is stopped, and write the file as often as the first of the rounds looks.
+
+    :param rounds: what is looked at, and seconds between two looks.
+    :raises PinotAssetsError: the file cannot be written at the start; later that is told, and tried again.
+    """
+    if textfile is not None:
+        _write(collector, textfile)
+    for parts, seconds in rounds:
+        threading.Thread(target=collector.look_for_ever, args=(parts, seconds, stopped), daemon=True).start()
+    while not stopped.wait(rounds[0][1]):
+        if textfile is not None:
+            try:
                 _write(collector, textfile)
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+            except PinotAssetsError as error:
+                collector.told(error.reason)
 
 
 def _write(collector: Collector, textfile: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,11 @@ from typer.testing import CliRunner, Result
 
 from pinot_assets import cli
 from pinot_assets.errors import PinotAssetsError, SpecError
-from pinot_assets.metrics_cli import address_of
+from pinot_assets.metrics.collector import Collector
+from pinot_assets.metrics.family import Sample
+from pinot_assets.metrics.looking import Part
+from pinot_assets.metrics.session import OPEN
+from pinot_assets.metrics_cli import address_of, follow
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +55,27 @@ def test_a_textfile_is_written_whole(tmp_path: Path) -> None:
     refused = call("--once", "--textfile", str(tmp_path / "none" / "t.prom")).exception
     assert isinstance(refused, PinotAssetsError)
     assert "t.prom cannot be written: No such file or directory" in str(refused)
+
+
+def test_a_textfile_is_written_again_and_again_and_trouble_with_it_ends_nothing(tmp_path: Path) -> None:
+    said: list[str] = []
+    collector, stopped = Collector(said.append), threading.Event()
+    folder = tmp_path / "node_exporter"
+    folder.mkdir()
+    file = folder / "t.prom"
+
+    def look() -> list[Sample]:
+        if file.exists() and ("pinot_assets_session_open", "t") in numbers(file.read_text()):
+            if said:
+                stopped.set()  # it has been written, could not be, and is written again
+            elif folder.exists():
+                folder.rename(tmp_path / "away")
+        elif said and not folder.exists():
+            folder.mkdir()
+        return [OPEN.of(1, "t")]
+
+    follow(collector, [([Part("t", "session", look)], 0.02)], file, stopped)
+    assert set(said) == {f"{file} cannot be written: No such file or directory"}
 
 
 def test_addresses() -> None:
