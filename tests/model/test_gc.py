@@ -220,3 +220,26 @@ def test_a_shadow_table_that_an_audit_left() -> None:
     table.start(Gc())
     assert table.pinot.get_table_config(shadow_name(TABLE)) is None
     assert table.pinot.get_table_config(TABLE) is not None
+
+
+def back_to_the_first(driver: Driver) -> None:
+    """As `pinot-assets rollback --to 1`."""
+    driver.rollback("1")
+
+
+@pytest.mark.parametrize("place", ["start_replace_segments", "end_replace_segments"])
+def test_the_target_of_a_rollback_that_is_half_way_stays(place: str) -> None:
+    table = littered()
+    wanted = Staging(table.staging).snapshot(kept_refs(Staging(table.staging))[-1])
+    table.start(back_to_the_first, [Trouble(place, Kind.DIES_BEFORE)])
+    table.expire()
+    assert table.truth.open_session
+    gc = Gc()
+    assert table.start(gc).process.error is None
+    assert 1 in kept(table)
+    table.later(60)
+    table.start(run)  # finishes it
+    now = next(read_kept(Staging(table.staging), kept_refs(Staging(table.staging)))).snapshot
+    assert now.mode == "ROLLBACK"
+    assert [f.uri for f in now.files] == [f.uri for f in wanted.files]
+    assert table.pinot.visible_segments(TABLE) == set(now.segments)

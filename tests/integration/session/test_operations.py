@@ -152,3 +152,25 @@ def test_dagster_does_not_ask_twice(make_world: Any) -> None:
     for job in module.operations(make_world("sync").spec):
         assert job.tags["dagster/max_retries"] == "0"
         assert job.tags["dagster/retry_on_asset_or_op_failure"] == "false"
+
+
+def test_garbage_is_only_told_of_unless_the_config_says_apply(again: Any) -> None:
+    world, twice = again
+    world.options["snapshotsToKeep"] = 1
+    for name in ("F1", "F2", "F3"):
+        world.write(F1=name)
+        world.run()
+        world.later(30)
+    litter = world.folder / "staging" / f"{world.table}_OFFLINE" / "segments"
+    stray = litter / f"{world.table}__cp1-abcdef_0_0_0.tar.gz"
+    stray.write_bytes(b"late")
+    before = sorted(path.name for path in litter.iterdir())
+    assert stray.name in twice("gc", config={"grace_hours": 0.0})
+    assert sorted(path.name for path in litter.iterdir()) == before
+    twice("gc", config={"apply": True, "grace_hours": 1.0})
+    assert stray.exists()
+    log = twice("gc", config={"apply": True, "grace_hours": 0.0})
+    assert "are gone" in log
+    assert not stray.exists()
+    assert world.visible == ["F3"]
+    world.assert_settled()
