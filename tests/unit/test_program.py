@@ -132,6 +132,45 @@ def test_with_json_nobody_is_asked(
     assert "--yes" in json.loads(out)["hint"]
 
 
+ACTS = ("dev", "down", "doctor", "init", "local ", "metrics", "simulate", "tables ", "watch")
+"""Commands that look at this machine first, or only; their own tests type wrong things at them."""
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if not name.startswith(ACTS)])
+def test_wrong_addresses_are_a_sentence_of_every_command(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "ftp://nowhere")
+    monkeypatch.setenv("PINOT_ZOOKEEPER", "::::")
+    words = [*name.split(), *needed(COMMANDS[name]), *(["--yes"] if name == "rollback" else [])]
+    code, out, err = type_in(monkeypatch, capsys, *words, "--json")
+    assert code == ExitCode.ERROR
+    assert "Traceback" not in out + err
+    assert json.loads(out)
+
+
+BROKEN = {
+    "binary": b"\xff\xfe\x00\x01",
+    "a tab": b"a:\n\t- b",
+    "a list": b"- 1\n",
+    "nothing": b"",
+    "itself": b"schema: &a [*a]",
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_spec_that_is_none_is_a_sentence(
+    kind: str, alone: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (alone / "tables" / "x.yaml").write_bytes(BROKEN[kind])
+    code, out, err = type_in(monkeypatch, capsys, "run", "flights", "--json")
+    assert (code, "Traceback" in out + err) == (1, False)
+    assert "x.yaml" in json.loads(out)["error"]
+    code, out, _ = type_in(monkeypatch, capsys, "tables", "validate", "--json")
+    assert code == 1
+    assert json.loads(out)["problems"][0]["file"].endswith("x.yaml")
+
+
 def raising(error: BaseException) -> Any:
     def doctor(as_json: bool = False) -> None:
         raise error
