@@ -22,7 +22,7 @@ STORIES: Final = {
     "flights": (
         "README.md",
         "docs/local-stack.md",
-        "docs/operations.md",
+        "docs/guides/receipts.md",
         "docs/simulate.md",
         "docs/guides/plan.md",
     ),
