@@ -10,6 +10,7 @@ import pytest
 from fakes.kafka_table import Clicks
 
 from pinot_assets.local import Stack
+from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.health.copies import only_copies
 from pinot_assets.realtime.state import Copy, PauseReason, RealtimeState, Status
@@ -68,6 +69,14 @@ def test_a_table_that_is_consumed_and_committed_past_the_deep_store(clicks: Clic
     assert all(server.alive and server.ready and server.since_ms for server in state.servers.values())
     assert {server.admin_url for server in state.servers.values()} == set(clicks.stack.server_admin_urls)
     assert failed(state) == {"tmp_uploads"}
+    told = {
+        (sample.family.name.removeprefix("pinot_assets_realtime_"), *sample.labels[1:]): sample.value
+        for sample in realtime_samples("clicks_REALTIME", state)
+    }
+    assert (told["segments", "committed"], told["segments", "consuming"]) == (4, 2)
+    assert (told["committed_rows",], told["queryable_rows",]) == (2000, 2500)
+    assert (told["segments_only_with_peers",], told["messages_to_consume",]) == (4, 0)
+    assert told["servers_serving",] == told["servers",] == 2
 
 
 def test_paused_resumed_and_committed_by_force(clicks: Clicks) -> None:
