@@ -26,6 +26,7 @@ from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
 from pinot_assets.spec.question import Question
 
 POLL_SECONDS = 0.25
+AGAIN_SECONDS = 1.0
 LET_GO_SECONDS = 30.0
 """How long a deleted table of the same name is given: until servers have dropped its segments, Pinot refuses
 another one."""
@@ -129,8 +130,8 @@ class ShadowTable:
             except PinotError:
                 if left <= 0 or _stands(self._pinot, self.name):
                     raise
-            self._run.edges.sleep(POLL_SECONDS)
-            left -= POLL_SECONDS
+            self._run.edges.sleep(AGAIN_SECONDS)
+            left -= AGAIN_SECONDS
             self._run.before_pinot_write()
 
     def _wait_for_rows(self, rows: int) -> None:
