@@ -19,7 +19,7 @@ from pinot_assets.assets.partitions import ALL_FILES, Partitioning, path_of
 from pinot_assets.assets.versions import DELETED, by_partition
 from pinot_assets.snapshot.manifest import Snapshot, tokens_of, versions_of
 from pinot_assets.source.diff import differing
-from pinot_assets.source.listed_files import files_of, in_order, text_of
+from pinot_assets.source.listed_files import files_of, in_order, text_of, without_root
 from pinot_assets.spec import TableSpec
 
 _NOTHING = pa.table({"uri": pa.array([], pa.string()), "version": pa.array([], pa.string())})
@@ -90,17 +90,17 @@ class SourceRows:
         changed, beside = self.differing
         uris = self.listed.column("uri")
         if not len(self.ledger) or len(changed) == len(uris):
-            same = self.ledger.slice(0, 0)
+            same = self.ledger.column("version").slice(0, 0)
             is_other = np.ones(len(uris), dtype=bool)
         else:
-            same = self.ledger.filter(pc.invert(_are_in(self.ledger, beside)))
+            same = self.ledger.column("version").filter(pc.invert(_are_in(self.ledger, beside)))
             is_other = _are_in(self.listed, changed).to_numpy()
         tokens = [file.fingerprint.token for file in files_of(changed.sort_by("uri"))] if len(changed) else []
         # What did not change stands in the same order on both sides.
         place = np.empty(len(uris), dtype=np.int64)
         place[~is_other] = np.arange(len(same))
         place[is_other] = len(same) + np.arange(len(tokens))
-        versions = pa.concat_arrays([*same.column("version").chunks, pa.array(tokens, pa.string())])
+        versions = pa.concat_arrays([*same.chunks, pa.array(tokens, pa.string())])
         rows = pa.table({"uri": uris, "version": versions.take(pa.array(place))})
         if with_deleted and self.deleted:
             gone = pc.invert(_are_in(self.ledger, self.listed))
@@ -108,8 +108,7 @@ class SourceRows:
         return rows
 
     def _lines(self, rows: pa.Table) -> _Lines:
-        prefix = len(self.spec.input_uri()) + 1
-        paths = pc.utf8_slice_codeunits(rows.column("uri"), prefix).cast(pa.binary()).combine_chunks()
+        paths = without_root(rows.column("uri"), len(self.spec.input_uri()) + 1).cast(pa.binary())
         escaped = b"%" in bytes(text_of(paths))
         if escaped:
             told = (path_of(self.spec, uri).encode(errors="surrogatepass") for uri in rows["uri"].to_pylist())

@@ -11,7 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.source.fingerprint import SourceFile
-from pinot_assets.source.listed_files import COLUMNS, ListedFiles, Page, files_of, page_of, text_of
+from pinot_assets.source.listed_files import (
+    COLUMNS,
+    ListedFiles,
+    Page,
+    files_of,
+    page_of,
+    text_of,
+    without_root,
+)
 from pinot_assets.source.objects import ObjectStore
 from pinot_assets.source.part import Part
 from pinot_assets.source.patterns import PathPattern, compile_pattern, path_of_uri
@@ -172,7 +180,7 @@ class _Look:
     def chosen(self, page: pa.Table) -> pa.Table:
         """Those of the files that count."""
         page = page.combine_chunks()
-        below = pc.utf8_slice_codeunits(page.column("uri"), len(self._root)).combine_chunks()
+        below = without_root(page.column("uri"), len(self._root))
         special = self._special(below)
         ones = page.slice(0, 0)
         if special is not None:

@@ -30,6 +30,7 @@ COLUMNS: Final = pa.schema(
 )
 
 _PAGE: Final = 10_000
+_LONGEST: Final = 1_000_000  # an end, without which Arrow 26 refuses to slice more than some megabytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,12 @@ def text_of(texts: pa.Array) -> memoryview:
         return memoryview(b"")
     view = memoryview(offsets).cast("i")
     return memoryview(data)[view[texts.offset] : view[texts.offset + len(texts)]]
+
+
+def without_root(uris: pa.ChunkedArray, length: int) -> pa.Array:
+    """URIs without so many characters at their beginning, an eighth of the cost of slicing texts."""
+    data = uris.combine_chunks().cast(pa.binary())
+    return pc.binary_slice(data, length, _LONGEST).view(pa.string())
 
 
 def in_order(table: pa.Table, compare: Callable[[pa.ChunkedArray, pa.ChunkedArray], pa.ChunkedArray]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,10 +43,10 @@ def part_to_arrow(part: Part, beside: Mapping[str, Any]) -> bytes:
         "beside": dict(beside),
     }
     table = part.columns.replace_schema_metadata({_META: json.dumps(told).encode()})
-    sink = pa.BufferOutputStream()
+    sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return bytes(sink.getvalue())
+    return sink.getvalue()
 
 
 def part_from_arrow(data: bytes) -> tuple[Part, dict[str, Any]]:
