@@ -243,3 +243,15 @@ def test_the_target_of_a_rollback_that_is_half_way_stays(place: str) -> None:
     assert now.mode == "ROLLBACK"
     assert [f.uri for f in now.files] == [f.uri for f in wanted.files]
     assert table.pinot.visible_segments(TABLE) == set(now.segments)
+
+
+def test_tars_of_a_snapshot_that_is_too_young_to_go_stay_however_old() -> None:
+    table = littered()
+    for info in list(table.staging.list("segments")):
+        table.staging.write(info.key, table.staging.read(info.key), mtime_us=-30 * HOUR_MS * 1000)
+    before = kept(table)
+    gc = Gc(HOUR_MS)
+    table.start(gc)
+    assert gc.collected is not None
+    assert [o.name for o in gc.collected.removed] == [f"segments/{TABLE}__cp1-abcdef_0_0_0.tar.gz"]
+    assert kept(table) == before
