@@ -40,16 +40,15 @@ from pinot_assets.realtime.lazy_group import realtime_app
 from pinot_assets.receipts_cli import add_receipt_commands
 from pinot_assets.rollback_cli import add_rollback_commands
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import utc_text
-from pinot_assets.session.observe import Observation, Sighting, list_source, observe, sight
+from pinot_assets.session.observe import list_source, observe, sight
 from pinot_assets.session_cli import session_app
 from pinot_assets.settings import load_settings, tables_directory
 from pinot_assets.simulate.cli import register as add_simulate_command
-from pinot_assets.source.readiness import told
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec, load_tables
 from pinot_assets.spec.apply import ApplyPlan, apply_plan, plan_apply
 from pinot_assets.spec.cli import tables_app
+from pinot_assets.status_shown import status_lines, status_values
 from pinot_assets.watch_cli import add_watch_command
 
 app = typer.Typer(
@@ -72,11 +71,10 @@ app.add_typer(realtime_app(), name="realtime")
 out = new_console()
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
-COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
 SAMPLE = "flights"
 """The table that `dev` writes files for."""
 SHOWN = 10
-"""Failures that `status` lists."""
+"""Files that are named of those that a run left out."""
 
 
 @app.command()
@@ -143,9 +141,9 @@ def status(table: TableName, tables: TablesOption = None, as_json: AsJson = Fals
         seen = observe(store, open_staging(spec))
     sighting = sight(spec, list_source(spec, open_source(spec)), seen)
     if as_json:
-        typer.echo(json.dumps(_status_values(spec, seen, sighting), indent=2))
+        typer.echo(json.dumps(status_values(spec, seen, sighting), indent=2))
     else:
-        for label, text in _status_lines(spec, seen, sighting):
+        for label, text in status_lines(spec, seen, sighting):
             out.print(f"[bold]{label:<9}[/]  {text}")
 
 
@@ -230,76 +228,6 @@ def _spec(name: str, directory: Path | None) -> TableSpec:
 
 def _specs(name: str | None, directory: Path | None) -> Sequence[TableSpec]:
     return load_tables(directory or tables_directory()).choose([name] if name else [])
-
-
-def _status_values(spec: TableSpec, seen: Observation, sighting: Sighting) -> dict[str, object]:
-    snapshot, session = seen.snapshot, seen.session
-    return {
-        "table": spec.name_with_type,
-        "mode": spec.mode,
-        "published": None
-        if snapshot is None
-        else {
-            "session": snapshot.session,
-            "mode": snapshot.mode,
-            "files": len(snapshot.ledger),
-            "segments": len(snapshot.segments),
-            "rows": snapshot.rows,
-            "at": utc_text(snapshot.published_ms),
-            "lineageEntry": snapshot.lineage_entry_id,
-        },
-        "source": {
-            "listed": sighting.listed,
-            "new": sighting.new,
-            "rewritten": sighting.rewritten,
-            "deleted": sighting.deleted,
-            "notReady": [f"{u.uri} {u.why}" for u in (*sighting.waiting, *sighting.later)],
-        },
-        "session": None
-        if session is None
-        else {
-            "id": session.id,
-            "state": session.state,
-            "attempt": session.attempt,
-            "retryCount": session.retry_count,
-            "maxRetries": spec.ingestion.max_retries,
-            "files": dict(session.counts),
-            "lastError": session.last_error,
-            "failed": [f"{f.uri}: {f.code}: {f.reason}" for f in seen.failures],
-        },
-        "heldBack": {"files": len(seen.hold.files), "removals": len(seen.hold.removals)},
-        "leaseHolder": str(seen.holder) if seen.holder else None,
-    }
-
-
-def _status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Iterator[tuple[str, str]]:
-    snapshot, session = seen.snapshot, seen.session
-    yield "table", f"{spec.name_with_type} ({spec.mode})"
-    if snapshot is None:
-        yield "published", "nothing yet"
-    else:
-        what = f"{len(snapshot.ledger)} files, {len(snapshot.segments)} segments, {snapshot.rows:,} rows"
-        yield "published", f"{what} by {snapshot.session} at {utc_text(snapshot.published_ms)}"
-    yield "source", f"{sighting.listed} files listed: {sighting}"
-    for unready in filter(None, (sighting.waiting, sighting.later)):
-        yield "", escape(told(unready))
-    if session is None:
-        yield "session", "none open"
-    else:
-        counts = ", ".join(f"{n} {what}" for what in COUNTS if (n := session.counts.get(what)))
-        retries = f"retry {session.retry_count} of {spec.ingestion.max_retries}"
-        yield "session", f"{session.id} {session.state}, {retries}: {counts}"
-        for failure in seen.failures[:SHOWN]:
-            yield "", f"[red]{escape(f'{failure.uri}: {failure.code}: {failure.reason}')}[/]"
-        if len(seen.failures) > SHOWN:
-            yield "", f"and {len(seen.failures) - SHOWN} more; --json lists all"
-        if session.last_error and not seen.failures:
-            yield "", f"[red]{escape(session.last_error)}[/]"
-    if seen.hold.files or seen.hold.removals:
-        held = f"{len(seen.hold.files)} file versions, {len(seen.hold.removals)} removals"
-        yield "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` lets them in"
-    if seen.holder is not None:
-        yield "lease", f"held by {escape(str(seen.holder))}"
 
 
 # Named late: tests put others in their place.

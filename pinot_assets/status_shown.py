@@ -1,0 +1,88 @@
+"""What `pinot-assets status` shows of a table: for people, and for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.markup import escape
+
+from pinot_assets.session.model import utc_text
+from pinot_assets.session.observe import Observation, Sighting
+from pinot_assets.source.readiness import told
+from pinot_assets.spec import TableSpec
+
+COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
+SHOWN = 10
+"""Failures that are listed."""
+
+
+def status_values(spec: TableSpec, seen: Observation, sighting: Sighting) -> dict[str, object]:
+    """For other programs."""
+    snapshot, session = seen.snapshot, seen.session
+    return {
+        "table": spec.name_with_type,
+        "mode": spec.mode,
+        "published": None
+        if snapshot is None
+        else {
+            "session": snapshot.session,
+            "mode": snapshot.mode,
+            "files": len(snapshot.ledger),
+            "segments": len(snapshot.segments),
+            "rows": snapshot.rows,
+            "at": utc_text(snapshot.published_ms),
+            "lineageEntry": snapshot.lineage_entry_id,
+        },
+        "source": {
+            "listed": sighting.listed,
+            "new": sighting.new,
+            "rewritten": sighting.rewritten,
+            "deleted": sighting.deleted,
+            "notReady": [f"{u.uri} {u.why}" for u in (*sighting.waiting, *sighting.later)],
+        },
+        "session": None
+        if session is None
+        else {
+            "id": session.id,
+            "state": session.state,
+            "attempt": session.attempt,
+            "retryCount": session.retry_count,
+            "maxRetries": spec.ingestion.max_retries,
+            "files": dict(session.counts),
+            "lastError": session.last_error,
+            "failed": [f"{f.uri}: {f.code}: {f.reason}" for f in seen.failures],
+        },
+        "heldBack": {"files": len(seen.hold.files), "removals": len(seen.hold.removals)},
+        "leaseHolder": str(seen.holder) if seen.holder else None,
+    }
+
+
+def status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Iterator[tuple[str, str]]:
+    """For people: labels and texts with markup, one pair for a line."""
+    snapshot, session = seen.snapshot, seen.session
+    yield "table", f"{spec.name_with_type} ({spec.mode})"
+    if snapshot is None:
+        yield "published", "nothing yet"
+    else:
+        what = f"{len(snapshot.ledger)} files, {len(snapshot.segments)} segments, {snapshot.rows:,} rows"
+        yield "published", f"{what} by {snapshot.session} at {utc_text(snapshot.published_ms)}"
+    yield "source", f"{sighting.listed} files listed: {sighting}"
+    for unready in filter(None, (sighting.waiting, sighting.later)):
+        yield "", escape(told(unready))
+    if session is None:
+        yield "session", "none open"
+    else:
+        counts = ", ".join(f"{n} {what}" for what in COUNTS if (n := session.counts.get(what)))
+        retries = f"retry {session.retry_count} of {spec.ingestion.max_retries}"
+        yield "session", f"{session.id} {session.state}, {retries}: {counts}"
+        for failure in seen.failures[:SHOWN]:
+            yield "", f"[red]{escape(f'{failure.uri}: {failure.code}: {failure.reason}')}[/]"
+        if len(seen.failures) > SHOWN:
+            yield "", f"and {len(seen.failures) - SHOWN} more; --json lists all"
+        if session.last_error and not seen.failures:
+            yield "", f"[red]{escape(session.last_error)}[/]"
+    if seen.hold.files or seen.hold.removals:
+        held = f"{len(seen.hold.files)} file versions, {len(seen.hold.removals)} removals"
+        yield "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` lets them in"
+    if seen.holder is not None:
+        yield "lease", f"held by {escape(str(seen.holder))}"
