@@ -34,7 +34,8 @@ class Table:
         )
         seen = Observation(Pointer(current_snapshot=REF), None, (), {}, None, snapshot, NO_HOLD)
         staging: Any = SimpleNamespace(
-            store=SimpleNamespace(uri_of=lambda key: f"s3://b/{key}"), snapshot=lambda ref: snapshot
+            store=SimpleNamespace(uri_of=lambda key: f"s3://b/{key}", stat=lambda key: key),
+            snapshot=lambda ref: snapshot,
         )
         settings: Any = SimpleNamespace(pinot=SimpleNamespace(controller_url="http://127.0.0.1:1"))
         store: Any = SimpleNamespace(sessions=list)
