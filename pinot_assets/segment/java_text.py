@@ -45,9 +45,6 @@ def as_utf8(texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     return pa.array(encoded, pa.large_binary())
 
 
-_POINT_ZERO = (pa.scalar(".0", pa.large_string()), pa.scalar("", pa.large_string()))
-
-
 def number_texts(numbers: Numbers) -> pa.LargeBinaryArray:
     """`Integer.toString`, `Long.toString`, `Float.toString` or `Double.toString` (JDK 19 and later).
 
@@ -58,7 +55,9 @@ def number_texts(numbers: Numbers) -> pa.LargeBinaryArray:
         # Arrow finds the same shortest digits as Java, and lays them out alike between 1e-3 and 1e7 but for
         # the `.0` of whole numbers.
         whole = pc.invert(pc.match_substring(texts, "."))
-        texts = pc.if_else(whole, pc.binary_join_element_wise(texts, *_POINT_ZERO), texts)
+        # Made here: Arrow's first scalar imports pandas, which the start of most commands can do without.
+        point_zero = (pa.scalar(".0", pa.large_string()), pa.scalar("", pa.large_string()))
+        texts = pc.if_else(whole, pc.binary_join_element_wise(texts, *point_zero), texts)
         size = np.abs(numbers)
         other = pa.array((size != 0) & ~((size >= 1e-3) & (size < 1e7)))
         java = java_float if numbers.dtype.itemsize == 4 else java_double

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,13 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("PINOT_CONTROLLER_URL", "PINOT_ZOOKEEPER", "PINOT_ASSETS_TABLES", "DAGSTER_HOME"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
+
+
+def test_a_command_starts_without_what_few_of_them_need() -> None:
+    code = "import sys, pinot_assets.cli; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"dagster", "pyspark", "pandas", "sqlglot", "openlineage.client", "prometheus_client", "grpc"}
+    assert not heavy & set(done.stdout.split())
 
 
 def type_in(
