@@ -2,8 +2,9 @@
 
 `make bench-sensor`. A process lists a bucket (pages of ListObjectsV2 from 127.0.0.1) with the
 product's client and does nothing else. Another one does what the sensor does at its ticks: lists a stretch,
-keeps it, goes on at the next one, and at the end puts the parts together, reads the ledger, compares, makes
-the picture of partitions and decides. What Dagster itself costs is `make bench-dagster`'s.
+keeps it, goes on at the next one, puts the parts together at the end, and finds that nothing has changed: the
+sweep of which nearly all days consist, and the last line's. A third finds changes: it reads the ledger, too,
+compares, makes the picture of partitions and decides. What Dagster itself costs is `make bench-dagster`'s.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from plan_listing import CHANGED, bare, open_bucket, write_ledger
 
 from pinot_assets.assets.picture import Picture
 from pinot_assets.memory import take_memory_from_system
-from pinot_assets.sensors.decision import Cursor, decide
+from pinot_assets.sensors.decision import Cursor, decide, settlement
 from pinot_assets.session.model import Pointer
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.plan import NO_HOLD
@@ -54,6 +55,12 @@ ROUNDS = 5
 OBJECTS = 1_000_000
 TICKS = 10
 GOAL, GOAL_GB = 1.3, 1.0
+WHAT = {
+    "bare": "the listing alone, with the same client",
+    "changed": "a sweep of the sensor that finds changes",
+    "settled": "a sweep of the sensor that finds none",
+}
+STANDING = "a snapshot"
 SPEC = {**SYNC, "inputDirURI": f"s3://{BUCKET}/{PREFIX}", "includeFileNamePattern": "glob:**/*.parquet"}
 
 
@@ -81,8 +88,14 @@ class Sensor:
         is_late = lambda: next(pages, None) is None  # noqa: E731
         return go_on(self.spec, self.source, self.staging, self._cursor.sweep, is_late)
 
+    def settle(self, sweep: Sweep, settled: str) -> None:
+        """The rest of the last tick, where nothing has changed."""
+        cursor = replace(self._cursor, settled=settled)
+        assert cursor.is_settled(settlement(self.spec, sweep.inventory, STANDING), 0)
+        self.staging.drop_listing_parts(sweep.parts)
+
     def decide(self, sweep: Sweep, ledger: Path) -> None:
-        """The rest of the last tick; a few files differ."""
+        """The rest of the last tick, where a few files differ."""
         data = ledger.read_bytes()
         assert sha256_hex(data) == ledger.stem
         snapshot = Snapshot(1, "t_OFFLINE", "cp1", "SYNC", "", None, "", "", 0, PublishedFiles(data))
@@ -97,11 +110,11 @@ class Sensor:
 
 
 def work(name: str, job: dict[str, Any]) -> None:
-    """Be one of the two processes; what it imports and its client are there before it is measured."""
+    """Be one of the three processes; what it imports and its client are there before it is measured."""
     source = open_bucket(job["url"])
     assert source._calls is not None
     with tempfile.TemporaryDirectory(prefix="bench-sensor-") as folder:
-        spec = write_table(Path(folder), "t", SPEC)
+        spec = write_table(Path(job["spec"]), "t", SPEC)
         staging = Staging(open_store(folder, {}))
         take_memory_from_system()  # as `connect.open_source` does
         pa.scalar(0)  # the first one imports pandas where there is one
@@ -111,13 +124,19 @@ def work(name: str, job: dict[str, Any]) -> None:
             answer({"cost": asdict(meter.read()), "peak": peak_bytes()})
             return
         sensor = Sensor(spec, source, staging, job["count"])
-        sensor.decide(sensor.sweep(), Path(job["ledger"]))
-        answer({"cost": asdict(meter.read()), "peak": peak_bytes(), "ticks": sensor.ticks})
+        sweep = sensor.sweep()
+        if name == "settled":
+            sensor.settle(sweep, job["settled"])
+        else:
+            sensor.decide(sweep, Path(job["ledger"]))
+        cost, peak = asdict(meter.read()), peak_bytes()
+        settled = settlement(spec, sweep.inventory, STANDING)
+        answer({"cost": cost, "peak": peak, "ticks": sensor.ticks, "settled": settled})
 
 
 def main() -> None:
-    """Alternate the two; or be one of them."""
-    if sys.argv[1:2] in (["bare"], ["sweep"]):
+    """Alternate the three; or be one of them."""
+    if sys.argv[1:2] and sys.argv[1] in WHAT:
         work(sys.argv[1], json.loads(sys.argv[2]))
         return
     parser = argparse.ArgumentParser(description=__doc__)
@@ -127,24 +146,26 @@ def main() -> None:
     machine("obstore", "pyarrow")
     # Keys that are none: nothing here looks at them.
     os.environ |= {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"}
-    found: dict[str, list[Cost]] = {"bare": [], "sweep": []}
-    peaks: dict[str, list[float]] = {"bare": [], "sweep": []}
+    found: dict[str, list[Cost]] = {name: [] for name in WHAT}
+    peaks: dict[str, list[float]] = {name: [] for name in WHAT}
     with tempfile.TemporaryDirectory(prefix="bench-sensor-") as scratch, serving(arguments.objects) as url:
         ledger = write_ledger(Path(scratch), arguments.objects)
-        job = json.dumps({"url": url, "count": arguments.objects, "ledger": str(ledger)})
+        job = {"url": url, "count": arguments.objects, "ledger": str(ledger), "spec": scratch}
         for _ in rounds(arguments.rounds, f"{arguments.objects:,} objects"):
-            for name in found:
-                one = in_process_of_its_own(Path(__file__), name, job)
+            for name in WHAT:
+                one = in_process_of_its_own(Path(__file__), name, json.dumps(job))
                 found[name].append(Cost(**one["cost"]))
                 peaks[name].append(one["peak"] / 1e9)
+                job["settled"] = one.get("settled", "")
     CONSOLE.print(f"{arguments.objects:,} objects, a ledger of as many rows, {one['ticks']} ticks\n")
     head("what", "CPU s (min / median / max)", "wall s", "peak GB")
-    costs("the listing alone, with the same client", found["bare"], spread(peaks["bare"]))
-    costs("a sweep of the sensor", found["sweep"], spread(peaks["sweep"]))
+    for name, text in WHAT.items():
+        costs(text, found[name], spread(peaks[name]))
     row("goal", f"{GOAL} times the listing", "", GOAL_GB)
     cpu = {name: [c.cpu for c in costs_of] for name, costs_of in found.items()}
     CONSOLE.print(f"\nload {os.getloadavg()[0]:.1f} at the end")
-    CONSOLE.print(f"sensor overhead: {median_ratio(cpu['sweep'], cpu['bare']):.2f}")
+    CONSOLE.print(f"where it finds changes: {median_ratio(cpu['changed'], cpu['bare']):.2f}")
+    CONSOLE.print(f"sensor overhead: {median_ratio(cpu['settled'], cpu['bare']):.2f}")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pinot_assets.session.model import Mode
 from pinot_assets.session.observe import Observation, Sighting, sight
 from pinot_assets.session.run import WRITER_VERSION
 from pinot_assets.session.sweep import Bookmark, listing_of
+from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.source import Inventory, told
 from pinot_assets.spec import TableSpec
 
@@ -25,6 +26,8 @@ FIRST_WAIT_S = 300
 """Until a listing that was launched in vain is launched again; doubled each time. Above the time-outs of one
 run, so that a Pinot that restarts is met at most once or twice."""
 LONGEST_WAIT_S = 6 * 3600
+SETTLED_S = 3600
+"""How long a listing that left nothing to be done counts as looked at: Dagster's own records may change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,9 @@ class Cursor:
     :ivar since_s: since when it has been the same.
     :ivar quiet: what was listed last (as `listing_of` tells it), if it left nothing to wait for.
     :ivar quiet_s: when that was.
+    :ivar settled: what left nothing to be done when it was looked at to the end, as `settlement` tells it.
+    :ivar settled_s: when that was.
+    :ivar told: what was said of it.
     :ivar sweep: how far a listing has come that takes several ticks, None between two of them.
     """
 
@@ -64,6 +70,9 @@ class Cursor:
     since_s: int = 0
     quiet: str = ""
     quiet_s: int = 0
+    settled: str = ""
+    settled_s: int = 0
+    told: str = ""
     sweep: Bookmark | None = None
 
     @classmethod
@@ -74,7 +83,7 @@ class Cursor:
             cursor = cls(**{**values, "sweep": Bookmark.read(values.get("sweep"))})
         except (ValueError, TypeError, AttributeError):
             return cls()
-        numbers = (cursor.at_s, cursor.times, cursor.since_s, cursor.quiet_s)
+        numbers = (cursor.at_s, cursor.times, cursor.since_s, cursor.quiet_s, cursor.settled_s)
         return cursor if all(isinstance(n, int) for n in numbers) else cls()
 
     @property
@@ -97,8 +106,25 @@ class Cursor:
 
     @property
     def restless(self) -> Cursor:
-        """The same, with a sweep due at the next tick whatever a queue tells."""
-        return replace(self, quiet="", quiet_s=0)
+        """The same, with a sweep due at the next tick whatever a queue tells, and looked at to its end."""
+        return replace(self, quiet="", quiet_s=0, settled="", settled_s=0, told="")
+
+    def is_settled(self, settlement: str, now_s: int) -> bool:
+        """Whether this was looked at to the end not long ago, and left nothing to be done.
+
+        :param settlement: as `settlement` tells it of the listing at hand.
+        """
+        return settlement == self.settled != "" and self.settled_s <= now_s < self.settled_s + SETTLED_S
+
+    def listed_anew(self, now_s: int) -> Cursor:
+        """The cursor after a sweep that found what is settled."""
+        return replace(self, sweep=None, quiet_s=now_s)
+
+    def settles(self, settlement: str, told: str, now_s: int) -> Cursor:
+        """The cursor after a look to the end, where that left nothing to be done."""
+        if not self.quiet:
+            return self
+        return replace(self, settled=settlement, settled_s=now_s, told=told)
 
     def sees(self, seen: Sighting, snapshot: str, now_s: int) -> Cursor:
         """The cursor with what a tick sees; nothing is launched by that."""
@@ -108,6 +134,18 @@ class Cursor:
         if (seen.digest, snapshot) != (self.launched, self.snapshot):
             cursor = replace(cursor, launched=seen.digest, snapshot=snapshot, at_s=0, times=0)
         return cursor
+
+
+def settlement(spec: TableSpec, inventory: Inventory, standing: str) -> str:
+    """What a look at a table depends on: a listing, what is published, and what the spec says of both.
+
+    :param standing: as `observe.standing` tells it.
+    :returns: 64 hex digits; empty where there is more to look at.
+    """
+    if not standing:
+        return ""
+    said = (spec.name, spec.input_uri(), repr(spec.ingestion), WRITER_VERSION, inventory.digest, standing)
+    return sha256_hex("\n".join(said).encode())
 
 
 def decide(

@@ -16,8 +16,8 @@ from pinot_assets.assets.table import TableAssets
 from pinot_assets.connect import open_hints, open_session_store, open_source, open_staging
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource
-from pinot_assets.sensors.decision import Cursor, decide
-from pinot_assets.session.observe import observe
+from pinot_assets.sensors.decision import Cursor, decide, settlement
+from pinot_assets.session.observe import observe, standing
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.sweep import Bookmark, Sweep, go_on
 from pinot_assets.source.notifications import Hints
@@ -54,24 +54,32 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
             )
             if isinstance(found, Bookmark):
                 return _skip(str(found), replace(cursor, sweep=found).text)
+            inventory = found.inventory
             with open_session_store(spec, pinot.settings()) as store:
+                settled = settlement(spec, inventory, standing(store))
+                if cursor.is_settled(settled, now_s):
+                    _forget(staging, queue, found, context.log)
+                    return _skip(cursor.told, cursor.listed_anew(now_s).text)
                 observation = observe(store, staging)
         except PinotAssetsError as error:
             return _skip(str(error), cursor.text)
-        inventory = found.inventory
         history = TableHistory(context.instance, spec, Budget(TICK_S))
         picture = Picture.take(spec, inventory.files, observation.snapshot, history.partitions())
-        is_told = history.report(picture.observations(history))
-        if not runs_under_way(context.instance, spec):  # one may have come up since
+        is_shown = history.report(picture.observations(history))
+        if runs_under_way(context.instance, spec):  # it has come up since, and needs its partitions
+            is_shown = False
+        else:
             picture.forget_all_others(history)
-        tick = decide(spec, inventory, observation, cursor.text, int(time.time()), picture.rows.differing)
+        now_s = int(time.time())
+        tick = decide(spec, inventory, observation, cursor.text, now_s, picture.rows.differing)
         context.log.info(tick.message)
         _forget(staging, queue, found, context.log)
-        after = tick.cursor if is_told else Cursor.read(tick.cursor).restless.text
+        after = Cursor.read(tick.cursor)
+        after = after.settles(settled, tick.message, now_s) if is_shown else after.restless
         if not tick.launch:
-            return _skip(tick.message, after)
+            return _skip(tick.message, after.text)
         request = sensor_trigger_of(context.instance, spec, tick.message)
-        return dg.SensorResult(run_requests=[request], cursor=after)
+        return dg.SensorResult(run_requests=[request], cursor=after.text)
 
     return sensor
 

@@ -104,6 +104,19 @@ def observe(store: SessionStore, staging: Staging) -> Observation:
     )
 
 
+def standing(store: SessionStore) -> str:
+    """What is published and shown by nothing else than a listing: two of one text see one ledger.
+
+    :returns: empty while nothing is published, a session is open, the lease is held or a rollback holds
+        files back: there is then more to look at.
+    :raises SessionError: a node cannot be read.
+    """
+    pointer = store.pointer()
+    if pointer.current_snapshot is None or pointer.active_session or pointer.hold or store.holder():
+        return ""
+    return f"{pointer.current_snapshot.sha256} of a table made at {store.table_made_ms()}"
+
+
 def _ledger(store: SessionStore, staging: Staging, pointer: Pointer) -> Snapshot | None:
     if pointer.current_snapshot is None:
         return None

@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 from fakes.tables import SYNC, write_table
 
 from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.picture import Picture
 from pinot_assets.assets.table import table_assets
 from pinot_assets.errors import SessionError, SourceError
 from pinot_assets.resources import PinotResource
@@ -31,6 +33,7 @@ class Table:
         self.instance = instance
         self.spec = write_table(folder, "t", dict(SYNC))
         self.seen = Observation(Pointer(), None, (), {}, None, None, NO_HOLD)
+        self.standing = ""
         self.cursor: str | None = None
 
     def write(self, *names: str) -> None:
@@ -67,6 +70,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
         table = Table(tmp_path, instance)
         monkeypatch.setattr(files, "open_session_store", lambda *_: nullcontext())
         monkeypatch.setattr(files, "observe", lambda *_: table.seen)
+        monkeypatch.setattr(files, "standing", lambda *_: table.standing)
         yield table
 
 
@@ -245,3 +249,78 @@ def test_what_waits_for_its_time_is_looked_after(table: Table, mailbox: Mailbox)
     table.write("a.csv")
     for _ in range(2):
         assert "1 file is not ready" in table.tick()
+
+
+@pytest.fixture
+def looks(table: Table, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """One for each time that listing and ledger were compared. The table is published, without a session."""
+    found: list[object] = []
+    take = Picture.take
+
+    def counted(*arguments: Any) -> Picture:
+        found.append(arguments)
+        return take(*arguments)
+
+    monkeypatch.setattr(Picture, "take", counted)
+    table.standing = "snapshot 1"
+    return found
+
+
+def test_what_left_nothing_to_be_done_is_not_looked_at_again(table: Table, looks: list[object]) -> None:
+    assert table.tick() == table.tick() == table.tick() == NOTHING
+    assert len(looks) == 1
+    table.write("a.csv")
+    assert table.tick().endswith("launched")
+    assert "launched before" in table.tick()
+    assert len(looks) == 3, "what is to be done is looked at at each tick"
+
+
+@pytest.mark.parametrize("standing", ["snapshot 2", ""])
+def test_another_ledger_or_an_open_session_is_looked_at(
+    table: Table, looks: list[object], standing: str
+) -> None:
+    table.tick()
+    table.standing = standing
+    table.tick()
+    assert len(looks) == 2
+
+
+def test_another_spec_is_looked_at(table: Table, looks: list[object]) -> None:
+    table.tick()
+    table.spec = write_table(table.folder, "t", {**SYNC, "partitionGroup": "hash:4"})
+    table.tick()
+    assert len(looks) == 2
+
+
+def test_what_is_settled_is_looked_at_once_an_hour(
+    table: Table, looks: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [1_800_000_000.0]
+    monkeypatch.setattr(files.time, "time", lambda: clock[0])
+    for _ in range(5):
+        table.tick()
+        clock[0] += 1200
+    assert len(looks) == 2
+
+
+def test_what_dagster_was_not_told_to_the_end_is_looked_at_again(
+    table: Table, looks: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(TableHistory, "report", lambda *_: False)
+        table.tick()
+    table.tick()
+    table.tick()
+    assert len(looks) == 2
+
+
+def test_a_settled_sweep_over_ticks_clears_its_parts_away(
+    table: Table, looks: list[object], slow: None
+) -> None:
+    table.write("a.csv")
+    table.spec = write_table(table.folder, "t", {**SYNC, "includeFileNamePattern": "glob:**/*.json"})
+    for _ in range(4):
+        assert "so far" in table.tick()
+        assert table.tick().startswith("0 new")
+        assert table.parts == []
+    assert len(looks) == 1

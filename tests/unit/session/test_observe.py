@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes.tables import APPEND, SWAP, SYNC, write_table
+from fakes.zookeeper import FakeZooKeeper
 
-from pinot_assets.session.model import Mode, Pointer
-from pinot_assets.session.observe import Observation, Sighting, list_source, sight
+from pinot_assets.session.model import Mode, ObjectRef, Owner, Pointer
+from pinot_assets.session.observe import Observation, Sighting, list_source, sight, standing
 from pinot_assets.session.plan import NO_HOLD, Hold, Plan, Row, Status
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.session.store import SessionStore
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.source import Fingerprint, Inventory, SourceFile, open_store
 
 NOW_S = 1_800_000_000
@@ -98,3 +102,29 @@ def test_the_marker_is_looked_for_and_never_listed(tmp_path: Path) -> None:
     inventory = list_source(spec, source)
     assert list(inventory.files) == [source.uri_of("a")]
     assert inventory.complete == {source.uri}
+
+
+def test_what_stands_is_one_text_per_ledger_and_none_while_there_is_more_to_look_at() -> None:
+    zookeeper = FakeZooKeeper().client()
+    made = "/c/PROPERTYSTORE/CONFIGS/TABLE/t_OFFLINE"
+    zookeeper.ensure_path(made)
+    store = SessionStore(zookeeper, "c", "t_OFFLINE")  # type: ignore[arg-type]
+
+    def after(**fields: Any) -> str:
+        lease = store.take_lease(Owner("run", "host", 1, 0))
+        assert standing(store) == "", "while the lease is held"
+        lease.write(pointer=replace(lease.pointer, **fields))
+        lease.release()
+        return standing(store)
+
+    assert standing(store) == "", "nothing is published"
+    first = after(current_snapshot=SnapshotRef("one", "aa"))
+    assert first == after(current_snapshot=SnapshotRef("one", "aa")) != ""
+    assert after(active_session="cp2") == ""
+    assert after(active_session="", hold=ObjectRef("held", "bb")) == ""
+    assert after(hold=None, current_snapshot=SnapshotRef("two", "cc")) not in ("", first)
+    assert after(current_snapshot=SnapshotRef("one", "aa")) == first
+    zookeeper.delete(made)
+    zookeeper.server.ahead_ms += 1000
+    zookeeper.create(made)
+    assert standing(store) not in ("", first), "another table of the same name"
