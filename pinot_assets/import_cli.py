@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, new_console, show_json
@@ -22,6 +21,7 @@ from pinot_assets.importing.told import Fate, Told, each_once
 from pinot_assets.importing.yaml_text import spec_text
 from pinot_assets.settings import tables_directory
 from pinot_assets.spec.apply import SchemaAndTableStore
+from pinot_assets.spec.document import parse_document
 from pinot_assets.spec.load import check_files
 from pinot_assets.spec.pinot_json import NAMES, raw_table_name, usable_name
 from pinot_assets.spec.shown import findings_values
@@ -127,10 +127,11 @@ def _json(file: Path) -> Any:
 
 
 def _yaml(file: Path) -> Any:
-    try:
-        return yaml.safe_load(_text(file))
-    except yaml.YAMLError as error:
-        raise SpecError(f"{file} is no YAML", why=" ".join(str(error).split())) from None
+    # The spec loader's reader, not PyYAML's own: its errors quote the line, which may hold a password.
+    document, problems = parse_document(_text(file), file)
+    if document is None or problems:
+        raise SpecError(f"{file} cannot be read as YAML", why="; ".join(map(str, problems)))
+    return document.value
 
 
 def _text(file: Path) -> str:

@@ -228,3 +228,22 @@ def test_wrong_input_is_a_sentence(content: str, words: list[str], says: str) ->
 def test_json_of_a_binary_file_is_a_sentence() -> None:
     Path("config.json").write_bytes(b"\xff\xfe\x00")
     assert "no UTF-8 text" in str(call("config.json").exception)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "inputDirURI: s3://lake\nconfigs: {secretKey: hunter2 oops: [}\n",
+        "inputDirURI: 'hunter2\n",
+        "a: hunter2: b\n",
+        "secretKey: hunter2\nsecretKey: swordfish\n",
+        "a: !hunter2 b\n",
+    ],
+)
+def test_a_job_spec_that_is_no_yaml_tells_the_line_and_nothing_of_it(text: str) -> None:
+    Path("config.json").write_text(GOOD)
+    Path("job.yaml").write_text(text)
+    error = call(*BOTH, "--job-spec", "job.yaml").exception
+    assert isinstance(error, PinotAssetsError)
+    assert "job.yaml:" in str(error)
+    assert not any(secret in str(error) for secret in SECRETS)
