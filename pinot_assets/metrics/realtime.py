@@ -22,7 +22,10 @@ PAUSED = gauge("realtime_paused", "1 while the whole table is paused.")
 IN_ERROR = gauge("realtime_replicas_in_error", "Replicas in ERROR.")
 SERVERS = gauge("realtime_servers", "Servers of the table.")
 SERVING = gauge("realtime_servers_serving", "Servers of the table that live, are enabled and ready.")
-LAG = gauge("realtime_lag_seconds", "Age of the newest row that can be queried, of the slowest consumer.")
+LAG = gauge(
+    "realtime_lag_seconds",
+    "How old its newest row was when the slowest consumer got it; the time since, where messages wait.",
+)
 BEHIND = gauge("realtime_messages_to_consume", "Messages of the stream that no server has consumed yet.")
 QUERYABLE = gauge("realtime_queryable_rows", "Rows that the broker which finds the fewest finds.")
 PAUSELESS = gauge("realtime_pauseless_enabled", "1 where the table consumes while it commits.")

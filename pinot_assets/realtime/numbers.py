@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from pinot_assets.realtime.health.consuming import by_server, lags_ms
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 
 
@@ -12,7 +13,8 @@ def numbers(state: RealtimeState) -> Mapping[str, int | float]:
     """What a look found, as far as it was read: a number that is not known is left out, for zeros would lie.
 
     `committed_…`: segments that never change any more; `only_with_peers` of them the deep store has no copy
-    of; `oldest_commit_s` is the age of the oldest COMMITTING one, 0 where there is none.
+    of; `oldest_commit_s` is the age of the oldest COMMITTING one, 0 where there is none. `lag_s` is that of
+    the slowest consumer (`lags_ms`).
     """
     found: dict[str, int | float] = {}
     if "segments" not in state.unread:
@@ -22,8 +24,7 @@ def numbers(state: RealtimeState) -> Mapping[str, int | float]:
     if "servers" not in state.unread:
         found["servers"] = len(state.servers)
         found["servers_that_serve"] = sum(server.serves for server in state.servers.values())
-    lags = [one.lag_ms for one in state.consumption if one.lag_ms is not None]
-    if lags:
+    if lags := [late for each in by_server(state).values() for late in lags_ms(state, each).values()]:
         found["lag_s"] = max(lags) / 1000
     unread = _unread_messages(state)
     if unread is not None:

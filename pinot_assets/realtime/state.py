@@ -183,8 +183,9 @@ class Consumption:
 
     :ivar state: the consumer's: CONSUMING or NOT_CONSUMING, as the server says.
     :ivar offset: the next offset it reads; None where it does not say.
-    :ivar lag_ms: how old the newest row is (availability lag), None where the server does not measure it.
-    :ivar consumed_ms: when it last got a row; None where it does not say.
+    :ivar lag_ms: how old its newest row was when it got it (availability lag: as long as no other one comes,
+        that does not grow), None where the server does not measure it.
+    :ivar consumed_ms: when it last got a row; None where it does not say, or has got none.
     """
 
     segment: str

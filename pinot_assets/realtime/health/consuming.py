@@ -107,14 +107,14 @@ def _consumed(state: RealtimeState, newest: Segment | None) -> bool:
     )
 
 
-def _waiting(state: RealtimeState, best: Mapping[int, Consumption]) -> Mapping[int, int]:
-    """Messages that wait in each partition. One alone is none where not every offset is a row: a transaction
-    ends with an offset that nobody consumes.
+def _waiting(state: RealtimeState, consumers: Mapping[int, Consumption]) -> Mapping[int, int]:
+    """Messages that wait in each partition for its consumer. One alone is none where not every offset is a
+    row: a transaction ends with an offset that nobody consumes.
     """
     rows = {
         partition: held.latest - offset
         for partition, held in state.stream.items()
-        if partition in best and (offset := best[partition].offset) is not None
+        if partition in consumers and (offset := consumers[partition].offset) is not None
     }
     whole = dense(state)
     return {p: max(0, count) for p, count in rows.items() if p in whole or count != 1}
@@ -130,9 +130,13 @@ def _stands_still(
     if found.consumed_ms is None:
         return False
     allowed = STILL_MS if state.settings.pauseless else LATE_MS
-    # A consumer that has just begun says that it got its last row in 1970.
-    since = max(found.consumed_ms, newest.created_ms)
-    return waiting > 0 and state.read_ms - since > allowed
+    return waiting > 0 and _silent_ms(state, newest, found) > allowed
+
+
+def _silent_ms(state: RealtimeState, newest: Segment, one: Consumption) -> int:
+    """For how long a consumer has got nothing."""
+    # One that has just begun says that it got its last row in 1970, or never.
+    return state.read_ms - max(one.consumed_ms or 0, newest.created_ms)
 
 
 def farthest(state: RealtimeState) -> Mapping[int, Consumption]:
@@ -148,15 +152,37 @@ def farthest(state: RealtimeState) -> Mapping[int, Consumption]:
     return best
 
 
+def by_server(state: RealtimeState) -> Mapping[str, Mapping[int, Consumption]]:
+    """Server → partition → its consumer of that partition's newest segment."""
+    partition_of = {segment.name: partition for partition, segment in state.latest().items()}
+    found: dict[str, dict[int, Consumption]] = {}
+    for one in state.consumption:
+        if one.segment in partition_of:
+            found.setdefault(one.server, {})[partition_of[one.segment]] = one
+    return found
+
+
 def _place(one: Consumption) -> tuple[bool, int]:
     return one.state == "CONSUMING", -1 if one.offset is None else one.offset
 
 
+def lags_ms(state: RealtimeState, consumers: Mapping[int, Consumption]) -> Mapping[int, int]:
+    """How late each partition is by one consumer of its newest segment; none where nothing is known of it.
+
+    Pinot tells how old the newest row was when it came, and says so for ever if no other one comes. So while
+    messages wait, it is no less than the time that has passed since.
+    """
+    latest, waiting = state.latest(), _waiting(state, consumers)
+    late = {p: one.lag_ms for p, one in consumers.items() if one.lag_ms is not None}
+    silent = {p: _silent_ms(state, latest[p], consumers[p]) for p, count in waiting.items() if count > 0}
+    return {p: max(late.get(p, 0), silent.get(p, 0)) for p in {*late, *silent}}
+
+
 def consumption_lag(state: RealtimeState) -> Health:
-    """What can be queried is younger than five minutes, and nothing leaves the stream unread."""
+    """No row waits for more than five minutes to be queried, and nothing leaves the stream unread."""
     best = farthest(state)
     rows = _waiting(state, best)
-    ages = {p: one.lag_ms for p, one in best.items() if one.lag_ms is not None}
+    ages = lags_ms(state, best)
     late = sorted(p for p, age in ages.items() if age > LATE_MS)
     lost = sorted(
         p

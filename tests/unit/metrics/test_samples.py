@@ -123,7 +123,7 @@ def test_a_realtime_table(fake: FakeRealtime) -> None:
         ("realtime_replicas_in_error",): 0,
         ("realtime_servers",): 2,
         ("realtime_servers_serving",): 1,
-        ("realtime_lag_seconds",): 0.01,
+        ("realtime_lag_seconds",): 1,
         ("realtime_messages_to_consume",): 10,
         ("realtime_queryable_rows",): 190,
         ("realtime_pauseless_enabled",): 1,

@@ -74,7 +74,7 @@ def test_numbers_of_a_look(fake):
         "replicas_in_error": 0,
         "servers": 2,
         "servers_that_serve": 2,
-        "lag_s": 0.01,
+        "lag_s": 1.0,
         "messages_to_consume": 10,
         "rows_queryable": 190,
     }

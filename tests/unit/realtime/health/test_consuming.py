@@ -9,6 +9,8 @@ from fakes.realtime import S1, S2, FakeRealtime, table_config
 
 from pinot_assets.health.finding import Severity
 from pinot_assets.realtime.health.consuming import consumption, consumption_lag, farthest
+from pinot_assets.realtime.numbers import numbers
+from pinot_assets.realtime.state import RealtimeState
 
 
 def consumed(offset: int = 150, lag_ms: int | None = 10) -> FakeRealtime:
@@ -139,7 +141,41 @@ def test_an_old_pinot_tells_no_age() -> None:
     pinot = FakeRealtime("0.11.0")
     pinot.segment(0, 0, "IN_PROGRESS", start=0, end=120)
     answer = consumption_lag(pinot.look())
-    assert (answer.passed, answer.numbers["lag_messages"], answer.numbers["lag_s_max"]) == (True, 80, 0)
+    assert (answer.passed, answer.numbers["lag_messages"], answer.numbers["lag_s_max"]) == (True, 80, 1)
+
+
+def silent(pinot: FakeRealtime, consumed_ms: int | None) -> RealtimeState:
+    state = pinot.look()
+    return replace(state, consumption=tuple(replace(c, consumed_ms=consumed_ms) for c in state.consumption))
+
+
+@pytest.mark.parametrize("lag_ms", [10, None])
+def test_a_consumer_that_stands_still_is_the_later_the_longer_it_does(lag_ms: int | None) -> None:
+    """Pinot says of it for ever how old its newest row was when it came."""
+    pinot = consumed(offset=120, lag_ms=lag_ms)
+    stands = silent(pinot, pinot.now_ms - 301_000)
+    answer = consumption_lag(stands)
+    assert (answer.passed, answer.severity, answer.found) == (False, Severity.WARN, 301)
+    assert numbers(stands)["lag_s"] == 301
+    pinot.stream = {0: (0, 120)}
+    idle = silent(pinot, pinot.now_ms - 301_000)
+    assert consumption_lag(idle).passed, "nobody writes to the stream, so nothing is late"
+    assert numbers(idle).get("lag_s") == (None if lag_ms is None else 0.01)
+
+
+def test_a_consumer_that_has_got_nothing_is_late_since_its_segment_was_made() -> None:
+    pinot = consumed(offset=100)
+    state = silent(pinot, None)
+    newest = max(state.segments, key=lambda segment: segment.sequence)
+    assert numbers(state)["lag_s"] == (state.read_ms - newest.created_ms) / 1000
+
+
+def test_the_lag_is_that_of_the_slowest_replica() -> None:
+    pinot = consumed()
+    (name,) = pinot.consuming
+    pinot.consuming[name] = {S1: ("CONSUMING", 150, 10), S2: ("CONSUMING", 120, 7000)}
+    assert numbers(pinot.look())["lag_s"] == 7
+    assert consumption_lag(pinot.look()).found == 0.01, "the other one has them"
 
 
 def test_messages_that_left_the_stream_unread() -> None:
