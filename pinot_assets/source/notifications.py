@@ -79,7 +79,11 @@ class SqsHints:
         self._url, self._root, self._props = url, root, props
 
     def receive(self) -> tuple[str, ...]:
-        """What is of other places is given back to the queue, test events are deleted."""
+        """What is of other places is given back to the queue, test events are deleted.
+
+        :raises SourceError: the queue cannot be asked; or it is so full of other places' messages that ours,
+            if there are any, are not to be seen.
+        """
         ours, others, tests = list[str](), list[str](), list[str]()
         with self._mapped():
             while len(ours) + len(others) < MOST:
@@ -97,6 +101,13 @@ class SqsHints:
                 shown = [{**entry, "VisibilityTimeout": 0} for entry in batch]
                 self._client.change_message_visibility_batch(QueueUrl=self.url, Entries=shown)
         self.delete(tests)
+        if len(others) >= MOST and not ours:
+            raise SourceError(
+                f"{len(others):,} messages of queue {self.url} tell of other places than s3://"
+                f"{self._root.bucket}/{self._root.path}, and those of this table do not come through",
+                why="nobody takes them away",
+                hint="give the table a queue of its own, with a filter for its folder",
+            )
         return tuple(ours)
 
     def delete(self, handles: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from pinot_assets.errors import SourceError
+from pinot_assets.source import notifications
 from pinot_assets.source.notifications import SqsHints, is_test, objects_of
 from pinot_assets.source.uris import parse_root
 
@@ -94,6 +95,14 @@ def test_what_is_of_others_goes_back_to_the_queue(queue: Queue) -> None:
     assert queue.hints().receive() == ()
     assert queue.left() == 4, "only the test event is nobody's"
     assert SqsHints(queue.url, parse_root("s3://pond/in"), {}).receive() != ()
+
+
+def test_a_queue_full_of_others_is_told(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notifications, "MOST", 2)
+    queue.send(event("elsewhere/a.csv"), event("elsewhere/b.csv"))
+    with pytest.raises(SourceError, match=r"2 messages of queue .* other places than s3://lake/in,"):
+        queue.hints().receive()
+    assert queue.left() == 2
 
 
 def test_a_queue_that_is_not_there_is_told_without_secrets(
