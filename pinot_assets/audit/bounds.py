@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from pinot_assets.audit.built import file_name
+from pinot_assets.audit.built import base_name, file_name
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.spec.audit_check import EmptyOutputs, RowChange, TimeRange, moment_ms
@@ -33,11 +33,15 @@ class RowsSeen:
 def row_change(bound: RowChange, seen: Mapping[str, RowsSeen]) -> Finding:
     """Rows change by no more than they may.
 
-    :param seen: rows of each thing that is looked at, by what it is called: the table, or rewritten files.
+    :param seen: rows of each thing that is looked at: by the table's name, or by the URIs of rewritten files.
         Where nothing was before, there is no change to be judged.
     """
-    judged = {name: rows for name, rows in seen.items() if rows.now}
-    bad = [f"{name} {_change(rows)}" for name, rows in judged.items() if not _holds(bound, rows.percent)]
+    judged = {what: rows for what, rows in seen.items() if rows.now}
+    bad = [
+        f"{base_name(what)} {_change(rows)}"
+        for what, rows in judged.items()
+        if not _holds(bound, rows.percent)
+    ]
     expected, found = sum(r.now for r in judged.values()), sum(r.after for r in judged.values())
     wanted = f"{_signed(bound.min) if bound.min is not None else 'any'} to " + (
         _signed(bound.max) if bound.max is not None else "any"

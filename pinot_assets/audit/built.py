@@ -124,8 +124,13 @@ def unlike(receipts: Collection[Receipt], staged: Mapping[str, str]) -> list[Out
 
 
 def file_name(receipt: Receipt) -> str:
-    """What people call its file."""
-    return receipt.uri.rsplit("/", 1)[-1]
+    """What people call its file; others, in other folders, may be called the same."""
+    return base_name(receipt.uri)
+
+
+def base_name(uri: str) -> str:
+    """What stands after the last slash."""
+    return uri.rsplit("/", 1)[-1]
 
 
 def _is_told(receipt: Receipt) -> bool:

@@ -17,7 +17,6 @@ from pinot_assets.audit.bounds import RowsSeen, empty_outputs, row_change, time_
 from pinot_assets.audit.built import (
     bounds_in_order,
     columns_as_in_schema,
-    file_name,
     rows_as_read,
     tars_as_built,
     unlike,
@@ -53,7 +52,7 @@ def built_findings(run: Run, switch: Switch, receipts: Collection[Receipt]) -> t
         _tars(run.edges.staging, receipts),
         *(empty_outputs(receipts, bound) for bound in empty or [None]),
         *(time_range(bound, switch.segments_to, run.edges.now_ms()) for bound in ranges),
-        *(row_change(bound, _seen(run, switch, receipts, bound)) for bound in changes),
+        *(row_change(bound, rows_seen(run, switch, receipts, bound)) for bound in changes),
     )
 
 
@@ -96,15 +95,16 @@ def _what_is_wrong(staging: Staging, output: Output) -> str:
 # --- rows ------------------------------------------------------------------------------------------
 
 
-def _seen(
+def rows_seen(
     run: Run, switch: Switch, receipts: Collection[Receipt], bound: RowChange
 ) -> Mapping[str, RowsSeen]:
+    """Rows of what a bound is about: the table's by its name, those of rewritten files by their URIs."""
     if bound.of == "table":
         return {run.spec.name: _of_table(run, switch)}
     current = run.current_snapshot()
     published = current.ledger if current is not None else {}
     return {
-        file_name(receipt): RowsSeen(published[receipt.uri].rows, receipt.rows)
+        receipt.uri: RowsSeen(published[receipt.uri].rows, receipt.rows)
         for receipt in receipts
         if receipt.uri in published
     }

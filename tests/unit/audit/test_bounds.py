@@ -53,11 +53,19 @@ def test_before_the_first_switch_there_is_no_change() -> None:
 
 
 def test_of_files_each_is_judged_by_itself() -> None:
-    seen = {"a.csv": RowsSeen(100, 50), "b.csv": RowsSeen(100, 150), "c.csv": RowsSeen(0, 3)}
+    rows = {"a": (100, 50), "b": (100, 150), "c": (0, 3)}
+    seen = {f"s3://b/{name}.csv": RowsSeen(*counted) for name, counted in rows.items()}
     finding = row_change(bound(of="file", min="-20%"), seen)
     assert (finding.passed, finding.expected, finding.found) == (False, 200, 200)
     assert finding.message.startswith("a.csv goes from 100 to 50 rows (-50%)")
     assert "b.csv" not in finding.message
+
+
+def test_files_of_one_name_in_several_folders_are_several_files() -> None:
+    seen = {"s3://b/01/part-0.csv": RowsSeen(100, 1), "s3://b/02/part-0.csv": RowsSeen(100, 100)}
+    finding = row_change(bound(of="file", min="-20%"), seen)
+    assert (finding.passed, finding.expected, finding.found) == (False, 200, 101)
+    assert finding.message.startswith("part-0.csv goes from 100 to 1 rows (-99%),")
 
 
 def test_a_warning_keeps_nothing_back() -> None:

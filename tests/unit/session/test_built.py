@@ -1,0 +1,26 @@
+"""What is looked at of what was built: rows of rewritten files, by themselves."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from pinot_assets.audit.bounds import RowsSeen
+from pinot_assets.session.built import rows_seen
+from pinot_assets.session.receipt import Receipt
+from pinot_assets.session.staging import Switch
+from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.spec.audit_check import RowChange
+
+
+def receipt(uri: str, rows: int) -> Receipt:
+    return Receipt(uri, 0, 0, Fingerprint(1, 1), "x", rows, 0, (), 0.0, "")
+
+
+def test_each_rewritten_file_is_seen_whatever_others_are_called() -> None:
+    one, two, new = (f"s3://b/2024/{month}/part-0.parquet" for month in ("01", "02", "03"))
+    ledger = {uri: SimpleNamespace(rows=100) for uri in (one, two)}
+    run: Any = SimpleNamespace(current_snapshot=lambda: SimpleNamespace(ledger=ledger))
+    built = [receipt(one, 1), receipt(two, 100), receipt(new, 7)]
+    seen = rows_seen(run, Switch(1, (), ()), built, RowChange(check="row_change", of="file", min="-20%"))
+    assert seen == {one: RowsSeen(100, 1), two: RowsSeen(100, 100)}
