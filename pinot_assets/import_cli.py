@@ -27,7 +27,13 @@ from pinot_assets.spec.pinot_json import NAMES, raw_table_name, usable_name
 from pinot_assets.spec.shown import findings_values
 
 OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
-_COLOURS = {Fate.CARRIED: "green", Fate.CHANGED: "yellow", Fate.DROPPED: "magenta", Fate.ADDED: "cyan"}
+_COLOURS = {
+    Fate.CARRIED: "green",
+    Fate.CHANGED: "yellow",
+    Fate.DROPPED: "magenta",
+    Fate.ADDED: "cyan",
+    Fate.TO_DO: "red",
+}
 
 Config = Annotated[
     Path | None,

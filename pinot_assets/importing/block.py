@@ -11,6 +11,7 @@ from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.spec.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
 
 STAGING: Final = "output.segment.dir.uri"
+SWAP: Final = "consistentPushSwapEnabled"
 _NAMES: Final = ("segmentNameGenerator", "segment.name.", "append.uuid", "exclude.")
 _INSTEAD: Final = {
     "outputDirURI": f"segments wait in {STAGING}, outside of Pinot's own data",
@@ -51,7 +52,32 @@ def block_of(found: Found, told: list[Told]) -> dict[str, Any]:
         )
     if found.kind != FILE_INGESTION:
         block |= _consistent(found.table, told)
-    return block
+    return block | _first_run(found.table, block, told)
+
+
+def _first_run(table: Mapping[str, Any], block: Mapping[str, Any], told: list[Told]) -> dict[str, str]:
+    """What keeps the segments that fill the table so far from staying beside the same rows of ours."""
+    if str(block.get(SWAP, "")).lower() == "true":
+        return {}
+    if not is_refresh(table):
+        told.append(
+            Told(
+                Fate.TO_DO,
+                SWAP,
+                "what is in the table stays, so that rows of the same files are there twice after the first "
+                'run: make it REFRESH and set this to "true" for that run, or begin with an empty table',
+            )
+        )
+        return {}
+    told.append(
+        Told(
+            Fate.ADDED,
+            SWAP,
+            "for the first run alone, which replaces what is in the table: without it every row would be "
+            "there twice. Take it out afterwards",
+        )
+    )
+    return {SWAP: "true"}
 
 
 def _consistent(table: Mapping[str, Any], told: list[Told]) -> dict[str, str]:

@@ -14,6 +14,8 @@ class Fate(StrEnum):
     CHANGED = "changed"
     DROPPED = "dropped"
     ADDED = "added"
+    TO_DO = "to do"
+    """It is left to who imports."""
 
 
 @dataclass(frozen=True, slots=True)

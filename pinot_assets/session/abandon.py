@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from pinot_assets.errors import SessionError
@@ -41,6 +41,8 @@ def sweep(run: Run, session: Session | None, current: Snapshot | None) -> None:
     visible = run.edges.pinot.visible_segments(run.spec.name)
     if run.mode is Mode.SWAP and session is None:
         note_foreign(run, {s for s in visible if not is_ours(run.spec.name, s)})
+    if beside := beside_first(run, current, visible):
+        run.note(rows_twice(beside))
     strays = strays_of(run, session, current, visible)
     if strays:
         refuse_undone(run, strays, current)
@@ -56,6 +58,22 @@ def strays_of(
     if session is not None and session.switch_object is not None:
         known |= set(read_switch(run, session).names_to)
     return unknown_of(run.spec.name, visible, known)
+
+
+def beside_first(run: Run, current: Snapshot | None, visible: frozenset[str]) -> tuple[str, ...]:
+    """Visible segments of somebody else that stay beside what sync or append publishes first, sorted."""
+    if current is not None or run.mode is Mode.SWAP:
+        return ()
+    return tuple(sorted(name for name in visible if not is_ours(run.spec.name, name)))
+
+
+def rows_twice(beside: Sequence[str]) -> str:
+    """What `beside_first` found, as a warning."""
+    return (
+        f"nothing was published from here so far, and {len(beside)} visible segments are somebody else's, first "
+        f"{beside[0]}: they stay, and rows that are in the files and in them are there twice; "
+        'consistentPushSwapEnabled: "true" for the first run replaces them'
+    )
 
 
 def unknown_of(table: str, visible: Iterable[str], known: Set[str]) -> set[str]:

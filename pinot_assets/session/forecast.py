@@ -14,7 +14,7 @@ from typing import Any
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.session import plan as planning
-from pinot_assets.session.abandon import refuse_undone, strays_of
+from pinot_assets.session.abandon import beside_first, refuse_undone, strays_of
 from pinot_assets.session.attempt import first_plan, next_plan, refuse_too_many, why_given_up
 from pinot_assets.session.basis import Basis
 from pinot_assets.session.former_table import of_former_table
@@ -64,6 +64,7 @@ class Forecast:
     :ivar ref: of the ledger, `current`.
     :ivar visible: names that queries see now.
     :ivar strays: visible segments of ours that nobody knows, which are deleted first.
+    :ivar beside: visible segments of somebody else that stay, while nothing was published from here.
     :ivar looked: what was seen of the source; None where a run would not look at it.
     :ivar free: the changes less what a rollback holds back; None while waiting, too.
     :ivar plan: of the next attempt, None where there is none.
@@ -84,6 +85,7 @@ class Forecast:
     hold: Hold = NO_HOLD
     visible: frozenset[str] = frozenset()
     strays: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
     looked: Looked | None = None
     free: Changes | None = None
     plan: Plan | None = None
@@ -116,6 +118,7 @@ def forecast(run: Run) -> Forecast:
         "hold": run.hold(),
         "visible": visible,
         "strays": tuple(sorted(strays)),
+        "beside": beside_first(run, current, visible),
     }
     if session is not None and _is_cleared(run):
         told["why"] = f"{session.id} is dropped first (clearConsistentPushState)"

@@ -50,6 +50,7 @@ def values(plan: Outlook) -> dict[str, Any]:
             "visible": len(seen.visible),
             "replaced": seen.segments_from,
             "strays": seen.strays,
+            "beside": seen.beside,
         },
         "modes": [
             {

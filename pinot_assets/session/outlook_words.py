@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pinot_assets.pinot.versions import HOUR_MS
+from pinot_assets.session.abandon import rows_twice
 from pinot_assets.session.amount import Amount
 from pinot_assets.session.forecast import Step
 from pinot_assets.session.ideal_state import LIMIT_BYTES
@@ -184,6 +185,8 @@ def risk_lines(plan: Outlook) -> Iterator[Line]:
     if (switch := plan.switching) is not None:
         yield Line(label, _way_back(plan, switch))
         yield _doomed(switch)
+    if seen.beside:
+        yield Line("rows twice", rows_twice(seen.beside), warns=True)
     if seen.refused:
         yield Line("refused", seen.refused, warns=True)
     if plan.holder is not None:

@@ -29,6 +29,7 @@ from pinot_assets.errors import PlanOutdated
 from pinot_assets.session import trigger
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.forecast import Forecast, Step
+from pinot_assets.session.outlook_words import risk_lines
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.run import Run
@@ -227,3 +228,23 @@ def test_strays_are_told_and_swept(monkeypatch: pytest.MonkeyPatch) -> None:
     _, error = run_planned(table, plan.forecast.basis.hash)
     assert error is None
     assert stray not in table.pinot.all_segments(TABLE)
+
+
+@pytest.mark.parametrize("mode", ["sync", "append", "swap"])
+def test_segments_of_somebody_else_beside_the_first_snapshot_are_warned_of(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table(mode)
+    monkeypatch.setattr(table.truth, "look", lambda: None)  # it knows nothing of who pushed that
+    table.pinot.push(TABLE, [Output("air_minion_0", 1, 1, "", 1, "", "")], staged=EMPTY)
+    write(A="A1")(table)
+    plan = planned(table)
+    report, error = run_planned(table, plan.forecast.basis.hash)
+    assert error is None
+    assert report is not None
+    told = [line.text for line in risk_lines(plan) if line.warns] + list(report.notes)
+    twice = [text for text in told if "there twice" in text]
+    assert len(twice) == (0 if mode == "swap" else 2)
+    assert all("air_minion_0" in text and "consistentPushSwapEnabled" in text for text in twice)
+    write(B="B1")(table)
+    assert not any("there twice" in line.text for line in risk_lines(planned(table))), "only the first time"

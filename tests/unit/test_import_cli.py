@@ -141,7 +141,8 @@ def test_a_file_ingestion_task(folder: Path) -> None:
     spec = load_table(folder / "tables" / "air.yaml")
     assert spec.ingestion.input_props["secretKey"] == "${AWS_SECRET_ACCESS_KEY}"
     assert spec.ingestion.schedule == "0 */30 * * * ?"
-    assert spec.mode == "append"
+    assert spec.mode == "swap", "for the first run: what the task has pushed would stay beside it"
+    assert spec.ingestion.ingestion_mode == "append"
     assert "task" not in spec.table_json
 
 
@@ -172,7 +173,19 @@ def test_the_spec_of_a_job(folder: Path) -> None:
 def test_a_refresh_table_is_kept_equal_to_its_files(folder: Path) -> None:
     Path("config.json").write_text(json.dumps(table({}, [S3])))
     lines("config.json")
-    assert load_table(folder / "tables" / "air.yaml").mode == "sync"
+    spec = load_table(folder / "tables" / "air.yaml")
+    assert (spec.mode, spec.ingestion.ingestion_mode) == ("swap", "sync")
+    assert (
+        "# added consistentPushSwapEnabled: for the first run" in (folder / "tables" / "air.yaml").read_text()
+    )
+
+
+def test_an_append_table_cannot_be_swapped_and_that_is_told(folder: Path) -> None:
+    Path("config.json").write_text(json.dumps(table({}, [S3], kind="APPEND")))
+    fates = lines("config.json")
+    assert fates["consistentPushSwapEnabled"] == "to do"
+    assert load_table(folder / "tables" / "air.yaml").mode == "append"
+    assert "# to do consistentPushSwapEnabled" in (folder / "tables" / "air.yaml").read_text()
 
 
 def test_from_the_controller_with_a_line_for_each_key(folder: Path) -> None:
