@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ from pinot_assets.errors import SpecError
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.importing.block import block_of
 from pinot_assets.importing.found import in_job, in_table, table_and_schema
-from pinot_assets.importing.secrets import variables, without_secrets
+from pinot_assets.importing.secrets import Secrets
 from pinot_assets.importing.told import Fate, Told, each_once
 from pinot_assets.importing.yaml_text import spec_text
 from pinot_assets.settings import tables_directory
@@ -77,13 +77,14 @@ def add_import_command(app: typer.Typer, open_store: OpenStore) -> None:
         told: list[Told] = []
         document, held = _read(config, schema, from_controller, open_store)
         found = in_job(_yaml(job_spec), document, told) if job_spec else in_table(document, told)
-        block = without_secrets(block_of(found, told), told)
-        table = without_secrets(found.table, told, "table")
+        secrets = Secrets(told)
+        block = block_of(found, told, secrets)
+        table = secrets.taken_out(found.table, "table")
         name = raw_table_name(str(table.get("tableName")))
         if not usable_name(name):
             raise SpecError(f"{name!r} is not a usable table name", hint=NAMES)
         target = out or (tables or tables_directory()) / f"{name}.yaml"
-        held = without_secrets(held, told, "schema")
+        held = secrets.taken_out(held, "schema")
         told = each_once(told)
         text = spec_text(f"{found.kind} of {name}", held, table, block, told)
         _write(target, text)
@@ -94,7 +95,7 @@ def add_import_command(app: typer.Typer, open_store: OpenStore) -> None:
                 {"file": target, "from": found.kind, "keys": lines, **findings_values(specs, problems, notes)}
             )
         else:
-            _show(target, told, [str(problem) for problem in problems])
+            _show(target, told, secrets.variables, [str(problem) for problem in problems])
         raise typer.Exit(ExitCode.ERROR if problems else ExitCode.DONE)
 
 
@@ -161,14 +162,16 @@ def _write(target: Path, text: str) -> None:
         raise SpecError(f"{target} cannot be written", why=error.strerror, hint="give --out") from error
 
 
-def _show(target: Path, told: list[Told], problems: list[str]) -> None:
+def _show(target: Path, told: list[Told], variables: Sequence[str], problems: list[str]) -> None:
     out = new_console()
     for line in told:
         why = f": {escape(line.why)}" if line.why else ""
         out.print(f"[{_COLOURS[line.fate]}]{line.fate:<8}[/] {escape(line.key)}{why}")
     out.print(f"[green]wrote[/] {escape(str(target))}")
-    if names := ", ".join(variables(told)):
-        out.print(f"[yellow]set[/] {names} in the environment, here and where Spark's executors run")
+    if variables:
+        out.print(
+            f"[yellow]set[/] {', '.join(variables)} in the environment, here and where Spark's executors run"
+        )
     for problem in problems:
         out.print(f"[red]problem[/] {escape(problem)}")
     if not problems:

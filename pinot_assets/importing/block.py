@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pinot_assets.importing.found import FILE_INGESTION, Found
+from pinot_assets.importing.secrets import Secrets
 from pinot_assets.importing.told import Fate, Told
 from pinot_assets.pinot.table_config import is_refresh
+from pinot_assets.spec.environment import is_reference
 from pinot_assets.spec.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
 
 STAGING: Final = "output.segment.dir.uri"
@@ -32,10 +34,11 @@ _INSTEAD: Final = {
 }
 
 
-def block_of(found: Found, told: list[Told]) -> dict[str, Any]:
+def block_of(found: Found, told: list[Told], secrets: Secrets) -> dict[str, Any]:
     """The block.
 
     :param told: gets a line for each key.
+    :param secrets: get those of the block.
     """
     block: dict[str, Any] = {}
     for key, value in found.settings.items():
@@ -43,13 +46,14 @@ def block_of(found: Found, told: list[Told]) -> dict[str, Any]:
         if why is not None:
             told.append(Told(Fate.DROPPED, key, why))
             continue
-        block[key] = value
+        block[key] = secrets.taken_out(value, key, key)
         told.append(Told(Fate.CARRIED, key))
     if STAGING not in block and isinstance(location := block.get("inputDirURI"), str):
-        block[STAGING] = f"{location.rstrip('/')}-pinot-staging"
-        told.append(
-            Told(Fate.ADDED, STAGING, "where segments wait and snapshots are kept; put it where you like")
-        )
+        block[STAGING], where = f"{location.rstrip('/')}-pinot-staging", "put it where you like"
+        if is_reference(location):  # nothing can be named beside what only the environment knows
+            block[STAGING] = "${PINOT_ASSETS_STAGING}"
+            where = "put it into the environment as PINOT_ASSETS_STAGING"
+        told.append(Told(Fate.ADDED, STAGING, f"where segments wait and snapshots are kept; {where}"))
     if found.kind != FILE_INGESTION:
         block |= _consistent(found.table, told)
     return block | _first_run(found.table, block, told)

@@ -70,8 +70,8 @@ def beside_first(run: Run, current: Snapshot | None, visible: frozenset[str]) ->
 def rows_twice(beside: Sequence[str]) -> str:
     """What `beside_first` found, as a warning."""
     return (
-        f"nothing was published from here so far, and {len(beside)} visible segments are somebody else's, first "
-        f"{beside[0]}: they stay, and rows that are in the files and in them are there twice; "
+        f"nothing was published from here so far, and {len(beside)} visible segments are somebody else's, "
+        f"first {beside[0]}: they stay, and rows that are in the files and in them are there twice; "
         'consistentPushSwapEnabled: "true" for the first run replaces them'
     )
 

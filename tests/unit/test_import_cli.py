@@ -260,3 +260,36 @@ def test_a_job_spec_that_is_no_yaml_tells_the_line_and_nothing_of_it(text: str) 
     assert isinstance(error, PinotAssetsError)
     assert "job.yaml:" in str(error)
     assert not any(secret in str(error) for secret in SECRETS)
+
+
+def test_different_secrets_become_different_variables(folder: Path) -> None:
+    task = {
+        **S3,
+        "output.fs.prop.secretKey": "another",
+        "output.fs.prop.accessKey": SECRETS[1],
+        "input.fs.prop.password": "one",
+        "output.fs.prop.password": "two",
+    }
+    Path("config.json").write_text(json.dumps(table({"FileIngestionTask": task})))
+    shown = call(*BOTH)
+    ingestion = load_table(folder / "tables" / "air.yaml").ingestion
+    assert ingestion.input_props["secretKey"] == "${AWS_SECRET_ACCESS_KEY}"
+    assert ingestion.output_props["secretKey"] == "${AWS_SECRET_ACCESS_KEY_2}"
+    assert ingestion.input_props["accessKey"] == ingestion.output_props["accessKey"] == "${AWS_ACCESS_KEY_ID}"
+    assert (ingestion.input_props["password"], ingestion.output_props["password"]) == (
+        "${PASSWORD}",
+        "${PASSWORD_2}",
+    )
+    names = "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SECRET_ACCESS_KEY_2, PASSWORD, PASSWORD_2"
+    assert f"set {names} in the environment" in shown.stdout
+
+
+def test_the_staging_area_is_not_made_of_a_location_that_is_a_secret(folder: Path) -> None:
+    task = {**S3, "inputDirURI": f"s3://key:{SECRETS[0]}@lake/in/"}
+    Path("config.json").write_text(json.dumps(table({}, [task])))
+    shown = call(*BOTH)
+    text = (folder / "tables" / "air.yaml").read_text()
+    assert SECRETS[0] not in shown.output + text
+    block = yaml.safe_load(text)["fileIngestion"]
+    assert block["inputDirURI"] == "${INPUT_DIR_URI}"
+    assert block["output.segment.dir.uri"] == "${PINOT_ASSETS_STAGING}"
