@@ -26,6 +26,11 @@ class PinotAssetsError(Exception):
         """What happened and why, in one line; without the hint."""
         return f"{self.what}: {self.why}" if self.why else self.what
 
+    @property
+    def in_one_line(self) -> str:
+        """What happened, why, and what to do next."""
+        return self.reason if self.hint is None else f"{self.reason} → {self.hint}"
+
     def __str__(self) -> str:
         return self.reason if self.hint is None else f"{self.reason}\n  → {self.hint}"
 

@@ -8,7 +8,7 @@ from pinot_assets.audit.assertions import (
     assertion_unanswered,
     nothing_live,
 )
-from pinot_assets.errors import PinotError
+from pinot_assets.errors import PinotError, SpecError
 from pinot_assets.session.asking import Servers, Sides, sides_of
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.run import Run
@@ -38,8 +38,8 @@ def assertion_findings(run: Run, switch: Switch) -> tuple[Finding, ...]:
             assertion = assertions[number]
             try:
                 findings[number] = ways[assertion.via](assertion)
-            except PinotError as error:
-                findings[number] = assertion_unanswered(assertion, error.reason)
+            except (PinotError, SpecError) as error:  # the latter: TLS files that went since the trigger
+                findings[number] = assertion_unanswered(assertion, error.in_one_line)
     return tuple(findings[number] for number in range(len(assertions)))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.audit import Finding
-from pinot_assets.errors import PinotUnreachable
+from pinot_assets.errors import PinotAssetsError, PinotError, PinotUnreachable, SpecError
 from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.session import asking
 from pinot_assets.session.assertions import assertion_findings
@@ -114,6 +114,22 @@ def test_a_server_that_did_not_answer_is_waited_for_once() -> None:
 
 
 NEW = Switch(1, (), (output("new"),))
+
+
+@pytest.mark.parametrize("kind", [PinotUnreachable, PinotError, SpecError])
+def test_what_to_do_about_an_answer_that_did_not_come_is_told(
+    monkeypatch: pytest.MonkeyPatch, kind: type[PinotAssetsError]
+) -> None:
+    """Whoever finds the gate shut reads the finding, and nothing else."""
+    servers = Servers({"new": 7}, [])
+
+    def refuse(*_: object) -> DataTable:
+        raise kind("S1 did not answer", why="UNAVAILABLE", hint="is the port open from here?")
+
+    monkeypatch.setattr(servers, "query_server", refuse)
+    [found], _ = findings(servers, NEW, "= 7")
+    assert (found.blocks, found.at_fault) == (True, ())
+    assert found.message.endswith("S1 did not answer: UNAVAILABLE → is the port open from here?")
 
 
 def test_of_one_replica_the_servers_that_answer_are_asked_and_the_others_told() -> None:
