@@ -26,7 +26,7 @@ def rows_as_read(receipts: Collection[Receipt]) -> Finding:
     """Every row that the reader of a file counted is in its segments, but for those put aside or filtered."""
     told = [receipt for receipt in receipts if _is_told(receipt)]
     expected = found = 0
-    bad, at_fault = [], []
+    bad, files = [], []
     for receipt in told:
         assert receipt.rows_read is not None
         wanted = receipt.rows_read - receipt.bad_rows - receipt.rows_filtered
@@ -37,17 +37,15 @@ def rows_as_read(receipts: Collection[Receipt]) -> Finding:
                 f"{file_name(receipt)}: {_count(receipt.rows_read, 'row')} read, "
                 f"{receipt.bad_rows:,} put aside, {receipt.rows_filtered:,} filtered out, {written:,} written"
             )
-            at_fault += [output.segment for output in receipt.outputs]
+            files.append(receipt.uri)  # it may have lost all of them, and have no segment
     good = "rows that readers counted are in the segments"
-    finding = finding_of("rows_as_read", expected, found, bad, good, at_fault)
+    finding = finding_of("rows_as_read", expected, found, bad, good)
     aside, filtered = sum(r.bad_rows for r in told), sum(r.rows_filtered for r in told)
     more = [f"{aside:,} were put aside"] if aside else []
     more += [f"{filtered:,} were filtered out"] if filtered else []
     silent = [receipt for receipt in receipts if receipt.rows and not _is_told(receipt)]
     more += [f"of {_count(len(silent), 'file')} no count is known"] if silent else []
-    # A file without a segment is built again only when it is another version.
-    lost_all = bool(bad) and not at_fault
-    return replace(finding, message="; ".join([finding.message, *more]), of_data=lost_all)
+    return replace(finding, message="; ".join([finding.message, *more]), files=tuple(files))
 
 
 def columns_as_in_schema(receipts: Collection[Receipt], schema: Mapping[str, str]) -> Finding:

@@ -20,8 +20,10 @@ class Finding:
     :ivar expected: the number that had to be met.
     :ivar found: the number that was met.
     :ivar message: one sentence; on failure it names segments and servers.
-    :ivar at_fault: segments that are not what was built. A finding that fails without any waits for
-        something: servers that still load, a segment that is to be pushed again (rules R10, R14).
+    :ivar at_fault: segments that are not what was built. A finding that fails and names neither segments nor
+        files waits for something: servers that still load, a segment that is to be pushed again (rules
+        R10, R14).
+    :ivar files: URIs of files that were not built as they should be, whatever became of their segments.
     :ivar of_data: other rows in the files could pass it: one that was rewritten since is read again.
     :ivar warns: a failure is to be seen, and keeps nothing back.
     """
@@ -34,6 +36,12 @@ class Finding:
     at_fault: tuple[str, ...] = ()
     warns: bool = False
     of_data: bool = False
+    files: tuple[str, ...] = ()
+
+    @property
+    def blames(self) -> bool:
+        """Whether it names what is to be built again."""
+        return bool(self.at_fault or self.files)
 
     @property
     def blocks(self) -> bool:

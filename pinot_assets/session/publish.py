@@ -56,12 +56,14 @@ def audit(run: Run) -> tuple[Session, tuple[Finding, ...]]:
 def _at_fault(
     session: Session, receipts: Mapping[int, Receipt], findings: Sequence[Finding]
 ) -> list[Failure]:
-    """The files of this session whose segments are not what was built (rule R14)."""
-    why = {name: f"{f.name}: {f.message}" for f in findings if f.blocks for name in f.at_fault}
+    """The files of this session that are not built as they should be, or whose segments are not what was
+    built (rule R14)."""
+    why = {name: f"{f.name}: {f.message}" for f in findings if f.blocks for name in (*f.at_fault, *f.files)}
+    named = {o: (r, [r.uri, *(output.segment for output in r.outputs)]) for o, r in receipts.items()}
     return [
         Failure(receipt.uri, ordinal, session.attempt, "AUDIT", why[bad])
-        for ordinal, receipt in receipts.items()
-        if (bad := next((o.segment for o in receipt.outputs if o.segment in why), None)) is not None
+        for ordinal, (receipt, names) in named.items()
+        if (bad := next(filter(why.__contains__, names), None)) is not None
     ]
 
 
@@ -75,7 +77,7 @@ def store_audit(run: Run, session: Session, findings: Sequence[Finding]) -> Sess
         passed=not failed,
         at_ms=run.edges.now_ms(),
         summary="; ".join(f"{f.name}: {f.message}" for f in failed or findings)[:2000],
-        waits=bool(failed) and not any(f.at_fault for f in failed),
+        waits=bool(failed) and not any(f.blames for f in failed),
         of_data=any(f.of_data for f in failed),
         checks=checked(findings),
     )

@@ -162,6 +162,23 @@ def test_rows_that_a_task_lost_are_built_again(make_world: Make) -> None:
     assert world.sessions[-1].outcome is Outcome.PUBLISHED
 
 
+def test_a_file_whose_rows_all_got_lost_is_built_again(make_world: Make) -> None:
+    """It has no segment that could be named: its receipt is what is not believed (R14)."""
+    world = make_world("sync")
+    world.write(F1=TEN, F2="")
+    world.trigger()
+    [path] = [path for path in receipts_of(world) if json.loads(path.read_text())["uri"].endswith("F2")]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"rows_read": 5}))
+    session, findings = world.audit()
+    [told] = [f for f in findings if not f.passed]
+    assert (told.name, told.expected, told.found) == ("rows_as_read", 15, 10)
+    assert not session.audit.waits
+    world.run()
+    assert world.built == ["F2"]
+    assert len(world.visible) == 10
+    assert world.sessions[-1].outcome is Outcome.PUBLISHED
+
+
 def test_receipts_of_a_writer_before_the_counts_pass(make_world: Make) -> None:
     world = make_world("sync")
     world.write("F1")

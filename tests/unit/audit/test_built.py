@@ -62,7 +62,8 @@ def test_every_row_that_was_read_is_written() -> None:
 def test_rows_that_were_lost_on_the_way_are_the_files_fault() -> None:
     finding = rows_as_read([receipt("f", (3, 2), read=6), receipt("g")])
     assert numbers(finding) == (False, 9, 8)
-    assert (finding.at_fault, finding.blocks, finding.of_data) == (("f_0", "f_1"), True, False)
+    assert (finding.files, finding.blames) == (("s3://b/f.csv",), True)
+    assert (finding.blocks, finding.of_data) == (True, False)
     assert "f.csv: 6 rows read, 0 put aside, 0 filtered out, 5 written" in finding.message
 
 
@@ -80,12 +81,12 @@ def test_rows_put_aside_or_filtered_out_are_no_loss_and_are_told() -> None:
 def test_a_segment_that_says_another_number_than_the_task_is_at_fault() -> None:
     """The writer's own number is not believed alone."""
     finding = rows_as_read([receipt("f", (3,), rows=4)])
-    assert (finding.passed, finding.at_fault) == (False, ("f_0",))
+    assert (finding.passed, finding.files) == (False, ("s3://b/f.csv",))
 
 
-def test_all_rows_of_a_file_lost_is_seen_though_no_segment_is_at_fault() -> None:
+def test_all_rows_of_a_file_lost_are_its_fault_though_it_has_no_segment() -> None:
     finding = rows_as_read([receipt("f", (), read=5)])
-    assert (finding.blocks, finding.at_fault, finding.of_data) == (True, (), True)
+    assert (finding.blocks, finding.files, finding.of_data) == (True, ("s3://b/f.csv",), False)
 
 
 def test_what_an_older_writer_did_not_count_is_told() -> None:
