@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.errors import PinotAssetsError, PushRefused
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import beside_first, refuse_undone, strays_of
 from pinot_assets.session.attempt import first_plan, next_plan, refuse_too_many, why_given_up
@@ -27,7 +27,7 @@ from pinot_assets.session.record import read_switch
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import is_fresh
 from pinot_assets.session.settle import beside_open_entry, is_lost, may_end_again
-from pinot_assets.session.stage import refuse_hidden_sources
+from pinot_assets.session.stage import why_paused
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.spec.apply import refuse_drift
 from pinot_assets.spec.pinot_settings import refuse_settings
@@ -70,7 +70,7 @@ class Forecast:
     :ivar plan: of the next attempt, None where there is none.
     :ivar receipts: of the plan's files that are built, by ordinal.
     :ivar segments_from: what would be replaced, once all is built.
-    :ivar refused: why it would come to nothing; empty where nothing is known against it.
+    :ivar refused: what a run would come to nothing with; None where nothing is known against it.
     """
 
     table: str
@@ -91,7 +91,7 @@ class Forecast:
     plan: Plan | None = None
     receipts: Mapping[int, Receipt] | None = None
     segments_from: tuple[str, ...] = ()
-    refused: str = ""
+    refused: PinotAssetsError | None = None
 
 
 def forecast(run: Run) -> Forecast:
@@ -198,13 +198,14 @@ def _next(
     }
 
 
-def _refusal(run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> str:
+def _refusal(
+    run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]
+) -> PinotAssetsError | None:
     try:
         refuse_too_many(run, plan, current)
-        refuse_hidden_sources(run, plan, current, visible)
-    except PinotAssetsError as error:
-        return error.reason
-    return ""
+    except PushRefused as error:
+        return error
+    return why_paused(run, plan, current, visible)
 
 
 # --- what it rests on ------------------------------------------------------------------------------

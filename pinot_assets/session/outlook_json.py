@@ -27,7 +27,8 @@ def values(plan: Outlook) -> dict[str, Any]:
         "step": seen.step,
         "summary": headline(plan),
         "why": seen.why or None,
-        "refused": seen.refused or None,
+        "refused": seen.refused.reason if seen.refused else None,
+        "hint": seen.refused.hint if seen.refused else None,
         "session": None
         if seen.session is None
         else {"id": seen.session.id, "state": seen.session.state, "attempt": seen.session.attempt},

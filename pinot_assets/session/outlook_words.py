@@ -187,8 +187,10 @@ def risk_lines(plan: Outlook) -> Iterator[Line]:
         yield _doomed(switch)
     if seen.beside:
         yield Line("rows twice", rows_twice(seen.beside), warns=True)
-    if seen.refused:
-        yield Line("refused", seen.refused, warns=True)
+    if seen.refused is not None:
+        yield Line("refused", seen.refused.reason, warns=True)
+        if seen.refused.hint is not None:
+            yield Line("", f"→ {seen.refused.hint}")
     if plan.holder is not None:
         yield Line("lease", f"held by {plan.holder}: no run can begin until it lets go", warns=True)
 

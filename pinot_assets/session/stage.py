@@ -111,20 +111,32 @@ def finish_without_switch(run: Run, session: Session) -> Session:
 
 
 def refuse_hidden_sources(run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> None:
-    """Segments of ours that somebody else's entry hides: not ours to replace any more (rule R5).
+    """See `why_paused`.
+
+    :raises SwitchConflict: the table is paused.
+    """
+    if (paused := why_paused(run, plan, current, visible)) is not None:
+        run.lease.assert_held()  # a run that slept past its lease sees what the next one replaced (R2)
+        raise paused
+
+
+def why_paused(
+    run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]
+) -> SwitchConflict | None:
+    """Segments of ours that somebody else's entry hides: not ours to replace any more (rule R5). Only looked.
 
     Append replaces nothing, and swap whatever is visible.
     """
     if current is None or plan.mode is not Mode.SYNC:
-        return
+        return None
     hidden = (set(current.segments) - visible) & run.edges.pinot.all_segments(run.spec.name)
-    if hidden:
-        run.lease.assert_held()  # a run that slept past its lease sees what the next one replaced (R2)
-        raise SwitchConflict(
-            f"{run.spec.name} is paused: somebody else replaced segments of this table",
-            why=f"{len(hidden)} published segments are hidden: {', '.join(sorted(hidden)[:5])}",
-            hint="a merge or rollup task on this table? Turn it off, then swap the whole table once",
-        )
+    if not hidden:
+        return None
+    return SwitchConflict(
+        f"{run.spec.name} is paused: somebody else replaced segments of this table",
+        why=f"{len(hidden)} published segments are hidden: {', '.join(sorted(hidden)[:5])}",
+        hint="a merge or rollup task on this table? Turn it off, then swap the whole table once",
+    )
 
 
 def _withdraw(run: Run, session: Session) -> Session:

@@ -113,6 +113,7 @@ LIVES: dict[str, list[Change]] = {
     "a rollback holds some": [write(A="A1"), run_now, write(B="B1"), run_now, rolled_back, write(C="C")],
     "a rollback died": [write(A="A1"), run_now, write(B="B1"), run_now, rollback_dies],
     "the pointer was lost": [write(A="A1"), run_now, write(B="B1"), pointer_lost],
+    "somebody merged": [write(A="A1", B="B1"), run_now, Table.merge_foreign, write(C="C1")],
     "somebody pushes beside": [write(A="A1"), run_now, Table.push_foreign, write(B="B1")],
 }
 

@@ -238,6 +238,16 @@ class Table:
             self.truth.foreign_entry(entry)
             self.story.append(f"somebody starts to replace {names_from}")
 
+    def merge_foreign(self) -> None:
+        """Somebody merges a segment of ours into one of theirs, as a merge or rollup task does."""
+        ours = min(s for s in self.pinot.visible_segments(TABLE) if is_ours(TABLE, s))
+        merged = Output(f"merged{next(self._foreign)}", 1, 1, "", 1, "", "")
+        entry = self.pinot.start_replace_segments(TABLE, [ours], [merged.segment])
+        self.pinot.push(TABLE, [merged], staged=EMPTY)
+        self.pinot.end_replace_segments(TABLE, entry)
+        self.truth.foreign_entry(entry)
+        self.story.append(f"somebody replaces {ours} by {merged.segment}")
+
     def give_up_foreign(self) -> None:
         """Who opened entries reverts them."""
         for entry in self.truth.forget_foreign():

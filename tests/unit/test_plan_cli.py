@@ -136,10 +136,16 @@ def test_what_a_forced_start_deletes_is_what_is_gone_afterwards(options: dict[st
     assert before - table.pinot.all_segments(TABLE) == set(doomed)
 
 
-def test_a_plan_that_would_be_refused_says_so() -> None:
-    plan = planned(lived("sync", CHANGED))
-    refused = replace(plan, forecast=replace(plan.forecast, refused="2 files are too many"))
-    has(said(refused), "refused 2 files are too many")
+def test_a_plan_that_would_be_refused_says_so_and_what_to_do() -> None:
+    plan = planned(lived("sync", "somebody merged"))
+    has(
+        said(plan),
+        "refused model is paused: somebody else replaced segments of this table: 1 published segments",
+        "→ a merge or rollup task on this table? Turn it off",
+    )
+    told = json.loads(call(plan, "--json").stdout)
+    assert "is paused" in told["refused"]
+    assert "Turn it off" in told["hint"]
 
 
 def test_who_holds_the_lease_is_told() -> None:
