@@ -75,7 +75,7 @@ def add_import_command(app: typer.Typer, open_store: OpenStore) -> None:
         Pinot is only read. Exits 0; 1 when the spec that was written still has problems, which are told.
         """
         told: list[Told] = []
-        document, held = _read(config, schema, from_controller, open_store)
+        document, held = _read(config, schema, from_controller, open_store, told)
         found = in_job(_yaml(job_spec), document, told) if job_spec else in_table(document, told)
         secrets = Secrets(told)
         block = block_of(found, told, secrets)
@@ -100,7 +100,7 @@ def add_import_command(app: typer.Typer, open_store: OpenStore) -> None:
 
 
 def _read(
-    config: Path | None, schema: Path | None, from_controller: str, open_store: OpenStore
+    config: Path | None, schema: Path | None, from_controller: str, open_store: OpenStore, told: list[Told]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Table config and schema.
 
@@ -109,7 +109,7 @@ def _read(
     if (config is None) is not bool(from_controller):
         raise SpecError("which table config?", hint="name its file, or --from-controller TABLE")
     if config is not None:
-        document, held = table_and_schema(_json(config))
+        document, held = table_and_schema(_json(config), told)
     else:
         document, held = _held(raw_table_name(from_controller), open_store)
     held = held if schema is None else _json(schema)

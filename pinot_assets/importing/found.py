@@ -8,7 +8,7 @@ Sources: StarTree's FileIngestionTask (`task.taskTypeConfigsMap`), upstream's
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,8 +33,10 @@ class Found:
     table: dict[str, Any]
 
 
-def table_and_schema(document: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def table_and_schema(document: Any, told: list[Told]) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The OFFLINE table config, and the schema where it stands beside it.
+
+    :param told: gets what else stands there.
 
     :param document: a table config, the controller's `{"OFFLINE": …}`, or its `TableConfigs`.
     :raises SpecError: it is none of these.
@@ -44,10 +46,17 @@ def table_and_schema(document: Any) -> tuple[dict[str, Any], dict[str, Any] | No
     for key in ("OFFLINE", "offline"):
         if isinstance(document.get(key), dict):
             schema = document.get("schema")
+            for other in sorted(other for other in document.keys() - _OF_TABLES if document[other]):
+                why = "a REALTIME table has a spec of its own" if other.upper() == "REALTIME" else _NOT_TAKEN
+                told.append(Told(Fate.DROPPED, other, why))
             return document[key], schema if isinstance(schema, dict) else None
     if "tableName" not in document:
         raise SpecError("the file holds no OFFLINE table config", why="it has no tableName")
     return document, None
+
+
+_OF_TABLES: Final = frozenset(("OFFLINE", "offline", "schema", "tableName"))
+_NOT_TAKEN: Final = "the OFFLINE table config and its schema are what is taken over"
 
 
 def in_table(config: Mapping[str, Any], told: list[Told]) -> Found:
@@ -60,6 +69,8 @@ def in_table(config: Mapping[str, Any], told: list[Told]) -> Found:
     if isinstance(task, dict):
         if maps:
             told.append(Told(Fate.DROPPED, "batchConfigMaps", f"{FILE_INGESTION} is what is taken over"))
+        if generation:
+            told.append(Told(Fate.DROPPED, GENERATION, f"{FILE_INGESTION} is what is taken over"))
         return Found(FILE_INGESTION, task, table)
     if not maps:
         raise SpecError(
@@ -99,23 +110,13 @@ def in_job(job: Any, config: Mapping[str, Any], told: list[Told]) -> Found:
     if "dataFormat" in reader:
         settings["inputFormat"] = reader["dataFormat"]
     settings |= {f"recordReader.prop.{key}": value for key, value in _mapping(reader.get("configs")).items()}
-    scheme = str(job["inputDirURI"]).partition(":")[0]
-    for spec in job.get("pinotFSSpecs") or ():
-        if isinstance(spec, dict) and spec.get("scheme") == scheme:
-            settings |= {
-                f"input.fs.prop.{key}": value for key, value in _mapping(spec.get("configs")).items()
-            }
+    settings |= _file_system(str(job["inputDirURI"]), job.get("pinotFSSpecs") or [], told)
     push = _mapping(job.get("pushJobSpec"))
     settings |= {"push.mode": push["pushMode"]} if "pushMode" in push else {}
-    used = {
-        "inputDirURI",
-        "includeFileNamePattern",
-        "excludeFileNamePattern",
-        "recordReaderSpec",
-        "pinotFSSpecs",
-    }
-    for key in sorted(job.keys() - used):
+    for key in sorted(job.keys() - _LOOKED_AT):
         told.append(Told(Fate.DROPPED, key, _OF_JOBS.get(key, "it is of the job, which is not run any more")))
+    for key, used in (("recordReaderSpec", {"dataFormat", "configs"}), ("pushJobSpec", {"pushMode"})):
+        told += _unused(key, job.get(key), used)
     table, *others = _taken_out(config)
     for key, other in zip((FILE_INGESTION, GENERATION, "batchConfigMaps"), others, strict=True):
         if other:
@@ -125,12 +126,56 @@ def in_job(job: Any, config: Mapping[str, Any], told: list[Told]) -> Found:
     return Found("LaunchDataIngestionJob", settings, table)
 
 
+def _file_system(location: str, specs: Any, told: list[Told]) -> dict[str, Any]:
+    """`input.fs.prop.*` of the spec for the files' scheme; the others are told."""
+    found: dict[str, Any] = {}
+    wanted = _store_of(location.partition("://")[0] if "://" in location else "file")
+    for number, spec in enumerate(specs if isinstance(specs, list) else [specs]):
+        key = f"pinotFSSpecs[{number}]"
+        if not isinstance(spec, dict) or _store_of(str(spec.get("scheme"))) != wanted or found:
+            told.append(Told(Fate.DROPPED, key, f"one spec is taken, of the files' own scheme: {wanted}"))
+            continue
+        found = {f"input.fs.prop.{name}": value for name, value in _mapping(spec.get("configs")).items()}
+        told += _unused(key, spec, {"scheme", "configs"})
+    return found
+
+
+def _store_of(scheme: str) -> str:
+    """The first name of a kind of store: `s3` of `s3a`."""
+    return next((names[0] for names in _STORES if scheme.lower() in names), scheme.lower())
+
+
+_STORES: Final = (("s3", "s3a", "s3n"), ("abfss", "abfs", "adl2"))
+
+
+def _unused(key: str, value: Any, used: Set[str]) -> Iterator[Told]:
+    """A line for each key of a part of the job that is not looked at."""
+    if value is not None and not isinstance(value, dict):
+        yield Told(Fate.DROPPED, key, "it is no object")
+    for name in sorted(_mapping(value).keys() - used):
+        yield Told(Fate.DROPPED, f"{key}.{name}", _OF_JOBS[key.partition("[")[0]])
+    if "configs" in used and not isinstance(_mapping(value).get("configs") or {}, dict):
+        yield Told(Fate.DROPPED, f"{key}.configs", "it is no object")
+
+
+_LOOKED_AT: Final = frozenset(
+    (
+        "inputDirURI",
+        "includeFileNamePattern",
+        "excludeFileNamePattern",
+        "recordReaderSpec",
+        "pinotFSSpecs",
+        "pushJobSpec",
+    )
+)
 _OF_JOBS: Final = {
     "executionFrameworkSpec": "Spark is configured by the environment, see docs/deploy.md",
     "jobType": "a run builds, pushes and switches",
     "outputDirURI": "segments wait in a staging area of their own",
     "pinotClusterSpecs": "PINOT_CONTROLLER_URL says which Pinot",
-    "pushJobSpec": "pushes are sized and tried again by themselves; its pushMode is looked at below",
+    "pinotFSSpecs": "the store is chosen by the scheme",
+    "pushJobSpec": "pushes are sized and tried again by themselves",
+    "recordReaderSpec": "the reader is chosen by the format",
     "searchRecursively": "directories are always looked through; see includeFileNamePattern",
     "segmentNameGeneratorSpec": "segment names are given by the session",
     "tableSpec": "table config and schema stand in the spec itself",

@@ -293,3 +293,61 @@ def test_the_staging_area_is_not_made_of_a_location_that_is_a_secret(folder: Pat
     block = yaml.safe_load(text)["fileIngestion"]
     assert block["inputDirURI"] == "${INPUT_DIR_URI}"
     assert block["output.segment.dir.uri"] == "${PINOT_ASSETS_STAGING}"
+
+
+def leaves(value: object, path: str = "") -> Iterator[str]:
+    """Paths of the values of a JSON document."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from leaves(inner, f"{path}[{number}]")
+    else:
+        yield path
+
+
+def test_no_key_of_a_job_goes_without_a_word(folder: Path) -> None:
+    job: dict[str, Any] = json.loads(json.dumps(JOB))
+    job["recordReaderSpec"] |= {"className": "CSVRecordReader", "configClassName": "Config"}
+    job["pinotFSSpecs"].append({"scheme": "hdfs", "configs": {"hadoop.conf.path": "/etc"}})
+    Path("job.yaml").write_text(yaml.safe_dump(job))
+    fates = lines("config.json", "--job-spec", "job.yaml")
+    taken = {
+        "recordReaderSpec.dataFormat": "inputFormat",
+        "recordReaderSpec.configs.delimiter": "recordReader.prop.delimiter",
+        "pinotFSSpecs[1].configs.region": "input.fs.prop.region",
+        "pinotFSSpecs[1].configs.secretKey": "input.fs.prop.secretKey",
+        "pushJobSpec.pushMode": "push.mode",
+    }
+    for leaf in leaves(job):
+        if leaf != "pinotFSSpecs[1].scheme":
+            assert any(taken.get(leaf, leaf).startswith(told) for told in fates), leaf
+    assert (
+        fates["pinotFSSpecs[0]"]
+        == fates["pinotFSSpecs[2]"]
+        == fates["pinotFSSpecs[1].className"]
+        == "dropped"
+    )
+    assert fates["recordReaderSpec.className"] == fates["pushJobSpec.pushAttempts"] == "dropped"
+
+
+@pytest.mark.parametrize(("files", "spec"), [("s3a", "s3"), ("s3", "s3a"), ("abfss", "adl2")])
+def test_a_store_may_have_several_names(folder: Path, files: str, spec: str) -> None:
+    job = {
+        **JOB,
+        "inputDirURI": f"{files}://lake@a.dfs.core.windows.net/in",
+        "pinotFSSpecs": [{"scheme": spec, "configs": {"region": "r"}}],
+    }
+    Path("job.yaml").write_text(yaml.safe_dump(job))
+    call(*BOTH, "--job-spec", "job.yaml")
+    assert (
+        yaml.safe_load((folder / "tables" / "air.yaml").read_text())["fileIngestion"]["input.fs.prop.region"]
+        == "r"
+    )
+
+
+@pytest.mark.parametrize("names", [("OFFLINE", "REALTIME"), ("offline", "realtime")])
+def test_the_realtime_half_of_a_table_is_told(names: tuple[str, str]) -> None:
+    Path("config.json").write_text(json.dumps(dict.fromkeys(names, GENERATION)))
+    assert lines("config.json")[names[1]] == "dropped"
