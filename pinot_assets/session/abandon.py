@@ -36,8 +36,7 @@ def abandon(
 
 def sweep(run: Run, session: Session | None, current: Snapshot | None) -> None:
     """Delete, and report, visible segments of ours that neither the ledger nor the open switch knows (R2)."""
-    if current is not None and (hidden := run.switcher.undo_delayed_starts(current.segments)):
-        run.note(f"{len(hidden)} published segments were hidden by a delayed start of ours; shown again")
+    show_again(run, current)
     visible = run.edges.pinot.visible_segments(run.spec.name)
     if run.mode is Mode.SWAP and session is None:
         note_foreign(run, {s for s in visible if not is_ours(run.spec.name, s)})
@@ -48,6 +47,12 @@ def sweep(run: Run, session: Session | None, current: Snapshot | None) -> None:
         refuse_undone(run, strays, current)
         run.switcher.delete(strays)
         run.note(f"deleted {len(strays)} stray segments that no snapshot knows, first {min(strays)}")
+
+
+def show_again(run: Run, current: Snapshot | None) -> None:
+    """Show what is published and was hidden by a start of ours that landed after the end (R1)."""
+    if current is not None and (hidden := run.switcher.undo_delayed_starts(current.segments)):
+        run.note(f"{len(hidden)} published segments were hidden by a delayed start of ours; shown again")
 
 
 def strays_of(

@@ -223,19 +223,25 @@ class Entries:
         :param published: segments that queries are to see.
         :returns: those that were hidden so.
         """
-        delayed = self.lineage.naming(published, LineageState.IN_PROGRESS)
-        if not delayed:
-            return frozenset()
-        pinot = self.edges.pinot
-        named = frozenset[str]().union(*(e.segments_to for e in delayed))
-        sources = frozenset[str]().union(*(e.segments_from for e in delayed))
-        hidden = named.intersection(published) & pinot.all_segments(self.table)
+        late, hidden = self._late_starts(published)
         if hidden:
             self.before_write()
-            replaced = (sources & pinot.visible_segments(self.table)).difference(published)
-            start = pinot.force_start_replace_segments
+            sources = frozenset[str]().union(*(e.segments_from for e in late))
+            replaced = (sources & self.edges.pinot.visible_segments(self.table)).difference(published)
+            start = self.edges.pinot.force_start_replace_segments
             self.end(self._start(start, sorted(replaced), sorted(hidden)))
         return hidden
+
+    def hidden_by_delayed_starts(self, published: Collection[str]) -> frozenset[str]:
+        """The same, only looked at."""
+        return self._late_starts(published)[1]
+
+    def _late_starts(self, published: Collection[str]) -> tuple[tuple[LineageEntry, ...], frozenset[str]]:
+        """The delayed starts, and what they hide."""
+        if not (late := self.lineage.naming(published, LineageState.IN_PROGRESS)):
+            return (), frozenset()
+        named = frozenset[str]().union(*(e.segments_to for e in late))
+        return late, named.intersection(published) & self.edges.pinot.all_segments(self.table)
 
     # --- shared --------------------------------------------------------------------------------------
 

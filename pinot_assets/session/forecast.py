@@ -137,13 +137,18 @@ def forecast(run: Run) -> Forecast:
 
 def unfinished(run: Run) -> str:
     """What a trigger finishes before it looks at anything else, as a sentence; "" where there is nothing."""
-    session, names = run.active_session(), run.edges.pinot.all_segments(run.spec.name)
+    names = run.edges.pinot.all_segments(run.spec.name)
     if (former := of_former_table(run)) is not None:
         return (
             f"{run.spec.name} was made anew after {former.session} had been published: its ledger is dropped"
         )
     if is_fresh(run.lease.pointer) and any(is_ours(run.spec.name, name) for name in names):
         return "ZooKeeper has lost the pointer: the ledger is made anew from what queries see"
+    return _half_way(run) or _hidden(run)
+
+
+def _half_way(run: Run) -> str:
+    session = run.active_session()
     if session is None:
         return ""
     if session.mode is Mode.ROLLBACK:
@@ -156,6 +161,14 @@ def unfinished(run: Run) -> str:
     if run.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
         return f"{session.id} was switched and not recorded, which is made up for"
     return ""
+
+
+def _hidden(run: Run) -> str:
+    current = run.current_snapshot()
+    hidden = run.switcher.hidden_by_delayed_starts(current.segments) if current is not None else ()
+    if not hidden:
+        return ""
+    return f"published segments are hidden by a delayed start of ours, and shown again: {len(hidden)}"
 
 
 def _as_settled(run: Run, session: Session | None) -> Session | None:

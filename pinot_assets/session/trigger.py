@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pinot_assets.errors import PlanOutdated, SessionError
 from pinot_assets.session import plain
 from pinot_assets.session import plan as planning
-from pinot_assets.session.abandon import abandon, sweep
+from pinot_assets.session.abandon import abandon, show_again, sweep
 from pinot_assets.session.attempt import Opened, begin, go_on
 from pinot_assets.session.building import build
 from pinot_assets.session.forecast import Forecast, Step, forecast
@@ -69,7 +69,7 @@ def trigger_planned(run: Run, wanted: str) -> Report:
     if seen.step is Step.FINISH:
         forget_former_table(run)
         session = _settled(run)
-        ledger(run)
+        show_again(run, ledger(run))
         return Report(Result.SETTLED, session, listed=0, notes=tuple(run.notes))
 
     return _trigger(run, _work_off, lambda run, session, _: _as_planned(run, session, seen))

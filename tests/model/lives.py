@@ -10,6 +10,7 @@ from model.specs import spec_of
 from model.table import TABLE, Table, run
 from model.watched import WRITES
 
+from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.outlook import Outlook
 from pinot_assets.session.report import Report, Result
@@ -95,6 +96,13 @@ def pointer_lost(table: Table) -> None:
         del table.zookeeper.nodes[path]
 
 
+def start_lands_late(table: Table) -> None:
+    """A start of ours, given up for lost, when its switch has been made: it hides what is published (R1)."""
+    published = table.pinot.visible_segments(TABLE)
+    late = LineageEntry("late", frozenset(), published, LineageState.IN_PROGRESS, table.now_ms)
+    table.pinot._put(table.pinot._table(TABLE), late)
+
+
 def run_now(table: Table) -> None:
     table.start(run)
 
@@ -113,9 +121,14 @@ LIVES: dict[str, list[Change]] = {
     "a rollback holds some": [write(A="A1"), run_now, write(B="B1"), run_now, rolled_back, write(C="C")],
     "a rollback died": [write(A="A1"), run_now, write(B="B1"), run_now, rollback_dies],
     "the pointer was lost": [write(A="A1"), run_now, write(B="B1"), pointer_lost],
+    "a start landed late": [write(A="A1", B="B1"), run_now, start_lands_late, write(A="A2")],
     "somebody merged": [write(A="A1", B="B1"), run_now, Table.merge_foreign, write(C="C1")],
     "somebody pushes beside": [write(A="A1"), run_now, Table.push_foreign, write(B="B1")],
 }
+
+
+UNKNOWN_TO_TRUTH: set[Change] = {rolled_back, rollback_dies, start_lands_late, Table.merge_foreign}
+"""What it does not know of, and would report."""
 
 
 def lived(mode: str, life: str) -> Table:

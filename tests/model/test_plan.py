@@ -8,6 +8,7 @@ import pytest
 from fakes.staged import EMPTY
 from model.lives import (
     LIVES,
+    UNKNOWN_TO_TRUTH,
     Change,
     dies,
     failed,
@@ -15,7 +16,6 @@ from model.lives import (
     make_table,
     planned,
     remove,
-    rollback_dies,
     rolled_back,
     run_now,
     run_planned,
@@ -23,7 +23,7 @@ from model.lives import (
     write,
 )
 from model.process import Kind, Trouble
-from model.table import MODES, TABLE, Table, run
+from model.table import MODES, TABLE, run
 
 from pinot_assets.errors import PlanOutdated
 from pinot_assets.session import trigger
@@ -57,7 +57,7 @@ def test_a_run_does_what_was_planned(mode: str, life: str) -> None:
         assert plan.switching is not None
         assert len(after - before) == len(plan.switching.added)
         assert planned(table).forecast.step in (Step.NOTHING, Step.HELD)
-    if not {rolled_back, rollback_dies, Table.merge_foreign} & set(LIVES[life]):  # unknown to the truth
+    if UNKNOWN_TO_TRUTH.isdisjoint(LIVES[life]):
         assert not table.truth.violations, table.truth.violations
 
 
@@ -70,6 +70,21 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "a hold": (rolled_back, "what a rollback holds back"),
     "other retries": (lambda t: t.options.update(consistentPushMaxRetries=1), "the table spec"),
 }
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_a_late_start_hid_is_shown_again_and_nothing_else_is_done(mode: str) -> None:
+    table = lived(mode, "a start landed late")
+    assert not table.pinot.visible_segments(TABLE)
+    plan = planned(table)
+    assert plan.forecast.step is Step.FINISH
+    assert "hidden by a delayed start of ours" in plan.forecast.why
+    report, error = run_planned(table, plan.forecast.basis.hash)
+    assert error is None
+    assert report is not None
+    assert not report.built
+    assert len(table.pinot.visible_segments(TABLE)) == 2
+    assert planned(table).forecast.step is Step.BEGIN
 
 
 @pytest.mark.parametrize(("mode", "what"), [*itertools.product(MODES, CHANGES)])
