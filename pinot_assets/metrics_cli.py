@@ -119,7 +119,7 @@ def follow(
     if textfile is not None:
         _write(collector, textfile)
     for parts, seconds in rounds:
-        threading.Thread(target=collector.look_for_ever, args=(parts, seconds, stopped), daemon=True).start()
+        collector.look_for_ever(parts, seconds, stopped)
     while not stopped.wait(rounds[0][1]):
         if textfile is not None:
             try:

@@ -7,24 +7,35 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.metrics.family import PREFIX, Family, Sample, gauge
 from pinot_assets.metrics.looking import Part
 
-UP = gauge("up", "1 where the newest look at this part of the table succeeded.", "part")
+UP = gauge("up", "1 where the newest look at this part of the table succeeded, and none hangs.", "part")
 ERRORS = gauge("scrape_errors_total", "Looks at this part of the table that failed.", "part")
 LOOKED_AT = gauge(
     "last_look_timestamp_seconds", "When this part of the table was last looked at with success.", "part"
 )
 LOOK_SECONDS = gauge("look_duration_seconds", "Wall time of the newest look at this part.", "part")
+INTERVAL = gauge(
+    "look_interval_seconds",
+    "Pause between two looks at this part; absent where it is looked at once.",
+    "part",
+)
 BUILD_INFO = Family(f"{PREFIX}build_info", "1; the version of the collector.", ("version",))
 
-FAMILIES = (UP, ERRORS, LOOKED_AT, LOOK_SECONDS, BUILD_INFO)
+FAMILIES = (UP, ERRORS, LOOKED_AT, LOOK_SECONDS, INTERVAL, BUILD_INFO)
 
 AT_A_TIME = 4
 """Tables that are looked at at the same time: a listing may hold a million files."""
+HANGS_S = 900.0
+"""A look that has been under way for longer hangs, unless its part is looked at even more seldom."""
+
+Key = tuple[str, str]
+"""Table and part."""
 
 
 @dataclass(slots=True)
@@ -48,12 +59,17 @@ class Collector:
     """What is known of all tables.
 
     :ivar told: hears of a part that cannot be read any more, once for each reason.
+    :ivar clock: seconds since the epoch.
+    :ivar ticks: seconds that only grow.
     """
 
     told: Callable[[str], None]
     clock: Callable[[], float] = time.time
-    _known: dict[tuple[str, str], _Known] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    ticks: Callable[[], float] = time.monotonic
+    _known: dict[Key, _Known] = field(default_factory=dict)
+    _every_s: dict[Key, float] = field(default_factory=dict)
+    _begun: dict[Key, float] = field(default_factory=dict)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def look(self, parts: Sequence[Part]) -> None:
         """Look at each of them once. Never raises for what one of them raises."""
@@ -62,27 +78,51 @@ class Collector:
                 pass
 
     def look_for_ever(self, parts: Sequence[Part], every_s: float, stopped: threading.Event) -> None:
-        """Until it is stopped; the pause is counted from the end of a look, so none is begun twice."""
-        while not stopped.is_set():
-            self.look(parts)
-            stopped.wait(every_s)
+        """Begin to look at each of them until it is stopped, and return at once.
+
+        Each part has a loop of its own, so that one that hangs holds up none but itself; of these parts,
+        `AT_A_TIME` are looked at at a time, not counting those that hang.
+        """
+        beside = frozenset(map(_key, parts))
+        with self._changed:
+            self._every_s |= dict.fromkeys(beside, every_s)
+        for part in parts:
+            follows = partial(self._follow, part, beside, every_s, stopped)
+            threading.Thread(target=follows, daemon=True).start()
 
     def samples(self) -> Iterator[Sample]:
         """What is known now; of a part that was not looked at yet, nothing."""
         yield BUILD_INFO.of(1, version("pinot-assets"))
-        with self._lock:
-            known = [*self._known.items()]
-        for (table, part), what in known:
-            yield UP.of(what.up, table, part)
-            yield ERRORS.of(what.errors, table, part)
-            yield LOOK_SECONDS.of(what.seconds, table, part)
+        with self._changed:
+            known = dict(self._known)
+            hanging = {key: self._under_way_s(key) for key in self._begun if self._hangs(key)}
+        for key in {**known, **hanging}:
+            what = known.get(key, _Known())
+            yield UP.of(what.up and key not in hanging, *key)
+            yield ERRORS.of(what.errors, *key)
+            yield LOOK_SECONDS.of(hanging.get(key, what.seconds), *key)
+            if key in self._every_s:
+                yield INTERVAL.of(self._every_s[key], *key)
             if what.looked_at:
-                yield LOOKED_AT.of(what.looked_at, table, part)
-            yield from what.samples
+                yield LOOKED_AT.of(what.looked_at, *key)
+            if key not in hanging:
+                yield from what.samples
+
+    def _follow(self, part: Part, beside: frozenset[Key], every_s: float, stopped: threading.Event) -> None:
+        """The pause is counted from the end of a look, so none is begun twice."""
+        while not stopped.is_set():
+            with self._changed:
+                while sum(key in beside and not self._hangs(key) for key in self._begun) >= AT_A_TIME:
+                    self._changed.wait(1)  # what begins to hang says nothing
+                self._begun[_key(part)] = self.ticks()
+            self._look(part)
+            stopped.wait(every_s)
 
     def _look(self, part: Part) -> None:
-        key, begun = (part.table, part.name), time.monotonic()
-        before = self._known.get(key, _Known())
+        key = _key(part)
+        with self._changed:
+            self._begun.setdefault(key, self.ticks())
+            before = self._known.get(key, _Known())
         try:
             samples = part.read()
         except Exception as error:
@@ -92,6 +132,18 @@ class Collector:
             now = _Known(looked_at=before.looked_at, errors=before.errors + 1, why=why)
         else:
             now = _Known(True, samples, self.clock(), errors=before.errors)
-        now.seconds = time.monotonic() - begun
-        with self._lock:
+        with self._changed:
+            now.seconds = self._under_way_s(key)
             self._known[key] = now
+            del self._begun[key]
+            self._changed.notify_all()
+
+    def _under_way_s(self, key: Key) -> float:
+        return self.ticks() - self._begun[key]
+
+    def _hangs(self, key: Key) -> bool:
+        return self._under_way_s(key) > max(HANGS_S, self._every_s.get(key, 0.0))
+
+
+def _key(part: Part) -> Key:
+    return part.table, part.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -31,14 +32,16 @@ ORPHANS = ("segments_visible", "segments_hidden", "session_nodes", "staged_objec
 def every_sample() -> Iterator[Sample]:
     """All of them, through the collector where that is their way."""
     collector = Collector(lambda _: None)
-    collector.look(
-        [
-            Part("t", "session", lambda: [*session_samples("t", _seen(), 3, 24.0)]),
-            Part("t", "health", lambda: [*_health(), *_source()]),
-            Part("r_REALTIME", "realtime", lambda: [*_stream()]),
-            Part("away", "session", _away),
-        ]
-    )
+    parts = [
+        Part("t", "session", lambda: [*session_samples("t", _seen(), 3, 24.0)]),
+        Part("t", "health", lambda: [*_health(), *_source()]),
+        Part("r_REALTIME", "realtime", lambda: [*_stream()]),
+        Part("away", "session", _away),
+    ]
+    stopped = threading.Event()
+    stopped.set()
+    collector.look_for_ever(parts, 30, stopped)  # tells how often
+    collector.look(parts)
     yield from collector.samples()
     yield from run_samples("t", _steps(), NOW_MS / 1000)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fakes.pushgateway import Numbers, numbers
+from fakes.waiting import until
 
 from pinot_assets.errors import SourceError
-from pinot_assets.metrics.collector import AT_A_TIME, Collector
+from pinot_assets.metrics.collector import AT_A_TIME, HANGS_S, Collector
 from pinot_assets.metrics.exposition import text_of
 from pinot_assets.metrics.family import Sample
 from pinot_assets.metrics.looking import Part
@@ -102,6 +105,96 @@ def test_a_table_that_hangs_keeps_no_other_from_being_looked_at() -> None:
         thread.join()
 
 
+class Rounds:
+    """Looks for ever at some parts that hang and at one that does not."""
+
+    def __init__(self, hanging: int) -> None:
+        self.now = 0.0
+        self.seen = Collector([].append, clock=lambda: 1000.0, ticks=lambda: self.now)
+        self.stopped, self.goes_on, self.looks = threading.Event(), threading.Event(), list[int]()
+        self.held = 0
+        self.hanging = [Part(f"hangs{n}", "session", self._hangs) for n in range(hanging)]
+        self.good = Part("t", "session", self._looks)
+
+    def _hangs(self) -> list[Sample]:
+        if not self.goes_on.is_set():
+            self.held += 1
+            assert self.goes_on.wait(30)
+        return [OPEN.of(1, "hangs0")]
+
+    def _looks(self) -> list[Sample]:
+        self.looks.append(1)
+        return [OPEN.of(1, "t")]
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """The good one comes last, when the others hang."""
+        try:
+            self.seen.look_for_ever([*self.hanging, self.good], 0.01, self.stopped)
+            yield
+        finally:
+            self.stopped.set()
+            self.goes_on.set()
+
+
+def test_a_table_that_hangs_does_not_end_the_rounds_of_the_others() -> None:
+    rounds = Rounds(hanging=1)
+    with rounds.under_way():
+        until(lambda: len(rounds.looks) >= 3)
+
+
+def test_tables_that_hang_give_up_their_places() -> None:
+    rounds = Rounds(hanging=AT_A_TIME)
+    with rounds.under_way():
+        until(lambda: rounds.held == AT_A_TIME)
+        before = len(rounds.looks)
+        rounds.now += HANGS_S + 1
+        until(lambda: len(rounds.looks) >= before + 2)
+
+
+def test_a_look_that_hangs_shows_and_what_was_true_is_not_repeated() -> None:
+    rounds = Rounds(hanging=1)
+    rounds.goes_on.set()
+    with rounds.under_way():
+        until(lambda: ("session_open", "hangs0") in told(rounds.seen))
+        rounds.goes_on.clear()
+        until(lambda: rounds.held == 1)
+        assert told(rounds.seen)["up", "session", "hangs0"] == 1, "it may only be slow"
+        rounds.now += HANGS_S + 1
+        found = told(rounds.seen)
+        assert found["up", "session", "hangs0"] == 0
+        assert found["look_duration_seconds", "session", "hangs0"] == HANGS_S + 1
+        assert found["last_look_timestamp_seconds", "session", "hangs0"] == 1000
+        assert ("session_open", "hangs0") not in found
+        rounds.goes_on.set()
+        until(lambda: told(rounds.seen)["up", "session", "hangs0"] == 1)
+
+
+def test_a_first_look_that_hangs_shows_too() -> None:
+    rounds = Rounds(hanging=1)
+    with rounds.under_way():
+        until(lambda: len(rounds.looks) >= 1)
+        assert ("up", "session", "hangs0") not in told(rounds.seen)
+        rounds.now += HANGS_S + 1
+        assert told(rounds.seen)["up", "session", "hangs0"] == 0
+
+
+def test_a_look_that_is_made_seldom_may_take_as_long() -> None:
+    rounds, seldom = Rounds(hanging=1), threading.Event()
+    try:
+        rounds.seen.look_for_ever(rounds.hanging, 7200, seldom)
+        until(lambda: rounds.held == 1)
+        rounds.now += 7200
+        assert ("up", "session", "hangs0") not in told(rounds.seen)
+        rounds.now += 1
+        found = told(rounds.seen)
+        assert found["up", "session", "hangs0"] == 0
+        assert found["look_interval_seconds", "session", "hangs0"] == 7200
+    finally:
+        seldom.set()
+        rounds.goes_on.set()
+
+
 def test_it_looks_until_it_is_stopped() -> None:
     seen, stopped, looks = collector([]), threading.Event(), []
 
@@ -112,4 +205,5 @@ def test_it_looks_until_it_is_stopped() -> None:
         return []
 
     seen.look_for_ever([Part("t", "session", read)], 0.01, stopped)
+    assert stopped.wait(30)
     assert len(looks) == 3
