@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.gc.orphans import Facts, Orphan, orphans
-from pinot_assets.pinot.shadow_table import is_shadow, shadow_name
+from pinot_assets.pinot.port import Pinot
+from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_name
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Pointer, is_ours
 from pinot_assets.session.retention import Retention, needed, reach_of
@@ -77,7 +78,7 @@ def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms:
             expired=expired,
             segments=segments,
             lineage=lineage,
-            shadow=shadow if is_shadow(shadow, edges.pinot.get_table_config(shadow)) else "",
+            shadow=shadow if _is_left(edges.pinot, shadow) else "",
             staged={info.key: info.fingerprint for info in listed},
             now_ms=now_ms,
             pinot_now_ms=edges.now_ms(),
@@ -85,3 +86,7 @@ def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms:
     ):
         (old if orphan.age_ms is None or orphan.age_ms >= grace_ms else young).append(orphan)
     return Garbage(tuple(old), tuple(young), expired, tuple(notes))
+
+
+def _is_left(pinot: Pinot, shadow: str) -> bool:
+    return is_shadow(shadow, pinot.get_table_config(shadow)) or lone_schema(pinot, shadow)

@@ -76,7 +76,7 @@ class Facts:
         and no ledger: then nobody knows what they need, and nothing of the staging area goes.
     :ivar expired: snapshots that go.
     :ivar segments: all names in Pinot's table.
-    :ivar shadow: name of the shadow table that an audit left in Pinot, "" for none.
+    :ivar shadow: name of the shadow table, or of its schema alone, that an audit left in Pinot, "" for none.
     :ivar staged: every object of the staging area.
     :ivar now_ms: by the clock of the staging area.
     :ivar pinot_now_ms: by Pinot's.

@@ -1,12 +1,13 @@
 """A table for one audit, beside the one whose staged segments it holds: its name, schema and config. Pure.
 
-It is made to be asked and to go: one copy of each segment, nothing that changes, moves or keeps them. A mark
-in its config says whose it is, so that no table of a user is ever taken for one.
+It is made to be asked and to go: one copy of each segment, nothing that changes, moves or keeps them. Marks
+in its config and in its schema say whose they are, so that none of a user is ever taken for one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, Final, Protocol
 
 from pinot_assets.errors import PinotError
@@ -17,6 +18,12 @@ SUFFIX: Final = "_audit_shadow"
 MARK: Final = "pinotAssets.shadowOf"
 """Key of `metadata.customConfigs`, which Pinot keeps and never reads."""
 
+_KEYS: Final = "primaryKeyColumns"
+"""The schema's mark is a column that is named twice here. Of a schema Pinot keeps no key that it does not
+know; these it keeps as they are, and looks at for upsert, dedup and dimension tables alone
+(`SchemaUtils.validate` and `Schema.toJsonObject`, 0.11.0 and 1.5.1)."""
+_FIELDS: Final = ("dimensionFieldSpecs", "metricFieldSpecs", "dateTimeFieldSpecs")
+
 _AS_IT_IS: Final = ("tenants", "query")
 _TIME: Final = ("timeColumnName", "timeType")
 # REFRESH asks for no time column and knows no retention.
@@ -26,10 +33,18 @@ _FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
 
 
 class Configs(Protocol):
-    """Where table configs are read."""
+    """Where table configs and schemas are read."""
 
     def get_table_config(self, table: str) -> dict[str, Any] | None:
         """The OFFLINE table config as Pinot holds it, None where there is none."""
+        ...
+
+    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+        """The same of a REALTIME table."""
+        ...
+
+    def get_schema(self, name: str) -> dict[str, Any] | None:
+        """The schema as Pinot holds it, None where there is none."""
         ...
 
 
@@ -54,9 +69,22 @@ def is_shadow(name: str, config: Mapping[str, Any] | None) -> bool:
     return isinstance(table, str) and shadow_name(table) == name
 
 
+def lone_schema(pinot: Configs, name: str) -> bool:
+    """Whether an audit's schema is there and no table uses it: a driver that died before it had made the
+    table, or after it had deleted it, left that."""
+    keys = (pinot.get_schema(name) or {}).get(_KEYS) or ()
+    return (
+        len(set(keys)) < len(keys)
+        and pinot.get_table_config(name) is None
+        and pinot.get_realtime_config(name) is None
+    )
+
+
 def shadow_schema(schema: Mapping[str, Any], table: str) -> dict[str, Any]:
-    """The table's schema under the shadow table's name, as Pinot wants it."""
-    return {**schema, "schemaName": shadow_name(table)}
+    """The table's schema under the shadow table's name, with its mark."""
+    fields = (field["name"] for group in _FIELDS for field in schema.get(group) or ())
+    keys = schema.get(_KEYS) or [*islice(fields, 1)]
+    return {**schema, "schemaName": shadow_name(table), _KEYS: [*keys, *keys[:1]]}
 
 
 def shadow_config(config: Mapping[str, Any], table: str) -> dict[str, Any]:

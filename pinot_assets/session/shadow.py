@@ -1,9 +1,9 @@
 """The shadow table of an audit: made, filled, asked through a broker, and gone again.
 
-Everything happens under the lease of the table that it belongs to. A driver that dies leaves it behind, with
-its mark; the table's next trigger, `clear` and the next audit remove it. Pinot keeps the tars of a table in a
-folder of its own, and deletes there alone: what was staged, and the deep store of the real table, are not
-touched by any of it.
+Everything happens under the lease of the table that it belongs to. A driver that dies leaves it behind, or
+its schema alone, each with its mark; the table's next trigger, `clear` and the next audit remove it. Pinot
+keeps the tars of a table in a folder of its own, and deletes there alone: what was staged, and the deep store
+of the real table, are not touched by any of it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from pinot_assets.audit.assertions import Tally, broker_tally
 from pinot_assets.errors import PinotError, SwitchStateUnknown
 from pinot_assets.pinot.online import wait_online
 from pinot_assets.pinot.port import Pinot
-from pinot_assets.pinot.shadow_table import is_shadow, shadow_config, shadow_name, shadow_schema
+from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_config, shadow_name, shadow_schema
 from pinot_assets.session.pushing import push_missing
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.run import Run
-from pinot_assets.spec.difference import diff_schema
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
 from pinot_assets.spec.question import Question
 
@@ -110,7 +109,7 @@ class ShadowTable:
         pinot, name = self._pinot, self.name
         if pinot.get_table_config(name) is not None or pinot.get_realtime_config(name) is not None:
             found = "a table"
-        elif pinot.get_schema(name) is not None and not _is_left_schema(self._run):
+        elif pinot.get_schema(name) is not None:
             found = "a schema"
         else:
             return
@@ -174,18 +173,17 @@ def _ask(pinot: Pinot, broker: str, table: str, question: Question) -> Tally:
 
 
 def remove_shadow(run: Run) -> bool:
-    """Delete the table's shadow table, and its schema, if an audit left one.
+    """Delete the table's shadow table, and its schema, if an audit left one of them.
 
-    :returns: whether there was one.
+    :returns: whether there was any.
     :raises PinotError: it cannot be told whether it is gone.
     """
     pinot, name = run.edges.pinot, shadow_name(run.spec.name)
-    if not _stands(pinot, name):
-        return False
-    _write(run, lambda: pinot.delete_table(name, "0d"), lambda: pinot.get_table_config(name) is None)
-    if pinot.get_schema(name) is not None:
+    if stands := _stands(pinot, name):
+        _write(run, lambda: pinot.delete_table(name, "0d"), lambda: pinot.get_table_config(name) is None)
+    if alone := lone_schema(pinot, name):
         _write(run, lambda: pinot.delete_schema(name), lambda: pinot.get_schema(name) is None)
-    return True
+    return stands or alone
 
 
 def sweep_shadow(run: Run) -> None:
@@ -199,14 +197,6 @@ def sweep_shadow(run: Run) -> None:
 
 def _stands(pinot: Pinot, name: str) -> bool:
     return is_shadow(name, pinot.get_table_config(name))
-
-
-def _is_left_schema(run: Run) -> bool:
-    """Whether the schema of that name, which no table uses, is what an audit writes: one that died between
-    schema and table, or between the deletes of the two, left it."""
-    name = shadow_name(run.spec.name)
-    held = run.edges.pinot.get_schema(name)
-    return held is not None and not diff_schema(shadow_schema(run.spec.schema_json, run.spec.name), held)
 
 
 def _write(run: Run, write: Callable[[], None], happened: Callable[[], bool]) -> None:

@@ -12,7 +12,13 @@ from fakes.staged import STAGED
 
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot import NoResult
-from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema, shadow_tables
+from pinot_assets.pinot.shadow_table import (
+    lone_schema,
+    shadow_config,
+    shadow_name,
+    shadow_schema,
+    shadow_tables,
+)
 
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
 
@@ -36,6 +42,16 @@ def test_it_is_known_by_its_mark(lab: Lab) -> None:
         assert shadow_tables(lab.pinot, [lab.table, name]) == (name,)
         lab.pinot.delete_table(name, "0d")
         assert shadow_tables(lab.pinot, [lab.table, name]) == ()
+
+
+def test_its_schema_alone_is_known_too(lab: Lab) -> None:
+    """Whatever Pinot makes of a schema that it stores, the mark stays; the table's own schema has none."""
+    with shadow_of(lab) as name:
+        assert not lone_schema(lab.pinot, name)  # the table uses it
+        lab.pinot.delete_table(name, "0d")
+        assert lone_schema(lab.pinot, name)
+        assert not lone_schema(lab.pinot, lab.table)
+    assert not lone_schema(lab.pinot, name)
 
 
 def test_a_name_with_two_underscores_is_no_tables(lab: Lab) -> None:

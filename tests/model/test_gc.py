@@ -222,6 +222,15 @@ def test_a_shadow_table_that_an_audit_left() -> None:
     assert table.pinot.get_table_config(TABLE) is not None
 
 
+def test_the_schema_alone_of_one() -> None:
+    table = littered()
+    table.pinot.put_schema(shadow_schema({"dimensionFieldSpecs": [{"name": "gone"}]}, TABLE))
+    assert orphans.Kind.SHADOW in {o.kind for o in plan(table).old}
+    table.start(Gc())
+    assert table.pinot.get_schema(shadow_name(TABLE)) is None
+    assert table.pinot.get_schema(TABLE) is not None
+
+
 def back_to_the_first(driver: Driver) -> None:
     """As `pinot-assets rollback --to 1`."""
     driver.rollback("1")

@@ -10,7 +10,7 @@ from fakes.staged import EMPTY
 
 from pinot_assets.errors import LeaseLost
 from pinot_assets.pinot import QueryResult
-from pinot_assets.pinot.shadow_table import shadow_name
+from pinot_assets.pinot.shadow_table import shadow_name, shadow_schema
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.report import Result
 
@@ -162,6 +162,20 @@ def test_a_users_table_of_that_name_is_never_touched(make_asked: Make, kind: str
     assert f"{name} is there, and was not made by an audit" in world.session.last_error
     assert leavings(world) == before
     assert world.visible == []
+
+
+@pytest.mark.parametrize("remove", ["trigger", "clear", "run"])
+def test_a_schema_alone_goes_whatever_the_table_looks_like_by_now(make_asked: Make, remove: str) -> None:
+    """A driver died between the two, and then the table spec got another column."""
+    world = make_asked("sync")
+    asking(world, "> 0")
+    fields = [{"name": "that_went", "dataType": "INT"}]
+    world.pinot.put_schema(shadow_schema({"dimensionFieldSpecs": fields}, world.table))
+    world.write("F1")
+    getattr(world, remove)()
+    assert leavings(world) == (None, None)
+    if remove == "run":
+        assert world.visible == ["F1"]
 
 
 # --- trouble -------------------------------------------------------------------------------------------

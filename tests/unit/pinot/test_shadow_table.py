@@ -6,9 +6,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fakes.pinot import FakePinot
 
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.shadow_table import is_shadow, shadow_config, shadow_schema, shadow_tables
+from pinot_assets.pinot.shadow_table import (
+    is_shadow,
+    lone_schema,
+    shadow_config,
+    shadow_schema,
+    shadow_tables,
+)
 
 CONFIG: dict[str, Any] = {
     "tableName": "orders_OFFLINE",
@@ -60,9 +67,29 @@ def test_it_has_the_tables_indexes_and_tenants_and_nothing_that_moves_or_limits_
     }
 
 
-def test_the_schema_is_the_same_under_another_name() -> None:
-    schema = {"schemaName": "orders", "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}]}
-    assert shadow_schema(schema, "orders") == {**schema, "schemaName": "orders_audit_shadow"}
+SCHEMA = {"schemaName": "orders", "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}]}
+
+
+def test_the_schema_is_the_same_under_another_name_with_a_mark() -> None:
+    marked = {**SCHEMA, "schemaName": "orders_audit_shadow", "primaryKeyColumns": ["v", "v"]}
+    assert shadow_schema(SCHEMA, "orders") == marked
+    keyed = {**SCHEMA, "primaryKeyColumns": ["a", "b"]}
+    assert shadow_schema(keyed, "orders")["primaryKeyColumns"] == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize("keys", [None, [], ["v"], ["v", "w"]])
+def test_a_schema_without_the_mark_is_somebody_elses(keys: list[str] | None) -> None:
+    pinot = FakePinot()
+    pinot.put_schema({**SCHEMA, "primaryKeyColumns": keys})
+    assert not lone_schema(pinot, "orders")
+
+
+def test_a_schema_that_a_table_uses_is_not_alone() -> None:
+    pinot, name = FakePinot(), "orders_audit_shadow"
+    pinot.put_schema(shadow_schema(SCHEMA, "orders"))
+    assert lone_schema(pinot, name)
+    pinot.realtime[name] = {"tableName": f"{name}_REALTIME"}
+    assert not lone_schema(pinot, name)
 
 
 def test_a_table_that_hides_rows_of_its_own_has_no_shadow() -> None:
