@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
-from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionHeld
+from pinot_assets.errors import PlanOutdated, SessionHeld
 from pinot_assets.in_time import in_time
 from pinot_assets.metrics.family import Sample
 from pinot_assets.session.driver import Driver
@@ -20,7 +20,7 @@ GATEWAY = "PINOT_ASSETS_PUSHGATEWAY"
 USER, PASSWORD = "PINOT_ASSETS_PUSHGATEWAY_USER", "PINOT_ASSETS_PUSHGATEWAY_PASSWORD"
 JOB = "pinot_assets"
 SECONDS = 5.0
-"""How long a run's end may take for it, whatever hangs: ZooKeeper, a name server, the gateway."""
+"""How long a run's end may take for it, whatever hangs: a name server, the gateway."""
 
 _TURNED_AWAY = (SessionHeld, PlanOutdated)
 """Such a run did nothing: the numbers of the one that works on the table, or did last, stay."""
@@ -88,10 +88,9 @@ def _send(gateway: str, env: Mapping[str, str], driver: Driver) -> None:
 
 
 def samples_of(driver: Driver) -> Iterator[Sample]:
-    """The table as it stands now, as far as it can be read, and what this driver did."""
-    from pinot_assets.metrics.looking import samples_of_store
+    """What this driver did, which stays true. How the table stands does not, and a gateway forgets nothing:
+    a run that pushes nothing, or that is killed, would leave it there for ever.
+    """
     from pinot_assets.metrics.run import run_samples
 
-    with suppress(PinotAssetsError):  # the run itself has said what is away
-        yield from samples_of_store(driver.spec, driver.edges.store, driver.edges.staging)
     yield from run_samples(label_of(driver.spec), driver.steps, time.time())

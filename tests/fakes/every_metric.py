@@ -43,7 +43,7 @@ def every_sample() -> Iterator[Sample]:
     collector.look_for_ever(parts, 30, stopped)  # tells how often
     collector.look(parts)
     yield from collector.samples()
-    yield from run_samples("t", _steps(), NOW_MS / 1000)
+    yield from run_samples("t", run_steps(), NOW_MS / 1000)
 
 
 def _away() -> list[Sample]:
@@ -98,7 +98,8 @@ def _stream() -> Iterator[Sample]:
     yield from health_samples("r_REALTIME", [Health(c.name, True, 0, 0, "") for c in OF_STREAMS])
 
 
-def _steps() -> dict[str, Step]:
+def run_steps() -> dict[str, Step]:
+    """Of a run of `t`, with a build and an audit."""
     return {
         "trigger": Step(1.0, Report(Result.STAGED, None, 1)),
         "audit": Step(1.0, (None, (Finding("files_built", True, 1, 1, ""),))),

@@ -82,7 +82,7 @@ def test_a_table_from_its_spec_to_its_rollback(shell: Shell) -> None:
         shown, progress = shell("run", table, "--plan", plan["plan"], PINOT_ASSETS_PUSHGATEWAY=gateway.url)
     (pushed,) = gateway.groups.values()
     assert pushed["pinot_assets_run_success", table] == 1
-    assert pushed["pinot_assets_published_rows", table] == 3
+    assert pushed["pinot_assets_run_rows", table] == 3
     assert "2 new, 0 rewritten, 0 deleted; built 2 of 2 files listed" in shown
     assert "switched: 2 files, 2 segments, 3 rows are visible" in shown
     assert "pushed 2 of 2 segments" in progress

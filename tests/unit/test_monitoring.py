@@ -13,9 +13,10 @@ from typing import Any
 import promql_parser
 import pytest
 import yaml
-from fakes.every_metric import every_sample
+from fakes.every_metric import every_sample, run_steps
 
 from pinot_assets.metrics.catalogue import FAMILIES
+from pinot_assets.metrics.run import run_samples
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy" / "grafana" / "pinot-assets.json").read_text())
@@ -29,6 +30,8 @@ GUIDE = (ROOT / "docs" / "guides" / "metrics.md").read_text()
 LABELS = {family.name: set(family.labels) for family in FAMILIES}
 NOT_SHOWN = {"pinot_assets_build_info"}
 """It says of which version the collector is, and with an alert that there is one."""
+(SCRAPED_AS,) = re.findall(r"^  - job_name: (.+)\n    scrape_interval", GUIDE, re.MULTILINE)
+"""What the guide has Prometheus call the endpoint."""
 UNITS = {"s": "_seconds", "bytes": "_bytes"}
 
 
@@ -70,6 +73,9 @@ def exported() -> dict[str, dict[str, set[str]]]:
 
 def assert_there(text: str) -> None:
     for selector in selectors(text):
+        if selector.name == "up":  # Prometheus' own, of what it scrapes
+            assert [(m.name, m.value) for m in selector.matchers.matchers] == [("job", SCRAPED_AS)]
+            continue
         assert selector.name in exported(), f"{selector.name} in {text}"
         for matcher in selector.matchers.matchers:
             values = exported()[selector.name].get(matcher.name)
@@ -88,7 +94,7 @@ def test_the_code_exports_every_metric_of_the_catalogue() -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
 def test_an_alert_is_of_what_is_exported(rule: dict[str, Any]) -> None:
     assert_there(rule["expr"])
-    known = set.union(*(LABELS[selector.name] for selector in selectors(rule["expr"])))
+    known = set.union(*(LABELS.get(selector.name, {"instance"}) for selector in selectors(rule["expr"])))
     said = " ".join(rule["annotations"].values())
     assert set(re.findall(r"\$labels\.(\w+)", said)) <= known
     assert {*re.findall(r"\| (\w+)", said)} <= {"humanize", "humanizeDuration"}
@@ -101,6 +107,13 @@ def test_an_alert_says_how_bad_it_is_and_where_to_read_on(rule: dict[str, Any]) 
     assert re.fullmatch(r"\d+[mh]", rule["for"])
     assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
     assert rule["annotations"]["runbook_url"] == f"operations.md#{rule['alert'].lower()}"
+
+
+def test_no_alert_is_of_what_a_gateway_would_keep_though_it_is_true_no_more() -> None:
+    """Of what runs push, only the newest run's success calls anybody."""
+    pushed = {sample.family.name for sample in run_samples("t", run_steps(), 1.0)}
+    asked = {selector.name for rule in RULES for selector in selectors(rule["expr"])}
+    assert pushed & asked == {"pinot_assets_run_success"}
 
 
 def test_no_alert_has_the_name_of_another() -> None:

@@ -32,7 +32,7 @@ def test_one_run_builds_gates_and_switches_under_one_lease(
     (pushed,) = gateway.groups.values()
     assert pushed["pinot_assets_run_success", table.name] == 1
     assert pushed["pinot_assets_run_step_duration_seconds", "publish", table.name] > 0
-    assert pushed["pinot_assets_published_rows", table.name] == 3
+    assert pushed["pinot_assets_run_rows", table.name] == 3
     assert table.shown() == ["a", "b", "c"]
 
     built, published = staged_and_published(result)
