@@ -67,7 +67,7 @@ def add_init_command(app: typer.Typer) -> None:
         _write(target, made.text)
         spec = load_any_table(target)
         assert isinstance(spec, TableSpec)
-        doubts = {**made.unlike, **trouble(spec, sample, settings)}
+        doubts = {**made.doubts, **made.unlike, **trouble(spec, sample, settings)}
         if as_json:
             typer.echo(json.dumps(_values(table, target, made, doubts), indent=2))
         else:

@@ -29,6 +29,7 @@ class Draft:
     :ivar text: YAML.
     :ivar sampled: what was looked at.
     :ivar unlike: files that were left out of it, and why.
+    :ivar doubts: guesses that may be wrong, by what they are about.
     """
 
     text: str
@@ -36,6 +37,7 @@ class Draft:
     input_format: str
     sampled: str
     unlike: Mapping[str, str]
+    doubts: Mapping[str, str]
 
 
 def draft(name: str, sample: Sample, props: Mapping[str, str], out: Path) -> Draft:
@@ -62,7 +64,7 @@ def draft(name: str, sample: Sample, props: Mapping[str, str], out: Path) -> Dra
     sampled = f"{looked_at}, of {more}{sample.count:,} in {sample.folder}"
     place = Place(_written(sample.folder, out), sample.include, _staging(name, sample.folder, out), props)
     text = spec_text(name, proposal, first.input_format, place, first.shape, sampled)
-    return Draft(text, proposal, first.input_format, sampled, unlike)
+    return Draft(text, proposal, first.input_format, sampled, unlike, _doubts(alike))
 
 
 def trouble(spec: TableSpec, sample: Sample, props: Mapping[str, str]) -> dict[str, str]:
@@ -107,6 +109,11 @@ def _starts(sample: Sample, props: Mapping[str, str]) -> tuple[list[Start], dict
                 )
             starts.append(start)
     return starts, unlike
+
+
+def _doubts(starts: Sequence[Start]) -> dict[str, str]:
+    shape = starts[0].shape
+    return {"the first row": shape.doubt} if shape is not None and shape.doubt else {}
 
 
 def _way(start: Start) -> str:

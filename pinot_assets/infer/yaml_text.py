@@ -132,11 +132,20 @@ def _ingestion(proposal: Proposal, input_format: str, place: Place, shape: CsvSh
 
 
 def _reader(shape: CsvShape) -> Iterator[str]:
+    if shape.doubt:
+        yield f"  # The first row is in doubt: {shape.doubt}."
     if not shape.has_header:
-        yield "  # The first row is one of values, so the columns are numbered: name them here and above."
+        yield "  # Name the columns here and above."
     for old, new in shape.renamed:
-        yield f"  # {_comment(new)} is {_comment(old)} in the files: queries would need quotes for that."
+        yield f"  # {_comment(new)} {_why_renamed(old)}."
     yield from _settings("recordReader.prop", shape.reader)
+
+
+def _why_renamed(old: str) -> str:
+    if not old:
+        return "has no name in the files"
+    name = _comment(old)
+    return f"is {name} in the files: that is there twice, or queries would need quotes for it"
 
 
 def _settings(family: str, settings: Mapping[str, str]) -> Iterable[str]:

@@ -95,3 +95,17 @@ def test_a_secret_in_the_options_never_gets_into_the_spec(folder: Path) -> None:
     said = refused("s3://bucket/in/", "--prop", "secretKey=hunter2", "--name", "t")
     assert "hunter2" not in said
     assert not (folder / "tables").exists()
+
+
+def test_a_guess_about_the_first_row_is_told_and_written(folder: Path) -> None:
+    (folder / "clicks in" / "a.csv").write_text("Ann,Rome\nBob,Paris\n")
+    shown = call("clicks in")
+    assert "look at the first row: it is taken for the header" in shown.stdout
+    assert (
+        "# The first row is in doubt: it is taken for the header"
+        in (folder / "tables" / "clicks_in.yaml").read_text()
+    )
+    (folder / "clicks in" / "a.csv").write_text(",v,v\n1,2,3\n")
+    values = json.loads(call("clicks in", "--name", "t", "--json").stdout)
+    assert [column["name"] for column in values["columns"]] == ["c1", "v", "v_3"]
+    assert values["doubts"] == {}
