@@ -74,24 +74,24 @@ def empty_outputs(receipts: Collection[Receipt], bound: EmptyOutputs | None) -> 
 
 
 def time_range(bound: TimeRange, outputs: Sequence[Output], now_ms: int) -> Finding:
-    """Every value of the time column lies between two moments.
+    """Every value of the time column lies between two moments; rows without times lie nowhere.
 
     :param now_ms: what `now` is.
     """
     earliest = moment_ms(bound.from_, now_ms) if bound.from_ else None
     latest = moment_ms(bound.to, now_ms) if bound.to else None
-    timed = [output for output in outputs if output.start_ms is not None and output.end_ms is not None]
     bad = []
-    for output in timed:
-        assert output.start_ms is not None
-        assert output.end_ms is not None
+    for output in outputs:
+        if output.start_ms is None or output.end_ms is None:
+            bad.append(f"{output.segment} has no times")
+            continue
         early = earliest is not None and output.start_ms < earliest
         late = latest is not None and output.end_ms > latest
         if early or late:
             bad.append(f"{output.segment} {_lies(output.start_ms, output.end_ms)}")
     wanted = f"{bound.from_ or 'any time'} to {bound.to or 'any time'}"
     found = finding_of(
-        f"time_range ({wanted})", len(timed), len(timed) - len(bad), bad, f"segments lie within {wanted}"
+        f"time_range ({wanted})", len(outputs), len(outputs) - len(bad), bad, f"segments lie within {wanted}"
     )
     return replace(found, warns=bound.severity == "warn", of_data=True)
 

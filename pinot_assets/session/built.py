@@ -7,7 +7,7 @@ one that is there in another version than when it was built.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -42,7 +42,7 @@ def built_findings(run: Run, switch: Switch, receipts: Collection[Receipt]) -> t
     :param receipts: those that the session's plan accepted.
     """
     checks = run.spec.audit.checks
-    ranges = [check for check in checks if isinstance(check, TimeRange)] or [FAR]
+    ranges = [check for check in checks if isinstance(check, TimeRange)]
     empty: list[EmptyOutputs | None] = [check for check in checks if isinstance(check, EmptyOutputs)]
     changes = [check for check in checks if isinstance(check, RowChange)]
     return (
@@ -51,7 +51,7 @@ def built_findings(run: Run, switch: Switch, receipts: Collection[Receipt]) -> t
         bounds_in_order(receipts),
         _tars(run.edges.staging, receipts),
         *(empty_outputs(receipts, bound) for bound in empty or [None]),
-        *(time_range(bound, switch.segments_to, run.edges.now_ms()) for bound in ranges),
+        *within(ranges, switch.segments_to, run.edges.now_ms()),
         *(row_change(bound, rows_seen(run, switch, receipts, bound)) for bound in changes),
     )
 
@@ -90,6 +90,18 @@ def _what_is_wrong(staging: Staging, output: Output) -> str:
         except BuildError:
             return "is none any more"
     return f"was changed: its CRC is {crc}, built {output.crc}"
+
+
+# --- times -----------------------------------------------------------------------------------------
+
+
+def within(ranges: Sequence[TimeRange], outputs: Sequence[Output], now_ms: int) -> Iterator[Finding]:
+    """One finding for each range; where none is asked for, those that have times are to lie near."""
+    timed = [output for output in outputs if output.start_ms is not None]
+    for bound in ranges:
+        yield time_range(bound, outputs, now_ms)
+    if not ranges:
+        yield time_range(FAR, timed, now_ms)
 
 
 # --- rows ------------------------------------------------------------------------------------------

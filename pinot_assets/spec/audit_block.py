@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema, model_validator
 
-from pinot_assets.spec.audit_check import CHECKS, Check, Replicas, Severity
+from pinot_assets.spec.audit_check import CHECKS, Check, Replicas, Severity, TimeRange
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.environment import has_reference
 from pinot_assets.spec.expectation import Expectation, read_expectation
@@ -93,13 +93,18 @@ _KINDS: Final[Mapping[str, str]] = {"sql": "an assertion", "check": "a check", "
 
 
 def read_audit_block(
-    block: Part, table: str, columns: Collection[str], nullable: Collection[str]
+    block: Part,
+    table: str,
+    columns: Collection[str],
+    nullable: Collection[str],
+    time_column: str | None,
 ) -> tuple[Audit, list[Problem]]:
     """Read the `audit:` block.
 
     :param table: raw name of the table that assertions may ask.
     :param columns: its columns; a server answers 0 for a filter on one that is not there.
     :param nullable: those whose segments say where nulls are; of another one, a server finds none.
+    :param time_column: the table's, None where it has none; no segment has times then.
     :returns: what it asks for (nothing, where there are problems) and its problems.
     """
     if not isinstance(block.value, list):
@@ -120,6 +125,10 @@ def read_audit_block(
                 problems.append(place.at("replicas").problem("is said twice", "keep one of the two"))
             replicas.append(item)
         elif item is not None:
+            if isinstance(item, TimeRange) and time_column is None:
+                reason = "time_range has nothing to look at: the table has no time column"
+                fix = "name one in timeColumnName of segmentsConfig, or ask an assertion"
+                problems.append(place.at("check").problem(reason, fix))
             checks.append(item)
     if problems:
         return Audit(), problems

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from pinot_assets.pinot.table_config import has_transforms, is_refresh
+from pinot_assets.pinot.table_config import has_transforms, is_refresh, setting
 from pinot_assets.spec.audit_block import Audit, read_audit_block
 from pinot_assets.spec.block import read_block
 from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block, stray_keys
@@ -146,6 +146,7 @@ class FileCheck:
             raw_table_name(table.value["tableName"]),
             [place.value["name"] for _, place in field_specs(schema)],
             nullable_columns(schema, table),
+            setting(table.value, "segmentsConfig", "timeColumnName"),
         )
         self.problems += found
         if audit != Audit() and ingestion.push_kind == "plain":

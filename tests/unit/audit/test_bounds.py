@@ -98,11 +98,17 @@ def test_times_lie_within_a_range(fields: dict[str, str], found: int) -> None:
     outputs = [
         Output("a", 1, 1, "", 1, "", "", start_ms=0, end_ms=DAY),
         Output("b", 1, 1, "", 1, "", "", start_ms=DAY, end_ms=3 * DAY),
-        Output("none", 1, 1, "", 1, "", ""),
     ]
     finding = time_range(TimeRange(check="time_range", **fields), outputs, 2 * DAY)
     assert (finding.passed, finding.expected, finding.found) == (found == 2, 2, found)
     assert finding.of_data
+
+
+def test_rows_without_times_lie_nowhere() -> None:
+    outputs = [Output("a", 1, 1, "", 1, "", ""), Output("b", 1, 1, "", 1, "", "", start_ms=0, end_ms=0)]
+    finding = time_range(TimeRange(check="time_range", to="2000-01-01"), outputs, 0)
+    assert (finding.blocks, finding.expected, finding.found) == (True, 2, 1)
+    assert "a has no times" in finding.message
 
 
 def test_times_beyond_any_calendar_are_told() -> None:

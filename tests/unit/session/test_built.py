@@ -6,15 +6,23 @@ from types import SimpleNamespace
 from typing import Any
 
 from pinot_assets.audit.bounds import RowsSeen
-from pinot_assets.session.built import rows_seen
-from pinot_assets.session.receipt import Receipt
+from pinot_assets.session.built import rows_seen, within
+from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.staging import Switch
 from pinot_assets.source.fingerprint import Fingerprint
-from pinot_assets.spec.audit_check import RowChange
+from pinot_assets.spec.audit_check import RowChange, TimeRange
 
 
 def receipt(uri: str, rows: int) -> Receipt:
     return Receipt(uri, 0, 0, Fingerprint(1, 1), "x", rows, 0, (), 0.0, "")
+
+
+def test_segments_without_times_are_told_of_only_where_a_range_is_asked_for() -> None:
+    outputs = [Output("a", 1, 1, "", 1, "", "")]
+    [told] = within((), outputs, 0)
+    assert (told.passed, told.expected) == (True, 0)
+    ranges = [TimeRange(check="time_range", to="now"), TimeRange(check="time_range", to="now + 1d")]
+    assert [f.blocks for f in within(ranges, outputs, 0)] == [True, True]
 
 
 def test_each_rewritten_file_is_seen_whatever_others_are_called() -> None:

@@ -122,6 +122,18 @@ def test_what_is_refused(folder, block, key, reason):
     assert reason in problem.reason
 
 
+def test_a_range_of_times_needs_a_time_column(folder):
+    """Every switch would pass it."""
+
+    def change(whole):
+        whole["audit"] = [{"check": "time_range", "to": "now"}]
+        whole["table"] = {**whole["table"], "segmentsConfig": {"replication": "2"}}
+
+    (problem,) = folder.problems(change=change)
+    assert problem.key == "audit[0].check"
+    assert "no time column" in problem.reason
+
+
 NULLS = {"sql": "SELECT COUNT(*) FROM flights WHERE carrier IS NULL", "expect": "= 0"}
 
 
