@@ -10,6 +10,7 @@ from pinot_assets.pinot.port import Pinot
 from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_name
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Pointer, is_ours
+from pinot_assets.session.owner import why_not_ours
 from pinot_assets.session.retention import Retention, needed, reach_of
 from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Reach
@@ -59,13 +60,19 @@ def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms:
         if now_ms - header.stored_ms >= grace_ms
     )
     kept: Reach | None = None
+    strange = ""
     if ref is None and (there or any(is_ours(spec.name, name) for name in segments)):
         notes.append("ZooKeeper knows of no snapshot: what is staged stays, a run may need it")
     else:
         try:
-            kept = reach_of(staging, (header for header in there if header not in expired))
+            strange = why_not_ours(staging, edges.store.owner(), listed, ref)
+            kept = None if strange else reach_of(staging, (h for h in there if h not in expired))
         except SnapshotCorrupt as error:
             notes.append(f"a kept snapshot cannot be read, so nothing that is staged goes: {error.reason}")
+    if strange:
+        notes.append(f"nothing that is staged goes: {strange}")
+    if kept is None:
+        expired = ()
     old, young = list[Orphan](), list[Orphan]()
     for orphan in orphans(
         Facts(
@@ -79,7 +86,7 @@ def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms:
             segments=segments,
             lineage=lineage,
             shadow=shadow if _is_left(edges.pinot, shadow) else "",
-            staged={info.key: info.fingerprint for info in listed},
+            staged={} if strange else {info.key: info.fingerprint for info in listed},
             now_ms=now_ms,
             pinot_now_ms=edges.now_ms(),
         )

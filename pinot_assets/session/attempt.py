@@ -10,6 +10,7 @@ from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import abandon
 from pinot_assets.session.lineage_room import require_plan_fits
 from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State, new_session_id
+from pinot_assets.session.owner import leave_mark
 from pinot_assets.session.plan import Changes, Next, Plan
 from pinot_assets.session.reach import require_reach
 from pinot_assets.session.receipt import Failure, Receipt
@@ -82,6 +83,7 @@ def begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Session
     if current is None:
         # Before the first session, while nothing stands anywhere (R28).
         require_reach(run.edges.staging, run.spec.ingestion.output_props, run.edges.builder)
+    leave_mark(run)
     now = run.edges.now_ms()
     session = Session(
         id=plan.session,

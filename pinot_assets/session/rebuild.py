@@ -88,6 +88,7 @@ def _rebuild(run: Run, visible: frozenset[str]) -> None:
         config_fingerprint=run.fingerprint,
         published_ms=run.edges.now_ms(),
         files=files,
+        owner=run.edges.store.owner(),
     )
     hold = _hold(run, kept, snapshot)
     _point_to(run, staging.put_snapshot(snapshot), seq + 1, hold)

@@ -78,6 +78,7 @@ def snapshot_of(
         published_ms=run.edges.now_ms(),
         files=files if switch is None else renamed_files(files, switch),
         audit=asdict(session.audit) if session.audit else {},
+        owner=run.edges.store.owner(),
     )
 
 

@@ -17,6 +17,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import versions
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Mode, Session
+from pinot_assets.session.owner import MARKS, why_not_ours
 from pinot_assets.session.removal import remove, tar_keys
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import staged
@@ -126,6 +127,10 @@ def _expire(run: Run) -> Iterator[tuple[str, str]]:
     asked = needed(run.spec, run.edges, run.lease.pointer.current_snapshot, run.active_session())
     gone = keep.expired(there, asked, now_ms)
     if not gone or len(gone) * SHARE < len(there):
+        return
+    listed = [*staged(staging, MARKS), *staged(staging, "snapshots")]
+    if why := why_not_ours(staging, run.edges.store.owner(), listed, run.lease.pointer.current_snapshot):
+        run.note(f"old snapshots stay: {why}")
         return
     yield from take_away(staging, there, gone, run.lease.assert_held)
     run.note(f"{len(gone)} old snapshots are not kept any more")

@@ -280,6 +280,7 @@ def _record(run: Run, session: Session, current: Kept, restored: Snapshot, way: 
         session=session.id,
         mode=Mode.ROLLBACK,
         published_ms=now,
+        owner=run.edges.store.owner(),
         audit={
             "rolledBack": current.snapshot.session,
             "way": way,

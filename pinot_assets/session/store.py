@@ -118,6 +118,13 @@ class SessionStore:
         return int(stat.ctime) if stat is not None else None
 
     @answered()
+    def owner(self) -> str:
+        """The cluster: its name and the birth of its properties' node in ZooKeeper, which no two share."""
+        stat = self._zk.retry(self._zk.exists, f"/{self._cluster}/PROPERTYSTORE")
+        born = f"{stat.czxid:x}-{stat.ctime}" if stat is not None else "unborn"
+        return f"{self._cluster}-{born}"
+
+    @answered()
     def pointer_written_ms(self) -> int | None:
         """When the pointer was last written, by ZooKeeper's clock; None where there is none."""
         stat = self._zk.retry(self._zk.exists, self.path)

@@ -81,6 +81,7 @@ class Snapshot:
     :ivar audit: the findings that opened the gate, as plain values.
     :ivar files: published versions in the order of their URIs, oldest session first for each file. Older
         releases wrote them in another order of URIs.
+    :ivar owner: the cluster that it was published to (`session/owner.py`); "" from an older release.
     """
 
     seq: int
@@ -94,6 +95,7 @@ class Snapshot:
     published_ms: int
     files: Sequence[PublishedFile]
     audit: Mapping[str, Any] = field(default_factory=dict)
+    owner: str = ""
 
     @property
     def ledger(self) -> dict[str, PublishedFile]:
@@ -278,6 +280,7 @@ def header_to_bytes(snapshot: Snapshot, files: SnapshotRef) -> bytes:
         "audit": dict(snapshot.audit),
         "counts": {"files": len(snapshot.ledger), "segments": len(snapshot.segments), "rows": snapshot.rows},
         "files": asdict(files),
+        "owner": snapshot.owner,
     }
     return json.dumps(header, sort_keys=True, indent=1).encode()
 
@@ -308,6 +311,7 @@ def snapshot_from(header: Mapping[str, Any], files: Sequence[PublishedFile]) -> 
         published_ms=header["publishedMs"],
         audit=header["audit"],
         files=files,
+        owner=header.get("owner", ""),
     )
 
 

@@ -1,0 +1,131 @@
+"""Two clusters whose tables were given one staging area: neither deletes what the other one has there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model.lives import make_table, write
+from model.process import Kind, Trouble
+from model.table import Table, run
+from model.test_gc import Gc
+
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.model import pointer_from_bytes, pointer_to_bytes
+from pinot_assets.session.owner import mark_of
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.way_back import kept_refs
+from pinot_assets.snapshot.manifest import SnapshotRef
+
+DAY = 25 * 3600
+
+
+def two_clusters() -> tuple[Table, Table]:
+    """The second one keeps one snapshot, and was made a minute later."""
+    first, second = make_table("sync"), make_table("sync", snapshotsToKeep=1)
+    second.staging = first.staging
+    second.zookeeper.nodes["/pinot/PROPERTYSTORE"].made_ms += 60_000
+    return first, second
+
+
+def publish(table: Table, count: int) -> list[str]:
+    """So many times, a day apart; what the drivers noted."""
+    notes: list[str] = []
+
+    def run_noting(driver: Driver) -> None:
+        run(driver)
+        notes.extend(driver.notes)
+
+    for number in range(count):
+        table.later(DAY)
+        write(**{"A": f"A{number}a", f"B{number}": f"B{number}b"})(table)
+        assert table.start(run_noting).process.error is None
+    return notes
+
+
+def keys(table: Table) -> set[str]:
+    return {info.key for info in table.staging.list()}
+
+
+def collected(table: Table) -> tuple[str, ...]:
+    """What gc noted."""
+    gc = Gc()
+    process = table.start(gc).process
+    assert process.error is None
+    assert gc.collected is not None
+    assert gc.collected.removed == ()
+    return gc.collected.garbage.notes
+
+
+def test_old_snapshots_stay_where_another_cluster_works() -> None:
+    first, second = two_clusters()
+    publish(first, 1)
+    before = keys(first)
+    notes = publish(second, 4)
+    assert any("another cluster works in" in note for note in notes)
+    assert before <= keys(first)
+    write(A="A9")(first)
+    assert first.start(run).process.error is None
+
+
+def test_gc_takes_nothing_where_another_cluster_works_in_its_first_session() -> None:
+    first, second = two_clusters()
+    write(A="A0a")(first)
+    first.start(run, [Trouble("end_replace_segments", Kind.DIES_BEFORE)])
+    first.expire()
+    second.options.pop("snapshotsToKeep")
+    publish(second, 2)
+    before = keys(first)
+    (note,) = collected(second)
+    assert "another cluster works in" in note
+    assert before == keys(first)
+    assert first.start(run).process.error is None
+
+
+def test_snapshots_of_an_older_release_are_ours_only_if_the_current_one_leads_back_to_them() -> None:
+    first, second = two_clusters()
+    publish(first, 1)
+    staging = Staging(first.staging)
+    for ref in kept_refs(staging):  # as a release before this wrote it, beside no mark
+        old = replace(staging.snapshot(ref), owner="")
+        staging.store.delete(ref.key)
+        staging.put_snapshot(old)
+    for info in [*staging.store.list("owners")]:
+        staging.store.delete(info.key)
+    before = keys(first)
+    publish(second, 3)
+    (note,) = collected(second)
+    assert "1 snapshots in" in note
+    assert "not provably of this cluster" in note
+    assert before <= keys(first)
+
+
+def test_a_table_whose_every_snapshot_is_of_an_older_release_goes_on_as_before() -> None:
+    table = make_table("sync")
+    publish(table, 3)
+    unnamed(table)
+    table.options["snapshotsToKeep"] = 1
+    publish(table, 1)
+    assert len(kept_refs(Staging(table.staging))) == 2
+
+
+def unnamed(table: Table) -> None:
+    """Its snapshots as a release before this wrote them."""
+    staging = Staging(table.staging)
+    parent: SnapshotRef | None = None
+    for ref in reversed(kept_refs(staging)):
+        old = replace(staging.snapshot(ref), owner="", parent=parent)
+        staging.store.delete(ref.key)
+        parent = staging.put_snapshot(old)
+    path = next(p for p in table.zookeeper.nodes if p.endswith("/consistentPush"))
+    node = table.zookeeper.nodes[path]
+    pointer = replace(pointer_from_bytes(node.data), current_snapshot=parent)
+    node.data = pointer_to_bytes(pointer, "consistentPush")
+
+
+@pytest.mark.parametrize(
+    ("owner", "mark"),
+    [("pinot-4-17", "owners/pinot-4-17"), ("dev/pinot ü-4-17", "owners/dev_pinot__-4-17")],
+)
+def test_a_mark_is_a_plain_key(owner: str, mark: str) -> None:
+    assert mark_of(owner) == mark
