@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pinot_assets.errors import PinotAssetsError, SessionHeld
+from pinot_assets.errors import PinotAssetsError
 from pinot_assets.in_time import in_time
-from pinot_assets.session.driver import Driver
+from pinot_assets.session.driver import Driver, was_turned_away
 from pinot_assets.session.model import Outcome, Session
 from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Staging
@@ -60,18 +60,16 @@ def lineage_after(
 def _tell(
     driver: Driver, controller: str, begun_ms: int, env: Mapping[str, str], warn: Callable[[str], None]
 ) -> None:
-    if not driver.steps or not is_configured(env):
+    if not driver.steps or not is_configured(env) or was_turned_away(driver.steps):
         return
-    if any(isinstance(step.result, SessionHeld) for step in driver.steps.values()):
-        return  # another run works on the table, and tells of it itself
-    try:
+
+    def told() -> None:
         touched = [s for s in driver.edges.store.sessions() if not s.done_ms or s.done_ms >= begun_ms]
         place = place_of(driver.spec, controller, env)
-        told = [event for session in touched for event in events_of(place, driver.edges.staging, session)]
-    except PinotAssetsError as error:
-        warn(f"warning: no OpenLineage events of this run: {error.reason}")
-        return
-    if told and (why := send(told)):
+        send([event for session in touched for event in events_of(place, driver.edges.staging, session)])
+
+    # Together: ZooKeeper and the staging area may hang as the receiver may.
+    if why := in_time(told, SECONDS, _why):
         warn(f"warning: the OpenLineage events of this run were not sent: {why}")
 
 
@@ -130,31 +128,31 @@ def columns_of(schema: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def send(told: Sequence[RunEvent]) -> str:
-    """Send events where the client's environment says.
+def send(told: Sequence[RunEvent]) -> None:
+    """Send events where the client's environment says; does nothing where no transport is named.
 
-    :returns: why they were not sent; "" if they were, and where no transport is named.
+    :raises Exception: any, as the transport does.
     """
-
-    def emit() -> None:
-        from openlineage.client import OpenLineageClient
-
-        client = OpenLineageClient()
-        if client.transport.kind == "console" and not client.config.transport:
-            return  # what the client falls back to where nothing is named
-        try:
-            for event in told:
-                client.emit(event)
-        finally:
-            client.close(SECONDS)
+    if not told:
+        return
+    from openlineage.client import OpenLineageClient
 
     # They tell of each of their attempts, with addresses that may hold a secret.
     for name in ("openlineage", "urllib3.connectionpool"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    return in_time(emit, SECONDS, _why)
+    client = OpenLineageClient()
+    if client.transport.kind == "console" and not client.config.transport:
+        return  # what the client falls back to where nothing is named
+    try:
+        for event in told:
+            client.emit(event)
+    finally:
+        client.close(SECONDS)
 
 
 def _why(error: Exception) -> str:
-    """The kind of error and the answer's status, never its text: that quotes the address."""
+    """What ours say; of others the kind and the answer's status, never the text: it quotes the address."""
+    if isinstance(error, PinotAssetsError):
+        return error.reason
     status = getattr(getattr(error, "response", None), "status_code", None)
     return f"{type(error).__name__}, status {status}" if status else type(error).__name__

@@ -10,10 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from pinot_assets.errors import PlanOutdated, SessionHeld
 from pinot_assets.in_time import in_time
 from pinot_assets.metrics.family import Sample
-from pinot_assets.session.driver import Driver
+from pinot_assets.session.driver import Driver, was_turned_away
 from pinot_assets.spec import label_of
 
 GATEWAY = "PINOT_ASSETS_PUSHGATEWAY"
@@ -21,9 +20,6 @@ USER, PASSWORD = "PINOT_ASSETS_PUSHGATEWAY_USER", "PINOT_ASSETS_PUSHGATEWAY_PASS
 JOB = "pinot_assets"
 SECONDS = 5.0
 """How long a run's end may take for it, whatever hangs: a name server, the gateway."""
-
-_TURNED_AWAY = (SessionHeld, PlanOutdated)
-"""Such a run did nothing: the numbers of the one that works on the table, or did last, stay."""
 
 
 @contextmanager
@@ -48,9 +44,7 @@ def pushed_after(
 
 def _push(driver: Driver, env: Mapping[str, str], warn: Callable[[str], None]) -> None:
     gateway = env.get(GATEWAY, "").strip()
-    if not gateway or not driver.steps:
-        return
-    if any(isinstance(step.result, _TURNED_AWAY) for step in driver.steps.values()):
+    if not gateway or not driver.steps or was_turned_away(driver.steps):
         return
     if why := in_time(lambda: _send(gateway, env, driver), SECONDS, _why):
         warn(f"warning: the metrics of this run were not pushed to {GATEWAY}: {why}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, wraps
@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
 from pinot_assets.audit import Finding
-from pinot_assets.errors import SwitchStateUnknown
+from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown
 from pinot_assets.gc.collect import Collected, Told, collect
 from pinot_assets.gc.look import Garbage, look
 from pinot_assets.session import plain
@@ -79,6 +79,12 @@ class Step:
 
     seconds: float
     result: object
+
+
+def was_turned_away(steps: Mapping[str, Step]) -> bool:
+    """Whether a driver did nothing, since another one works on the table, or its plan no longer held: what
+    is told of the table is for whoever works on it, or did last."""
+    return any(isinstance(step.result, SessionHeld | PlanOutdated) for step in steps.values())
 
 
 class Driver:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from fakes.tables import write_table
 from fakes.webhook import SECRET, webhook
 
 from pinot_assets import lineage_events
-from pinot_assets.errors import SessionHeld
+from pinot_assets.errors import PlanOutdated, SessionHeld
 from pinot_assets.lineage_events import columns_of, is_configured, lineage_after, place_of
 from pinot_assets.session.driver import Step
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, Session, State
@@ -143,10 +144,11 @@ def test_an_error_of_the_run_stays_its_error(driver: Any, monkeypatch: pytest.Mo
         assert len(hook.posted) == 2
 
 
-def test_a_run_that_the_lease_was_refused_to_tells_nothing(
-    driver: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [SessionHeld("another run"), PlanOutdated("another plan")])
+def test_a_run_that_was_turned_away_tells_nothing(
+    driver: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    driver.steps = {"trigger": Step(0.1, SessionHeld("another run"))}
+    driver.steps = {"trigger": Step(0.1, error)}
     with webhook() as hook:
         monkeypatch.setenv("OPENLINEAGE_URL", hook.url.partition("/services")[0])
         assert tell(driver) == []
@@ -159,7 +161,30 @@ def test_a_snapshot_that_cannot_be_read_is_a_warning(driver: Any, monkeypatch: p
         if info.key.endswith(".json"):
             driver.edges.staging.store.write(info.key, b"damaged")
     (warning,) = tell(driver)
-    assert warning.startswith("warning: no OpenLineage events of this run: ")
+    assert warning.startswith("warning: the OpenLineage events of this run were not sent: ")
+    assert "is not what was written there" in warning
+
+
+def test_whatever_breaks_on_the_way_is_a_warning_and_hides_no_error_of_the_run(
+    driver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE_URL", "http://127.0.0.1:1")
+    driver.edges.store.sessions = lambda: {}["a session of a later release"]
+    assert tell(driver) == ["warning: the OpenLineage events of this run were not sent: KeyError"]
+    warnings: list[str] = []
+    with pytest.raises(ZeroDivisionError), lineage_after(driver, CONTROLLER, warnings.append):
+        raise ZeroDivisionError
+    assert len(warnings) == 1
+
+
+def test_a_store_that_hangs_is_not_waited_for(driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lineage_events, "SECONDS", 0.2)
+    monkeypatch.setenv("OPENLINEAGE_URL", "http://127.0.0.1:1")
+    answers = threading.Event()
+    driver.edges.store.sessions = lambda: answers.wait(20) and []
+    (warning,) = tell(driver)
+    answers.set()
+    assert warning.endswith("it has not answered within 0.2 s")
 
 
 @pytest.mark.parametrize(
