@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +118,7 @@ def _answer(
                 )
             return Answer(spec.name, collected.garbage, collected)
     except PinotAssetsError as error:
-        return Answer(spec.name, Garbage((), (), (), ()), error=str(error))
+        return _unknown(spec.name, error)
 
 
 def _gone(
@@ -127,18 +127,32 @@ def _gone(
     answered: Callable[[SessionStore, Garbage], Answer],
 ) -> list[Answer]:
     """Tables that ZooKeeper knows of and Pinot does not have any more."""
-    answers, now_ms = [], time.time_ns() // 1_000_000
+    answers: list[Answer] = []
+    now_ms = time.time_ns() // 1_000_000
     try:
         with open_stores() as stores:
             for store in stores:
-                orphan = gone(store, now_ms)
-                if orphan is not None and orphan.age_ms is not None:
-                    is_old = orphan.age_ms >= grace_ms
-                    garbage = Garbage((orphan,) if is_old else (), () if is_old else (orphan,), (), ())
-                    answers.append(answered(store, garbage))
+                # One that cannot be looked at, or forgotten, keeps no other from its turn.
+                try:
+                    answers += _gone_of(store, now_ms, grace_ms, answered)
+                except PinotAssetsError as error:
+                    answers.append(_unknown(store.table, error))
     except PinotAssetsError as error:
-        answers.append(Answer("tables that are gone", Garbage((), (), (), ()), error=str(error)))
+        answers.append(_unknown("tables that are gone", error))
     return answers
+
+
+def _gone_of(
+    store: SessionStore, now_ms: int, grace_ms: int, answered: Callable[[SessionStore, Garbage], Answer]
+) -> Iterator[Answer]:
+    orphan = gone(store, now_ms)
+    if orphan is not None and orphan.age_ms is not None:
+        is_old = orphan.age_ms >= grace_ms
+        yield answered(store, Garbage((orphan,) if is_old else (), () if is_old else (orphan,), (), ()))
+
+
+def _unknown(table: str, error: PinotAssetsError) -> Answer:
+    return Answer(table, Garbage((), (), (), ()), error=str(error))
 
 
 def _planned(store: SessionStore, garbage: Garbage) -> Answer:

@@ -14,7 +14,7 @@ from fakes.left_nodes import left_by_a_table, store_of
 from fakes.zookeeper import FakeZooKeeper
 from typer.testing import CliRunner, Result
 
-from pinot_assets.errors import PinotNotFound
+from pinot_assets.errors import LeaseLost, PinotNotFound
 from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.look import Garbage
 from pinot_assets.gc.orphans import Kind, Orphan
@@ -135,3 +135,18 @@ def test_nodes_that_were_written_just_now_stay() -> None:
     result, _ = call("--apply", stores=(store_of(zookeeper),))
     assert "stay until they are older" in result.output
     assert "/consistentPush/cp1" in "".join(zookeeper.nodes)
+
+
+def test_one_gone_table_that_cannot_be_forgotten_keeps_no_other_from_its_turn() -> None:
+    zookeeper = left_by_a_table(FakeZooKeeper(ahead_ms=-30 * HOUR_MS))
+    stuck = store_of(zookeeper)
+    stuck.table = "stuck_OFFLINE"
+
+    def lost(owner: object) -> None:
+        raise LeaseLost("another run owns it")
+
+    stuck.take_lease = lost  # type: ignore[assignment, method-assign]
+    result, _ = call("--apply", stores=(stuck, store_of(zookeeper)))
+    assert result.exit_code == 1
+    assert "stuck_OFFLINE: another run owns it" in result.output
+    assert "t_OFFLINE: 1 things (0.0 MB) are gone" in result.output
