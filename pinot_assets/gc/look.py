@@ -88,7 +88,7 @@ def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms:
             shadow=shadow if _is_left(edges.pinot, shadow) else "",
             staged={} if strange else {info.key: info.fingerprint for info in listed},
             now_ms=now_ms,
-            pinot_now_ms=edges.now_ms(),
+            here_ms=edges.now_ms(),
         )
     ):
         (old if orphan.age_ms is None or orphan.age_ms >= grace_ms else young).append(orphan)

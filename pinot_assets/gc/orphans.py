@@ -18,12 +18,14 @@ from pinot_assets.session.abandon import unknown_of
 from pinot_assets.session.model import Session, is_ours
 from pinot_assets.session.staging import Reach
 from pinot_assets.session.store import KEPT_SESSIONS
+from pinot_assets.session.sweep import KEPT_S
 from pinot_assets.session.way_back import Header
 from pinot_assets.source.fingerprint import Fingerprint
 
 _TAR = re.compile(r"segments/(?P<segment>[^/]+?)(?:\.metadata)?\.tar\.gz")
 _ROWS = re.compile(r"snapshots/[0-9]+-[0-9a-f]{64}\.parquet")
 _SESSION = re.compile(r"sessions/(?P<id>(?P<node>cp[0-9]+)-[0-9a-f]{6})/.+")
+_LISTING = re.compile(r"listings/part-[0-9a-f]{64}\.arrow")
 _PROBE = re.compile(r"\.pinot-assets-probe-[0-9a-f]{32}")
 
 
@@ -38,11 +40,12 @@ class Kind(StrEnum):
     ROWS = "rows of a snapshot"
     TAR = "staged tar"
     SESSION = "session object"
+    LISTING = "part of a listing"
     PROBE = "probe"
     TABLE = "nodes of a table"
 
 
-IN_STAGING = frozenset((Kind.SNAPSHOT, Kind.ROWS, Kind.TAR, Kind.SESSION, Kind.PROBE))
+IN_STAGING = frozenset((Kind.SNAPSHOT, Kind.ROWS, Kind.TAR, Kind.SESSION, Kind.LISTING, Kind.PROBE))
 """Objects of the staging area; their names are their keys."""
 
 
@@ -79,7 +82,7 @@ class Facts:
     :ivar shadow: name of the shadow table, or of its schema alone, that an audit left in Pinot, "" for none.
     :ivar staged: every object of the staging area.
     :ivar now_ms: by the clock of the staging area.
-    :ivar pinot_now_ms: by Pinot's.
+    :ivar here_ms: by this machine's, for what Pinot's controller stamped: it does not tell its time.
     """
 
     table: str
@@ -94,7 +97,7 @@ class Facts:
     shadow: str
     staged: Mapping[str, Fingerprint]
     now_ms: int
-    pinot_now_ms: int
+    here_ms: int
 
 
 def orphans(facts: Facts) -> Iterator[Orphan]:
@@ -111,6 +114,7 @@ def orphans(facts: Facts) -> Iterator[Orphan]:
         yield from _snapshots(facts, facts.kept)
         yield from _tars(facts, facts.kept)
         yield from _session_objects(facts, facts.kept)
+    yield from _listings(facts)
     for key in filter(_PROBE.fullmatch, facts.staged):
         yield _object(facts, Kind.PROBE, key, "left by a probe of the store that died")
 
@@ -132,7 +136,7 @@ def _hidden(facts: Facts, needed: frozenset[str]) -> Iterator[Orphan]:
         for name in sorted((entry.segments_to & facts.segments) - needed - seen):
             if is_ours(facts.table, name) and not _of_open_session(facts, name):
                 seen.add(name)
-                age_ms = facts.pinot_now_ms - entry.timestamp_ms
+                age_ms = facts.here_ms - entry.timestamp_ms
                 why = f"its switch was taken back (lineage entry {entry.id})"
                 yield Orphan(Kind.SEGMENT, name, why, age_ms=age_ms)
 
@@ -176,6 +180,16 @@ def _session_objects(facts: Facts, kept: Reach) -> Iterator[Orphan]:
             continue
         if not facts.hold.startswith(f"sessions/{match['id']}/"):
             yield _object(facts, Kind.SESSION, key, f"no kept snapshot comes from session {match['id']}")
+
+
+def _listings(facts: Facts) -> Iterator[Orphan]:
+    """Once the youngest is a day old: until then the sensor's cursor, unseen from here, may lead to all, and
+    the next sweep begins by taking away what others left."""
+    keys = sorted(filter(_LISTING.fullmatch, facts.staged))
+    newest_us = max((facts.staged[key].mtime_us for key in keys), default=0)
+    if facts.now_ms - newest_us // 1000 >= KEPT_S * 1000:
+        for key in keys:
+            yield _object(facts, Kind.LISTING, key, "no sweep of the files sensor went on for a day")
 
 
 def _object(facts: Facts, kind: Kind, key: str, why: str) -> Orphan:

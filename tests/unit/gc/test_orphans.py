@@ -45,7 +45,7 @@ FACTS = Facts(
     shadow="",
     staged=tars(NOW) | staged(*KEPT.objects, "sessions/cp2-bbbbbb/plan-0-x.parquet"),
     now_ms=4 * HOUR_MS,
-    pinot_now_ms=5 * HOUR_MS,
+    here_ms=5 * HOUR_MS,
 )
 
 
@@ -151,6 +151,16 @@ def test_objects_of_sessions_that_nothing_comes_from() -> None:
 def test_where_nobody_knows_what_the_snapshots_need_nothing_that_is_staged_goes() -> None:
     there = tars(OLD, NEXT) | staged("sessions/cp0-eeeeee/plan-0", f"snapshots/1-{HASH}.parquet")
     assert found(staged=there, kept=None) == []
+
+
+def test_a_part_of_a_listing_goes_when_no_sweep_took_it_away_for_a_day() -> None:
+    part = f"listings/part-{HASH}.arrow"
+    there = FACTS.staged | staged(part, "listings/mine.arrow")
+    assert found(staged=there) == []
+    late = 25 * HOUR_MS + 1
+    assert found(staged=there, now_ms=late, kept=None) == [(Kind.LISTING, part)]
+    goes_on = {f"listings/part-{'1' * 64}.arrow": Fingerprint(10, 2 * HOUR_MS * 1000)}
+    assert found(staged=there | goes_on, now_ms=late) == []
 
 
 def test_what_a_dead_probe_left() -> None:
