@@ -16,7 +16,7 @@ from pinot_assets.errors import SourceError, SpecError
 from pinot_assets.settings import tables_directory
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.environment import is_reference, is_secret_key, is_secret_value, variable_for
-from pinot_assets.spec.load import load_any_table
+from pinot_assets.spec.load import load_table
 from pinot_assets.spec.pinot_json import NAMES, usable_name
 
 if TYPE_CHECKING:
@@ -64,9 +64,7 @@ def add_init_command(app: typer.Typer) -> None:
             raise SpecError(f"{target} is there already", hint="give --name or --out, or edit that file")
         sample = find_sample(files, settings, Path.cwd())
         made = draft(table, sample, settings, target)
-        _write(target, made.text)
-        spec = load_any_table(target)
-        assert isinstance(spec, TableSpec)
+        spec = _written(target, made.text)
         doubts = {**made.doubts, **made.unlike, **trouble(spec, sample, settings)}
         if as_json:
             typer.echo(json.dumps(_values(table, target, made, doubts), indent=2))
@@ -104,6 +102,23 @@ def _name_of(place: str) -> str:
     if not usable_name(found):
         raise SpecError(f"{place} gives the table no usable name", hint="give --name")
     return found
+
+
+def _written(target: Path, text: str) -> TableSpec:
+    """The spec, in its file.
+
+    :raises SpecError: it cannot be written, or could not be loaded: then there is no file.
+    """
+    _write(target, text)
+    try:
+        return load_table(target)
+    except SpecError as error:
+        target.unlink(missing_ok=True)
+        raise SpecError(
+            "no usable table spec could be made of these files, and none is written",
+            why=error.what,
+            hint="leave such columns out of the files, or write the spec by hand: docs/tables.md",
+        ) from error
 
 
 def _write(target: Path, text: str) -> None:
@@ -153,7 +168,7 @@ def _show(table: str, target: Path, made: Draft, doubts: Mapping[str, str]) -> N
             f"  [bold]{escape(field.name)}[/]: {field.data_type}, {role}{many}  [dim]{escape(field.seen)}[/]"
         )
     for column, why in made.proposal.left_out.items():
-        out.print(f"  [yellow]left out[/] {escape(column)}: {why}")
+        out.print(f"  [yellow]left out[/] {escape(column)}: {escape(why)}")
     out.print(f"time column: {escape(made.proposal.time or 'none found')}")
     out.print(f"may be keys: {escape(', '.join(made.proposal.keys) or 'none found')}")
     for file, why in doubts.items():

@@ -69,8 +69,6 @@ def draft(name: str, sample: Sample, props: Mapping[str, str], out: Path) -> Dra
 
 def trouble(spec: TableSpec, sample: Sample, props: Mapping[str, str]) -> dict[str, str]:
     """Files whose first rows a run could not build for this table, and why."""
-    if spec.ingestion.transforms:
-        return {}  # Spark reads them
     with local_copies(sample, props) as copies:
         found = {key: tried(spec, path) for key, path in copies}
     return {key: why for key, why in found.items() if why}

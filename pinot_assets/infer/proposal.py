@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from pinot_assets.infer.column import Column
 from pinot_assets.infer.kinds import FRACTIONS, INTEGERS, Kind
 from pinot_assets.segment.time_format import VALID_FROM_MS, VALID_TO_MS
 from pinot_assets.segment.types import FieldType
+from pinot_assets.spec.document import Part, parse_document
+from pinot_assets.spec.ingestion import FileIngestion
+from pinot_assets.spec.pinot_json import schema_problems
+from pinot_assets.spec.writable import writer_findings
+
+GROUPS: Final = {
+    FieldType.DIMENSION: "dimensionFieldSpecs",
+    FieldType.METRIC: "metricFieldSpecs",
+    FieldType.DATE_TIME: "dateTimeFieldSpecs",
+}
+"""Where a schema has its columns."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -60,6 +73,13 @@ class Field:
     granularity: str = ""
     transform: str = ""
 
+    @property
+    def spec(self) -> dict[str, str | bool]:
+        """The column as Pinot's schema has it, in one of `GROUPS`."""
+        many: dict[str, str | bool] = {"singleValueField": False} if self.multi else {}
+        times = {"format": self.format, "granularity": self.granularity} if self.format else {}
+        return {"name": self.name, "dataType": self.data_type, **many, **times}
+
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
@@ -68,7 +88,7 @@ class Proposal:
     :ivar fields: in the order of the files' columns.
     :ivar time: name of the primary time column; empty if there is none.
     :ivar keys: columns that are unique in the sample.
-    :ivar left_out: columns that Pinot has no type for, and why.
+    :ivar left_out: columns that no table of this project can have, and why.
     :ivar has_nulls: some values are missing.
     """
 
@@ -88,7 +108,7 @@ def propose(columns: Mapping[str, Column]) -> Proposal:
 
     :param columns: by name, in the order of the files.
     """
-    left_out = {name: _NO_TYPE for name, column in columns.items() if column.kind is Kind.UNKNOWN}
+    left_out = {name: why for name, column in columns.items() if (why := _why_not(name, column))}
     kept = {name: column for name, column in columns.items() if name not in left_out}
     fields = tuple(_field(name, column) for name, column in kept.items())
     times = [field.name for field in fields if field.role is FieldType.DATE_TIME]
@@ -109,7 +129,26 @@ def propose(columns: Mapping[str, Column]) -> Proposal:
     )
 
 
-_NO_TYPE: Final = "Pinot has no type for it"
+def _why_not(name: str, column: Column) -> str:
+    """Why a table cannot have the column; empty where it can."""
+    if column.kind is Kind.UNKNOWN or (column.kind is Kind.DATE and column.multi):
+        return "Pinot has no type for it"
+    return unwritable(_field(name, column))
+
+
+def unwritable(field: Field) -> str:
+    """What the loader of table specs would refuse of a column; empty where it takes it."""
+    schema = {"schemaName": "t", GROUPS[field.role]: [field.spec]}
+    table = {"tableName": "t", "tableType": "OFFLINE", "segmentsConfig": {}, "tableIndexConfig": {}}
+    document, problems = parse_document(json.dumps({"schema": schema, "table": table}), Path("t.json"))
+    if document is not None:
+        part = Part(document, ("schema",))
+        problems = [*problems, *schema_problems(part)]
+        problems += [] if problems else writer_findings(part, Part(document, ("table",)), _MIN_SERVER)[0]
+    return "; ".join(problem.reason for problem in problems)
+
+
+_MIN_SERVER: Final[str] = FileIngestion.model_fields["min_server"].default
 
 
 def _field(name: str, column: Column) -> Field:

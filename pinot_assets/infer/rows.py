@@ -23,6 +23,7 @@ from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.infer.column import Column, of_arrow, of_cells, of_members
 from pinot_assets.infer.csv_shape import CsvShape, rows_of, shape_of
+from pinot_assets.infer.proposal import GROUPS
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.spec import TableSpec
 
@@ -74,11 +75,19 @@ def read_start(path: Path) -> Start | None:
 
 
 def tried(spec: TableSpec, path: Path) -> str:
-    """What is wrong with a file's first rows for a table; empty when a run could build them."""
-    wanted = Wanted.of(
-        SegmentSpec.from_pinot(spec.schema_json, spec.table_json, min_server=spec.ingestion.min_server)
-    )
-    ingestion = spec.ingestion
+    """What is wrong with a file's first rows for a table; empty when a run could build them.
+
+    Columns that `transforms` make are left out: Spark makes those, which is not asked here.
+    """
+    ingestion, made = spec.ingestion, spec.ingestion.transforms.keys()
+    schema = {
+        key: [column for column in value if column["name"] not in made] if key in GROUPS.values() else value
+        for key, value in spec.schema_json.items()
+    }
+    if not any(schema.get(group) for group in GROUPS.values()):
+        return ""
+    table = {**spec.table_json, "segmentsConfig": {}}  # the time column may be one of these
+    wanted = Wanted.of(SegmentSpec.from_pinot(schema, table, min_server=ingestion.min_server))
     try:
         batches = read_batches(
             path, wanted, ingestion.input_format, reader=ingestion.reader, verdicts=Verdicts()

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pinot_assets.infer.csv_shape import CsvShape
-from pinot_assets.infer.proposal import Field, Proposal
+from pinot_assets.infer.proposal import GROUPS, Field, Proposal
 from pinot_assets.segment.types import FieldType
 
 _GROUPS = (
-    ("dimensionFieldSpecs", FieldType.DIMENSION, "What queries filter and group by."),
-    ("metricFieldSpecs", FieldType.METRIC, "What queries add up."),
-    ("dateTimeFieldSpecs", FieldType.DATE_TIME, "Times."),
+    (FieldType.DIMENSION, "What queries filter and group by."),
+    (FieldType.METRIC, "What queries add up."),
+    (FieldType.DATE_TIME, "Times."),
 )
 
 
@@ -62,13 +62,13 @@ def _schema(name: str, proposal: Proposal) -> Iterator[str]:
         yield "  # Pinot keeps to no key in a table of files; assert it before each switch with audit:"
         yield "  # (docs/guides/audit.md), or note it with primaryKeyColumns: [...]."
     for column, why in proposal.left_out.items():
-        yield f"  # Left out: {_comment(column)}, {why}."
-    for group, role, what in _GROUPS:
+        yield f"  # Left out: {_comment(column)}, {_comment(why)}."
+    for role, what in _GROUPS:
         fields = proposal.of(role)
         if not fields:
             continue
         yield f"  # {what}"
-        yield f"  {group}:"
+        yield f"  {GROUPS[role]}:"
         for field in fields:
             yield from _field(field)
 
@@ -76,12 +76,7 @@ def _schema(name: str, proposal: Proposal) -> Iterator[str]:
 def _field(field: Field) -> Iterator[str]:
     why = f" ({_comment(field.why)})" if field.why else ""
     yield f"    # {_comment(field.name)}: {field.data_type}{why}; {_comment(field.seen)}"
-    settings = {"name": field.name, "dataType": field.data_type}
-    if field.multi:
-        settings["singleValueField"] = False  # type: ignore[assignment]
-    if field.format:
-        settings |= {"format": field.format, "granularity": field.granularity}
-    yield f"    - {{{', '.join(f'{key}: {_text(value)}' for key, value in settings.items())}}}"
+    yield f"    - {{{', '.join(f'{key}: {_text(value)}' for key, value in field.spec.items())}}}"
 
 
 def _table(name: str, proposal: Proposal) -> Iterator[str]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -109,3 +112,29 @@ def test_a_guess_about_the_first_row_is_told_and_written(folder: Path) -> None:
     values = json.loads(call("clicks in", "--name", "t", "--json").stdout)
     assert [column["name"] for column in values["columns"]] == ["c1", "v", "v_3"]
     assert values["doubts"] == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("größe", [1]),
+        ("a\nb", [1]),
+        ("days", pa.array([[1]], pa.list_(pa.date32()))),
+        ("sums", pa.array([[1]], pa.list_(pa.decimal128(10, 2)))),
+        ("clock", pa.array([1], pa.time32("s"))),
+    ],
+)
+def test_a_column_that_no_table_can_have_is_left_out_and_told(folder: Path, name: str, column: Any) -> None:
+    (folder / "in").mkdir()
+    pq.write_table(pa.table({"id": [1], name: column}), folder / "in" / "x.parquet")
+    values = json.loads(call("in", "--name", "t", "--json").stdout)
+    assert list(values["leftOut"]) == [name]
+    (spec,) = load_tables(folder / "tables").values()
+    assert [field["name"] for field in spec.schema_json["dimensionFieldSpecs"]] == ["id"]
+
+
+def test_a_spec_that_cannot_be_loaded_is_not_left_behind(folder: Path) -> None:
+    (folder / "in").mkdir()
+    (folder / "in" / "x.jsonl").write_text('{"größe": 1}\n')
+    assert "none is written" in refused("in", "--name", "t")
+    assert not (folder / "tables" / "t.yaml").exists()

@@ -248,3 +248,24 @@ def test_the_staging_area_never_lies_among_the_files(tmp_path: Path) -> None:
 )
 def test_endings(key: str, ending: str) -> None:
     assert ending_of(key) == ending
+
+
+def test_a_column_that_is_made_does_not_keep_the_others_from_being_tried(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    days, clock = pa.array([1, 2], pa.date32()), pa.array([1, 2], pa.time32("s"))
+    pq.write_table(pa.table({"day": days, "n": [1, 2]}), folder / "1.parquet")
+    pq.write_table(pa.table({"day": days, "n": [b"x", b"y"]}), folder / "2.parquet")
+    pq.write_table(pa.table({"day": days, "n": [3, 4], "more": clock}), folder / "3.parquet")
+    _, spec, doubts = drafted(folder, "1.parquet")
+    found = find_sample([str(folder)], _NO_PROPS, folder)
+    assert spec.ingestion.transforms
+    assert doubts == {}
+    assert list(trouble(spec, found, _NO_PROPS)) == ["2.parquet"]
+
+
+def test_a_table_of_made_columns_alone_has_nothing_to_try(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    pq.write_table(pa.table({"day": pa.array([1, 2], pa.date32())}), folder / "x.parquet")
+    assert drafted(folder)[2] == {}
