@@ -12,13 +12,16 @@ from model.table import TABLE
 
 from pinot_assets.spec import TableSpec
 
+FOLDERS = {"inputDirURI": "/model/source", "output.segment.dir.uri": "/model/staging"}
+
 
 def spec_of(options: dict[str, Any]) -> TableSpec:
-    """With these keys of the ingestion block; its folders are names only, the stores are in memory."""
+    """With these keys of the ingestion block; its folders are names only, the stores are in memory: the same
+    for all, so that two specs differ in nothing but these keys."""
     return _spec(frozenset(options.items()))
 
 
 @cache
 def _spec(options: frozenset[tuple[str, Any]]) -> TableSpec:
     with tempfile.TemporaryDirectory(prefix="pinot-assets-model-") as folder:
-        return write_table(Path(folder), TABLE, dict(options))
+        return write_table(Path(folder), TABLE, {**FOLDERS, **dict(options)})
