@@ -249,6 +249,7 @@ def _told(run: Run, stored: Session | None, step: Step, **told: Any) -> Forecast
             run.fingerprint,
             [ingestion.retries, ingestion.clear_state, ingestion.empty_source_action],
             [ingestion.rollback_window, ingestion.push_mode],
+            [ingestion.snapshots_to_keep, ingestion.snapshot_days_to_keep],
             [[a.model_dump(mode="json") for a in (*audit.assertions, *audit.checks)], audit.replicas],
             run.table_config,
         ],

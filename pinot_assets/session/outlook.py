@@ -13,9 +13,10 @@ from pinot_assets.session import plan as planning
 from pinot_assets.session.forecast import NEW_SESSION, Forecast, forecast
 from pinot_assets.session.model import Mode, Owner
 from pinot_assets.session.plan import Changes, Row
+from pinot_assets.session.retention import foreseen
 from pinot_assets.session.run import Run
 from pinot_assets.session.switching import Switching, switching
-from pinot_assets.session.way_back import revert_until_ms
+from pinot_assets.session.way_back import Header, revert_until_ms
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.listed_files import columns_of
@@ -64,6 +65,7 @@ class Outlook:
     :ivar build: files that would be built; `kept` are built already.
     :ivar build_bytes: size of the files to build.
     :ivar switching: None where nothing would be switched.
+    :ivar expiring: snapshots that are deleted after the switch, newest first.
     :ivar retries: how many retries the open session has had, and how many it may have.
     :ivar holder: who has the lease now: a run would be refused until that lets go.
     :ivar revert_until_ms: until when a revert leads back from the present snapshot to the one before.
@@ -78,6 +80,7 @@ class Outlook:
     build_bytes: int
     modes: tuple[ModeOutlook, ...]
     switching: Switching | None
+    expiring: tuple[Header, ...]
     retries: tuple[int, int]
     holder: Owner | None
     revert_until_ms: int | None
@@ -112,6 +115,7 @@ def outlook(run: Run) -> Outlook:
         build_bytes=sum(row.planned.size for row in build),
         modes=tuple(_modes(run, seen)),
         switching=switching(run, seen) if seen.plan is not None else None,
+        expiring=foreseen(run) if seen.plan is not None else (),
         retries=(seen.session.retry_count if seen.session else 0, run.spec.ingestion.retries),
         holder=run.edges.store.holder(),
         revert_until_ms=_revert_until_ms(run, seen.current),

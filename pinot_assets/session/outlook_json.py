@@ -64,6 +64,7 @@ def values(plan: Outlook) -> dict[str, Any]:
             for m in plan.modes
         ],
         "switch": _switch(plan.switching) if plan.switching is not None else None,
+        "deletesSnapshots": [{"seq": h.seq, "sha256": h.ref.sha256} for h in plan.expiring],
         "revertUntil": _time(plan.revert_until_ms),
     }
 

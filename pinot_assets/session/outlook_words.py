@@ -185,6 +185,8 @@ def risk_lines(plan: Outlook) -> Iterator[Line]:
     if (switch := plan.switching) is not None:
         yield Line(label, _way_back(plan, switch))
         yield _doomed(switch)
+    if plan.expiring:
+        yield Line("deletes", _expiring(plan), warns=True)
     if seen.beside:
         yield Line("rows twice", rows_twice(seen.beside), warns=True)
     if seen.refused is not None:
@@ -218,6 +220,15 @@ def _doomed(switch: Switching) -> Line:
         f"{when}, deletes {_count(len(doomed.segments), 'segment')} of the snapshot before the present one, "
         f"{size(doomed.bytes)}: no revert leads there any more",
         warns=True,
+    )
+
+
+def _expiring(plan: Outlook) -> str:
+    names = [f"cp{header.seq}" for header in plan.expiring]
+    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    return (
+        f"after the switch, {_count(len(names), 'snapshot')} with the tars that they alone need, for good "
+        f"(snapshotsToKeep, snapshotDaysToKeep): {shown}"
     )
 
 

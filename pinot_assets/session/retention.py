@@ -23,7 +23,7 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Reach, Staging
 from pinot_assets.session.way_back import Header, headers, revertible
-from pinot_assets.snapshot.manifest import SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.apply import held_table_config
 
@@ -84,14 +84,35 @@ def needed(
     if ref is not None:
         current = edges.staging.outline(ref)
         found |= {ref} | ({current.parent} if current.parent else set())
-        version, config = edges.pinot.version(), held_table_config(spec, edges.pinot)
-        window_ms = max(versions.RENEWAL_MS, versions.way_back_ms(version, config))
-        found |= set(revertible(edges.staging, current, edges.now_ms(), window_ms))
+        found |= _revertible(spec, edges, current)
         if current.mode == Mode.ROLLBACK and (source := current.audit.get("source")):
             found.add(SnapshotRef(**source))
     if session is not None and session.target is not None:
         found.add(session.target)
     return frozenset(found)
+
+
+def _revertible(spec: TableSpec, edges: Edges, current: Snapshot) -> set[SnapshotRef]:
+    version, config = edges.pinot.version(), held_table_config(spec, edges.pinot)
+    window_ms = max(versions.RENEWAL_MS, versions.way_back_ms(version, config))
+    return set(revertible(edges.staging, current, edges.now_ms(), window_ms))
+
+
+def foreseen(run: Run) -> tuple[Header, ...]:
+    """What `expire` would take away after a switch that was made now, newest first; only looked at.
+
+    :raises SnapshotCorrupt: a snapshot that has to stay cannot be read.
+    """
+    keep, staging, now_ms = Retention.of(run.spec), run.edges.staging, run.edges.now_ms()
+    ref, asked = run.lease.pointer.current_snapshot, set[SnapshotRef]()
+    if keep == Retention(None, None):
+        return ()
+    if ref is not None:  # which is the one before then
+        asked = {ref} | _revertible(run.spec, run.edges, staging.outline(ref))
+    there = headers(staged(staging, "snapshots"))
+    new = Header(SnapshotRef("", ""), 1 + max((header.seq for header in there), default=0), now_ms)
+    gone = keep.expired([new, *there], {new.ref, *asked}, now_ms)
+    return gone if len(gone) * SHARE >= len(there) + 1 else ()
 
 
 def reach_of(staging: Staging, some: Iterable[Header]) -> Reach:

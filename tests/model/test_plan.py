@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from fakes.staged import EMPTY
@@ -23,16 +25,24 @@ from model.lives import (
     write,
 )
 from model.process import Kind, Trouble
-from model.table import MODES, TABLE, run
+from model.table import MODES, TABLE, Table, run
 
 from pinot_assets.errors import PlanOutdated
 from pinot_assets.session import trigger
+from pinot_assets.session.basis import PARTS
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.forecast import Forecast, Step
 from pinot_assets.session.outlook_words import risk_lines
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.run import Run
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.way_back import kept_refs
+from pinot_assets.spec import TableSpec
+from pinot_assets.spec.audit_block import Assertion, Audit
+from pinot_assets.spec.audit_check import RowChange
+
+STRAY = f"{TABLE}__cp9-0a1b2c_0_0_0"
 
 
 @pytest.mark.parametrize(("mode", "life"), [*itertools.product(MODES, LIVES)])
@@ -61,6 +71,12 @@ def test_a_run_does_what_was_planned(mode: str, life: str) -> None:
         assert not table.truth.violations, table.truth.violations
 
 
+def pushes_stray(table: Table) -> None:
+    """Somebody who had lost the table; the truth, which does not know of whom, looks at nothing any more."""
+    table.truth.look = lambda: None  # type: ignore[method-assign]
+    table.pinot.push(TABLE, [Output(STRAY, 1, 1, "", 1, "", "")], staged=EMPTY)
+
+
 CHANGES: dict[str, tuple[Change, str]] = {
     "another file": (write(C="C1"), "the files in the source"),
     "another version": (write(B="B2"), "the files in the source"),
@@ -68,6 +84,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "a run": (run_now, "what is published"),
     "a session": (dies("zk set cp"), "the open session"),
     "a hold": (rolled_back, "what a rollback holds back"),
+    "a stray": (pushes_stray, "replaced or swept"),
     "other retries": (lambda t: t.options.update(consistentPushMaxRetries=1), "the table spec"),
 }
 
@@ -104,6 +121,47 @@ def test_a_plan_of_another_world_is_refused(mode: str, what: str) -> None:
     assert rest == list(before[1:])
     ours = [path for path in nodes if nodes[path] != before[0].get(path)]
     assert all(path.endswith("consistentPush") for path in ours)  # the lease alone: taken, and let go
+
+
+INGESTION: dict[str, object] = {
+    "max_retries": 1,
+    "clear_state": True,
+    "empty_source_action": "REFUSE",
+    "rollback_window": "pinotDefault",
+    "push_mode": "TAR",
+    "snapshots_to_keep": 9,
+    "snapshot_days_to_keep": 9,
+    "max_rows_per_segment": 9,
+}
+COUNTED = "SELECT COUNT(*) FROM model"
+SPECS: dict[str, Callable[[TableSpec], TableSpec]] = {
+    **{
+        key: lambda spec, key=key: replace(  # type: ignore[misc]
+            spec, ingestion=spec.ingestion.model_copy(update={key: INGESTION[key]})
+        )
+        for key in INGESTION
+    },
+    "assertions": lambda spec: replace(
+        spec, audit=Audit(assertions=(Assertion(sql=COUNTED, expect="staged >= 0"),))
+    ),
+    "checks": lambda spec: replace(spec, audit=Audit(checks=(RowChange(check="row_change", max="50%"),))),
+    "replicas": lambda spec: replace(spec, audit=Audit(replicas="one")),
+}
+
+
+@pytest.mark.parametrize("what", SPECS)
+def test_each_value_of_the_spec_that_a_run_goes_by_changes_the_plan(what: str) -> None:
+    """And nothing else of what the plan rests on, so that the case fails without it."""
+    table = make_table("sync")
+    for change in (write(A="A1"), run_now, write(B="B1")):
+        change(table)
+    before, spec = planned(table).forecast.basis, table.spec
+    other = SPECS[what](spec)
+    same = spec.config_fingerprint("1") == other.config_fingerprint("1")
+    assert same == (what != "max_rows_per_segment")
+    table.spec_of = lambda options: other
+    after = planned(table).forecast.basis
+    assert {part for part in PARTS if before.digests[part] != after.digests[part]} == {"spec"}
 
 
 def test_a_segment_of_somebody_else_changes_the_plan_of_a_swap_alone() -> None:
@@ -232,20 +290,18 @@ def test_an_end_that_arrives_while_the_plan_is_checked(monkeypatch: pytest.Monke
     assert planned(table).forecast.step is Step.NOTHING
 
 
-def test_strays_are_told_and_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strays_are_told_and_swept() -> None:
     table = make_table("swap")
     write(A="A1")(table)
     run_now(table)
-    stray = f"{TABLE}__cp9-0a1b2c_0_0_0"
-    monkeypatch.setattr(table.truth, "look", lambda: None)  # it knows nothing of who pushed that
-    table.pinot.push(TABLE, [Output(stray, 1, 1, "", 1, "", "")], staged=EMPTY)
+    pushes_stray(table)
     write(A="A2")(table)
     plan = planned(table)
-    assert plan.forecast.strays == (stray,)
-    assert stray not in plan.forecast.segments_from
+    assert plan.forecast.strays == (STRAY,)
+    assert STRAY not in plan.forecast.segments_from
     _, error = run_planned(table, plan.forecast.basis.hash)
     assert error is None
-    assert stray not in table.pinot.all_segments(TABLE)
+    assert STRAY not in table.pinot.all_segments(TABLE)
 
 
 @pytest.mark.parametrize("mode", ["sync", "append", "swap"])
@@ -266,3 +322,24 @@ def test_segments_of_somebody_else_beside_the_first_snapshot_are_warned_of(
     assert all("air_minion_0" in text and "consistentPushSwapEnabled" in text for text in twice)
     write(B="B1")(table)
     assert not any("there twice" in line.text for line in risk_lines(planned(table))), "only the first time"
+
+
+def test_old_snapshots_that_go_after_the_switch_are_told() -> None:
+    table = make_table("sync")
+    for number in range(4):
+        write(A=f"A{number}")(table)
+        run_now(table)
+        table.later(48 * 3600)
+    write(A="A9")(table)
+    assert not planned(table).expiring
+    table.options["snapshotsToKeep"] = 1
+    plan = planned(table)
+    assert [header.seq for header in plan.expiring] == [3, 2, 1]
+    (told,) = [line for line in risk_lines(plan) if line.label == "deletes"]
+    assert told.warns
+    assert "3 snapshots with the tars that they alone need" in told.text
+    assert told.text.endswith("cp3, cp2, cp1")
+    kept = set(kept_refs(Staging(table.staging)))
+    _, error = run_planned(table, plan.forecast.basis.hash)
+    assert error is None
+    assert kept - set(kept_refs(Staging(table.staging))) == {header.ref for header in plan.expiring}
