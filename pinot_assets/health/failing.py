@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from pinot_assets.health.finding import Health, Problem, base_name, judged, some
+from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Failure
+from pinot_assets.source.fingerprint import SourceFile
 
 NAME = "failing_files"
 
@@ -15,6 +17,19 @@ OFTEN = 2
 
 Attempts = Mapping[tuple[str, int], Sequence[Failure]]
 """Session id and attempt → what failed in it."""
+
+
+def still_there(
+    failures: Sequence[Failure], plan: Plan, files: Mapping[str, SourceFile]
+) -> tuple[Failure, ...]:
+    """Of what a session failed at, what the source holds as it was then: neither removed nor repaired.
+
+    :param plan: of that session; a file that Pinot refused is no more in it, and counts while it is listed.
+    :param files: the listing, by URI.
+    """
+    planned = {row.ordinal: row.planned for row in plan.rows}
+    listed = [(failure, files[failure.uri].fingerprint) for failure in failures if failure.uri in files]
+    return tuple(failure for failure, found in listed if planned.get(failure.ordinal, found) == found)
 
 
 def failing_files(table: str, attempts: Attempts, failing_now: Sequence[Failure]) -> Health:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pinot_assets.errors import PinotError, SnapshotCorrupt, SourceError
-from pinot_assets.health.failing import Attempts
+from pinot_assets.health.failing import Attempts, still_there
 from pinot_assets.health.leftovers import Wanted
 from pinot_assets.health.ports import Ports, open_ports
 from pinot_assets.health.reading import Reading
@@ -129,6 +129,14 @@ class Look:
         return difference(published, self.listing, self.hold)
 
     @property
+    def unready_since_ms(self) -> Mapping[str, int]:
+        """When each file that is not ready was last written, epoch milliseconds by URI; none of one that has
+        gone from a directory that is being written anew."""
+        unready = (*self.listing.later, *self.listing.waiting)
+        files = self.inventory.files
+        return {u.uri: files[u.uri].fingerprint.mtime_us // 1000 for u in unready if u.uri in files}
+
+    @property
     def waiting_since_ms(self) -> Mapping[str, int]:
         """When each new or rewritten file was last written, epoch milliseconds by URI."""
         files = self.inventory.files
@@ -195,13 +203,22 @@ class Look:
 
     @property
     def failing_now(self) -> tuple[Failure, ...]:
-        """What failed in the last attempt of the open session, or of one given up without a successor."""
-        newest = self.session or next(iter(self.kept_sessions[-1:]), None)
-        if newest is None or newest.failures is None:
+        """What failed in the last attempt of the open session; without one, what is left out."""
+        if self.session is None:
+            return self.left_out
+        return self.staging.failures(self.session.failures) if self.session.failures else ()
+
+    @Reading
+    def left_out(self) -> tuple[Failure, ...]:
+        """What the last session ended without, given up or by a plain push, and is still there as it was."""
+        last = next(iter(self.kept_sessions[-1:]), None)
+        if self.session is not None or last is None or last.failures is None:
             return ()
-        given_up = newest.outcome in (Outcome.OPEN, Outcome.ABANDONED_RETRIES)
-        left_out = newest.push is PushKind.PLAIN
-        return self.staging.failures(newest.failures) if given_up or left_out else ()
+        by_plain_push = last.push is PushKind.PLAIN and last.outcome is Outcome.PUBLISHED
+        if not by_plain_push and last.outcome is not Outcome.ABANDONED_RETRIES:
+            return ()
+        failures = self.staging.failures(last.failures)
+        return still_there(failures, self.staging.plan(last.plan), self.inventory.files)
 
     def staging_disk(self) -> tuple[str, int, int] | None:
         """Path, size and free bytes of a local staging area's disk; None for an object store."""

@@ -15,7 +15,7 @@ from pinot_assets.metrics.family import Sample
 from pinot_assets.metrics.health import health_samples, rollback_sample
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.session import Seen, session_samples
-from pinot_assets.metrics.source import source_samples
+from pinot_assets.metrics.source import LEFT_OUT, source_samples
 from pinot_assets.realtime.looking import look as look_at_stream_table
 from pinot_assets.session.history import kept_sessions
 from pinot_assets.session.model import Session
@@ -100,6 +100,8 @@ def samples_of_look(look: Look) -> list[Sample]:
     samples = [*health_samples(label_of(look.spec), answers)]
     with suppress(PinotAssetsError):
         samples += _source(look)
+    with suppress(PinotAssetsError):
+        samples.append(LEFT_OUT.of(len(look.left_out), label_of(look.spec)))
     if any(answer.name == way_back.NAME and answer.found > 0 for answer in answers):
         samples.append(_way_back(look))
     return samples
@@ -107,7 +109,8 @@ def samples_of_look(look: Look) -> list[Sample]:
 
 def _source(look: Look) -> Iterator[Sample]:
     published_ms = look.snapshot.published_ms if look.snapshot else None
-    return source_samples(label_of(look.spec), look.difference, look.waiting_since_ms, published_ms)
+    waiting_ms, unready_ms = look.waiting_since_ms, look.unready_since_ms
+    return source_samples(label_of(look.spec), look.difference, waiting_ms, unready_ms, published_ms)
 
 
 def _way_back(look: Look) -> Sample:

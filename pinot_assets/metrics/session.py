@@ -21,7 +21,7 @@ CREATED = gauge("session_created_timestamp_seconds", "When the open session bega
 FAILED = gauge("session_failed", "1 while files of the open session, or its audit, have failed.")
 RETRIES = gauge("session_retries", "Retries that the open session has spent.")
 RETRIES_LEFT = gauge("session_retries_left", "Retries until the open session is given up.")
-FILES = gauge("session_files", "Files of the newest session, open or ended, by what became of them.", "state")
+FILES = gauge("session_files", "Files of the open session, by what became of them.", "state")
 LEASE_HELD = gauge("lease_held", "1 while a run holds the table's lease.")
 LEASE_SINCE = gauge(
     "lease_acquired_timestamp_seconds", "Since when the lease is held; absent while it is free."
@@ -94,9 +94,6 @@ def session_samples(
     """The table as its sessions left it; what there is not is left out, for zeros would lie."""
     yield from _published(table, seen, freshness_hours)
     yield from _session(table, seen.session, max_retries)
-    if seen.sessions:
-        counts = seen.sessions[-1].counts
-        yield from (FILES.of(counts.get(name, 0), table, state) for name, state in _FILES.items())
     yield LEASE_HELD.of(seen.holder is not None, table)
     if seen.holder is not None:
         yield LEASE_SINCE.of(seconds(seen.holder.since_ms), table)
@@ -127,6 +124,8 @@ def _session(table: str, session: Session | None, max_retries: int) -> Iterator[
     yield FAILED.of(session is not None and (session.failures is not None or audit_failed), table)
     if session is not None:
         yield CREATED.of(seconds(session.created_ms), table)
+        counts = session.counts
+        yield from (FILES.of(counts.get(name, 0), table, state) for name, state in _FILES.items())
 
 
 def _audit(table: str, seen: Seen) -> Iterator[Sample]:

@@ -19,7 +19,7 @@ from pinot_assets.metrics.looking import Part
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.run import run_samples
 from pinot_assets.metrics.session import Seen, session_samples
-from pinot_assets.metrics.source import source_samples
+from pinot_assets.metrics.source import LEFT_OUT, source_samples
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
 from pinot_assets.session.driver import Step
 from pinot_assets.session.model import AuditReceipt, Checked, Mode, ObjectRef, Outcome, Owner, Session, State
@@ -77,7 +77,10 @@ def _seen() -> Seen:
 
 def _source() -> Iterator[Sample]:
     found = Difference(3, missing=("a",), stale=("b",), extra=("c",), held=0, unready=1)
-    return source_samples("t", found, {"a": NOW_MS, "b": NOW_MS}, NOW_MS)
+    yield from (
+        *source_samples("t", found, {"a": NOW_MS, "b": NOW_MS}, {"d": NOW_MS}, NOW_MS),
+        LEFT_OUT.of(1, "t"),
+    )
 
 
 def _health() -> Iterator[Sample]:

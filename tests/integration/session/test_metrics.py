@@ -97,6 +97,35 @@ def test_the_life_of_a_table_in_numbers(make_world: Callable[..., Any]) -> None:
     assert told(world)["held_back_changes",] == 2
 
 
+def left_out(world: Any) -> float:
+    return told(world)["source_files_left_out",]
+
+
+def test_files_that_were_left_out_are_told_while_they_are_there_as_they_were(
+    make_world: Callable[..., Any],
+) -> None:
+    world = make_world("append", consistentPushEnabled=False, consistentPushMaxRetries=0)
+    world.write("F1", "F2", "F3")
+    world.builder.failing = {"F2", "F3"}
+    world.run()
+    assert left_out(world) == 2
+    assert told(world)["source_changes", "new"] == 2
+    world.remove("F2")
+    assert left_out(world) == 1
+    world.write(F3="repaired")
+    assert left_out(world) == 0
+
+
+def test_a_session_that_is_cleared_leaves_nothing_out(make_world: Callable[..., Any]) -> None:
+    world = make_world("sync")
+    world.write("F1", "F2")
+    world.builder.failing = {"F2"}
+    world.run()
+    assert left_out(world) == 0, "the open session tells of them"
+    world.clear()
+    assert (left_out(world), told(world)["session_open",]) == (0, 0)
+
+
 def test_a_run_is_pushed_with_what_it_did(make_world: Callable[..., Any]) -> None:
     world = make_world("sync")
     world.write("F1", "F2")

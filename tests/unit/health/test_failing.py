@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from pinot_assets.health.failing import failing_files
+from dataclasses import replace
+
+from pinot_assets.health.failing import failing_files, still_there
+from pinot_assets.session.model import Mode
+from pinot_assets.session.plan import Plan, Row, Status
 from pinot_assets.session.receipt import Failure
+from pinot_assets.source import Fingerprint, SourceFile
+
+V1, V2 = Fingerprint(1, 1), Fingerprint(1, 2)
 
 
 def failure(name: str, attempt: int) -> Failure:
@@ -34,3 +41,13 @@ def test_a_file_that_failed_in_several_attempts_and_sessions() -> None:
 def test_a_file_that_was_built_in_the_end_is_forgotten() -> None:
     attempts = {("cp1", 0): [failure("a", 0)], ("cp1", 1): [failure("a", 1)]}
     assert failing_files("t", attempts, ()).passed
+
+
+def test_a_file_that_was_removed_or_repaired_is_not_there_as_it_was() -> None:
+    failures = [replace(failure(name, 0), ordinal=n) for n, name in enumerate("abcd")]
+    rows = tuple(Row(f"s/{name}", n, V1, Status.BUILD) for n, name in enumerate("abc"))
+    plan = Plan("cp1-aaaaaa", 0, Mode.APPEND, rows, (), {}, "")
+    files = {f"s/{name}": SourceFile(f"s/{name}", found) for name, found in (("a", V1), ("b", V2), ("d", V1))}
+    there = still_there(failures, plan, files)
+    assert [failure.uri for failure in there] == ["s/a", "s/d"], "Pinot refused d, so no plan has it any more"
+    assert still_there(failures, plan, {}) == ()

@@ -39,26 +39,35 @@ def told(samples: Any) -> Numbers:
 
 def test_changes_and_the_oldest_of_them() -> None:
     found = Difference(5, missing=("a", "b"), stale=("c",), extra=("d",), held=0, unready=2)
-    got = told(source_samples("t", found, {"a": 9000, "b": 7000, "c": 8000}, published_ms=1000))
+    got = told(source_samples("t", found, {"a": 9000, "b": 7000, "c": 8000}, {"y": 6000, "z": 5000}, 1000))
     assert got == {
         ("source_files",): 5,
         ("source_changes", "new"): 2,
         ("source_changes", "rewritten"): 1,
         ("source_changes", "deleted"): 1,
         ("source_files_not_ready",): 2,
+        ("oldest_unready_timestamp_seconds",): 5,
         ("oldest_change_timestamp_seconds",): 7,
     }
 
 
 def test_a_change_waits_no_longer_than_for_the_snapshot_that_lacks_it() -> None:
     found = Difference(1, missing=("a",), stale=(), extra=(), held=0, unready=0)
-    assert told(source_samples("t", found, {"a": 1000}, 5000))["oldest_change_timestamp_seconds",] == 5
-    assert told(source_samples("t", found, {"a": 1000}, None))["oldest_change_timestamp_seconds",] == 1
+    assert told(source_samples("t", found, {"a": 1000}, {}, 5000))["oldest_change_timestamp_seconds",] == 5
+    assert told(source_samples("t", found, {"a": 1000}, {}, None))["oldest_change_timestamp_seconds",] == 1
+
+
+def test_since_when_a_file_is_not_ready() -> None:
+    found = Difference(1, missing=(), stale=(), extra=(), held=0, unready=1)
+    name = "oldest_unready_timestamp_seconds"
+    assert told(source_samples("t", found, {}, {"a": 1000}, 5000))[name,] == 5, "a copy may keep an old date"
+    gone = told(source_samples("t", found, {}, {}, 5000))
+    assert (gone["source_files_not_ready",], (name,) in gone) == (1, False), "no date is known of it"
 
 
 def test_without_a_change_there_is_no_oldest() -> None:
     found = Difference(1, missing=(), stale=(), extra=("d",), held=0, unready=0)
-    assert ("oldest_change_timestamp_seconds",) not in told(source_samples("t", found, {}, 5000))
+    assert ("oldest_change_timestamp_seconds",) not in told(source_samples("t", found, {}, {}, 5000))
 
 
 # --- health ----------------------------------------------------------------------------------------

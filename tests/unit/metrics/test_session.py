@@ -92,6 +92,11 @@ def test_an_open_session() -> None:
     assert found["session_failed",] == 0
 
 
+def test_files_are_those_of_an_open_session() -> None:
+    cleared = replace(SESSION, state=State.DONE, outcome=Outcome.CLEARED)
+    assert not any(key[0] == "session_files" for key in told(Seen(sessions=(DONE, cleared))))
+
+
 def test_files_or_an_audit_that_failed_make_a_session_fail() -> None:
     assert told(Seen(session=replace(SESSION, failures=ObjectRef("f", "0"))))["session_failed",] == 1
     assert told(Seen(session=replace(SESSION, audit=AUDIT)))["session_failed",] == 1
