@@ -15,6 +15,8 @@ from pinot_assets.infer.kinds import Kind, of_cell, of_member, of_text, patterns
 
 PARTS: Final = ";"
 """What Pinot's csv reader splits the cells of a multi-value column at."""
+LISTS: Final = 0.05
+"""A column is multi-value where this share of its cells holds the mark."""
 _TOKEN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:+")
 
 
@@ -28,6 +30,7 @@ class Column:
     :ivar repeats: whether a value was there twice.
     :ivar low: the smallest number, `high` the largest; None without numbers.
     :ivar patterns: date patterns that all texts (or whole numbers) fit.
+    :ivar marked: cells of a csv file that may be lists: words with `;` between them.
     """
 
     kind: Kind
@@ -39,6 +42,7 @@ class Column:
     low: float | None = None
     high: float | None = None
     patterns: frozenset[str] | None = None
+    marked: int = 0
 
     @property
     def unique(self) -> bool:
@@ -59,6 +63,7 @@ class Column:
             low=min(bounds, default=None),
             high=max(bounds, default=None),
             patterns=one if two is None else two if one is None else one & two,
+            marked=self.marked + other.marked,
         )
 
 
@@ -73,10 +78,12 @@ def of_cells(cells: Sequence[str], nulls: Collection[str]) -> Column:
     :param nulls: cells that mean that there is no value.
     """
     texts = [cell for cell in cells if cell not in nulls]
-    if _are_lists(texts):
+    marked = _lists(texts)
+    seen = {"rows": len(cells), "nulls": len(cells) - len(texts), "marked": marked}
+    if marked and marked >= len(texts) * LISTS:
         parts = [part for text in texts for part in text.split(PARTS) if part]
-        return replace(_singles(parts, of_cell), multi=True, rows=len(cells), nulls=len(cells) - len(texts))
-    return replace(_singles(texts, of_cell), rows=len(cells), nulls=len(cells) - len(texts))
+        return replace(_singles(parts, of_cell), multi=True, **seen)
+    return replace(_singles(texts, of_cell), **seen)
 
 
 def of_members(members: Sequence[Any]) -> Column:
@@ -153,10 +160,11 @@ def _comparable(value: Any) -> bool:
     return isinstance(value, Hashable)
 
 
-def _are_lists(texts: Sequence[str]) -> bool:
-    """Whether cells are lists: some hold the mark, and what stands between the marks are plain words."""
-    split = [text for text in texts if PARTS in text]
-    return bool(split) and all(_TOKEN.issuperset(text.replace(PARTS, "")) for text in texts)
+def _lists(texts: Sequence[str]) -> int:
+    """How many cells hold the mark, where all cells are plain words but for it; addresses are no lists."""
+    if not all(_TOKEN.issuperset(text.replace(PARTS, "")) and "://" not in text for text in texts):
+        return 0
+    return sum(PARTS in text for text in texts)
 
 
 def _of_arrow_type(kind: pa.DataType) -> Kind:

@@ -64,7 +64,7 @@ def draft(name: str, sample: Sample, props: Mapping[str, str], out: Path) -> Dra
     sampled = f"{looked_at}, of {more}{sample.count:,} in {sample.folder}"
     place = Place(_written(sample.folder, out), sample.include, _staging(name, sample.folder, out), props)
     text = spec_text(name, proposal, first.input_format, place, first.shape, sampled)
-    return Draft(text, proposal, first.input_format, sampled, unlike, _doubts(alike))
+    return Draft(text, proposal, first.input_format, sampled, unlike, _doubts(sample, alike, proposal))
 
 
 def trouble(spec: TableSpec, sample: Sample, props: Mapping[str, str]) -> dict[str, str]:
@@ -109,9 +109,18 @@ def _starts(sample: Sample, props: Mapping[str, str]) -> tuple[list[Start], dict
     return starts, unlike
 
 
-def _doubts(starts: Sequence[Start]) -> dict[str, str]:
+def _doubts(sample: Sample, starts: Sequence[Start], proposal: Proposal) -> dict[str, str]:
     shape = starts[0].shape
-    return {"the first row": shape.doubt} if shape is not None and shape.doubt else {}
+    doubts = {"the first row": shape.doubt} if shape is not None and shape.doubt else {}
+    for ending, count in sample.others.items():
+        kind = f"files that end in {ending}" if ending else "files without an ending"
+        read = (
+            "left out: a table reads files of one kind"
+            if sample.include
+            else "read by a run, but not looked at"
+        )
+        doubts[kind] = f"{count:,} lie there, which are {read}"
+    return doubts | {f"column {field.name}": field.doubt for field in proposal.fields if field.doubt}
 
 
 def _way(start: Start) -> str:

@@ -46,8 +46,8 @@ NUMBERS: Final = INTEGERS | FRACTIONS
 
 INT_ROOM: Final = 1 << 31
 _LONG_ROOM: Final = 1 << 63
-# A text that begins with a zero is a code (postal, article): as a number it would lose it.
-_INTEGER: Final = re.compile(r"[+-]?(0|[1-9][0-9]*)", re.ASCII)
+# A text that begins with a zero or a plus is a code (postal, article, phone): a number would lose it.
+_INTEGER: Final = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
 _FRACTION: Final = re.compile(
     r"[+-]?((0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][+-]?[0-9]{1,3})?", re.ASCII
 )

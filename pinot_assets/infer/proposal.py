@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pinot_assets.infer.column import Column
-from pinot_assets.infer.kinds import FRACTIONS, INTEGERS, Kind
+from pinot_assets.infer.column import PARTS, Column
+from pinot_assets.infer.kinds import FRACTIONS, INTEGERS, NUMBERS, Kind
 from pinot_assets.segment.time_format import VALID_FROM_MS, VALID_TO_MS
 from pinot_assets.segment.types import FieldType
 from pinot_assets.spec.document import Part, parse_document
@@ -46,6 +46,8 @@ _MEASURES: Final = _words(
 )
 _PLACES: Final = frozenset(("lat", "latitude", "lng", "lon", "long", "longitude"))
 _IDS: Final = frozenset(("code", "id", "key", "no", "nr", "number", "uuid", "zip"))
+_CODES: Final = _words("code fax gtin iban mobile phone plz postal postcode ssn telephone tel zip zipcode")
+"""Names of columns whose digits are no numbers: one with a zero in front may come late."""
 _KEYS: Final = INTEGERS | {Kind.STRING}
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SPAN: Final = ((1000, "SECONDS"), (1, "MILLISECONDS"))
@@ -61,6 +63,7 @@ class Field:
     :ivar why: why it is what it is, where that is a guess; else empty.
     :ivar format: of a date-time column, `granularity` as well.
     :ivar transform: Spark SQL that makes it of the file's column; empty where readers do.
+    :ivar doubt: what should be looked at; empty where nothing should.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Field:
     format: str = ""
     granularity: str = ""
     transform: str = ""
+    doubt: str = ""
 
     @property
     def spec(self) -> dict[str, str | bool]:
@@ -163,15 +167,20 @@ def _plain(name: str, column: Column) -> Field:
         )
     if kind is Kind.NESTED:
         return Field(name, FieldType.DIMENSION, "JSON", seen, why="objects of the files")
-    why = ""
+    why = doubt = ""
     role = FieldType.DIMENSION
     if kind in FRACTIONS and not column.multi and not words & (_PLACES | _IDS):
         role = FieldType.METRIC
     elif kind in INTEGERS and not column.multi and words & _MEASURES and not words & _IDS:
         role, why = FieldType.METRIC, "a metric by its name"
+    elif kind in INTEGERS and words & _CODES:
+        doubt = "whole numbers so far; if these are codes, make it STRING: as a number 01234 is 1234"
     if column.multi:
         why = "several values in one row"
-    return Field(name, role, kind.value, seen, column.multi, why)
+    if column.marked:
+        marked = f"{counted(column.marked, 'cell')} of {column.rows:,} with {PARTS} between words"
+        doubt = f"{marked}: " + ("taken for several values" if column.multi else "taken for one text")
+    return Field(name, role, kind.value, seen, column.multi, why, doubt=doubt)
 
 
 def _time(name: str, column: Column) -> Field | None:
@@ -183,7 +192,7 @@ def _time(name: str, column: Column) -> Field | None:
     if column.kind is Kind.TIMESTAMP:
         return Field(
             name, FieldType.DATE_TIME, "TIMESTAMP", seen,
-            why="moments with a zone", format="TIMESTAMP", granularity="1:MILLISECONDS",
+            why="moments; UTC where no zone is named", format="TIMESTAMP", granularity="1:MILLISECONDS",
         )  # fmt: skip
     if column.kind is Kind.DATE:
         made = f"date_format(`{name}`, 'yyyy-MM-dd')"
@@ -236,7 +245,7 @@ def described(column: Column) -> str:
     nulls = f", {column.nulls:,} of them empty" if column.nulls else ""
     if not column.values:
         return f"{rows}{nulls}"
-    span = "" if column.low is None else f", {column.low} to {column.high}"
+    span = "" if column.low is None or column.kind not in NUMBERS else f", {column.low} to {column.high}"
     return f"{counted(len(column.values), 'value')} in {rows}{nulls}{span}"
 
 

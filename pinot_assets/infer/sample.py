@@ -35,6 +35,7 @@ class Sample:
     :ivar files: those that are looked at.
     :ivar include: pattern of the names of such files; None where they have no ending.
     :ivar count: how many files of that kind were listed, `more` when there may be others.
+    :ivar others: how many were listed of each other ending.
     """
 
     folder: str
@@ -42,6 +43,7 @@ class Sample:
     include: str | None
     count: int
     more: bool
+    others: Mapping[str, int]
 
 
 def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path) -> Sample:
@@ -50,7 +52,7 @@ def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path) -> 
     :param places: one folder (a path, `s3://…`, `gs://…`, `abfss://…`), or files of one folder.
     :param props: how to reach a bucket, as in `input.fs.prop.*`.
     :param base: what paths are relative to.
-    :raises SourceError: there is no file, or the place cannot be read.
+    :raises SourceError: there is no file, the place cannot be read, or named files are of several kinds.
     """
     uris = [normalise_location(place, base) for place in places]
     if len(uris) == 1 and not _is_file(uris[0], props):
@@ -58,7 +60,15 @@ def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path) -> 
         return _chosen(store.uri, list(islice(_told(store), LISTED)))
     folder = _common_folder(uris)
     store = open_store(folder, props)
-    return _chosen(folder, [_file(store, uri) for uri in dict.fromkeys(uris)])
+    named = _chosen(folder, [_file(store, uri) for uri in dict.fromkeys(uris)])
+    if named.others:
+        endings = [named.include or "", *named.others]
+        raise SourceError(
+            "the files are of several kinds: "
+            + ", ".join(sorted(ending.removeprefix("glob:**/*") or "no ending" for ending in endings)),
+            hint="a table reads files of one kind: name those, and make another table of the others",
+        )
+    return named
 
 
 @contextmanager
@@ -112,6 +122,7 @@ def _chosen(folder: str, listed: Sequence[ObjectInfo]) -> Sample:
         f"glob:**/*{ending}" if ending else None,
         len(same),
         len(listed) == LISTED,
+        {other: count for other, count in sorted(endings.items()) if other != ending},
     )
 
 

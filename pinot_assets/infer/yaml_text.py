@@ -75,6 +75,8 @@ def _schema(name: str, proposal: Proposal) -> Iterator[str]:
 
 def _field(field: Field) -> Iterator[str]:
     why = f" ({_comment(field.why)})" if field.why else ""
+    if field.doubt:
+        yield f"    # In doubt: {_comment(field.doubt)}."
     yield f"    # {_comment(field.name)}: {field.data_type}{why}; {_comment(field.seen)}"
     yield f"    - {{{', '.join(f'{key}: {_text(value)}' for key, value in field.spec.items())}}}"
 

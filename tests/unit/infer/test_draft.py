@@ -269,3 +269,29 @@ def test_a_table_of_made_columns_alone_has_nothing_to_try(tmp_path: Path) -> Non
     folder.mkdir()
     pq.write_table(pa.table({"day": pa.array([1, 2], pa.date32())}), folder / "x.parquet")
     assert drafted(folder)[2] == {}
+
+
+def test_files_of_other_kinds_are_told(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name in ("1.csv", "2.csv", "3.json", "4.csv.gz", "5"):
+        (folder / name).write_text("id\n1\n")
+    made, _, _ = drafted(folder)
+    assert {about: why.split()[0] for about, why in made.doubts.items()} == {
+        "files that end in .json": "1",
+        "files that end in .csv.gz": "1",
+        "files without an ending": "1",
+    }
+    with pytest.raises(SourceError, match=r"several kinds: \.csv, \.json, no ending"):
+        drafted(folder, "1.csv", "3.json", "5")
+    assert drafted(folder, "1.csv", "2.csv")[0].doubts == {}
+
+
+def test_named_files_of_no_ending_and_of_one_are_of_two_kinds(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name in ("1", "2", "3.csv"):
+        (folder / name).write_text("id\n1\n")
+    assert "read by a run" in drafted(folder)[0].doubts["files that end in .csv"]
+    with pytest.raises(SourceError, match="several kinds"):
+        drafted(folder, "1", "2", "3.csv")

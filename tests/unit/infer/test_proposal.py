@@ -107,3 +107,40 @@ def test_what_was_seen_is_told_without_anybodys_texts() -> None:
 def test_words_of_names() -> None:
     assert words_of("eventTime_ms") == ["event", "time", "ms"]
     assert words_of("UTCDate2") == ["utc", "date", "2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "data_type", "says"),
+    [
+        ("phone", ["+4930123456", "+441234"], "STRING", ""),
+        ("zip", ["10115", "80331"], "INT", "make it STRING"),
+        ("zip", ["10115", "01067"], "STRING", ""),
+        ("postalCode", ["10115"], "INT", "make it STRING"),
+        ("n", ["10115"], "INT", ""),
+        ("delta", ["-5", "0"], "INT", ""),
+    ],
+)
+def test_digits_that_may_be_codes(name: str, cells: list[str], data_type: str, says: str) -> None:
+    found = field(name, *cells)
+    assert (found.data_type, bool(found.doubt)) == (data_type, bool(says))
+    assert says in found.doubt
+
+
+def test_a_semicolon_in_an_address_makes_no_list() -> None:
+    found = field(
+        "url", *["https://a.example/x"] * 9, "https://a.example/x;jsessionid=1", "https://a.example/;v"
+    )
+    assert (found.multi, found.doubt) == (False, "")
+
+
+@pytest.mark.parametrize(("lists", "multi"), [(1, False), (10, True)])
+def test_lists_are_asked_for_a_share_of_the_cells(lists: int, multi: bool) -> None:
+    found = field("tags", *["a;b"] * lists, *["c"] * (100 - lists))
+    assert found.multi is multi
+    assert found.doubt.startswith(f"{lists} cell")
+    assert ("several values" in found.doubt) is multi
+
+
+def test_numbers_and_texts_together_have_no_span() -> None:
+    columns = merged([(1, {"a": of_cells(["1"], {""})}), (1, {"a": of_cells(["x"], {""})})])
+    assert described(columns["a"]) == "2 values in 2 rows"
