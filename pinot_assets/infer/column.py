@@ -79,11 +79,10 @@ def of_cells(cells: Sequence[str], nulls: Collection[str]) -> Column:
     """
     texts = [cell for cell in cells if cell not in nulls]
     marked = _lists(texts)
-    seen = {"rows": len(cells), "nulls": len(cells) - len(texts), "marked": marked}
-    if marked and marked >= len(texts) * LISTS:
-        parts = [part for text in texts for part in text.split(PARTS) if part]
-        return replace(_singles(parts, of_cell), multi=True, **seen)
-    return replace(_singles(texts, of_cell), **seen)
+    is_list = marked > 0 and marked >= len(texts) * LISTS
+    singles = [part for text in texts for part in text.split(PARTS) if part] if is_list else texts
+    seen = _singles(singles, of_cell)
+    return replace(seen, multi=is_list, rows=len(cells), nulls=len(cells) - len(texts), marked=marked)
 
 
 def of_members(members: Sequence[Any]) -> Column:
