@@ -20,7 +20,6 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import next_seq
 from pinot_assets.session.settle import is_lost
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.spec.audit_block import Audit
 
 Receipts = Mapping[int, tuple[str, Receipt]]
 """Valid receipts by ordinal, each with its key."""
@@ -161,7 +160,7 @@ def go_on(
         stalls=0 if is_retry else opened.stalls,
         failures=None,
         # Bound to the switch, not to the plan (R8); but the spec may ask for something else by now.
-        audit=session.audit if session.gate_open and run.spec.audit == Audit() else None,
+        audit=session.audit if session.gate_open_by(run.spec.audit.digest) else None,
         counts=plan.counts(),
     )
     run.lease.write(session=session)

@@ -239,7 +239,7 @@ def _told(run: Run, stored: Session | None, step: Step, **told: Any) -> Forecast
         **told,
     )
     found = seen.looked.found if seen.looked is not None else None
-    pointer, ingestion, audit = run.lease.pointer, run.spec.ingestion, run.spec.audit
+    pointer, ingestion = run.lease.pointer, run.spec.ingestion
     basis = Basis.of(
         files=[found.counted.digest, [u.uri for u in found.waiting]] if found is not None else [],
         published=[pointer.current_snapshot.sha256 if pointer.current_snapshot else "", bool(seen.current)],
@@ -250,7 +250,7 @@ def _told(run: Run, stored: Session | None, step: Step, **told: Any) -> Forecast
             [ingestion.retries, ingestion.clear_state, ingestion.empty_source_action],
             [ingestion.rollback_window, ingestion.push_mode],
             [ingestion.snapshots_to_keep, ingestion.snapshot_days_to_keep],
-            [[a.model_dump(mode="json") for a in (*audit.assertions, *audit.checks)], audit.replicas],
+            run.spec.audit.digest,
             run.table_config,
         ],
         segments=[seen.segments_from, seen.strays],

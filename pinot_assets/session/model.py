@@ -97,6 +97,7 @@ class AuditReceipt:
     :ivar waits: nothing was found wrong with what was built; servers still load, say. Not a retry (R10).
     :ivar of_data: the rows of the files failed it; those of a file that was rewritten since may pass.
     :ivar checks: every check that was made; empty in a receipt of a release that did not keep them.
+    :ivar policy: digest of what the table spec asked for (`Audit.digest`); empty likewise.
     """
 
     switch: int
@@ -107,6 +108,7 @@ class AuditReceipt:
     waits: bool = False
     of_data: bool = False
     checks: tuple[Checked, ...] = ()
+    policy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,10 @@ class Session:
             and self.audit.switch == self.switch
             and self.audit.switch_sha256 == self.switch_object.sha256
         )
+
+    def gate_open_by(self, policy: str) -> bool:
+        """Whether it passed all that is asked for now: a table spec may have become stricter since."""
+        return self.gate_open and self.audit is not None and self.audit.policy == policy
 
 
 def given_up(sessions: Sequence[Session]) -> Session | None:

@@ -80,6 +80,7 @@ def store_audit(run: Run, session: Session, findings: Sequence[Finding]) -> Sess
         waits=bool(failed) and not any(f.blames for f in failed),
         of_data=any(f.of_data for f in failed),
         checks=checked(findings),
+        policy=run.spec.audit.digest,
     )
     session = replace(session, audit=receipt, last_error=receipt.summary if failed else session.last_error)
     run.lease.write(session=session)
@@ -106,6 +107,12 @@ def publish(run: Run) -> Snapshot:
             f"what is staged of {run.spec.name} is a rollback",
             why=f"session {session.id} was left half way",
             hint="the next trigger finishes it; `clear` gives it up",
+        )
+    if session.gate_open and not session.ending and not session.gate_open_by(run.spec.audit.digest):
+        raise SnapshotIncomplete(
+            f"{run.spec.name} is not switched: the gate is shut",
+            why="its table spec asks for something else than the audit that passed did",
+            hint="run the whole job: segments → consistent_push → snapshot",
         )
     return record(run, end_switch(run, session))
 

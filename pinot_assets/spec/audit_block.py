@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema, model_validator
 
 from pinot_assets.spec.audit_check import CHECKS, Check, Replicas, Severity, TimeRange
-from pinot_assets.spec.document import Part
+from pinot_assets.spec.document import Part, canonical_json
 from pinot_assets.spec.environment import has_reference
 from pinot_assets.spec.expectation import Expectation, read_expectation
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
@@ -86,6 +87,12 @@ class Audit:
     assertions: tuple[Assertion, ...] = ()
     checks: tuple[Check, ...] = ()
     replicas: Literal["all", "one"] = "all"
+
+    @property
+    def digest(self) -> str:
+        """The same where the same is asked for, in the same order."""
+        items = [item.model_dump(mode="json") for item in (*self.assertions, *self.checks)]
+        return hashlib.sha256(canonical_json([items, self.replicas]).encode()).hexdigest()[:16]
 
 
 _KINDS: Final[Mapping[str, str]] = {"sql": "an assertion", "check": "a check", "replicas": "replicas"}

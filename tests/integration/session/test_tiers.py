@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fakes.lineage import SERVERS
 
+from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.session.model import Outcome, State
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.report import Result
@@ -242,6 +243,26 @@ def test_of_one_replica_a_server_that_is_down_is_told_and_not_waited_for(
     assert world.visible == ["a", "b"]
     world.pinot.start_server(SERVERS[1])
     world.assert_settled()
+
+
+@pytest.mark.parametrize("again", ["publish", "trigger"])
+def test_a_gate_that_a_laxer_policy_opened_does_not_stay_open(make_world: Make, again: str) -> None:
+    world = make_world("sync")
+    world.audit_block.append({"replicas": "one"})
+    world.write("F1")
+    world.pinot.stop_server(SERVERS[1])
+    world.trigger()
+    session, _ = world.audit()
+    assert session.gate_open
+    world.audit_block.clear()
+    if again == "trigger":
+        world.trigger()
+    with pytest.raises(SnapshotIncomplete, match="the gate is shut"):
+        world.publish()
+    assert world.visible == []
+    world.pinot.start_server(SERVERS[1])
+    world.run()
+    assert world.visible == ["F1"]
 
 
 def test_of_one_replica_a_server_that_is_up_is_waited_for(make_world: Make) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,32 +25,65 @@ AUDITED = Session(
     state=State.SWITCH,
     switch=1,
     switch_object=SWITCH,
-    audit=AuditReceipt(1, SWITCH.sha256, passed=True, at_ms=0, summary=""),
+    audit=AuditReceipt(1, SWITCH.sha256, passed=True, at_ms=0, summary="", policy=Audit().digest),
 )
 NOTHING = Changes((), (), (), {}, {}, "d")
 ASSERTION = Assertion(sql="SELECT COUNT(*) FROM t", expect="> 0")
+OTHER = Assertion(sql="SELECT COUNT(*) FROM t", expect="> 1")
+WARNING = Assertion(sql="SELECT COUNT(*) FROM t", expect="> 0", severity="warn")
+NOTHING_ASKED = Audit()
 
 
-def gone_on(monkeypatch: pytest.MonkeyPatch, *assertions: Assertion) -> Session:
+def gone_on(
+    monkeypatch: pytest.MonkeyPatch, asked: Audit = NOTHING_ASKED, passed: Audit = NOTHING_ASKED
+) -> Session:
+    """The session after a trigger.
+
+    :param asked: by the table spec as it is now.
+    :param passed: what the audit asked for that opened the gate.
+    """
+    assert AUDITED.audit is not None
+    audited = replace(AUDITED, audit=replace(AUDITED.audit, policy=passed.digest))
+    assert audited.gate_open
     monkeypatch.setattr(attempt, "_spent", lambda *_: frozenset())
     monkeypatch.setattr(attempt, "refuse_too_many", lambda *_: None)
     run: Any = SimpleNamespace(
-        spec=SimpleNamespace(audit=Audit(assertions), name="t"),
+        spec=SimpleNamespace(audit=asked, name="t"),
         edges=SimpleNamespace(staging=SimpleNamespace(put_plan=lambda _: ObjectRef("q", "q")), now_ms=int),
         lease=SimpleNamespace(write=lambda session: None),
         note=lambda _: None,
     )
     plan = Plan(AUDITED.id, 0, Mode.SYNC, (), (), {}, "d")
-    begun = go_on(run, Opened(AUDITED, plan, {}, (), 0, Next.CONTINUE), NOTHING, None)
+    begun = go_on(run, Opened(audited, plan, {}, (), 0, Next.CONTINUE), NOTHING, None)
     assert begun is not None
     return begun[0]
 
 
-def test_a_gate_that_was_open_stays_open_where_nothing_is_asserted(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert AUDITED.gate_open
-    assert gone_on(monkeypatch).gate_open
+@pytest.mark.parametrize("asked", [NOTHING_ASKED, Audit((ASSERTION,)), Audit(replicas="one")])
+def test_a_gate_that_was_open_stays_open_where_the_same_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, asked: Audit
+) -> None:
+    assert gone_on(monkeypatch, asked, passed=asked).gate_open
 
 
-def test_assertions_are_asked_after_each_trigger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They may be others than those that the gate was opened by, or be asked for the first time."""
-    assert not gone_on(monkeypatch, ASSERTION).gate_open
+@pytest.mark.parametrize(
+    ("passed", "asked"),
+    [
+        (NOTHING_ASKED, Audit((ASSERTION,))),
+        (Audit((ASSERTION,)), Audit((OTHER,))),
+        (Audit(replicas="one"), NOTHING_ASKED),
+        (Audit((WARNING,)), Audit((ASSERTION,))),
+    ],
+)
+def test_a_gate_that_something_else_opened_is_shut(
+    monkeypatch: pytest.MonkeyPatch, passed: Audit, asked: Audit
+) -> None:
+    """What is asked for now may be stricter: that all replicas are there, say."""
+    assert not gone_on(monkeypatch, asked, passed).gate_open
+
+
+def test_a_receipt_that_says_not_what_it_was_for_opens_nothing() -> None:
+    assert AUDITED.audit is not None
+    older = replace(AUDITED, audit=replace(AUDITED.audit, policy=""))
+    assert older.gate_open
+    assert not older.gate_open_by(NOTHING_ASKED.digest)
