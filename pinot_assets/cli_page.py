@@ -11,6 +11,14 @@ from typer.main import get_command
 
 from pinot_assets.exit_codes import MEANINGS
 
+WITHOUT_JSON = {
+    "dev": "starts a UI for whoever sits there",
+    "down": "ends what `dev` started",
+    "metrics": "speaks Prometheus' own format",
+    "tables json-schema": "prints JSON as it is",
+}
+"""Commands that have no --json, and why."""
+
 _INTRODUCTION = """\
 # The command line
 
@@ -22,6 +30,10 @@ Each command says the same with `--help`. None needs Dagster to run; `partitions
 `--json` writes one JSON value to standard output and nothing else there; progress and warnings go to
 standard error. An error is JSON then, too: `error` (what), `why`, `hint`, `exit` (the exit code). No command
 with `--json` asks a question.
+
+Every command has it but these:
+
+{without_json}
 
 The option `--install-completion` lets the shell complete commands, options, tables and kept snapshots.
 
@@ -35,7 +47,8 @@ def page(app: Any) -> str:
     :param app: the program.
     """
     codes = ["| code | meaning |", "|---|---|", *(f"| {code} | {told} |" for code, told in MEANINGS.items())]
-    parts = [_INTRODUCTION, *codes, "", "## Commands", ""]
+    without = "\n".join(f"- `{name}` {why}" for name, why in WITHOUT_JSON.items())
+    parts = [_INTRODUCTION.format(without_json=without), *codes, "", "## Commands", ""]
     for path, command in commands(get_command(app)):
         parts += _section(path, command)
     return "\n".join(parts).rstrip() + "\n"

@@ -16,18 +16,11 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from pinot_assets import cli, program
-from pinot_assets.cli_page import commands, page
+from pinot_assets.cli_page import WITHOUT_JSON, commands, page
 from pinot_assets.errors import PinotAssetsError, PreflightRefused
 from pinot_assets.exit_codes import MEANINGS, ExitCode
 
 COMMANDS = {" ".join(path): command for path, command in commands(get_command(cli.app))}
-FOR_PEOPLE = {
-    "dev": "starts a UI for whoever sits there",
-    "down": "ends what `dev` started",
-    "metrics": "speaks Prometheus' own format",
-    "tables json-schema": "is JSON",
-}
-"""Commands without --json, and why."""
 WORDS = {
     "TABLE": "flights",
     "SEGMENT": "flights__cp1-aaaaaa_1_0_0",
@@ -79,7 +72,7 @@ def needed(command: Any) -> list[str]:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_speaks_json(name: str) -> None:
     has = any("--json" in parameter.opts for parameter in COMMANDS[name].params)
-    assert has is (name not in FOR_PEOPLE)
+    assert has is (name not in WITHOUT_JSON)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
