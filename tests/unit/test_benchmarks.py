@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,3 +19,12 @@ def test_all_of_them_can_be_imported() -> None:
         env=os.environ | {"PYTHONPATH": paths},
         check=True,
     )
+
+
+def test_the_readme_names_every_one_of_them() -> None:
+    targets = re.findall(r"^(bench-\w+):", (_ROOT / "Makefile").read_text(), re.MULTILINE)
+    readme = (_ROOT / "README.md").read_text()
+    assert targets
+    assert [
+        target for target in targets if f"`{target}`" not in readme and f"`make {target}`" not in readme
+    ] == []

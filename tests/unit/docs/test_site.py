@@ -101,3 +101,14 @@ def anchors(page: Path) -> set[str]:
     to_anchor = slugify(case="lower")
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {to_anchor(re.sub(r"[`*]", "", heading), "-") for heading in headings}
+
+
+SESSION = re.compile(r"\b(cp\d+-[0-9a-f]{6})\b.*?\b(20\d\d-\d\d-\d\d \d\d:\d\d:\d\d)\b")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_session_of_an_example_has_one_moment(page: Path) -> None:
+    moments: dict[str, set[str]] = {}
+    for session, moment in SESSION.findall(page.read_text()):
+        moments.setdefault(session, set()).add(moment)
+    assert {session: told for session, told in moments.items() if len(told) > 1} == {}
