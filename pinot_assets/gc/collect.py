@@ -7,15 +7,14 @@ takes away what is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pinot_assets.errors import LeaseLost, PinotAssetsError, SnapshotCorrupt
+from pinot_assets.errors import LeaseLost, PinotAssetsError
 from pinot_assets.gc.look import Garbage, look
 from pinot_assets.gc.orphans import IN_STAGING, Kind, Orphan
 from pinot_assets.session.abandon import sweep
-from pinot_assets.session.removal import remove, tar_keys
-from pinot_assets.session.retention import reach_of
+from pinot_assets.session.retention import take_away
 from pinot_assets.session.run import Run
 from pinot_assets.session.shadow import remove_shadow
 from pinot_assets.source.objects import ObjectStore, probe_key
@@ -77,17 +76,11 @@ def _work(run: Run, garbage: Garbage) -> Iterator[tuple[str, str]]:
     yield from _together(_named(garbage, Kind.SEGMENT), run.switcher.delete)
     yield from _together(_named(garbage, Kind.SHADOW), lambda _: remove_shadow(run))
     yield from _together(_named(garbage, Kind.NODE), lambda _: run.lease.prune())
-    store = run.edges.staging.store
-    stuck = set[str]()
-    for key, why in remove(store, _named(garbage, Kind.SNAPSHOT), run.lease.assert_held):
-        if why:
-            stuck.add(key)
-        yield key, why
-    left = [o for o in garbage.old if o.kind in IN_STAGING and o.kind is not Kind.SNAPSHOT]
-    spared = _needed_by(run, garbage, stuck, left)
-    for name in sorted(spared):
-        yield name, "a snapshot that could not be deleted needs it"
-    yield from remove(store, [o.name for o in left if o.name not in spared], run.lease.assert_held)
+    staging = run.edges.staging
+    left = [o.name for o in garbage.old if o.kind in IN_STAGING and o.kind is not Kind.SNAPSHOT]
+    yield from take_away(
+        staging.store, garbage.expired, left, lambda header: staging.reach(header.ref), run.lease.assert_held
+    )
 
 
 def _named(garbage: Garbage, kind: Kind) -> list[str]:
@@ -105,16 +98,3 @@ def _together(names: list[str], act: Callable[[list[str]], object]) -> Iterator[
         except PinotAssetsError as error:
             why = error.reason
     yield from ((name, why) for name in names)
-
-
-def _needed_by(run: Run, garbage: Garbage, stuck: set[str], left: Sequence[Orphan]) -> set[str]:
-    """Which of these objects snapshots need whose headers are still there."""
-    if not stuck:
-        return set()
-    try:
-        reach = reach_of(run.edges.staging, (h for h in garbage.expired if h.ref.key in stuck))
-    except SnapshotCorrupt:
-        return {o.name for o in left}
-    keys = reach.objects.union(*(tar_keys(name) for name in reach.segments))
-    folders = tuple(f"sessions/{session}/" for session in reach.sessions)
-    return {o.name for o in left if o.name in keys or o.name.startswith(folders)}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.errors import PinotAssetsError, SnapshotCorrupt
 from pinot_assets.pinot import versions
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Mode, Session
@@ -24,6 +24,7 @@ from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Reach, Staging
 from pinot_assets.session.way_back import Header, headers, revertible
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.source.objects import ObjectStore
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.apply import held_table_config
 
@@ -112,7 +113,7 @@ def foreseen(run: Run) -> tuple[Header, ...]:
     there = headers(staged(staging, "snapshots"))
     new = Header(SnapshotRef("", ""), 1 + max((header.seq for header in there), default=0), now_ms)
     gone = keep.expired([new, *there], {new.ref, *asked}, now_ms)
-    return gone if len(gone) * SHARE >= len(there) + 1 else ()
+    return () if len(gone) * SHARE < len(there) + 1 or _why_none_goes(run) else gone
 
 
 def reach_of(staging: Staging, some: Iterable[Header]) -> Reach:
@@ -149,34 +150,66 @@ def _expire(run: Run) -> Iterator[tuple[str, str]]:
     gone = keep.expired(there, asked, now_ms)
     if not gone or len(gone) * SHARE < len(there):
         return
-    listed = [*staged(staging, MARKS), *staged(staging, "snapshots")]
-    if why := why_not_ours(staging, run.edges.store.owner(), listed, run.lease.pointer.current_snapshot):
+    if why := _why_none_goes(run):
         run.note(f"old snapshots stay: {why}")
         return
-    yield from take_away(staging, there, gone, run.lease.assert_held)
+    reaches = {header: staging.reach(header.ref) for header in there}
+    alone = _all(reaches[header] for header in gone)
+    left = _all(reach for header, reach in reaches.items() if header not in gone)
+    keys = [
+        *sorted(alone.objects - left.objects - {header.ref.key for header in gone}),
+        *(key for name in sorted(alone.segments - left.segments) for key in tar_keys(name)),
+    ]
+    removed = take_away(staging.store, gone, keys, reaches.__getitem__, run.lease.assert_held)
+    yield from ((key, why) for key, why in removed if why)
     run.note(f"{len(gone)} old snapshots are not kept any more")
 
 
-def take_away(
-    staging: Staging, there: Sequence[Header], gone: Collection[Header], before_batch: Callable[[], None]
-) -> Iterator[tuple[str, str]]:
-    """Delete these snapshots with all that they alone need.
+def _why_none_goes(run: Run) -> str:
+    """Why nothing that is staged may be taken away, "" where it may."""
+    staging = run.edges.staging
+    listed = [*staged(staging, MARKS), *staged(staging, "snapshots")]
+    try:
+        return why_not_ours(staging, run.edges.store.owner(), listed, run.lease.pointer.current_snapshot)
+    except SnapshotCorrupt as error:
+        return error.reason
 
-    :param there: all that lie in the staging area.
-    :returns: as `remove`, what could not be deleted.
-    :raises SnapshotCorrupt: one cannot be read; nothing was deleted.
+
+def take_away(
+    store: ObjectStore,
+    gone: Iterable[Header],
+    others: Sequence[str],
+    reach: Callable[[Header], Reach],
+    before_batch: Callable[[], None],
+) -> Iterator[tuple[str, str]]:
+    """Delete the headers of these snapshots, then these objects. One whose header cannot be deleted is kept,
+    and so is what it needs.
+
+    :param others: keys.
+    :param reach: what a snapshot needs; where it cannot be read, any of the objects may be.
+    :returns: as `remove`.
     """
-    reaches = {header: staging.reach(header.ref) for header in there}
-    stuck = {key: why for key, why in remove(staging.store, [h.ref.key for h in gone], before_batch) if why}
-    yield from stuck.items()
-    went = [header for header in gone if header.ref.key not in stuck]
-    alone = _all(reaches[header] for header in went)
-    left = _all(reach for header, reach in reaches.items() if header not in went)
-    keys = [
-        *sorted(alone.objects - left.objects - {header.ref.key for header in went}),
-        *(key for name in sorted(alone.segments - left.segments) for key in tar_keys(name)),
-    ]
-    yield from ((key, why) for key, why in remove(staging.store, keys, before_batch) if why)
+    # The oldest first: where that ends half way, the current snapshot still leads back to all that are left.
+    oldest_first = sorted(gone, key=lambda header: header.seq)
+    stuck = set[str]()
+    for key, why in remove(store, [header.ref.key for header in oldest_first], before_batch):
+        if why:
+            stuck.add(key)
+        yield key, why
+    spared = _needed_by((reach(header) for header in oldest_first if header.ref.key in stuck), others)
+    yield from ((key, "a snapshot that could not be deleted needs it") for key in others if key in spared)
+    yield from remove(store, [key for key in others if key not in spared], before_batch)
+
+
+def _needed_by(some: Iterable[Reach], keys: Sequence[str]) -> set[str]:
+    """Which of these objects they need."""
+    try:
+        reach = _all(some)
+    except SnapshotCorrupt:
+        return set(keys)
+    named = reach.objects.union(*(tar_keys(name) for name in reach.segments))
+    folders = tuple(f"sessions/{session}/" for session in reach.sessions)
+    return {key for key in keys if key in named or key.startswith(folders)}
 
 
 def _all(reaches: Iterable[Reach]) -> Reach:

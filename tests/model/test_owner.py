@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.lives import make_table, write
+from model.lives import make_table, planned, write
 from model.process import Kind, Trouble
 from model.table import Table, run
 from model.test_gc import Gc
@@ -64,6 +64,8 @@ def test_old_snapshots_stay_where_another_cluster_works() -> None:
     notes = publish(second, 4)
     assert any("another cluster works in" in note for note in notes)
     assert before <= keys(first)
+    write(A="A9")(second)
+    assert planned(second).expiring == ()
     write(A="A9")(first)
     assert first.start(run).process.error is None
 
