@@ -7,7 +7,6 @@ It takes the looks and decisions that are taken there, and leaves out their effe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -21,12 +20,13 @@ from pinot_assets.session.former_table import of_former_table
 from pinot_assets.session.hybrid import refuse_second_writer
 from pinot_assets.session.looked import Looked, look
 from pinot_assets.session.model import Mode, PushKind, Session, State, is_ours
-from pinot_assets.session.plan import NO_HOLD, Changes, Hold, Next, Plan
-from pinot_assets.session.receipt import Receipt
+from pinot_assets.session.plan import NO_HOLD, Changes, Hold, Next, Plan, Row
+from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.record import read_switch
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import is_fresh
 from pinot_assets.session.settle import beside_open_entry, is_lost, may_end_again
+from pinot_assets.session.shadow import left_shadow
 from pinot_assets.session.stage import why_paused
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.spec.apply import refuse_drift
@@ -64,11 +64,12 @@ class Forecast:
     :ivar ref: of the ledger, `current`.
     :ivar visible: names that queries see now.
     :ivar strays: visible segments of ours that nobody knows, which are deleted first.
+    :ivar shadow: name of a shadow table that an audit left, which is deleted first; "" for none.
     :ivar beside: visible segments of somebody else that stay, while nothing was published from here.
     :ivar looked: what was seen of the source; None where a run would not look at it.
     :ivar free: the changes less what a rollback holds back; None while waiting, too.
     :ivar plan: of the next attempt, None where there is none.
-    :ivar receipts: of the plan's files that are built, by ordinal.
+    :ivar outputs: segments that are built: of the plan's files, or of the open switch that is ended again.
     :ivar segments_from: what would be replaced, once all is built.
     :ivar refused: what a run would come to nothing with; None where nothing is known against it.
     """
@@ -85,13 +86,24 @@ class Forecast:
     hold: Hold = NO_HOLD
     visible: frozenset[str] = frozenset()
     strays: tuple[str, ...] = ()
+    shadow: str = ""
     beside: tuple[str, ...] = ()
     looked: Looked | None = None
     free: Changes | None = None
     plan: Plan | None = None
-    receipts: Mapping[int, Receipt] | None = None
+    outputs: tuple[Output, ...] = ()
     segments_from: tuple[str, ...] = ()
     refused: PinotAssetsError | None = None
+
+    @property
+    def to_build(self) -> tuple[Row, ...]:
+        """Files that would be built."""
+        return self.plan.to_build if self.plan is not None else ()
+
+    @property
+    def switches(self) -> bool:
+        """Whether it leads up to a switch."""
+        return self.plan is not None or self.step is Step.END
 
 
 def forecast(run: Run) -> Forecast:
@@ -118,6 +130,7 @@ def forecast(run: Run) -> Forecast:
         "hold": run.hold(),
         "visible": visible,
         "strays": tuple(sorted(strays)),
+        "shadow": left_shadow(run),
         "beside": beside_first(run, current, visible),
     }
     if session is not None and _is_cleared(run):
@@ -127,6 +140,8 @@ def forecast(run: Run) -> Forecast:
     if session is None and run.mode is Mode.SWAP and run.lease.pointer.hold is not None:
         return _told(run, stored, Step.HELD, **told)
     if session is not None and session.ending and not is_lost(run, session) and may_end_again(run, session):
+        switch = read_switch(run, session)
+        told |= {"segments_from": switch.segments_from, "outputs": switch.segments_to}
         return _told(run, stored, Step.END, **told)
     looked = told["looked"] = look(run, session, current)
     if looked.changes is None:
@@ -187,7 +202,7 @@ def _next(
     run: Run, looked: Looked, free: Changes, current: Snapshot | None, visible: frozenset[str]
 ) -> dict[str, Any]:
     """Which step it is, with the plan of the next attempt."""
-    opened, receipts = looked.opened, {}
+    opened, receipts = looked.opened, dict[int, tuple[str, Receipt]]()
     given_up = why_given_up(opened) if opened is not None else None
     told: dict[str, Any] = {"why": given_up[1]} if given_up is not None else {}
     if opened is None or given_up is not None:
@@ -198,14 +213,14 @@ def _next(
             return told | {"step": step}
     else:
         plan, found = next_plan(opened, free)
-        receipts = {ordinal: receipt for ordinal, (_, receipt) in found.items()}
+        receipts = dict(found)
         step = Step.RETRY if opened.next is Next.RETRY else Step.CONTINUE
     replaced = planning.segments_from(planning.as_built(plan), current, visible)
     refused = _refusal(run, plan, current, visible)
     return told | {
         "step": step,
         "plan": plan,
-        "receipts": {row.ordinal: receipts[row.ordinal] for row in plan.done},
+        "outputs": tuple(o for row in plan.done for o in receipts[row.ordinal][1].outputs),
         "segments_from": replaced,
         "refused": refused,
     }

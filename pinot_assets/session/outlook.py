@@ -103,19 +103,18 @@ def outlook(run: Run) -> Outlook:
     :raises PinotAssetsError: as `forecast`.
     """
     seen = forecast(run)
-    build = seen.plan.to_build if seen.plan is not None else ()
     found = seen.looked.found if seen.looked is not None else None
     return Outlook(
         forecast=seen,
         source=run.edges.source.uri,
         listed=len(found.listed.files) if found is not None else 0,
         files=tuple(_files(seen)),
-        build=build,
+        build=seen.to_build,
         kept=len(seen.plan.done) if seen.plan is not None else 0,
-        build_bytes=sum(row.planned.size for row in build),
+        build_bytes=sum(row.planned.size for row in seen.to_build),
         modes=tuple(_modes(run, seen)),
-        switching=switching(run, seen) if seen.plan is not None else None,
-        expiring=foreseen(run) if seen.plan is not None else (),
+        switching=switching(run, seen) if seen.switches else None,
+        expiring=foreseen(run) if seen.switches else (),
         retries=(seen.session.retry_count if seen.session else 0, run.spec.ingestion.retries),
         holder=run.edges.store.holder(),
         revert_until_ms=_revert_until_ms(run, seen.current),

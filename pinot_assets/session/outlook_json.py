@@ -53,6 +53,7 @@ def values(plan: Outlook) -> dict[str, Any]:
             "strays": seen.strays,
             "beside": seen.beside,
         },
+        "shadowTable": seen.shadow or None,
         "modes": [
             {
                 "mode": m.mode.lower(),

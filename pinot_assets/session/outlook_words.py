@@ -102,10 +102,6 @@ def numbers(plan: Outlook) -> Iterator[Line]:
     )
     yield Line("rows", _sums(switch.rows, "{:,}".format))
     yield Line("bytes", f"{_sums(switch.bytes, size)}; of one replica")
-    if seen.strays:
-        yield Line(
-            "strays", f"{_count(len(seen.strays), 'segment')} that no snapshot knows are deleted", True
-        )
 
 
 def mode_lines(plan: Outlook) -> Iterator[tuple[str, str, str, str]]:
@@ -176,6 +172,9 @@ def risk_lines(plan: Outlook) -> Iterator[Line]:
     seen, (used, most) = plan.forecast, plan.retries
     if seen.step is Step.RETRY:
         yield Line("retries", f"spends one: {used + 1} of {most} then", warns=used + 1 >= most)
+    elif seen.step is Step.RESTART:
+        new = f"; the new one has {most} of its own" if seen.plan is not None else ""
+        yield Line("retries", f"the session is given up after {used} of {most}{new}", warns=True)
     elif seen.session is not None:
         yield Line("retries", f"spends none: {used} of {most} used")
     label = "way back"
@@ -185,6 +184,11 @@ def risk_lines(plan: Outlook) -> Iterator[Line]:
     if (switch := plan.switching) is not None:
         yield Line(label, _way_back(plan, switch))
         yield _doomed(switch)
+    if seen.strays:
+        strays = _count(len(seen.strays), "segment")
+        yield Line("strays", f"{strays} that no snapshot knows: deleted first", warns=True)
+    if seen.shadow:
+        yield Line("shadow table", f"{seen.shadow}, which an audit left: deleted first")
     if plan.expiring:
         yield Line("deletes", _expiring(plan), warns=True)
     if seen.beside:

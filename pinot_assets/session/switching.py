@@ -76,13 +76,12 @@ class Switching:
 def switching(run: Run, seen: Forecast) -> Switching:
     """Read and add up; writes nothing.
 
-    :param seen: a forecast with a plan.
+    :param seen: a forecast that leads up to a switch.
     """
-    plan = seen.plan
-    assert plan is not None
-    built = [o for receipt in (seen.receipts or {}).values() for o in receipt.outputs]
-    unread = [row for row in plan.to_build if row.planned.size]
-    added = (*(o.segment for o in built), *names_at_least(run.spec.name, plan, unread))
+    built = list(seen.outputs)
+    unread = [row for row in seen.to_build if row.planned.size]
+    to_come = names_at_least(run.spec.name, seen.plan, unread) if seen.plan is not None else []
+    added = (*(o.segment for o in built), *to_come)
     present = run.edges.pinot.all_segments(run.spec.name)
     doomed = _doomed(run, seen)
     rows, size = _sums(seen, built, unread)

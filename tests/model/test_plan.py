@@ -28,11 +28,13 @@ from model.process import Kind, Trouble
 from model.table import MODES, TABLE, Table, run
 
 from pinot_assets.errors import PlanOutdated
+from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
 from pinot_assets.session import trigger
 from pinot_assets.session.basis import PARTS
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.forecast import Forecast, Step
-from pinot_assets.session.outlook_words import risk_lines
+from pinot_assets.session.outlook import Outlook
+from pinot_assets.session.outlook_words import numbers, risk_lines
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.run import Run
@@ -61,7 +63,7 @@ def test_a_run_does_what_was_planned(mode: str, life: str) -> None:
     assert {receipt.uri for receipt in report.built} == {row.uri for row in plan.build}
     if step in (Step.NOTHING, Step.HELD, Step.FINISH):
         assert report.result.value == {"FINISH": "SETTLED"}.get(step, step.value)
-    elif step is not Step.END:
+    else:
         after = table.pinot.visible_segments(TABLE)
         assert before - after == set(plan.forecast.segments_from)
         assert plan.switching is not None
@@ -217,6 +219,7 @@ def test_a_session_that_is_given_up_says_why() -> None:
     plan = planned(table)
     assert (plan.forecast.step, plan.forecast.why) == (Step.RESTART, "no retry left after 0")
     assert len(plan.build) == 2
+    assert ("retries", "the session is given up after 0 of 0; the new one has 0 of its own") in told(plan)
     table.mode = "append"
     assert planned(table).forecast.why == "the table spec changed"
 
@@ -322,6 +325,36 @@ def test_segments_of_somebody_else_beside_the_first_snapshot_are_warned_of(
     assert all("air_minion_0" in text and "consistentPushSwapEnabled" in text for text in twice)
     write(B="B1")(table)
     assert not any("there twice" in line.text for line in risk_lines(planned(table))), "only the first time"
+
+
+def test_strays_and_a_shadow_table_are_told_where_nothing_else_is_done() -> None:
+    table = lived("sync", "all published")
+    pushes_stray(table)
+    table.pinot.put_schema(shadow_schema(table.spec.schema_json, TABLE))
+    table.pinot.create_table(shadow_config(table.spec.table_json, TABLE))
+    plan = planned(table)
+    assert plan.forecast.step is Step.NOTHING
+    assert ("strays", "1 segment that no snapshot knows: deleted first") in told(plan)
+    assert ("shadow table", f"{shadow_name(TABLE)}, which an audit left: deleted first") in told(plan)
+    _, error = run_planned(table, plan.forecast.basis.hash)
+    assert error is None
+    assert table.pinot.get_table_config(shadow_name(TABLE)) is None
+    assert not {"strays", "shadow table"} & {label for label, _ in told(planned(table))}
+
+
+def test_the_end_of_an_open_switch_shows_what_it_replaces() -> None:
+    table = lived("sync", "a new, a rewritten, a deleted")
+    table.start(run, [Trouble("end_", Kind.DIES_BEFORE)])
+    table.expire()
+    plan = planned(table)
+    assert plan.forecast.step is Step.END
+    numbers_told = {line.label: line.text for line in numbers(plan)}
+    assert numbers_told["segments"] == "2 → 2: 2 replaced, 2 new"
+    assert numbers_told["rows"].startswith("2 → 2: 2 go, 2 come")
+
+
+def told(plan: Outlook) -> list[tuple[str, str]]:
+    return [(line.label, line.text) for line in risk_lines(plan)]
 
 
 def test_old_snapshots_that_go_after_the_switch_are_told() -> None:
