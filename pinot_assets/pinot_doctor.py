@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from rich.console import Console
 from rich.table import Table
 
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.health.finding import hours
 from pinot_assets.health.lineage import owned
 from pinot_assets.pinot import PinotCluster, Timeouts
@@ -41,6 +41,7 @@ class PinotLook:
     :ivar open: (raw) table and lineage entry of the replacements that stand open; None where that cannot be
         told.
     :ivar trouble: why it cannot.
+    :ivar unaskable: why servers cannot be asked what assertions ask; empty where they can.
     """
 
     url: str
@@ -49,6 +50,7 @@ class PinotLook:
     traits: tuple[Trait, ...]
     open: tuple[tuple[str, LineageEntry], ...] | None
     trouble: str = ""
+    unaskable: str = ""
 
 
 def look_at_pinot() -> PinotLook | None:
@@ -58,14 +60,24 @@ def look_at_pinot() -> PinotLook | None:
         with PinotCluster(connection) as pinot:
             version = pinot.version()
             guarded = _guards_open_replacements(pinot, version)
+            unaskable = _unaskable(pinot)
     except PinotAssetsError:
         return None
-    look = PinotLook(connection.controller_url, version, guarded, tuple(traits_of(version)), None)
+    traits = tuple(traits_of(version))
+    look = PinotLook(connection.controller_url, version, guarded, traits, None, unaskable=unaskable)
     try:
         with PinotCluster(connection) as pinot:
             return replace(look, open=tuple(_open_entries(pinot)))
     except PinotAssetsError as error:
         return replace(look, trouble=error.what)
+
+
+def _unaskable(pinot: PinotCluster) -> str:
+    try:
+        pinot.require_server_queries()
+    except SpecError as error:
+        return error.in_one_line
+    return ""
 
 
 def show_pinot(console: Console) -> None:
@@ -85,6 +97,8 @@ def show_pinot(console: Console) -> None:
             f"[yellow]warn[/] {EXCLUSIVE_DELETE} is off on this controller: segments of an open replacement "
             "can be deleted by anybody.\n→ remove the setting from the controller's configuration"
         )
+    if look.unaskable:
+        console.print(f"[yellow]warn[/] assertions of `audit:` cannot be asked: {look.unaskable}")
     if look.open is None:
         console.print(f"[yellow]warn[/] which segment replacements stand open cannot be told: {look.trouble}")
     elif look.open:

@@ -124,6 +124,12 @@ class PinotCluster(Controller):
             )
         return ask_server(f"{_host(instance)}:{port}", sql, segments, self.connection)
 
+    def require_server_queries(self) -> None:
+        """See `Pinot.require_server_queries`."""
+        from pinot_assets.pinot.server_query import require_askable
+
+        require_askable(self.connection)
+
     def table_servers(self, table: str) -> tuple[str, ...]:
         """See `Pinot.table_servers`."""
         with self._absence_told(table):

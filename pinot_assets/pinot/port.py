@@ -178,6 +178,13 @@ class Pinot(Protocol):
         """
         ...
 
+    def require_server_queries(self) -> None:
+        """Look whether `query_server` has settings that it can work with; no server is asked.
+
+        :raises SpecError: certificates are not to be verified, or cannot be read.
+        """
+        ...
+
     def table_bytes(self, table: str) -> int:
         """Size on all servers, every replica and hidden segments included, as the quota counts it.
 

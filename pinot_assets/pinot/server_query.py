@@ -56,6 +56,15 @@ def ask_server(address: str, sql: str, segments: Sequence[str], connection: Pino
     return _whole(address, read_data_table(answers[0]), segments)
 
 
+def require_askable(connection: PinotConnection) -> None:
+    """Look at the settings by which servers are asked; nobody is.
+
+    :raises SpecError: as `ask_server`.
+    """
+    if connection.grpc_is_secure:
+        _credentials(connection)
+
+
 def _whole(address: str, table: DataTable, segments: Sequence[str]) -> DataTable:
     """The answer, if it is one for all segments.
 

@@ -43,6 +43,15 @@ def assertion_findings(run: Run, switch: Switch) -> tuple[Finding, ...]:
     return tuple(findings[number] for number in range(len(assertions)))
 
 
+def refuse_unaskable(run: Run) -> None:
+    """Look before anything is built whether servers can be asked, where the table spec asks them.
+
+    :raises SpecError: the settings of this machine do not let them be.
+    """
+    if any(assertion.via == "servers" for assertion in run.spec.audit.assertions):
+        run.edges.pinot.require_server_queries()
+
+
 def _cost(assertion: Assertion) -> int:
     """Servers first; a shadow table is filled with what is staged, and then with what stays."""
     return (assertion.via == "shadow") + (assertion.expectation.side is Side.AFTER)

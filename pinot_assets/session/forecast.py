@@ -14,6 +14,7 @@ from typing import Any
 from pinot_assets.errors import PinotAssetsError, PushRefused
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import beside_first, refuse_undone, strays_of
+from pinot_assets.session.assertions import refuse_unaskable
 from pinot_assets.session.attempt import first_plan, next_plan, refuse_too_many, why_given_up
 from pinot_assets.session.basis import Basis
 from pinot_assets.session.former_table import of_former_table
@@ -121,6 +122,7 @@ def forecast(run: Run) -> Forecast:
     refuse_drift(run.spec, run.edges.pinot)
     refuse_settings(run.spec.name, run.table_config)
     refuse_second_writer(run)
+    refuse_unaskable(run)
     session, current = _as_settled(run, stored), run.current_snapshot()
     visible = run.edges.pinot.visible_segments(run.spec.name)
     if strays := strays_of(run, session, current, visible):

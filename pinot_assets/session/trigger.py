@@ -10,6 +10,7 @@ from pinot_assets.errors import PlanOutdated, SessionError
 from pinot_assets.session import plain
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import abandon, show_again, sweep
+from pinot_assets.session.assertions import refuse_unaskable
 from pinot_assets.session.attempt import Opened, begin, go_on
 from pinot_assets.session.building import build
 from pinot_assets.session.forecast import Forecast, Step, forecast
@@ -106,6 +107,7 @@ def _trigger(run: Run, work_off: _Work, look: _Look = look) -> Report:
     refuse_drift(run.spec, run.edges.pinot)
     refuse_settings(run.spec.name, run.table_config)
     refuse_second_writer(run)
+    refuse_unaskable(run)
     session = _cleared(run, session)
     if session is None and run.mode is Mode.SWAP and run.lease.pointer.hold is not None:
         return Report(Result.HELD, None, listed=0, notes=tuple(run.notes))

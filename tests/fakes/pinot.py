@@ -38,6 +38,7 @@ from pinot_assets.errors import (
     PinotNotFound,
     PinotUnreachable,
     PushRefused,
+    SpecError,
     SwitchConflict,
     SwitchStateUnknown,
 )
@@ -103,6 +104,8 @@ class FakePinot:
         self._slow_on: dict[tuple[str, str, str], int] = {}
         self.loaded_crcs: dict[tuple[str, str], int] = {}
         """(server, segment) → another CRC than the one that was pushed."""
+        self.unaskable: SpecError | None = None
+        """Why servers cannot be asked with the settings of this machine."""
 
     # --- trouble ---------------------------------------------------------------------------------
 
@@ -280,6 +283,11 @@ class FakePinot:
                 }
                 for name in names
             }
+
+    def require_server_queries(self) -> None:
+        with self._call("require_server_queries"):
+            if self.unaskable is not None:
+                raise self.unaskable
 
     def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
         if not segments:

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from pinot_assets import pinot_doctor
-from pinot_assets.errors import PinotAssetsError, PinotUnreachable
+from pinot_assets.errors import PinotAssetsError, PinotUnreachable, SpecError
 from pinot_assets.pinot import PinotConnection
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.pinot.versions import traits_of
@@ -24,7 +24,10 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Any:
     """`show(version, setting, lineage)`: what is printed for such a controller with one table, `t`."""
 
     def show(
-        version: str | Exception, setting: str | None = None, lineage: Lineage | Exception = _EMPTY
+        version: str | Exception,
+        setting: str | None = None,
+        lineage: Lineage | Exception = _EMPTY,
+        unaskable: SpecError | None = None,
     ) -> str:
         class Cluster:
             def __init__(self, connection: PinotConnection) -> None:
@@ -40,6 +43,10 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Any:
                 if isinstance(version, Exception):
                     raise version
                 return version
+
+            def require_server_queries(self) -> None:
+                if unaskable is not None:
+                    raise unaskable
 
             def controller_setting(self, name: str) -> str | None:
                 return setting
@@ -70,6 +77,12 @@ def test_every_row_of_a_release_is_printed(show: Any, version: str) -> None:
         (line,) = [part for part in text.splitlines() if trait.pinot in part]
         assert line.startswith(trait.topic)
         assert trait.here in line
+
+
+def test_servers_that_cannot_be_asked_are_told_with_what_to_do(show: Any) -> None:
+    text = show("1.5.1", unaskable=SpecError("no certificate is verified", hint="name one"))
+    assert "assertions of `audit:` cannot be asked: no certificate is verified → name one" in text
+    assert "assertions of" not in show("1.5.1")
 
 
 def test_a_controller_without_a_version(show: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete
+from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete, SpecError
 from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.session.model import State
 from pinot_assets.session.receipt import Output
@@ -52,6 +52,23 @@ def test_a_bad_value_keeps_the_switch_shut_until_its_file_is_repaired(make_world
     assert world.built == ["F3"]  # what was good is not built again
     assert world.seen == [(), ("F1", "F2", "good")]
     world.assert_settled()
+
+
+def test_settings_by_which_no_server_can_be_asked_are_refused_before_anything_is_built(
+    make_world: Make,
+) -> None:
+    world = make_world("sync")
+    world.pinot.unaskable = SpecError("no certificate is verified", hint="name the authority's")
+    world.write("F1")
+    world.run()  # nothing is asked of servers yet
+    asking(world, "SELECT COUNT(*) FROM {}", "> 0")
+    world.write("F2")
+    with pytest.raises(SpecError, match="no certificate is verified"):
+        world.trigger()
+    assert (world.builds, world.visible) == (1, ["F1"])
+    world.pinot.unaskable = None
+    world.run()
+    assert world.visible == ["F1", "F2"]
 
 
 def test_nothing_changes_while_nobody_repairs_anything(make_world: Make) -> None:

@@ -157,6 +157,14 @@ def test_a_certificate_that_is_not_there_is_named(tmp_path: Path) -> None:
         ask_server("127.0.0.1:1", "SELECT 1", ["a"], PinotConnection("https://pinot:9000", tls=tls))
 
 
+@pytest.mark.parametrize("tls", [Tls(verify=False), Tls(ca_bundle="/no such.pem")])
+def test_settings_that_ask_nobody_are_found_without_asking(tls: Tls) -> None:
+    with pytest.raises(SpecError):
+        PinotCluster(PinotConnection("https://127.0.0.1:1", tls=tls)).require_server_queries()
+    PinotCluster(PinotConnection("https://127.0.0.1:1")).require_server_queries()
+    PinotCluster(PinotConnection("http://127.0.0.1:1")).require_server_queries()
+
+
 @pytest.fixture
 def secured(tmp_path: Path) -> Iterator[Server]:
     """A server with a certificate for 127.0.0.1, of an authority whose own is `ours.pem`."""
