@@ -29,7 +29,7 @@ Each command says the same with `--help`. None needs Dagster to run; `partitions
 
 `--json` writes one JSON value to standard output and nothing else there; progress and warnings go to
 standard error. An error is JSON then, too: `error` (what), `why`, `hint`, `exit` (the exit code). No command
-with `--json` asks a question.
+with `--json` asks a question. `gc` of all tables tells an error in this shape beside the table's name.
 
 Every command has it but these:
 

@@ -23,6 +23,7 @@ from pinot_assets.gc.gone import forget, gone
 from pinot_assets.gc.look import GRACE_HOURS, Garbage
 from pinot_assets.gc.told import lines, values
 from pinot_assets.pinot.versions import HOUR_MS
+from pinot_assets.program import error_values
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.store import SessionStore
 from pinot_assets.spec import TableSpec
@@ -33,13 +34,13 @@ class Answer:
     """What is told of one table.
 
     :ivar collected: None for a plan.
-    :ivar error: why nothing is known of it, "" where it is.
+    :ivar error: why nothing is known of it, None where something is.
     """
 
     table: str
     garbage: Garbage
     collected: Collected | None = None
-    error: str = ""
+    error: PinotAssetsError | None = None
 
 
 def add_gc_command(
@@ -91,7 +92,7 @@ def add_gc_command(
         if as_json:
             typer.echo(json.dumps([_values(answer) for answer in answers], indent=2))
         for answer in [] if as_json else answers:
-            told = [answer.error] if answer.error else lines(answer.garbage, answer.collected)
+            told = [str(answer.error)] if answer.error else lines(answer.garbage, answer.collected)
             for line in told:
                 new_console().print(escape(f"{answer.table}: {line}"))
         if any(answer.error for answer in answers):
@@ -152,7 +153,7 @@ def _gone_of(
 
 
 def _unknown(table: str, error: PinotAssetsError) -> Answer:
-    return Answer(table, Garbage((), (), (), ()), error=str(error))
+    return Answer(table, Garbage((), (), (), ()), error=error)
 
 
 def _planned(store: SessionStore, garbage: Garbage) -> Answer:
@@ -172,5 +173,5 @@ def _progress_on(console: Console) -> Progress:
 
 
 def _values(answer: Answer) -> dict[str, Any]:
-    told = {"error": answer.error} if answer.error else values(answer.garbage, answer.collected)
+    told = error_values(answer.error) if answer.error else values(answer.garbage, answer.collected)
     return {"table": answer.table, **told}

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -49,10 +50,15 @@ def tell(error: PinotAssetsError, words: Sequence[str]) -> ExitCode:
     """
     code = code_of(error)
     if JSON in words:
-        _tell_json(error.what, error.why, error.hint, code)
+        typer.echo(json.dumps(error_values(error), indent=2))
     else:
         Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/]: {escape(str(error))}")
     return code
+
+
+def error_values(error: PinotAssetsError) -> dict[str, Any]:
+    """An error for other programs: the one shape that docs/cli.md has."""
+    return _values(error.what, error.why, error.hint, code_of(error))
 
 
 def of_system(error: OSError) -> PinotAssetsError:
@@ -73,8 +79,9 @@ def _with_json(app: typer.Typer) -> int:
         _tell_json(_message(error), "the command was typed wrong", "see --help", ExitCode.REFUSED)
         return ExitCode.REFUSED
     except (typer.Abort, KeyboardInterrupt):
+        ended = ExitCode.INTERRUPTED
+    if ended == ExitCode.INTERRUPTED:  # some commands tell people themselves, on standard error
         _tell_json("interrupted", None, "run it again to go on", ExitCode.INTERRUPTED)
-        return ExitCode.INTERRUPTED
     return ended if isinstance(ended, int) else ExitCode.DONE
 
 
@@ -84,7 +91,11 @@ def _message(error: Exception) -> str:
 
 
 def _tell_json(what: str, why: str | None, hint: str | None, code: int) -> None:
-    typer.echo(json.dumps({"error": what, "why": why, "hint": hint, "exit": int(code)}, indent=2))
+    typer.echo(json.dumps(_values(what, why, hint, code), indent=2))
+
+
+def _values(what: str, why: str | None, hint: str | None, code: int) -> dict[str, Any]:
+    return {"error": what, "why": why, "hint": hint, "exit": int(code)}
 
 
 def _quiet_libraries() -> None:

@@ -20,7 +20,7 @@ from pinot_assets.import_cli import add_import_command
 from pinot_assets.spec.apply import ApplyPlan, SchemaAndTableStore, apply_plan, plan_apply
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.editor import editor_schema
-from pinot_assets.spec.load import check_files, check_tables, load_tables
+from pinot_assets.spec.load import NO_DIRECTORY, check_files, check_tables, load_tables
 from pinot_assets.spec.pinot_json import NAMES, usable_name
 from pinot_assets.spec.problem import Note, Problem
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
@@ -56,8 +56,10 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
         tables: TablesOption = _DEFAULT_TABLES,
         as_json: AsJson = False,
     ) -> None:
-        """Show every problem and every note of all table specs; exits 1 if there are problems."""
+        """Show every problem and every note of all table specs; exits 1 with problems, or without specs."""
         specs, problems, notes = check_files(paths) if paths else check_tables(tables)
+        if not specs and not problems:
+            raise SpecError(f"there is no *.yaml in {tables}", hint=NO_DIRECTORY)
         if as_json:
             show_json(findings_values(specs, problems, notes))
             raise typer.Exit(ExitCode.ERROR if problems else ExitCode.DONE)
@@ -66,8 +68,6 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
         _show_specs(console, specs)
         if problems:
             raise typer.Exit(ExitCode.ERROR)
-        if not specs:
-            console.print(Text(f"no *.yaml in {tables}"))
 
     @app.command()
     def apply(

@@ -14,7 +14,7 @@ from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
 from pinot_assets.spec.problem import Note, Problem, did_you_mean
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
 
-_NO_DIRECTORY: Final = "run this where tables/ lies, or name it with --tables or PINOT_ASSETS_TABLES"
+NO_DIRECTORY: Final = "run this where tables/ lies, or name it with --tables or PINOT_ASSETS_TABLES"
 
 
 class Tables(Mapping[str, TableSpec]):
@@ -142,7 +142,7 @@ def check_tables(directory: Path) -> tuple[list[AnyTableSpec], list[Problem], li
     :returns: the specs without problems, then all problems and all notes in the order of files and lines.
     """
     if not directory.is_dir():
-        return [], [Problem(directory, 1, "", "is no directory", _NO_DIRECTORY)], []
+        return [], [Problem(directory, 1, "", "is no directory", NO_DIRECTORY)], []
     return check_files(sorted(p for p in directory.iterdir() if p.suffix in (".yaml", ".yml")))
 
 

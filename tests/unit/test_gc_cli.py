@@ -83,11 +83,11 @@ def test_a_plan_says_what_would_go_why_and_how_large_it_is() -> None:
 
 
 def test_all_tables_without_a_name_and_one_that_cannot_be_looked_at_keeps_no_other_from_its_turn() -> None:
-    result, drivers = call("--json", a=PinotNotFound("no table a"), b=EMPTY)
+    result, drivers = call("--json", a=PinotNotFound("no table a", why="gone", hint="look"), b=EMPTY)
     assert result.exit_code == 1
     assert [len(driver.asked) for driver in drivers.values()] == [1, 1]
     first, second = json.loads(result.stdout)
-    assert first == {"table": "a", "error": "no table a"}
+    assert first == {"table": "a", "error": "no table a", "why": "gone", "hint": "look", "exit": 1}
     assert (second["table"], second["orphans"], second["removed"]) == ("b", [], None)
 
 

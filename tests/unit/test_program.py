@@ -231,3 +231,28 @@ def test_tables_and_snapshots_are_completed(alone: Path) -> None:
         (folder / f"{seq:010}-{'a' * 64}.json").write_text("{}")
     assert completed("pinot-assets diff flights 1") == ["12"]
     assert completed("pinot-assets diff nowhere 1") == []
+
+
+def test_ctrl_c_is_json_where_a_command_tells_people_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "load_settings", lambda: None)
+    monkeypatch.setattr(cli, "open_edges", interrupted)
+    code, out, err = type_in(monkeypatch, capsys, "run", "flights", "--json")
+    told = json.loads(out)
+    assert (told["error"], told["why"], told["exit"]) == ("interrupted", None, 130)
+    assert code == ExitCode.INTERRUPTED
+    assert "what was done so far is stored" in err
+
+
+def test_a_folder_without_specs_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["tables", "validate", "--tables", str(tmp_path)]
+    code, _, err = type_in(monkeypatch, capsys, *words)
+    assert (code, "there is no *.yaml" in err) == (1, True)
+    code, out, _ = type_in(monkeypatch, capsys, *words, "--json")
+    assert (code, json.loads(out)["exit"]) == (1, 1)
