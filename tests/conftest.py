@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import signal
@@ -25,6 +26,17 @@ def pytest_configure() -> None:
     # a test's data are drawn, would take that for the test's own doing. So kazoo has one of its own.
     for module in (kazoo.protocol.connection, kazoo.retry):
         module.random = random.Random()
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """The program sets loggers for the rest of its process, which here is the tests'."""
+    root, levels = logging.getLogger(), {name: logging.getLogger(name).level for name in ("kazoo", "py4j")}
+    filters = [*root.filters]
+    yield
+    root.filters[:] = filters
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fakes.waiting import until
 
-from pinot_assets.errors import RollbackRefused
+from pinot_assets.errors import PinotError, RollbackRefused
 from pinot_assets.session.report import Result
 
 pytestmark = pytest.mark.integration
@@ -50,6 +50,13 @@ def shown(world: Any) -> list[list[str]]:
     return [world.shown_by(broker) for broker in world.brokers]
 
 
+def is_given_back(world: Any) -> bool:
+    try:
+        return shown(world) == [["P1", "P2"]] * 2
+    except PinotError:  # Pinot deletes what was reverted, and a broker may not know of the revert yet
+        return False
+
+
 def test_one_swap_takes_the_former_segments_away_and_sync_goes_on_from_there(world: Any) -> None:
     world.watch_anew()
     world.options = SWAP
@@ -76,5 +83,5 @@ def test_the_table_is_given_back_by_a_revert_in_pinot(world: Any) -> None:
     with pytest.raises(RollbackRefused):
         world.rollback()
     world.pinot.force_revert_replace_segments(world.table, world.snapshot.lineage_entry_id)
-    until(lambda: shown(world) == [["P1", "P2"]] * 2, 60)
+    until(lambda: is_given_back(world), 60)
     assert world.pinot.visible_segments(world.table) == {*FORMER}
