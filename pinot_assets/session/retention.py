@@ -100,14 +100,19 @@ def _revertible(spec: TableSpec, edges: Edges, current: Snapshot) -> set[Snapsho
 
 
 def foreseen(run: Run) -> tuple[Header, ...]:
-    """What `expire` would take away after a switch that was made now, newest first; only looked at.
-
-    :raises SnapshotCorrupt: a snapshot that has to stay cannot be read.
-    """
-    keep, staging, now_ms = Retention.of(run.spec), run.edges.staging, run.edges.now_ms()
-    ref, asked = run.lease.pointer.current_snapshot, set[SnapshotRef]()
+    """What `expire` would take away after a switch that was made now, newest first; only looked at."""
+    keep = Retention.of(run.spec)
     if keep == Retention(None, None):
         return ()
+    try:
+        return _foreseen(run, keep)
+    except SnapshotCorrupt:
+        return ()  # as `expire`: they stay for now
+
+
+def _foreseen(run: Run, keep: Retention) -> tuple[Header, ...]:
+    staging, now_ms = run.edges.staging, run.edges.now_ms()
+    ref, asked = run.lease.pointer.current_snapshot, set[SnapshotRef]()
     if ref is not None:  # which is the one before then
         asked = {ref} | _revertible(run.spec, run.edges, staging.outline(ref))
     there = headers(staged(staging, "snapshots"))

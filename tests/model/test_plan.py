@@ -376,3 +376,19 @@ def test_old_snapshots_that_go_after_the_switch_are_told() -> None:
     _, error = run_planned(table, plan.forecast.basis.hash)
     assert error is None
     assert kept - set(kept_refs(Staging(table.staging))) == {header.ref for header in plan.expiring}
+
+
+def test_a_damaged_old_snapshot_keeps_nobody_from_planning() -> None:
+    table = make_table("sync", snapshotsToKeep=1)
+    for number in range(3):
+        write(A=f"A{number}")(table)
+        run_now(table)
+    damaged = kept_refs(Staging(table.staging))[2]
+    table.staging.write(damaged.key, b"damaged")
+    write(A="A9")(table)
+    plan = planned(table)
+    assert not plan.expiring
+    report, error = run_planned(table, plan.forecast.basis.hash)
+    assert error is None
+    assert report is not None
+    assert damaged in kept_refs(Staging(table.staging))
