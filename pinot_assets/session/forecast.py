@@ -18,7 +18,6 @@ from pinot_assets.session.assertions import refuse_unaskable
 from pinot_assets.session.attempt import first_plan, next_plan, refuse_too_many, why_given_up
 from pinot_assets.session.basis import Basis
 from pinot_assets.session.former_table import of_former_table
-from pinot_assets.session.hybrid import refuse_second_writer
 from pinot_assets.session.looked import Looked, look
 from pinot_assets.session.model import Mode, PushKind, Session, State, is_ours
 from pinot_assets.session.plan import NO_HOLD, Changes, Hold, Next, Plan, Row
@@ -29,9 +28,8 @@ from pinot_assets.session.sequence import is_fresh
 from pinot_assets.session.settle import beside_open_entry, is_lost, may_end_again
 from pinot_assets.session.shadow import left_shadow
 from pinot_assets.session.stage import why_paused
+from pinot_assets.session.stops import refuse_absent, refuse_unfit, waits_for_resume
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
-from pinot_assets.spec.apply import refuse_drift
-from pinot_assets.spec.pinot_settings import refuse_settings
 
 NEW_SESSION = "cp0-000000"
 """Stands for the session that a run would open: its number and nonce are given when it begins."""
@@ -115,13 +113,10 @@ def forecast(run: Run) -> Forecast:
         spec says, or the listing did not complete.
     """
     stored = run.active_session()
-    if run.edges.pinot.get_table_config(run.spec.name) is None:
-        refuse_drift(run.spec, run.edges.pinot)  # says how it is made
+    refuse_absent(run)
     if first := unfinished(run):
         return _told(run, stored, Step.FINISH, why=first)
-    refuse_drift(run.spec, run.edges.pinot)
-    refuse_settings(run.spec.name, run.table_config)
-    refuse_second_writer(run)
+    refuse_unfit(run)
     refuse_unaskable(run)
     session, current = _as_settled(run, stored), run.current_snapshot()
     visible = run.edges.pinot.visible_segments(run.spec.name)
@@ -139,7 +134,7 @@ def forecast(run: Run) -> Forecast:
         told["why"] = f"{session.id} is dropped first (clearConsistentPushState)"
         session = None
     told["session"] = session
-    if session is None and run.mode is Mode.SWAP and run.lease.pointer.hold is not None:
+    if waits_for_resume(run, session):
         return _told(run, stored, Step.HELD, **told)
     if session is not None and session.ending and not is_lost(run, session) and may_end_again(run, session):
         switch = read_switch(run, session)

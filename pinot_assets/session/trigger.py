@@ -15,7 +15,6 @@ from pinot_assets.session.attempt import Opened, begin, go_on
 from pinot_assets.session.building import build
 from pinot_assets.session.forecast import Forecast, Step, forecast
 from pinot_assets.session.former_table import forget_former_table
-from pinot_assets.session.hybrid import refuse_second_writer
 from pinot_assets.session.looked import Looked, look
 from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State
 from pinot_assets.session.plan import Changes, Next, Plan
@@ -28,10 +27,9 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.settle import is_lost, may_end_again, settle, stop_ending
 from pinot_assets.session.shadow import sweep_shadow
 from pinot_assets.session.stage import stage
+from pinot_assets.session.stops import refuse_absent, refuse_unfit, waits_for_resume
 from pinot_assets.session.unleased import only_reading
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.spec.apply import refuse_drift
-from pinot_assets.spec.pinot_settings import refuse_settings
 
 
 def trigger(run: Run) -> Report:
@@ -99,17 +97,14 @@ _Look = Callable[[Run, Session | None, Snapshot | None], Looked]
 def _trigger(run: Run, work_off: _Work, look: _Look = look) -> Report:
     forget_former_table(run)
     session = _settled(run)
-    if run.edges.pinot.get_table_config(run.spec.name) is None:
-        refuse_drift(run.spec, run.edges.pinot)  # says how it is made
+    refuse_absent(run)
     current = ledger(run)
     sweep(run, session, current)  # whatever keeps this trigger from going on: queries see it (R1, R2)
     sweep_shadow(run)
-    refuse_drift(run.spec, run.edges.pinot)
-    refuse_settings(run.spec.name, run.table_config)
-    refuse_second_writer(run)
+    refuse_unfit(run)
     refuse_unaskable(run)
     session = _cleared(run, session)
-    if session is None and run.mode is Mode.SWAP and run.lease.pointer.hold is not None:
+    if waits_for_resume(run, session):
         return Report(Result.HELD, None, listed=0, notes=tuple(run.notes))
     if session is not None and session.ending and not is_lost(run, session):
         # It may complete at any moment: end it again, and look at the source at the next trigger.
