@@ -27,7 +27,7 @@ def table_names(ctx: typer.Context, incomplete: str) -> list[str]:
 def kept_snapshots(ctx: typer.Context, incomplete: str) -> list[str]:
     """Numbers of the snapshots that are kept of the table that was named before, newest first."""
     from pinot_assets.connect import open_staging
-    from pinot_assets.session.way_back import kept_refs
+    from pinot_assets.session.kept import kept_refs
     from pinot_assets.spec import load_tables
 
     try:

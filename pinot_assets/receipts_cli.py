@@ -20,8 +20,8 @@ from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_consol
 from pinot_assets.completion import kept_snapshots
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import SessionError, SpecError
+from pinot_assets.session.kept import Kept, find_target, kept_refs, read_kept
 from pinot_assets.session.model import table_of, utc_text
-from pinot_assets.session.way_back import Kept, find_target, kept_refs, read_kept
 from pinot_assets.settings import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.provenance import Stay, difference, of_file, of_segment

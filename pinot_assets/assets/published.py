@@ -17,10 +17,11 @@ from pinot_assets.assets.versions import digest
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.kept import before
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
-from pinot_assets.session.way_back import before, revert_until_ms
+from pinot_assets.session.way_back import revert_until_ms
 from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec import TableSpec

@@ -9,12 +9,12 @@ from pinot_assets.gc.orphans import Facts, Orphan, orphans
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_name
 from pinot_assets.session.edges import Edges
+from pinot_assets.session.kept import Header, headers
 from pinot_assets.session.model import Pointer, is_ours
 from pinot_assets.session.owner import why_not_ours
 from pinot_assets.session.retention import Retention, needed, reach_of
 from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Reach
-from pinot_assets.session.way_back import Header, headers
 from pinot_assets.spec import TableSpec
 
 GRACE_HOURS = 24

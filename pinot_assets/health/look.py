@@ -24,13 +24,13 @@ from pinot_assets.health.source import Difference, difference
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.pinot.port import Pinot, Replicas, ServerDisk
+from pinot_assets.session.kept import before, revertible
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer, PushKind, Session
 from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.session.receipt import Failure, Output
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import KEPT_SESSIONS, SessionStore
-from pinot_assets.session.way_back import before, revertible
 from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import Inventory

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from pinot_assets.errors import SessionError
+from pinot_assets.session.kept import kept_refs, read_kept
 from pinot_assets.session.model import Mode, Outcome, Pointer, Session, State, close, is_ours
 from pinot_assets.session.record import note_foreign, read_switch
 from pinot_assets.session.run import Run
 from pinot_assets.session.settle import without_entry
-from pinot_assets.session.way_back import kept_refs, read_kept
 from pinot_assets.snapshot.manifest import Snapshot
 
 

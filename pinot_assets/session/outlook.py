@@ -11,12 +11,13 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.session import plan as planning
 from pinot_assets.session.forecast import NEW_SESSION, Forecast, forecast
+from pinot_assets.session.kept import Header
 from pinot_assets.session.model import Mode, Owner
 from pinot_assets.session.plan import Changes, Row
 from pinot_assets.session.retention import foreseen
 from pinot_assets.session.run import Run
 from pinot_assets.session.switching import Switching, switching
-from pinot_assets.session.way_back import Header, revert_until_ms
+from pinot_assets.session.way_back import revert_until_ms
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.listed_files import columns_of

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from pinot_assets.session.kept import headers
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Staging
-from pinot_assets.session.way_back import headers
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.source.objects import ObjectInfo
 

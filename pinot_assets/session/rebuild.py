@@ -17,13 +17,13 @@ from pinot_assets.errors import SessionError, SourceError
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import SegmentMetadata
 from pinot_assets.session.hold import still_held
+from pinot_assets.session.kept import Kept, kept_refs, read_kept
 from pinot_assets.session.model import Mode, ObjectRef, is_ours, new_session_id
 from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import is_fresh, next_seq, staged
 from pinot_assets.session.staging import Staging
-from pinot_assets.session.way_back import Kept, kept_refs, read_kept
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 
 REBUILT = "REBUILT"

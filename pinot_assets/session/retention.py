@@ -16,13 +16,13 @@ from operator import or_
 from pinot_assets.errors import PinotAssetsError, SnapshotCorrupt
 from pinot_assets.pinot import versions
 from pinot_assets.session.edges import Edges
+from pinot_assets.session.kept import Header, headers, revertible
 from pinot_assets.session.model import Mode, Session
 from pinot_assets.session.owner import MARKS, why_not_ours
 from pinot_assets.session.removal import remove, tar_keys
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Reach, Staging
-from pinot_assets.session.way_back import Header, headers, revertible
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.source.objects import ObjectStore
 from pinot_assets.spec import TableSpec

@@ -14,13 +14,14 @@ from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.abandon import abandon, sweep
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.hold import hold_of, still_held
+from pinot_assets.session.kept import Kept, find_target, read_kept
 from pinot_assets.session.model import Mode, Outcome, Session, State, close, new_session_id
 from pinot_assets.session.plan import NO_HOLD, Plan
 from pinot_assets.session.rebuild import ledger
 from pinot_assets.session.republish import republish, unpublished
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import next_seq
-from pinot_assets.session.way_back import Kept, Way, WayBack, find_target, look, read_kept
+from pinot_assets.session.way_back import Way, WayBack, look
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.spec import TableSpec
 

@@ -15,10 +15,10 @@ from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import ServerDisk
 from pinot_assets.pinot.table_config import is_refresh
+from pinot_assets.session.kept import before
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
-from pinot_assets.session.way_back import before
 
 LOADS = 40
 """Segments that a server loads at a time, at the most: Helix's threads for it."""

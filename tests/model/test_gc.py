@@ -17,8 +17,8 @@ from pinot_assets.gc.look import Garbage
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.kept import kept_refs, read_kept
 from pinot_assets.session.staging import Staging
-from pinot_assets.session.way_back import kept_refs, read_kept
 
 DAY = 25 * 3600
 TROUBLES = [Kind.DIES_AFTER, Kind.CALL_LOST, Kind.REPLY_LOST]

@@ -9,8 +9,8 @@ from model.specs import spec_of
 from model.table import MODES, Table, run
 
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.kept import kept_refs, read_kept
 from pinot_assets.session.staging import Staging
-from pinot_assets.session.way_back import kept_refs, read_kept
 
 DAY = 25 * 3600
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from pinot_assets.gc.orphans import Facts, Kind, orphans
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
+from pinot_assets.session.kept import Header
 from pinot_assets.session.model import Mode, ObjectRef, Session
 from pinot_assets.session.staging import Reach
-from pinot_assets.session.way_back import Header
 from pinot_assets.snapshot.manifest import SnapshotRef
 from pinot_assets.source import Fingerprint
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pinot_assets.session.kept import Header
 from pinot_assets.session.retention import Retention
-from pinot_assets.session.way_back import Header
 from pinot_assets.snapshot.manifest import SnapshotRef
 
 DAY_MS = 24 * 3_600_000

@@ -1,0 +1,116 @@
+"""The kept snapshots of a table: those whose header lies in the staging area."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pinot_assets.errors import RollbackRefused, SnapshotCorrupt
+from pinot_assets.session.sequence import staged
+from pinot_assets.session.staging import Staging
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.source.objects import ObjectInfo
+
+_HEADER = re.compile(r"snapshots/(?P<seq>[0-9]+)-(?P<sha256>[0-9a-f]{64})\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A snapshot that lies in the staging area."""
+
+    ref: SnapshotRef
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A snapshot as a listing shows it.
+
+    :ivar stored_ms: when it was written, by the store's clock.
+    """
+
+    ref: SnapshotRef
+    seq: int
+    stored_ms: int
+
+
+def headers(listed: Iterable[ObjectInfo]) -> list[Header]:
+    """The snapshots among these objects, newest first; whether they can be read is not known."""
+    found = (
+        Header(SnapshotRef(m[0], m["sha256"]), int(m["seq"]), info.fingerprint.mtime_us // 1000)
+        for info in listed
+        if (m := _HEADER.fullmatch(info.key))
+    )
+    return sorted(found, key=lambda header: header.seq, reverse=True)
+
+
+def kept_refs(staging: Staging) -> list[SnapshotRef]:
+    """Every snapshot that lies in the staging area, newest first; whether it can be read is not known."""
+    return [header.ref for header in headers(staged(staging, "snapshots"))]
+
+
+def before(staging: Staging, snapshot: Snapshot) -> Kept | None:
+    """The snapshot before; None where there is none, or it is not kept any more (`retention.py`).
+
+    :raises SnapshotCorrupt: it is there and cannot be read.
+    """
+    ref = _kept_parent(staging, snapshot)
+    return Kept(ref, staging.snapshot(ref)) if ref is not None else None
+
+
+def revertible(staging: Staging, current: Snapshot, now_ms: int, window_ms: int) -> Iterator[SnapshotRef]:
+    """The snapshots that one revert after the other could still reach, newest first.
+
+    :param current: its files are not looked at.
+    :param window_ms: how long after a switch it may be reverted.
+    """
+    while now_ms - current.published_ms <= window_ms and (ref := _kept_parent(staging, current)):
+        yield ref
+        current = staging.outline(ref)
+
+
+def _kept_parent(staging: Staging, snapshot: Snapshot) -> SnapshotRef | None:
+    ref = snapshot.parent
+    return ref if ref is not None and staging.store.stat(ref.key) is not None else None
+
+
+def read_kept(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[Kept]:
+    """These snapshots, as far as they can be read."""
+    for ref in refs:
+        try:
+            yield Kept(ref, staging.snapshot(ref))
+        except SnapshotCorrupt:
+            continue
+
+
+def find_target(staging: Staging, current: Kept, wanted: str) -> Kept:
+    """The snapshot to go back to.
+
+    :param wanted: a number (`17`) or a session (`cp17-0a1b2c`); "" is the snapshot before the current one.
+    :raises RollbackRefused: there is none.
+    :raises SnapshotCorrupt: it cannot be read.
+    """
+    table = current.snapshot.table.removesuffix("_OFFLINE")
+    if not wanted:
+        parent = before(staging, current.snapshot)
+        if parent is None:
+            first = current.snapshot.parent is None
+            raise RollbackRefused(
+                f"{table} is at its first snapshot" if first else f"{table} is at its oldest snapshot",
+                why="there is none before it" if first else "the one before it is not kept any more",
+                hint=f"`pinot-assets snapshots {table}` lists all that are kept; name one with --to",
+            )
+        return parent
+    seq = re.match(r"(?:cp)?([0-9]+)(?:-[0-9a-f]{6})?$", wanted)
+    refs = [r for r in kept_refs(staging) if seq and r.key.startswith(f"snapshots/{seq[1]}-")]
+    # A driver that died in its last step may have left a second one of the same number.
+    for ref in sorted(refs, key=lambda r: r not in (current.ref, current.snapshot.parent)):
+        found = Kept(ref, staging.snapshot(ref))
+        if "-" not in wanted or found.snapshot.session == wanted:
+            return found
+    raise RollbackRefused(
+        f"{table} has no snapshot {wanted}",
+        why=f"none of that name lies in {staging.store.uri}/snapshots",
+        hint=f"`pinot-assets snapshots {table}` lists all that are kept",
+    )
