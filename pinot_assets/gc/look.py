@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.gc.orphans import Facts, Orphan, orphans
-from pinot_assets.pinot.port import Pinot
-from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_name
+from pinot_assets.pinot.shadow_table import left_shadow
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.kept import Header, headers
 from pinot_assets.session.model import Pointer, is_ours
@@ -46,7 +45,7 @@ def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms:
     :raises SnapshotCorrupt: the current snapshot cannot be read: nothing can be judged.
     :raises PinotNotFound: Pinot has no such table.
     """
-    staging, shadow, notes = edges.staging, shadow_name(spec.name), list[str]()
+    staging, notes = edges.staging, list[str]()
     session = edges.store.active_session(pointer)
     segments = edges.pinot.all_segments(spec.name)
     lineage = edges.pinot.lineage(spec.name)  # after the segments: none is seen without its entry
@@ -85,7 +84,7 @@ def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms:
             expired=expired,
             segments=segments,
             lineage=lineage,
-            shadow=shadow if _is_left(edges.pinot, shadow) else "",
+            shadow=left_shadow(edges.pinot, spec.name),
             staged={} if strange else {info.key: info.fingerprint for info in listed},
             now_ms=now_ms,
             here_ms=edges.now_ms(),
@@ -93,7 +92,3 @@ def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms:
     ):
         (old if orphan.age_ms is None or orphan.age_ms >= grace_ms else young).append(orphan)
     return Garbage(tuple(old), tuple(young), expired, tuple(notes))
-
-
-def _is_left(pinot: Pinot, shadow: str) -> bool:
-    return is_shadow(shadow, pinot.get_table_config(shadow)) or lone_schema(pinot, shadow)

@@ -80,6 +80,12 @@ def lone_schema(pinot: Configs, name: str) -> bool:
     )
 
 
+def left_shadow(pinot: Configs, table: str) -> str:
+    """Name of the table's shadow table, if that or its schema alone is there; "" where neither is."""
+    name = shadow_name(table)
+    return name if is_shadow(name, pinot.get_table_config(name)) or lone_schema(pinot, name) else ""
+
+
 def shadow_schema(schema: Mapping[str, Any], table: str) -> dict[str, Any]:
     """The table's schema under the shadow table's name, with its mark."""
     fields = (field["name"] for group in _FIELDS for field in schema.get(group) or ())

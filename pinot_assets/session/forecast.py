@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from pinot_assets.errors import PinotAssetsError, PushRefused
+from pinot_assets.pinot.shadow_table import left_shadow
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import beside_first, refuse_undone, strays_of
 from pinot_assets.session.assertions import refuse_unaskable
@@ -26,7 +27,6 @@ from pinot_assets.session.record import read_switch
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import is_fresh
 from pinot_assets.session.settle import beside_open_entry, is_lost, may_end_again
-from pinot_assets.session.shadow import left_shadow
 from pinot_assets.session.stage import why_paused
 from pinot_assets.session.stops import refuse_absent, refuse_unfit, waits_for_resume
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
@@ -127,7 +127,7 @@ def forecast(run: Run) -> Forecast:
         "hold": run.hold(),
         "visible": visible,
         "strays": tuple(sorted(strays)),
-        "shadow": left_shadow(run),
+        "shadow": left_shadow(run.edges.pinot, run.spec.name),
         "beside": beside_first(run, current, visible),
     }
     if session is not None and _is_cleared(run):

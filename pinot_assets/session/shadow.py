@@ -186,12 +186,6 @@ def remove_shadow(run: Run) -> bool:
     return stands or alone
 
 
-def left_shadow(run: Run) -> str:
-    """Name of the table's shadow table, if one is there; "" where none is."""
-    name = shadow_name(run.spec.name)
-    return name if _stands(run.edges.pinot, name) else ""
-
-
 def sweep_shadow(run: Run) -> None:
     """The same at the start of a trigger, where nothing waits for it: one that stays is told of."""
     try:

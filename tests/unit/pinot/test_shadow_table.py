@@ -11,6 +11,7 @@ from fakes.pinot import FakePinot
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.shadow_table import (
     is_shadow,
+    left_shadow,
     lone_schema,
     shadow_config,
     shadow_schema,
@@ -88,8 +89,11 @@ def test_a_schema_that_a_table_uses_is_not_alone() -> None:
     pinot, name = FakePinot(), "orders_audit_shadow"
     pinot.put_schema(shadow_schema(SCHEMA, "orders"))
     assert lone_schema(pinot, name)
+    assert left_shadow(pinot, "orders") == name
+    assert left_shadow(pinot, "flights") == ""
     pinot.realtime[name] = {"tableName": f"{name}_REALTIME"}
     assert not lone_schema(pinot, name)
+    assert left_shadow(pinot, "orders") == ""
 
 
 def test_a_table_that_hides_rows_of_its_own_has_no_shadow() -> None:
