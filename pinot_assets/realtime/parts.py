@@ -122,7 +122,7 @@ def consumption_of(told: Mapping[str, list[dict[str, Any]]]) -> Iterator[Consump
                 state=str(one.get("consumerState")),
                 offset=_first(offsets),
                 lag_ms=_first(info.get("availabilityLagMsMap")),
-                consumed_ms=_count(one.get("lastConsumedTimestamp")),
+                consumed_ms=_moment(one.get("lastConsumedTimestamp")),
             )
 
 
@@ -146,6 +146,11 @@ def _count(value: object) -> int | None:
     except ValueError:
         return None
     return number if number >= 0 else None
+
+
+def _moment(value: object) -> int | None:
+    """A moment; 0 for -1, which says *never* (0.11.0 says 0 itself)."""
+    return 0 if str(value) == "-1" else _count(value)
 
 
 def _time_ms(value: str | None, unit: str | None) -> int | None:

@@ -185,7 +185,7 @@ class Consumption:
     :ivar offset: the next offset it reads; None where it does not say.
     :ivar lag_ms: how old its newest row was when it got it (availability lag: as long as no other one comes,
         that does not grow), None where the server does not measure it.
-    :ivar consumed_ms: when it last got a row; None where it does not say, or has got none.
+    :ivar consumed_ms: when it last got a row, 0 for never; None where it does not say.
     """
 
     segment: str

@@ -130,13 +130,16 @@ def _stands_still(
     if found.consumed_ms is None:
         return False
     allowed = STILL_MS if state.settings.pauseless else LATE_MS
-    return waiting > 0 and _silent_ms(state, newest, found) > allowed
+    return waiting > 0 and _silent_ms(state, newest, found.server, found.consumed_ms) > allowed
 
 
-def _silent_ms(state: RealtimeState, newest: Segment, one: Consumption) -> int:
-    """For how long a consumer has got nothing."""
-    # One that has just begun says that it got its last row in 1970, or never.
-    return state.read_ms - max(one.consumed_ms or 0, newest.created_ms)
+def _silent_ms(state: RealtimeState, newest: Segment, server: str, consumed_ms: int) -> int:
+    """For how long a server's consumer has got nothing. One that has just begun, with the segment or when its
+    server came back, says that it never got anything.
+    """
+    known = state.servers.get(server)
+    alive_ms = known.since_ms if known is not None and known.alive else None
+    return state.read_ms - max(consumed_ms, newest.created_ms, alive_ms or 0)
 
 
 def farthest(state: RealtimeState) -> Mapping[int, Consumption]:
@@ -174,7 +177,11 @@ def lags_ms(state: RealtimeState, consumers: Mapping[int, Consumption]) -> Mappi
     """
     latest, waiting = state.latest(), _waiting(state, consumers)
     late = {p: one.lag_ms for p, one in consumers.items() if one.lag_ms is not None}
-    silent = {p: _silent_ms(state, latest[p], consumers[p]) for p, count in waiting.items() if count > 0}
+    silent = {
+        p: _silent_ms(state, latest[p], one.server, one.consumed_ms)
+        for p, one in consumers.items()
+        if one.consumed_ms is not None and waiting.get(p, 0) > 0
+    }
     return {p: max(late.get(p, 0), silent.get(p, 0)) for p in {*late, *silent}}
 
 

@@ -8,6 +8,7 @@ import pytest
 from fakes.realtime import MINUTE_MS, NOW_MS, S1, S2, TABLE, FakeRealtime
 
 from pinot_assets.errors import PinotNotFound, PinotUnreachable, StreamUnreadable
+from pinot_assets.realtime.parts import consumption_of
 from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.state import Copy, PauseReason, Replica, Status
 
@@ -161,3 +162,14 @@ def test_a_segments_newest_time_in_milliseconds() -> None:
     fake = FakeRealtime()
     fake.nodes[fake.segment()].fields |= {"segment.end.time": "20000", "segment.time.unit": "DAYS"}
     assert fake.look().segments[0].end_time_ms == 20_000 * 86_400_000
+
+
+@pytest.mark.parametrize(("said", "got"), [(-1, 0), (0, 0), (NOW_MS, NOW_MS), (None, None)])
+def test_a_consumer_that_never_got_a_row_is_not_one_that_does_not_say(
+    said: int | None, got: int | None
+) -> None:
+    """From 0.12 on a server that came back says -1, before 0."""
+    info: dict[str, object] = {"serverName": "s", "consumerState": "CONSUMING"}
+    info |= {} if said is None else {"lastConsumedTimestamp": said}
+    (one,) = consumption_of({"clicks__0__0__x": [info]})
+    assert one.consumed_ms == got

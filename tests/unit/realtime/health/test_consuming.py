@@ -165,9 +165,14 @@ def test_a_consumer_that_stands_still_is_the_later_the_longer_it_does(lag_ms: in
 
 def test_a_consumer_that_has_got_nothing_is_late_since_its_segment_was_made() -> None:
     pinot = consumed(offset=100)
-    state = silent(pinot, None)
+    state = silent(pinot, 0)
     newest = max(state.segments, key=lambda segment: segment.sequence)
     assert numbers(state)["lag_s"] == (state.read_ms - newest.created_ms) / 1000
+    came_back = {
+        name: replace(server, since_ms=state.read_ms - 2000) for name, server in state.servers.items()
+    }
+    assert numbers(replace(state, servers=came_back))["lag_s"] == 2, "or since its server came back"
+    assert numbers(silent(pinot, None))["lag_s"] == 0.01, "of one that does not say, no more is known"
 
 
 def test_the_lag_is_that_of_the_slowest_replica() -> None:
