@@ -22,6 +22,7 @@ from pinot_assets.importing.yaml_text import spec_text
 from pinot_assets.settings import tables_directory
 from pinot_assets.spec.apply import SchemaAndTableStore
 from pinot_assets.spec.document import parse_document
+from pinot_assets.spec.environment import referenced
 from pinot_assets.spec.load import check_files
 from pinot_assets.spec.pinot_json import NAMES, raw_table_name, usable_name
 from pinot_assets.spec.shown import findings_values
@@ -77,7 +78,7 @@ def add_import_command(app: typer.Typer, open_store: OpenStore) -> None:
         told: list[Told] = []
         document, held = _read(config, schema, from_controller, open_store, told)
         found = in_job(_yaml(job_spec), document, told) if job_spec else in_table(document, told)
-        secrets = Secrets(told)
+        secrets = Secrets(told, referenced(json.dumps([found.settings, found.table, held])))
         block = block_of(found, told, secrets)
         table = secrets.taken_out(found.table, "table")
         name = raw_table_name(str(table.get("tableName")))

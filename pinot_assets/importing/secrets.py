@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from pinot_assets.importing.told import Fate, Told
@@ -11,11 +12,14 @@ from pinot_assets.spec.environment import is_reference, is_secret_key, is_secret
 class Secrets:
     """Those of one spec: different values never become one variable, equal ones of one kind do.
 
+    :param told: gets a line for each.
+    :param taken: names that the config refers to already, whose values nobody knows here.
     :ivar variables: what must be set, in the order in which it was met.
     """
 
-    def __init__(self, told: list[Told]) -> None:
+    def __init__(self, told: list[Told], taken: Set[str] = frozenset()) -> None:
         self._told = told
+        self._taken = taken
         self._values: dict[str, str] = {}
 
     @property
@@ -45,7 +49,7 @@ class Secrets:
 
     def _variable(self, wanted: str, value: str) -> str:
         name, number = wanted, 1
-        while self._values.setdefault(name, value) != value:
+        while name in self._taken or self._values.setdefault(name, value) != value:
             number += 1
             name = f"{wanted}_{number}"
         return name

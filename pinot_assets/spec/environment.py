@@ -52,6 +52,11 @@ def missing_variables(text: str) -> list[str]:
     return [name for name, default in _REFERENCE.findall(text) if not default and name not in os.environ]
 
 
+def referenced(text: str) -> set[str]:
+    """Names that the text refers to, with or without a default."""
+    return {name for name, _ in _REFERENCE.findall(text)}
+
+
 def is_secret_key(key: str) -> bool:
     """Whether a value at this key is to be kept out of files (`input.fs.prop.secretKey`, `authToken`, …)."""
     return _SECRET_KEY.search(key) is not None

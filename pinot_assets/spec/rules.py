@@ -10,6 +10,7 @@ import importlib.util
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from pinot_assets.errors import BuildError, SourceError, SpecError
 from pinot_assets.source import resolve_env
@@ -264,12 +265,15 @@ def _staging_is_apart(case: Case) -> Iterator[Finding]:
         yield from _apart(*places.values())
 
 
+_STORES: Final = ("s3:", "s3a:", "s3n:", "gs:", "abfs:", "abfss:")
+
+
 @_rule("inputDirURI", "output.segment.dir.uri")
 def _props_are_for_stores(case: Case) -> Iterator[Finding]:
     locations = {INPUT_PROP: case.spec.input_dir_uri, OUTPUT_PROP: case.spec.staging_uri}
     for key in sorted(case.written):
         for family, location in locations.items():
-            is_local = "${" not in location and not location.lower().startswith(("s3:", "gs:", "abfss:"))
+            is_local = "${" not in location and not location.lower().startswith(_STORES)
             if key.startswith(f"{family}.") and is_local:
                 yield Finding(key, "has no use with a local directory", is_note=True)
 

@@ -284,6 +284,15 @@ def test_different_secrets_become_different_variables(folder: Path) -> None:
     assert f"set {names} in the environment" in shown.stdout
 
 
+def test_a_secret_takes_no_variable_that_stands_for_another(folder: Path) -> None:
+    task = {**S3, "output.fs.prop.secretKey": "${AWS_SECRET_ACCESS_KEY}"}
+    Path("config.json").write_text(json.dumps(table({"FileIngestionTask": task})))
+    call(*BOTH)
+    ingestion = load_table(folder / "tables" / "air.yaml").ingestion
+    assert ingestion.output_props["secretKey"] == "${AWS_SECRET_ACCESS_KEY}"
+    assert ingestion.input_props["secretKey"] == "${AWS_SECRET_ACCESS_KEY_2}"
+
+
 def test_the_staging_area_is_not_made_of_a_location_that_is_a_secret(folder: Path) -> None:
     task = {**S3, "inputDirURI": f"s3://key:{SECRETS[0]}@lake/in/"}
     Path("config.json").write_text(json.dumps(table({}, [task])))

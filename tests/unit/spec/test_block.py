@@ -382,6 +382,13 @@ def test_what_is_accepted_with_a_note(folder, block, key, text):
     assert text in notes[f"fileIngestion.{key}"]
 
 
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "S3N", "gs", "abfs", "abfss"])
+def test_settings_of_a_store_have_their_use_under_each_of_its_names(folder, scheme):
+    place = "files@account.dfs.core.windows.net" if scheme.startswith("ab") else "bucket"
+    block = {"inputDirURI": f"{scheme}://{place}/in", "input.fs.prop.region": "x"}
+    assert "fileIngestion.input.fs.prop.region" not in folder.notes(block)
+
+
 # --- the environment -----------------------------------------------------------------------------
 
 
