@@ -45,7 +45,8 @@ def test_a_server_uploads_its_copy_and_the_node_is_written(clicks: Clicks) -> No
 
 def test_what_was_deleted_is_gone(clicks: Clicks) -> None:
     clicks.send(1000)
-    state = clicks.until(lambda s: committed(s) == 2)
+    # Deleted while a replica still builds, it stays CONSUMING there.
+    state = clicks.until(lambda s: committed(s) == 2 and len(s.live_copies(s.segments[0])) == 2)
     clicks.pinot.delete_realtime_segments(clicks.table, [state.segments[0].name])
     clicks.until(lambda s: state.segments[0].name not in {segment.name for segment in s.segments})
 
