@@ -1,25 +1,17 @@
 """`python -m pinot_assets.demo`: the story of `make demo`."""
 
 import sys
-from pathlib import Path
 
 from rich.console import Console
 
 from pinot_assets.demo.story import tell
-from pinot_assets.errors import PinotAssetsError
-
-HOME = Path(".pinot-assets") / "demo"
+from pinot_assets.demo.told import told
 
 
 def main() -> int:
     """Tell the story; 0 when no query saw a mixed answer and the control did."""
     # A log has no width of its own: wide enough for the table at the end.
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    try:
-        return 0 if tell(HOME.resolve(), console) else 1
-    except PinotAssetsError as error:
-        console.print(f"[red]error[/]: {error}", highlight=False, soft_wrap=True)
-        return 1
+    return told("demo", tell, Console(width=None if sys.stdout.isatty() else 120))
 
 
 if __name__ == "__main__":
