@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from fakes.listening import listening
 from prometheus_client.parser import text_string_to_metric_families
 
 Numbers = dict[tuple[str, ...], float]
@@ -59,14 +60,9 @@ def pushgateway() -> Iterator[Gateway]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    gateway = Gateway(server.server_port)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield gateway
-    finally:
-        gateway.answers.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with listening(Handler) as port:
+        gateway = Gateway(port)
+        try:
+            yield gateway
+        finally:
+            gateway.answers.set()

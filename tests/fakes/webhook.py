@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import http.server
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from fakes.listening import listening
 
 SECRET = "T0KEN-s3cret"
 
@@ -42,13 +43,6 @@ def webhook() -> Iterator[Hook]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    hook = Hook(server.server_port)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with listening(Handler) as port:
+        hook = Hook(port)
         yield hook
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
