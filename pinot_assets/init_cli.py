@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -174,7 +175,14 @@ def _show(table: str, target: Path, made: Draft, doubts: Mapping[str, str]) -> N
     for file, why in doubts.items():
         out.print(f"[yellow]look at[/] {escape(file)}: {escape(why)}")
     out.print(f"[green]wrote[/] {escape(str(target))}")
+    found = escape(table + _tables_option(target))
     out.print(
-        f"look through it, then `pinot-assets tables apply {table}` makes the table, "
-        f"and `pinot-assets run {table}` fills it"
+        f"look through it, then `pinot-assets tables apply {found}` makes the table, "
+        f"and `pinot-assets run {found}` fills it"
     )
+
+
+def _tables_option(target: Path) -> str:
+    """What the next commands need to find a spec that lies elsewhere."""
+    folder = target.parent
+    return "" if folder.resolve() == tables_directory() else f" --tables {shlex.quote(str(folder))}"

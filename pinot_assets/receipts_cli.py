@@ -20,7 +20,7 @@ from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_consol
 from pinot_assets.completion import kept_snapshots
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import SessionError, SpecError
-from pinot_assets.session.kept import Kept, find_target, kept_refs, read_kept
+from pinot_assets.session.kept import Kept, find_target, kept_refs, of_its_cluster, read_kept
 from pinot_assets.session.model import table_of, utc_text
 from pinot_assets.settings import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
@@ -193,7 +193,8 @@ def _kept(spec: TableSpec) -> Iterator[Snapshot]:
     older = (ref for ref in kept_refs(staging) if _number(ref) < current.seq)
     for _, same in groupby(older, key=_number):
         # Of several of one number, one was published: a later one came from it.
-        kept = next(read_kept(staging, sorted(same, key=lambda r: r not in parents)), None)
+        there = read_kept(staging, sorted(same, key=lambda r: r not in parents))
+        kept = next(of_its_cluster(there, current), None)
         if kept is not None:
             parents.add(kept.snapshot.parent)
             yield kept.snapshot

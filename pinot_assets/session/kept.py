@@ -84,6 +84,13 @@ def read_kept(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[Kept]:
             continue
 
 
+def of_its_cluster(kept: Iterable[Kept], current: Snapshot) -> Iterator[Kept]:
+    """Those that were not published to another cluster, which was given the same staging area; what releases
+    wrote that did not write down their cluster counts as this one's."""
+    known = {"", current.owner}
+    return (one for one in kept if not current.owner or one.snapshot.owner in known)
+
+
 def find_target(staging: Staging, current: Kept, wanted: str) -> Kept:
     """The snapshot to go back to.
 
@@ -105,8 +112,9 @@ def find_target(staging: Staging, current: Kept, wanted: str) -> Kept:
     seq = re.match(r"(?:cp)?([0-9]+)(?:-[0-9a-f]{6})?$", wanted)
     refs = [r for r in kept_refs(staging) if seq and r.key.startswith(f"snapshots/{seq[1]}-")]
     # A driver that died in its last step may have left a second one of the same number.
-    for ref in sorted(refs, key=lambda r: r not in (current.ref, current.snapshot.parent)):
-        found = Kept(ref, staging.snapshot(ref))
+    refs.sort(key=lambda r: r not in (current.ref, current.snapshot.parent))
+    there = (Kept(ref, staging.snapshot(ref)) for ref in refs)
+    for found in of_its_cluster(there, current.snapshot):
         if "-" not in wanted or found.snapshot.session == wanted:
             return found
     raise RollbackRefused(

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState, why_not_revert
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.kept import Kept, kept_refs, read_kept
+from pinot_assets.session.kept import Kept, kept_refs, of_its_cluster, read_kept
 from pinot_assets.session.model import is_ours
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.sequence import staged
@@ -219,5 +220,6 @@ def ways(spec: TableSpec, edges: Edges, newest: int) -> Iterator[WayBack]:
         return
     staging, facts = edges.staging, look(spec, edges)
     current = Kept(ref, staging.snapshot(ref))
-    for kept in read_kept(staging, kept_refs(staging)[:newest]):
+    ours = of_its_cluster(read_kept(staging, kept_refs(staging)), current.snapshot)
+    for kept in islice(ours, newest):
         yield facts.way(current, kept)

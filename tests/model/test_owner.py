@@ -10,6 +10,7 @@ from model.process import Kind, Trouble
 from model.table import Table, run
 from model.test_gc import Gc
 
+from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.kept import kept_refs
 from pinot_assets.session.model import pointer_from_bytes, pointer_to_bytes
@@ -131,3 +132,24 @@ def unnamed(table: Table) -> None:
 )
 def test_a_mark_is_a_plain_key(owner: str, mark: str) -> None:
     assert mark_of(owner) == mark
+
+
+def test_no_way_leads_back_to_a_snapshot_of_another_cluster() -> None:
+    first, second = two_clusters()
+    second.options.pop("snapshotsToKeep")
+    publish(first, 3)
+    publish(second, 2)
+    ways, owners = set[str](), set[str]()
+
+    def look(driver: Driver) -> None:
+        ways.update(way.target.snapshot.session for way in driver.ways_back(10))
+        owners.add(driver.edges.store.owner())
+        with pytest.raises(RollbackRefused, match="has no snapshot 2"):
+            driver.way_back("2")
+
+    assert second.start(look).process.error is None
+    staging = Staging(first.staging)
+    kept = [staging.snapshot(ref) for ref in kept_refs(staging)]
+    assert len(kept) == 5
+    assert len(ways) == 2
+    assert ways == {one.session for one in kept if one.owner in owners}

@@ -53,6 +53,12 @@ def test_writes_a_spec_that_can_be_applied_and_says_what_to_do_next(folder: Path
     assert "secret-eu" not in text
 
 
+def test_what_to_do_next_finds_a_spec_that_lies_elsewhere(folder: Path) -> None:
+    shown = call("clicks in", "--out", "my tables/c.yaml")
+    assert "pinot-assets run clicks_in --tables 'my tables'` fills it" in shown.stdout
+    assert "--tables" not in call("clicks in", "--out", "tables/c.yaml").stdout
+
+
 def test_json_for_other_programs(folder: Path) -> None:
     values = json.loads(call("clicks in", "--name", "c", "--out", "deep/c.yaml", "--json").stdout)
     assert values["file"] == "deep/c.yaml"
