@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from fakes.other_jvm import java_fails
 from oracle.case import CREATED
-from py4j.protocol import Py4JJavaError
 
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec, build_segment
@@ -111,7 +111,7 @@ def test_a_server_fails_on_what_needs_a_dictionary(
     segment = build_segment(
         pa.table({"c": values}), spec, name="t_0", table_name="t", creation_time_ms=CREATED, now_ms=CREATED
     )
-    with pytest.raises(Py4JJavaError):
+    with java_fails():
         oracle.server_built(
             oracle.segment_folder(segment.files), schema, table_config({}, {**RAW, **field}), "c"
         )

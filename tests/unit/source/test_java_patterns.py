@@ -8,6 +8,7 @@ from typing import Any
 
 import pyspark
 import pytest
+from fakes.other_jvm import errors_of_py4j
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
@@ -83,7 +84,8 @@ class Jvm:
     def matches(self, pattern: str, paths: list[str]) -> list[bool] | None:
         """Verdicts, or None where Java refuses the pattern."""
         try:
-            matcher: Any = self._files.getPathMatcher(pattern)
+            with errors_of_py4j():
+                matcher: Any = self._files.getPathMatcher(pattern)
         except Py4JJavaError:
             return None
         return [matcher.matches(self._file(path).toPath()) for path in paths]

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 from dagster._utils.schedules import cron_string_iterator, is_valid_cron_string
+from fakes.other_jvm import errors_of_py4j
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
@@ -130,7 +131,8 @@ class Quartz:
     def fires(self, text: str, after: datetime, count: int) -> list[datetime] | None:
         """The next times, None where Quartz refuses the expression."""
         try:
-            expression = self._expression(text)
+            with errors_of_py4j():
+                expression = self._expression(text)
         except Py4JJavaError:
             return None
         expression.setTimeZone(self._utc)
