@@ -21,7 +21,7 @@ from pinot_assets.audit import Finding
 from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown
 from pinot_assets.gc.collect import Collected, Told, collect
 from pinot_assets.gc.look import Garbage, look
-from pinot_assets.session import plain
+from pinot_assets.session import noop, plain
 from pinot_assets.session import publish as publishing
 from pinot_assets.session import rollback as rolling_back
 from pinot_assets.session.abandon import abandon
@@ -181,7 +181,10 @@ class Driver:
         opened = run.active_session()
         if opened is not None and opened.push is PushKind.PLAIN and opened.state is State.SWITCH:
             return plain.audit(run, opened)
-        session, findings = publishing.audit(run)
+        if opened is not None and opened.refused_without_switch:
+            session, findings = noop.audit(run, opened)
+        else:
+            session, findings = publishing.audit(run)
         if opened is not None and opened.push is PushKind.ATOMIC and any(f.blocks for f in findings):
             # One run publishes all, or nothing: what it staged does not wait for another (edge case E16).
             session = abandon(run, session, Outcome.ABANDONED_RETRIES, session.last_error)

@@ -187,6 +187,11 @@ class Session:
         return self.failures is not None and not alone
 
     @property
+    def refused_without_switch(self) -> bool:
+        """Whether its audit failed where nothing was to be switched: no segment came or went."""
+        return self.state is State.IN_PROGRESS and self.audit is not None and not self.audit.passed
+
+    @property
     def ending(self) -> bool:
         """Whether the end of its lineage entry was sent: it may complete at any moment."""
         return bool(self.end_issued) and self.end_issued == self.lineage_entry_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pinot_assets.audit import Finding, files_built
@@ -33,24 +33,46 @@ def audit(run: Run) -> tuple[Session, tuple[Finding, ...]]:
         failures = run.edges.staging.failures(broken.failures)
         return broken, (files_built(broken.counts["files"], failures),)
     session = staged_session(run)
-    built = files_built(session.counts["files"], ())
     if session.ending and session.gate_open and session.audit is not None:
         # It may be switched by now, and its sources gone: what was found before the end was sent counts.
-        return session, (built, Finding("audited", True, 1, 1, session.audit.summary))
+        return session, (_all_built(session), Finding("audited", True, 1, 1, session.audit.summary))
     switch, staging = read_switch(run, session), run.edges.staging
     receipts = staging.accepted_receipts(staging.plan(session.plan))
-    findings: tuple[Finding, ...] = (built, *put_aside.finding(run.spec, receipts.values()))
     loaded = loaded_findings(run, switch)
-    if session.mode is not Mode.ROLLBACK:
+    if session.mode is Mode.ROLLBACK:
         # Nothing that data look like, or the schema of today, may bar the way back.
-        findings += built_findings(run, switch, receipts.values())
+        findings = (_all_built(session), *put_aside.finding(run.spec, receipts.values()), *loaded)
+    else:
+        findings = (*findings_of_files(run, session, switch, receipts.values()), *loaded)
         if not any(finding.blocks for finding in loaded):
-            loaded += assertion_findings(run, switch)  # only what is loaded can be asked
-    findings += loaded
-    if at_fault := _at_fault(session, receipts, findings):
-        ref = run.edges.staging.put_failures(session.id, session.attempt, at_fault)
-        session = replace(session, failures=ref)
+            findings += assertion_findings(run, switch)  # only what is loaded can be asked
+    session = with_those_at_fault(run, session, receipts, findings)
     return store_audit(run, session, findings), findings
+
+
+def findings_of_files(
+    run: Run, session: Session, switch: Switch, receipts: Collection[Receipt]
+) -> tuple[Finding, ...]:
+    """What is found in the files that a session read, before servers are asked.
+
+    :param receipts: those that its plan accepted.
+    """
+    aside = put_aside.finding(run.spec, receipts)
+    return (_all_built(session), *aside, *built_findings(run, switch, receipts))
+
+
+def _all_built(session: Session) -> Finding:
+    return files_built(session.counts["files"], ())
+
+
+def with_those_at_fault(
+    run: Run, session: Session, receipts: Mapping[int, Receipt], findings: Sequence[Finding]
+) -> Session:
+    """The session with the files that findings blame: their receipts do not count any more."""
+    at_fault = _at_fault(session, receipts, findings)
+    if not at_fault:
+        return session
+    return replace(session, failures=run.edges.staging.put_failures(session.id, session.attempt, at_fault))
 
 
 def _at_fault(
@@ -69,11 +91,17 @@ def _at_fault(
 
 def store_audit(run: Run, session: Session, findings: Sequence[Finding]) -> Session:
     """Write the receipt that opens the gate for the session's newest switch, or keeps it shut."""
+    session = with_audit(run, session, findings)
+    run.lease.write(session=session)
+    return session
+
+
+def with_audit(run: Run, session: Session, findings: Sequence[Finding]) -> Session:
+    """The session with that receipt, not written yet; where it has no switch, the receipt is of none."""
     failed = [f for f in findings if f.blocks]
-    assert session.switch_object is not None
     receipt = AuditReceipt(
         switch=session.switch,
-        switch_sha256=session.switch_object.sha256,
+        switch_sha256=session.switch_object.sha256 if session.switch_object is not None else "",
         passed=not failed,
         at_ms=run.edges.now_ms(),
         summary="; ".join(f"{f.name}: {f.message}" for f in failed or findings)[:2000],
@@ -82,9 +110,7 @@ def store_audit(run: Run, session: Session, findings: Sequence[Finding]) -> Sess
         checks=checked(findings),
         policy=run.spec.audit.digest,
     )
-    session = replace(session, audit=receipt, last_error=receipt.summary if failed else session.last_error)
-    run.lease.write(session=session)
-    return session
+    return replace(session, audit=receipt, last_error=receipt.summary if failed else session.last_error)
 
 
 def checked(findings: Sequence[Finding]) -> tuple[Checked, ...]:
@@ -174,6 +200,8 @@ def staged_session(run: Run) -> Session:
             why=session.last_error,
             hint="repair or remove them, then run the table again: only they are built again",
         )
+    if session is not None and session.refused_without_switch:
+        require_open_gate(run, session)
     if session is None or session.state is not State.SWITCH or session.switch_object is None:
         state = "no session is open" if session is None else f"session {session.id} is {session.state}"
         raise SnapshotIncomplete(

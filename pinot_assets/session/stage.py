@@ -11,10 +11,11 @@ from pinot_assets.session import plan as planning
 from pinot_assets.session.carry import carry_one
 from pinot_assets.session.hybrid import note_time_boundary
 from pinot_assets.session.lineage_room import require_lineage_room
-from pinot_assets.session.model import Mode, Outcome, Session, State
+from pinot_assets.session.model import Mode, Session, State
+from pinot_assets.session.noop import finish_if_sound
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Receipt
-from pinot_assets.session.record import close_published, read_switch, snapshot_of
+from pinot_assets.session.record import read_switch
 from pinot_assets.session.room import require_room
 from pinot_assets.session.run import Run
 from pinot_assets.session.settle import is_lost, renewed, without_entry
@@ -26,7 +27,8 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
     """W1 to W3: write the switch, open its lineage entry, push hidden.
 
     :param plan: every live row accepted its receipt.
-    :returns: the session, in SWITCH; or DONE with outcome NOOP when no segment comes or goes.
+    :returns: the session, in SWITCH; when no segment comes or goes, DONE with outcome NOOP, or IN_PROGRESS
+        with an audit that it did not pass.
     """
     current = run.current_snapshot()
     if current is not None:
@@ -38,7 +40,8 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
     plan_ref = run.edges.staging.put_plan(plan)
     if not outputs and not replaced:
         session = _withdraw(run, session)
-        return finish_without_switch(run, replace(session, plan=plan_ref, counts=plan.counts()))
+        session = replace(session, plan=plan_ref, counts=plan.counts())
+        return finish_if_sound(run, session, {row.ordinal: receipts[row.ordinal] for row in plan.done})
     switch = Switch(session.switch + 1, replaced, outputs)
     if not outputs and current is not None and not versions.takes_empty_outputs(run.pinot_version):
         switch = carry_one(run, plan, current, switch, visible)
@@ -93,21 +96,6 @@ def stage_switch(run: Run, session: Session, switch: Switch) -> Session:
         f"{len(switch.segments_from)} will be replaced"
     )
     return session
-
-
-def finish_without_switch(run: Run, session: Session) -> Session:
-    """NOOP: no segment comes or goes, but the ledger learns what was seen (rule R20)."""
-    current = run.current_snapshot()
-    plan = run.edges.staging.plan(session.plan)
-    snapshot = snapshot_of(
-        run,
-        session,
-        plan,
-        # A way back leads past a snapshot that switched nothing.
-        entry_id=current.lineage_entry_id if current else "",
-        parent=current.parent if current else None,
-    )
-    return close_published(run, session, Outcome.NOOP, snapshot)
 
 
 def refuse_hidden_sources(run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> None:

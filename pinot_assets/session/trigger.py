@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pinot_assets.errors import PlanOutdated, SessionError
 from pinot_assets.session import plain
@@ -208,8 +209,14 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
         )
     stage_all = plain.stage if session.push is PushKind.PLAIN else stage
     session = stage_all(run, session, plan, {o: r for o, (_, r) in found.items()})
-    result = Result.STAGED if session.state is State.SWITCH else Result.NOOP
-    return _report(run, result, session, changes, work)
+    return _report(run, _RESULTS[session.state], session, changes, work)
+
+
+_RESULTS: Final = {
+    State.SWITCH: Result.STAGED,
+    State.DONE: Result.NOOP,
+    State.IN_PROGRESS: Result.FAILED,  # its files are built, and have not passed the audit
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,10 @@ from fakes.lineage import SERVERS
 
 from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.session.model import Outcome, State
+from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.report import Result
+from pinot_assets.session.staging import Staging
 
 Make = Callable[..., Any]
 TEN = " ".join("abcdefghij")
@@ -106,6 +108,74 @@ def test_an_empty_file_is_taken_unless_the_table_says_otherwise(make_world: Make
     world.write("F3")
     world.run()
     assert world.visible == ["F1", "F3", "F4"]
+
+
+def test_only_empty_files_do_not_end_a_session_that_asks_for_rows(make_world: Make) -> None:
+    """No segment comes or goes: the session would be a NOOP, and the file's version taken as published."""
+    world = make_world("sync")
+    world.audit_block.append({"check": "empty_outputs"})
+    world.write("F1")
+    world.run()
+    world.write(F2="")
+    for _ in range(3):  # nothing is spent
+        assert world.trigger().result is Result.FAILED
+        session, findings = world.audit()
+        assert (session.state, session.retry_count, session.audit.waits) == (State.IN_PROGRESS, 0, True)
+        [told] = [f for f in findings if f.blocks]
+        assert (told.name, told.expected, told.found) == ("empty_outputs", 1, 0)
+        with pytest.raises(SnapshotIncomplete, match=r"(?s)gate is shut: .*F2 has none.*repair the files"):
+            world.publish()
+    assert world.builds == 2
+    world.write("F2")
+    world.run()
+    assert world.visible == ["F1", "F2"]
+    world.assert_settled()
+
+
+def test_empty_files_that_follow_a_staged_switch_are_asked_for_rows_too(make_world: Make) -> None:
+    world = make_world("sync")
+    world.audit_block.append({"check": "empty_outputs"})
+    world.write("F1", F2="")
+    world.trigger()
+    world.audit()
+    world.remove("F1")
+    assert world.trigger().result is Result.FAILED
+    assert world.session.switch_object is None
+    world.audit_block.clear()
+    assert world.run().result is Result.NOOP
+    assert world.visible == []
+    assert set(world.ledger) == {"F2"}
+    assert world.snapshot.audit["passed"]
+    world.assert_settled()
+
+
+def test_a_warning_does_not_keep_a_session_without_a_switch_open(make_world: Make) -> None:
+    world = make_world("sync")
+    world.audit_block.append({"check": "empty_outputs", "severity": "warn"})
+    world.write(F1="")
+    assert world.run().result is Result.NOOP
+
+
+def test_rows_that_all_got_lost_are_missed_where_nothing_is_switched(
+    make_world: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The receipt of the only file tells of rows that are in no segment: it is built again, as a retry."""
+    world = make_world("sync")
+    world.write(F1="")
+    read = Staging.receipts
+
+    def lost(staging: Staging, plan: Plan) -> Any:
+        found = read(staging, plan)
+        return {o: (key, replace(receipt, rows_read=5)) for o, (key, receipt) in found.items()}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Staging, "receipts", lost)
+        assert world.trigger().result is Result.FAILED
+    session = world.session
+    assert "F1: 5 rows read, 0 put aside, 0 filtered out, 0 written" in session.last_error
+    assert not session.audit.waits
+    assert world.run().result is Result.NOOP
+    assert (world.built, world.sessions[-1].retry_count) == (["F1"], 1)
 
 
 def test_a_way_back_is_not_barred(make_world: Make) -> None:
