@@ -58,7 +58,7 @@ def objects_of(body: str) -> tuple[tuple[str, str], ...]:
             return ((str(told["detail"]["bucket"]["name"]), str(told["detail"]["object"]["key"])),)
         parts = [record["s3"] for record in told.get("Records", ())]
         return tuple((str(s3["bucket"]["name"]), unquote_plus(s3["object"]["key"])) for s3 in parts)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):  # the last one of "[[[[…"
         return ()
 
 

@@ -35,7 +35,10 @@ def test_keys_are_told_as_they_are() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["", "no json", "7", "null", "[]", '{"Records": 7}', '{"Records": [{}]}', '{"Message": "x"}', TEST_EVENT],
+    [
+        *("", "no json", "7", "null", "[]", "[" * 100_000),
+        *('{"Records": 7}', '{"Records": [{}]}', '{"Message": "x"}', TEST_EVENT),
+    ],
 )
 def test_what_tells_of_no_object_is_passed_over(body: str) -> None:
     assert objects_of(body) == ()
