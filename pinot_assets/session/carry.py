@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from pinot_assets.build.order import segment_name
 from pinot_assets.errors import SwitchConflict
+from pinot_assets.pinot import versions
+from pinot_assets.session.model import PushKind
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
@@ -22,6 +24,28 @@ def carry_one(run: Run, plan: Plan, current: Snapshot, switch: Switch, visible: 
     :param visible: every visible segment of the table; another cannot be a source.
     :raises SwitchConflict: no segment stays: this Pinot cannot switch to an empty table.
     """
+    foreseen = _with_smallest(run, plan, current, switch, visible)
+    (output,) = foreseen.segments_to
+    carried = current.segments[foreseen.carried]
+    return replace(foreseen, segments_to=(run.edges.staging.put_renamed(carried, output.segment),))
+
+
+def with_carry(
+    run: Run, plan: Plan, current: Snapshot | None, switch: Switch, visible: frozenset[str]
+) -> Switch:
+    """What a switch becomes in `stage`, foreseen: where nothing is left to build, and it removes only.
+
+    :raises SwitchConflict: as `carry_one`.
+    """
+    only_removes = switch.segments_from and not plan.to_build and run.push is not PushKind.PLAIN
+    if not only_removes or current is None or not needs_carry(run, switch):
+        return switch
+    return _with_smallest(run, plan, current, switch, visible)
+
+
+def _with_smallest(
+    run: Run, plan: Plan, current: Snapshot, switch: Switch, visible: frozenset[str]
+) -> Switch:
     free = visible - set(switch.segments_from)
     staying = [output for name, output in current.segments.items() if name in free]
     if not staying:
@@ -33,9 +57,14 @@ def carry_one(run: Run, plan: Plan, current: Snapshot, switch: Switch, visible: 
     smallest = min(staying, key=lambda o: (o.tar_bytes, o.segment))
     ordinal = max((row.ordinal for row in plan.rows), default=-1) + 1
     name = segment_name(run.spec.name, plan.session, plan.attempt, ordinal, 0)
-    output = run.edges.staging.put_renamed(smallest, name)
     sources = tuple(sorted((*switch.segments_from, smallest.segment)))
-    return replace(switch, segments_from=sources, segments_to=(output,), carried=smallest.segment)
+    renamed = replace(smallest, segment=name)
+    return replace(switch, segments_from=sources, segments_to=(renamed,), carried=smallest.segment)
+
+
+def needs_carry(run: Run, switch: Switch) -> bool:
+    """Whether a switch removes only, and this Pinot takes none that does."""
+    return not switch.segments_to and not versions.takes_empty_outputs(run.pinot_version)
 
 
 def renamed_files(files: tuple[PublishedFile, ...], switch: Switch) -> tuple[PublishedFile, ...]:

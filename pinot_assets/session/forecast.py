@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from pinot_assets.errors import PinotAssetsError, PushRefused
+from pinot_assets.errors import PinotAssetsError, PushRefused, SwitchConflict
 from pinot_assets.pinot.shadow_table import left_shadow
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import beside_first, refuse_undone, strays_of
 from pinot_assets.session.assertions import refuse_unaskable
 from pinot_assets.session.attempt import first_plan, next_plan, refuse_too_many, why_given_up
 from pinot_assets.session.basis import Basis
+from pinot_assets.session.carry import with_carry
 from pinot_assets.session.former_table import of_former_table
 from pinot_assets.session.looked import Looked, look
 from pinot_assets.session.model import Mode, PushKind, Session, State, is_ours
@@ -28,6 +29,7 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import is_fresh
 from pinot_assets.session.settle import beside_open_entry, is_lost, may_end_again
 from pinot_assets.session.stage import why_paused
+from pinot_assets.session.staging import Switch
 from pinot_assets.session.stops import refuse_absent, refuse_unfit, waits_for_resume
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
@@ -213,12 +215,18 @@ def _next(
         receipts = dict(found)
         step = Step.RETRY if opened.next is Next.RETRY else Step.CONTINUE
     replaced = planning.segments_from(planning.as_built(plan), current, visible)
+    switch = Switch(0, replaced, tuple(o for row in plan.done for o in receipts[row.ordinal][1].outputs))
     refused = _refusal(run, plan, current, visible)
+    if refused is None:
+        try:
+            switch = with_carry(run, plan, current, switch, visible)
+        except SwitchConflict as error:
+            refused = error
     return told | {
         "step": step,
         "plan": plan,
-        "outputs": tuple(o for row in plan.done for o in receipts[row.ordinal][1].outputs),
-        "segments_from": replaced,
+        "outputs": switch.segments_to,
+        "segments_from": switch.segments_from,
         "refused": refused,
     }
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pinot_assets.errors import SwitchConflict
-from pinot_assets.pinot import versions
 from pinot_assets.session import plan as planning
-from pinot_assets.session.carry import carry_one
+from pinot_assets.session.carry import carry_one, needs_carry
 from pinot_assets.session.hybrid import note_time_boundary
 from pinot_assets.session.lineage_room import require_lineage_room
 from pinot_assets.session.model import Mode, Session, State
@@ -43,7 +42,7 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
         session = replace(session, plan=plan_ref, counts=plan.counts())
         return finish_if_sound(run, session, {row.ordinal: receipts[row.ordinal] for row in plan.done})
     switch = Switch(session.switch + 1, replaced, outputs)
-    if not outputs and current is not None and not versions.takes_empty_outputs(run.pinot_version):
+    if current is not None and needs_carry(run, switch):
         switch = carry_one(run, plan, current, switch, visible)
     try:
         return stage_switch(run, replace(session, plan=plan_ref, counts=plan.counts()), switch)

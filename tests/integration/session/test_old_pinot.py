@@ -74,3 +74,30 @@ def test_the_last_file_cannot_be_removed(world: Any) -> None:
     world.run()
     assert world.visible == ["P4"]
     world.assert_settled()
+
+
+def test_a_plan_tells_what_is_carried_along_with_a_removal(world: Any) -> None:
+    world.write(P1="1", P2="2", P3="3")
+    world.run()  # all three at once: what they replaced is what a forced start deletes
+    world.remove("P1", "P2")
+    with world.driver() as driver:
+        plan = driver.plan()
+    assert plan.switching is not None
+    before = world.pinot.all_segments(world.table)
+    world.run()
+    entry = world.pinot.lineage(world.table).get(world.snapshot.lineage_entry_id)
+    assert set(plan.forecast.segments_from) == entry.segments_from
+    assert len(plan.switching.added) == len(entry.segments_to) == 1
+    assert set(plan.switching.doomed.segments) == before - world.pinot.all_segments(world.table)
+    assert plan.switching.doomed.segments
+    assert plan.switching.rows.after.total == world.snapshot.rows == 1
+
+
+def test_a_plan_tells_that_the_last_file_cannot_be_removed(world: Any) -> None:
+    world.remove("P1", "P2", "P3")
+    with world.driver() as driver:
+        refused = driver.plan().forecast.refused
+    with pytest.raises(SwitchConflict) as raised:
+        world.run()
+    assert refused is not None
+    assert refused.reason == raised.value.reason
