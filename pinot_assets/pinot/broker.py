@@ -108,7 +108,7 @@ def _result(url: str, reply: Mapping[str, Any]) -> QueryResult:
     asked, answered = reply.get("numServersQueried", 0), reply.get("numServersResponded", 0)
     if answered < asked or reply.get("partialResult"):
         raise PinotError(f"broker {url} gave a partial answer", why=f"{answered} of {asked} servers answered")
-    if reply.get("numGroupsLimitReached"):
+    if reply.get("numGroupsLimitReached") or reply.get("groupsTrimmed"):
         raise PinotError(
             f"broker {url} cut off the groups of a query",
             hint="ask for fewer groups, or raise the option numGroupsLimit",

@@ -26,6 +26,11 @@ T = TypeVar("T")
 THREADS = 8
 _OF_A_DEADLINE = 0.75
 """What a broker is given of it; the rest is the way there and back."""
+_ALL_GROUPS = {"minServerGroupTrimSize": "500000000", "minBrokerGroupTrimSize": "500000000"}
+"""Servers and brokers keep five times LIMIT of the groups, 5,000 at least, for HAVING and ORDER BY to choose
+from, and say nothing of the others. So many at least takes in all that `numGroupsLimit` lets through, which
+they do tell of. A negative number would turn the trimming off, but not in every release; and this is the most
+that may be doubled (`GroupByUtils.MAX_TRIM_THRESHOLD`)."""
 
 
 class PinotCluster(Controller):
@@ -181,7 +186,7 @@ class PinotCluster(Controller):
         """See `Pinot.query_broker`."""
         seconds = self.connection.timeouts.query
         # A broker's own default is shorter (10 s), and what it says at its end tells more than silence.
-        options = {"timeoutMs": str(int(seconds * 1000 * _OF_A_DEADLINE))}
+        options = {"timeoutMs": str(int(seconds * 1000 * _OF_A_DEADLINE)), **_ALL_GROUPS}
         return self.broker(broker).query(sql, options, seconds)
 
     def rebuild_routing(self, broker: str, table: str) -> None:

@@ -29,6 +29,7 @@ RENEWAL_MS: Final = 20 * HOUR_MS
 """Age at which an entry is renewed where Pinot keeps it for its fixed day (rules R2, R3)."""
 
 _V1: Final = Version("1.0")
+_ALL_GROUPS: Final = Version("1.1")
 _BATCHES: Final = Version("1.3")
 _HALF_UPLOADS: Final = Version("0.12")
 _LATER: Final = Version("1.5.2.dev0")  # whatever comes after 1.5.1
@@ -71,6 +72,11 @@ def release(version: str) -> Version:
 def takes_empty_outputs(version: str) -> bool:
     """Whether a replacement may have no outputs, as an atomic delete."""
     return release(version) >= _V1
+
+
+def brokers_keep_all_groups(version: str) -> bool:
+    """Whether a query may have its broker keep all groups until HAVING (`minBrokerGroupTrimSize`)."""
+    return release(version) >= _ALL_GROUPS
 
 
 def takes_batches(version: str) -> bool:
@@ -158,6 +164,12 @@ TRAITS: Final = (
         "starts afresh, but the clean-up of the failed one, 2 s later, may take the new metadata with it",
         "what was left is waited for, up to 10 s",
         since=_HALF_UPLOADS,
+    ),
+    Trait(
+        "HAVING",
+        "chooses from five times LIMIT groups (5,000 at least), and says nothing of the others",
+        "an assertion with HAVING is asked with LIMIT 1000000; one with a LIMIT of its own is not answered",
+        before=_ALL_GROUPS,
     ),
     Trait(
         "batch upload",

@@ -15,6 +15,7 @@ from typing import Self
 
 from pinot_assets.audit.assertions import Tally, broker_tally
 from pinot_assets.errors import PinotError, SwitchStateUnknown
+from pinot_assets.pinot import versions
 from pinot_assets.pinot.online import wait_online
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_config, shadow_name, shadow_schema
@@ -169,6 +170,12 @@ def ask_table(pinot: Pinot, table: str, question: Question) -> Tally:
 
 
 def _ask(pinot: Pinot, broker: str, table: str, question: Question) -> Tally:
+    if question.having and question.limited and not versions.brokers_keep_all_groups(pinot.version()):
+        raise PinotError(
+            f"a broker of Pinot {pinot.version()} would not look at all groups",
+            why="it keeps five times LIMIT of them, 5,000 at least, before it comes to HAVING",
+            hint="leave LIMIT out",
+        )
     return broker_tally(question, pinot.query_broker(broker, question.of(table + OFFLINE_SUFFIX)))
 
 

@@ -7,6 +7,9 @@ from typing import Final
 
 MOST_GROUPS: Final = 10_000
 """Groups that are asked for at the most; without a limit Pinot sends ten."""
+MOST_WITH_HAVING: Final = 1_000_000
+"""The limit beside HAVING, which Pinot looks at last: a broker up to 1.0 keeps five times as many groups for
+it and forgets the others, which might be what is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class Question:
     :ivar null_columns: those that it asks whether they are null.
     :ivar key_places: where a broker's answer has the keys, in their order. A server's has them in front.
     :ivar limited: whether its text says how many groups it wants.
+    :ivar having: whether it leaves groups out by what they come to.
     """
 
     before: str
@@ -34,11 +38,13 @@ class Question:
     null_columns: frozenset[str]
     key_places: tuple[int, ...] = ()
     limited: bool = False
+    having: bool = False
 
     def of(self, table_with_type: str) -> str:
         """The text for Pinot.
 
         :param table_with_type: `orders_OFFLINE`.
         """
-        limit = f"\nLIMIT {MOST_GROUPS}" if self.keys and not self.limited else ""
+        most = MOST_WITH_HAVING if self.having else MOST_GROUPS
+        limit = f"\nLIMIT {most}" if self.keys and not self.limited else ""
         return f'{self.before}"{table_with_type}"{self.after}{limit}'

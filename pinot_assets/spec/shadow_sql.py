@@ -70,6 +70,7 @@ def read_shadow_question(sql: str) -> Question:
         null_columns_of(select),
         places,
         select.args.get("limit") is not None,
+        select.args.get("having") is not None,
     )
 
 

@@ -19,6 +19,8 @@ from pinot_assets.pinot.shadow_table import (
     shadow_schema,
     shadow_tables,
 )
+from pinot_assets.pinot.versions import brokers_keep_all_groups
+from pinot_assets.spec.question import MOST_GROUPS, MOST_WITH_HAVING
 
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
 
@@ -122,6 +124,22 @@ def test_all_that_brokers_merge_is_answered_in_the_order_of_the_text(real_lab: L
     assert lab.pinot.query_broker(broker, sql).rows == ((1.0, "UA", 3, 1.0, 0.0),)
     with pytest.raises(PinotError):
         lab.pinot.query_broker(broker, f'SELECT SUM(nosuch) FROM "{lab.table}_OFFLINE"')
+
+
+def test_no_group_is_left_out_before_having(real_lab: Lab) -> None:
+    """Pinot keeps five times LIMIT of them where nobody says otherwise, and is silent on the others."""
+    lab = real_lab
+    rows = 5 * MOST_GROUPS + 1000
+    lab.pinot.push(lab.table, [lab.stage("a", rows=rows)], staged=STAGED)
+    [broker, *_] = lab.pinot.brokers(lab.table)
+    lab.eventually(lambda: counted(lab, broker, lab.table) == rows)
+    having = f"GROUP BY delay HAVING MAX(delay) >= {rows - 1}"
+    select = f'SELECT delay, COUNT(*) FROM "{lab.table}_OFFLINE" {having}'
+    limits = [f"LIMIT {MOST_WITH_HAVING}"]
+    if brokers_keep_all_groups(lab.pinot.version()):
+        limits += ["LIMIT 1", "ORDER BY COUNT(*) LIMIT 1"]
+    for limit in limits:
+        assert lab.pinot.query_broker(broker, f"{select} {limit}").rows == ((rows - 1, 1),)
 
 
 def counted(lab: Lab, broker: str, table: str) -> Any:

@@ -293,6 +293,23 @@ def test_nothing_is_written_once_the_lease_is_lost(make_asked: Make) -> None:
     assert leavings(world) == (None, None)
 
 
+@pytest.mark.parametrize(("version", "asked"), [("0.11.0", False), ("1.5.1", True)])
+def test_groups_that_a_broker_would_leave_out_are_no_answer(
+    make_world: Make, version: str, asked: bool
+) -> None:
+    world = make_world("sync", pinot={"version": version})
+    world.pinot.broker_answer = lambda sql, segments: QueryResult(("v", "n"), ("STRING", "INT"), (), 1, 0)
+    doubled = "SELECT v, COUNT(*) FROM {} GROUP BY v HAVING COUNT(*) > 1"
+    asking(world, "= 0", doubled)
+    world.write(F1="a")
+    world.run()
+    asking(world, "= 0", f"{doubled} LIMIT 1")
+    world.write(F1="b")
+    world.run()
+    assert world.visible == (["b"] if asked else ["a"])
+    assert asked or "would not look at all groups" in world.session.last_error
+
+
 # --- on a real Pinot -----------------------------------------------------------------------------------
 
 

@@ -59,6 +59,7 @@ def test_a_whole_answer() -> None:
         ({"numServersResponded": 1}, "1 of 2 servers answered"),
         ({"partialResult": True}, "partial"),
         ({"numGroupsLimitReached": True}, "numGroupsLimit"),
+        ({"groupsTrimmed": True}, "cut off the groups"),
     ],
 )
 def test_a_part_of_an_answer_is_an_error(change: dict[str, Any], told: str) -> None:

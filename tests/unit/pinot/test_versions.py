@@ -10,6 +10,7 @@ import pytest
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.versions import (
     TRAITS,
+    brokers_keep_all_groups,
     entry_renewed_ms,
     release,
     replaced_segments_kept_ms,
@@ -93,6 +94,12 @@ def test_a_release_has_each_topic_once(version: str) -> None:
 def test_batches_came_with_1_3() -> None:
     assert [takes_batches(v) for v in RELEASES] == [False, False, False, True, True, True]
     assert [takes_batches(v) for v in ("1.2.0", "1.3.0")] == [False, True]
+
+
+def test_brokers_keep_all_groups_for_having_from_1_1_on() -> None:
+    for version, whole in (("0.11.0", False), ("1.0.0", False), ("1.1.0", True), ("1.5.1", True)):
+        assert brokers_keep_all_groups(version) == whole
+        assert ("HAVING" in {trait.topic for trait in traits_of(version)}) != whole
 
 
 def test_half_uploads_are_taken_over_from_0_12_on() -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pinot_assets.spec.question import MOST_GROUPS
+from pinot_assets.spec.question import MOST_GROUPS, MOST_WITH_HAVING
 from pinot_assets.spec.shadow_sql import read_shadow_question
 
 
@@ -33,6 +33,13 @@ def test_groups_are_asked_for_by_the_thousand_unless_the_text_says_how_many() ->
     assert read_shadow_question("SELECT a, AVG(b) FROM t GROUP BY a").of("T").endswith(f"LIMIT {MOST_GROUPS}")
     own = "SELECT a, AVG(b) FROM t GROUP BY a HAVING AVG(b) > 1 ORDER BY AVG(b) DESC LIMIT 5"
     assert read_shadow_question(own).of("t").endswith("LIMIT 5")
+
+
+def test_having_comes_last_so_many_more_groups_are_asked_for() -> None:
+    doubled = read_shadow_question("SELECT a, COUNT(*) FROM t GROUP BY a HAVING COUNT(*) > 1")
+    assert doubled.having
+    assert doubled.of("T").endswith(f"LIMIT {MOST_WITH_HAVING}")
+    assert not read_shadow_question("SELECT a, COUNT(*) FROM t GROUP BY a").having
 
 
 def test_counts_and_sums_of_no_rows_are_nothing_less_than_0() -> None:
