@@ -23,7 +23,7 @@ PARTS = {
     "files": "the files in the source, or which of them are ready",
     "published": "what is published",
     "session": "the open session",
-    "spec": "the table spec, or Pinot's table config",
+    "spec": "the table spec, Pinot's table config, or which cluster it is",
     "segments": "the segments that would be replaced or swept",
     "hold": "what a rollback holds back",
 }

@@ -103,8 +103,8 @@ class Forecast:
 
     @property
     def switches(self) -> bool:
-        """Whether it leads up to a switch."""
-        return self.plan is not None or self.step is Step.END
+        """Whether it leads up to a switch; a plan that brings and takes no segment ends without one."""
+        return bool(self.outputs or self.segments_from or any(row.planned.size for row in self.to_build))
 
 
 def forecast(run: Run) -> Forecast:
@@ -272,6 +272,7 @@ def _told(run: Run, stored: Session | None, step: Step, **told: Any) -> Forecast
             [ingestion.snapshots_to_keep, ingestion.snapshot_days_to_keep],
             run.spec.audit.digest,
             run.table_config,
+            [run.edges.staging.store.uri, run.edges.store.owner()],
         ],
         segments=[seen.segments_from, seen.strays],
         hold=[pointer.hold.sha256 if pointer.hold else ""],

@@ -184,6 +184,10 @@ def risk_lines(plan: Outlook) -> Iterator[Line]:
     if (switch := plan.switching) is not None:
         yield Line(label, _way_back(plan, switch))
         yield _doomed(switch)
+    elif seen.plan is not None:
+        yield Line(
+            "no switch", "no segment comes or goes, and none is needed: the ledger learns what was seen"
+        )
     if seen.strays:
         strays = _count(len(seen.strays), "segment")
         yield Line("strays", f"{strays} that no snapshot knows: deleted first", warns=True)

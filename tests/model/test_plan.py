@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from fakes.objects import new_memory
 from fakes.staged import EMPTY
 from model.lives import (
     LIVES,
@@ -164,6 +165,38 @@ def test_each_value_of_the_spec_that_a_run_goes_by_changes_the_plan(what: str) -
     table.spec_of = lambda options: other
     after = planned(table).forecast.basis
     assert {part for part in PARTS if before.digests[part] != after.digests[part]} == {"spec"}
+
+
+def test_another_cluster_or_staging_area_changes_the_plan() -> None:
+    """A first plan, made against a cluster for tests: everything else is the same in the other one."""
+    table = make_table("sync")
+    write(A="A1")(table)
+    first = planned(table).forecast.basis
+    table.zookeeper.nodes["/pinot/PROPERTYSTORE"].made_ms += 60_000
+    second = planned(table).forecast.basis
+    table.staging = new_memory()
+    third = planned(table).forecast.basis
+    for before, after in itertools.pairwise((first, second, third)):
+        assert {part for part in PARTS if before.digests[part] != after.digests[part]} == {"spec"}
+
+
+@pytest.mark.parametrize("change", ["touched", "empty"])
+def test_what_switches_nothing_takes_nothing_away_and_keeps_the_way_back(change: str) -> None:
+    table = make_table("sync", snapshotsToKeep=1)
+    for number in range(3):
+        write(A=f"A{number}")(table)
+        run_now(table)
+        table.later(48 * 3600)
+    write(**({"A": "A2"} if change == "touched" else {"B": ""}))(table)
+    plan = planned(table)
+    assert (plan.forecast.step, plan.switching, plan.expiring) == (Step.BEGIN, None, ())
+    assert "no switch" in dict(told(plan))
+    kept = set(kept_refs(Staging(table.staging)))
+    report, error = run_planned(table, plan.forecast.basis.hash)
+    assert error is None
+    assert report is not None
+    assert report.result is Result.NOOP
+    assert kept < set(kept_refs(Staging(table.staging)))
 
 
 def test_a_segment_of_somebody_else_changes_the_plan_of_a_swap_alone() -> None:
