@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Final
 
 from pinot_assets.audit import (
     Finding,
@@ -19,6 +20,9 @@ from pinot_assets.errors import PinotError
 from pinot_assets.pinot.port import Replicas
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
+
+_TOLD_AFTER_S: Final = 10
+"""After so long people are told what is waited for."""
 
 
 def loaded_findings(run: Run, switch: Switch) -> tuple[Finding, ...]:
@@ -54,13 +58,16 @@ def _online(
 
 
 def _wait_online(run: Run, switch: Switch) -> Replicas:
-    left = run.edges.waits.online
+    waited, longest = 0.0, run.edges.waits.online
     while True:
         replicas = run.edges.pinot.online_replicas(run.spec.name, switch.names_to)
-        if left <= 0 or _none_loads(switch, replicas) or _enough(run, switch, replicas):
+        if waited >= longest or _none_loads(switch, replicas) or _enough(run, switch, replicas):
             return replicas
+        if waited == _TOLD_AFTER_S:
+            found = replicas_online(switch.segments_to, replicas)
+            run.note(f"the servers get {longest - waited:.0f} s more to load: {found.message}")
         run.edges.sleep(0.5)
-        left -= 0.5
+        waited += 0.5
 
 
 def _none_loads(switch: Switch, replicas: Replicas) -> bool:

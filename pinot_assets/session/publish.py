@@ -177,10 +177,19 @@ def require_open_gate(run: Run, session: Session) -> None:
             why="the audit that passed was for another switch"
             if passed
             else session.last_error or f"switch {session.switch} of {session.id} has not been audited",
-            hint="repair the files that it is about, or change the assertion, and run the table again"
-            if session.audit is not None and session.audit.of_data
-            else "run the whole job: segments → consistent_push → snapshot",
+            hint=_way_on(session.audit),
         )
+
+
+def _way_on(audit: AuditReceipt | None) -> str:
+    """What opens a gate that is shut."""
+    if audit is None or audit.passed:
+        return "run the whole job: segments → consistent_push → snapshot"
+    if audit.of_data:
+        return "repair the files that it is about, or change the assertion, and run the table again"
+    if audit.waits:
+        return "see to what it names and run the table again: nothing is built again"
+    return "run the table again: the files that it names are built again"
 
 
 def last_session(run: Run) -> Session | None:

@@ -275,6 +275,12 @@ def test_a_server_that_is_down_keeps_the_gate_shut_and_is_named(make_world: Make
     shut(world, f"is OFFLINE on {SERVERS[1]}")
     assert f"{SERVERS[1]} did not answer" in world.session.last_error
     assert sum(world.slept) >= world.waits.online
+    with world.driver() as driver:
+        driver.audit()
+        [told] = [note for note in driver.notes if "more to load" in note]
+        assert told.startswith("the servers get 290 s more to load: 1 of 2 replicas are ONLINE: ")
+        with pytest.raises(SnapshotIncomplete, match="see to what it names and run the table again"):
+            driver.publish()
     world.pinot.start_server(SERVERS[1])
     world.run()
     assert world.visible == ["F1"]
