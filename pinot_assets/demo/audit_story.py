@@ -25,9 +25,16 @@ from pinot_assets.build.environment_spark import environment_context, environmen
 from pinot_assets.build.spark import SparkBuilder
 from pinot_assets.connect import open_edges
 from pinot_assets.demo.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, WrongOnTheWay, tar_of, write_spec
-from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad, answer
+from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
 from pinot_assets.demo.own_stack import own_stack
-from pinot_assets.demo.story import LEAST_PER_STEP, TABLE, StoryBroken
+from pinot_assets.demo.steps import (
+    LEAST_ANSWERS,
+    LEAST_PER_STEP,
+    TABLE,
+    require,
+    require_answer,
+    show_queries,
+)
 from pinot_assets.demo.world import World
 from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.pinot import Pinot, PinotCluster
@@ -39,7 +46,6 @@ from pinot_assets.spec import TableSpec, load_tables
 from pinot_assets.spec.apply import apply_plan, plan_apply
 
 DAYS = 10
-LEAST_ANSWERS = 1_000
 CASES = 3
 
 
@@ -230,14 +236,10 @@ class AuditStory:
         return [kind_of(finding) for finding in shut]
 
     def _require_answer(self, expected: Answer) -> None:
-        """Both brokers, asked apart from the load."""
-        for url in self._pinot.brokers(TABLE):
-            found = answer(self._pinot.broker(url).query(FLIGHTS_SQL).rows)
-            self._require(found == expected, f"{url} answers {found[:2]}…, expected {expected[:2]}…")
+        require_answer(len(self._steps) + 1, self._pinot, expected)
 
     def _require(self, holds: bool, otherwise: str) -> None:
-        if not holds:
-            raise StoryBroken(f"the demo stops in step {len(self._steps) + 1}", why=otherwise)
+        require(len(self._steps) + 1, holds, otherwise)
 
     def _spec(self) -> TableSpec:
         return load_tables(self._tables)[TABLE]
@@ -260,11 +262,7 @@ def show(console: Console, steps: Sequence[Step], report: LoadReport) -> bool:
         stopped_by = ", ".join(step.stopped_by) or "nothing: switched"
         table.add_row(step.key, step.title, f"{step.seconds:.1f}", stopped_by, *figures)
     console.print(table)
-    for phase in report.phases:
-        if phase.errors:
-            console.print(f"({phase.name}) first error: {phase.first_error}", highlight=False)
     found = verdict(steps, report)
-    if found.answers < LEAST_ANSWERS:
-        console.print(f"too few answers: {found.answers} of at least {LEAST_ANSWERS}", style="red")
+    show_queries(console, report, found.answers)
     console.print(str(found), highlight=False)
     return found.well

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from pinot_assets.demo.story import TABLE
+from pinot_assets.demo.steps import TABLE
 from pinot_assets.pinot import PushReport
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.receipt import Output

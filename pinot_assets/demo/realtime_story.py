@@ -21,6 +21,7 @@ from rich.markup import escape
 from pinot_assets.demo.own_stack import own_stack
 from pinot_assets.demo.realtime_faults import StoreOutage, kill, kill_committer, lose_disk
 from pinot_assets.demo.realtime_table import TABLE, Producer, create_topic, write_spec
+from pinot_assets.demo.steps import StoryBroken
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import Stack, StackState
 from pinot_assets.local.state import SERVERS
@@ -44,10 +45,6 @@ PAUSE_S: Final = 1.0
 ROUNDS: Final = 20
 VICTIM: Final = 1
 """Which server loses its disk, counted from 0."""
-
-
-class StoryBroken(PinotAssetsError):
-    """Something did not do what it promises."""
 
 
 @dataclass(frozen=True, slots=True)

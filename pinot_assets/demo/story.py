@@ -22,11 +22,18 @@ from rich.table import Table
 
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.demo.control import push_plainly
-from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad, answer
+from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
 from pinot_assets.demo.location import Location, Outcome
 from pinot_assets.demo.own_stack import own_stack
+from pinot_assets.demo.steps import (
+    LEAST_ANSWERS,
+    LEAST_PER_STEP,
+    TABLE,
+    require,
+    require_answer,
+    show_queries,
+)
 from pinot_assets.demo.world import World
-from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.observe import observe
 from pinot_assets.settings import load_settings, tables_directory
@@ -34,16 +41,8 @@ from pinot_assets.snapshot import Snapshot
 from pinot_assets.spec import TableSpec, load_tables
 from pinot_assets.spec.apply import apply_plan, plan_apply
 
-TABLE = "flights"
 CONTROL = "f"
 DAYS = 30
-LEAST_ANSWERS = 1_000
-LEAST_PER_STEP = 40
-"""Queries that a step must see before its change and again after it."""
-
-
-class StoryBroken(PinotAssetsError):
-    """A step did not do what it promises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +214,10 @@ class Story:
         return f"{built} of {outcome.segments['files_listed']}"
 
     def _require_answer(self, expected: Answer) -> None:
-        """Both brokers, asked apart from the load."""
-        for url in self._pinot.brokers(TABLE):
-            found = answer(self._pinot.broker(url).query(FLIGHTS_SQL).rows)
-            self._require(found == expected, f"{url} answers {found[:2]}…, expected {expected[:2]}…")
+        require_answer(len(self._steps) + 1, self._pinot, expected)
 
     def _require(self, holds: bool, otherwise: str) -> None:
-        if not holds:
-            raise StoryBroken(f"the demo stops in step {len(self._steps) + 1}", why=otherwise)
+        require(len(self._steps) + 1, holds, otherwise)
 
     def _spec(self) -> TableSpec:
         return load_tables(self._spec_file.parent)[TABLE]
@@ -246,14 +241,10 @@ def show(console: Console, steps: list[Step], report: LoadReport) -> bool:
         counts = [str(phase.queries), str(phase.errors), str(phase.mixed)]
         table.add_row(step.key, step.title, *figures, *counts)
     console.print(table)
-    for phase in report.phases:
-        if phase.errors:
-            console.print(f"({phase.name}) first error: {phase.first_error}", highlight=False)
     counted = [phase for phase in report.phases if phase.name != CONTROL]
     mixed, errors = sum(p.mixed for p in counted), sum(p.errors for p in counted)
     answers = sum(p.queries for p in counted) - errors
     control = phases[CONTROL].mixed
-    if answers < LEAST_ANSWERS:
-        console.print(f"too few answers: {answers} of at least {LEAST_ANSWERS}", style="red")
+    show_queries(console, report, answers)
     console.print(f"mixed answers: {mixed} of {answers} (control: {control})", highlight=False)
     return mixed == errors == 0 and answers >= LEAST_ANSWERS and control > 0

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.audit import Finding
-from pinot_assets.demo.audit_story import LEAST_ANSWERS, Step, Verdict, kind_of, verdict
+from pinot_assets.demo.audit_story import Step, Verdict, kind_of, verdict
 from pinot_assets.demo.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, WrongOnTheWay, write_spec
 from pinot_assets.demo.load import LoadReport, PhaseReport
+from pinot_assets.demo.steps import LEAST_ANSWERS
 from pinot_assets.demo.world import World
 from pinot_assets.segment import SegmentSpec, build_segment, read_segment_info, write_tar
 from pinot_assets.session.receipt import Output
