@@ -77,19 +77,29 @@ def broker_tally(question: Question, result: QueryResult) -> Tally:
         raise PinotError(f"a broker answered with {len(result.rows)} rows, where one was asked for")
     if question.keys and not question.limited and len(result.rows) >= MOST_GROUPS:
         raise _groups_left_out("a broker", len(result.rows))
+    width = len(question.keys) + len(question.aggregates)
+    if any(len(row) != width for row in result.rows):
+        raise PinotError(f"a broker answered with rows of another shape, where {width} values were asked for")
     return {
         tuple(row[place] for place in question.key_places): tuple(
-            _broker_value(value) for place, value in enumerate(row) if place not in question.key_places
+            _broker_value(value, fold)
+            for value, (_, fold) in zip(_values(question, row), question.aggregates, strict=True)
         )
         for row in result.rows
     }
 
 
-def _broker_value(value: Any) -> float:
-    """A number, also where JSON has none for it (`"Infinity"`, a BIG_DECIMAL). No value becomes what Pinot
-    answers for the AVG of no rows: an infinity."""
+def _values(question: Question, row: Sequence[Any]) -> list[Any]:
+    return [value for place, value in enumerate(row) if place not in question.key_places]
+
+
+def _broker_value(value: Any, fold: str) -> float:
+    """A number, also where JSON has none for it (`"Infinity"`, a BIG_DECIMAL). No value, as a broker that
+    handles nulls gives for no rows, becomes what others answer: 0, or an infinity (the AVG, for one)."""
+    if value is None:
+        return _OF_NO_ROWS.get(fold, -math.inf)
     try:
-        return -math.inf if value is None else float(value)
+        return float(value)
     except (TypeError, ValueError):
         raise PinotError(f"a broker answered {str(value)[:80]!r}, which is no number") from None
 

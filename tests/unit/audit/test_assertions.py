@@ -225,6 +225,17 @@ def test_the_average_of_no_rows_is_nothing() -> None:
     assert (found.passed, found.message) == (False, "0 of 1 answers are <= 9: AVG(x) is nothing")
 
 
+def test_a_sum_of_no_rows_is_0_for_a_broker_that_handles_nulls_too() -> None:
+    for expect, passed in (("= 0", True), (">= 0", True), ("< 0", False)):
+        asked = shadow("SELECT SUM(x) FROM t", expect)
+        assert as_expected(asked, [broker_tally(asked.question, broker((None,)))], None).passed == passed
+
+
+def test_rows_of_another_shape_are_no_answer() -> None:
+    with pytest.raises(PinotError, match="another shape"):
+        broker_tally(read_shadow_question("SELECT AVG(x) FROM t"), broker((1, 2)))
+
+
 def test_a_group_that_went_has_no_different_values() -> None:
     asked = shadow("SELECT day, DISTINCTCOUNT(x), AVG(x) FROM t GROUP BY day", ">= live")
     found = as_expected(asked, [{}], {("mon",): (2.0, 1.0)})
