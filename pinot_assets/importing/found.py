@@ -190,7 +190,8 @@ def _taken_out(config: Mapping[str, Any]) -> tuple[dict[str, Any], Any, Any, lis
     table = copy.deepcopy(dict(config))
     tasks = _mapping(_mapping(table.get("task")).get("taskTypeConfigsMap"))
     batch = _mapping(_mapping(table.get("ingestionConfig")).get("batchIngestionConfig"))
-    maps = [entry for entry in batch.pop("batchConfigMaps", None) or () if isinstance(entry, dict)]
+    entries = batch.pop("batchConfigMaps", None)
+    maps = [entry for entry in (entries if isinstance(entries, list) else ()) if isinstance(entry, dict)]
     task, generation = tasks.pop(FILE_INGESTION, None), tasks.pop(GENERATION, None)
     if not tasks:
         table.pop("task", None)

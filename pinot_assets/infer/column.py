@@ -141,7 +141,7 @@ def _singles(values: Sequence[Any], kind_of: Callable[[Any], Kind]) -> Column:
 
 
 def _numbers(texts: Iterable[str]) -> list[int]:
-    return [int(text) for text in texts]
+    return [int(text.strip()) for text in texts]  # int() alone takes fewer characters for blanks
 
 
 def _patterns(texts: frozenset[str]) -> frozenset[str] | None:

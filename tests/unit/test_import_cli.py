@@ -32,9 +32,7 @@ S3 = {
 }
 
 
-def table(
-    task: dict[str, Any], maps: list[dict[str, Any]] | None = None, kind: str = "REFRESH"
-) -> dict[str, Any]:
+def table(task: dict[str, Any], maps: Any = None, kind: str = "REFRESH") -> dict[str, Any]:
     batch = {"segmentIngestionType": kind, "segmentIngestionFrequency": "DAILY"}
     return {
         "tableName": "air_OFFLINE",
@@ -217,6 +215,7 @@ BOTH = ["config.json", "--schema", "schema.json"]
         ("[]", BOTH, "is no JSON object"),
         ("{}", BOTH, "no tableName"),
         (json.dumps(table({})), BOTH, "no ingestion to take over"),
+        (json.dumps(table({}, True)), BOTH, "no ingestion to take over"),
         (GOOD, ["config.json"], "--schema"),
         ("", ["nowhere.json"], "cannot be read"),
         ("", ["."], "cannot be read"),

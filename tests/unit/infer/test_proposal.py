@@ -47,6 +47,7 @@ def test_times(name: str, cells: list[str], data_type: str, written: str) -> Non
         ("day", ["2024-01-05", "soon"], FieldType.DIMENSION, "STRING"),
         ("price", ["1.5"], FieldType.METRIC, "DOUBLE"),
         ("count", ["3"], FieldType.METRIC, "INT"),
+        ("count", ["3\x1e"], FieldType.METRIC, "INT"),
         ("latitude", ["1.5"], FieldType.DIMENSION, "DOUBLE"),
         ("tags", ["a;b", "c"], FieldType.DIMENSION, "STRING"),
         ("price", ["1.5;2"], FieldType.DIMENSION, "DOUBLE"),
