@@ -57,7 +57,8 @@ class Broker:
         :param options: Pinot's query options, e.g. `{"timeoutMs": "5000"}`.
         :param deadline: seconds; None is that of an ordinary call.
         :raises NoResult: no routing for the table, or no result table and no exception.
-        :raises PinotError: an exception in the reply, a server that did not answer, or a cut-off GROUP BY.
+        :raises PinotError: an exception in the reply, a server that did not answer, a cut-off GROUP BY, or
+            segments that were left out.
         :raises PinotUnreachable: no answer.
         """
         body = {"sql": sql}
@@ -112,6 +113,12 @@ def _result(url: str, reply: Mapping[str, Any]) -> QueryResult:
         raise PinotError(
             f"broker {url} cut off the groups of a query",
             hint="ask for fewer groups, or raise the option numGroupsLimit",
+        )
+    if left_out := reply.get("numSegmentsPrunedInvalid"):
+        raise PinotError(
+            f"broker {url} left {left_out} segments out of its answer",
+            why="they lack a column that is asked for: it was added after they had been loaded (up to 0.11)",
+            hint="reload the table's segments, so that its servers add it",
         )
     table = reply.get("resultTable")
     if not table or table.get("rows") is None:

@@ -20,6 +20,7 @@ GOOD: dict[str, Any] = {
     "numServersQueried": 2,
     "numServersResponded": 2,
     "numGroupsLimitReached": False,
+    "numSegmentsPrunedInvalid": 0,
     "totalDocs": 7,
 }
 
@@ -60,6 +61,7 @@ def test_a_whole_answer() -> None:
         ({"partialResult": True}, "partial"),
         ({"numGroupsLimitReached": True}, "numGroupsLimit"),
         ({"groupsTrimmed": True}, "cut off the groups"),
+        ({"numSegmentsPrunedInvalid": 2}, "left 2 segments out"),
     ],
 )
 def test_a_part_of_an_answer_is_an_error(change: dict[str, Any], told: str) -> None:
