@@ -66,7 +66,8 @@ def add_gc_command(
             bool, typer.Option("--apply/--plan", help="Take it away, or only say what would go and why.")
         ] = False,
         grace_hours: Annotated[
-            float, typer.Option("--grace-hours", min=0, help="What is younger stays.", metavar="HOURS")
+            float,
+            typer.Option("--grace-hours", min=0, max=1e6, help="What is younger stays.", metavar="HOURS"),
         ] = GRACE_HOURS,
         tables: TablesOption = None,
         as_json: AsJson = False,

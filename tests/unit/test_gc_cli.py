@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import typer
 from fakes.left_nodes import left_by_a_table, store_of
 from fakes.zookeeper import FakeZooKeeper
@@ -98,6 +99,14 @@ def test_apply_takes_away_and_tells_what_it_could_not() -> None:
     assert drivers["t"].asked == [("collect", HOUR_MS // 2)]
     assert "t: 5 things (0.0 MB) are gone" in result.output
     assert "t: 1 could not be taken away:\nt:   segments/[a].tar.gz: access denied" in result.output
+
+
+@pytest.mark.parametrize("hours", ["-1", "inf", "nan", "1e400", "soon"])
+def test_a_grace_that_is_none_takes_nothing_away(hours: str) -> None:
+    result, drivers = call("t", "--apply", "--grace-hours", hours, t=Collected(EMPTY, {}))
+    assert result.exit_code == 2
+    assert "Invalid value for '--grace-hours'" in result.output
+    assert drivers["t"].asked == []
 
 
 def test_values_for_other_programs() -> None:
