@@ -41,10 +41,14 @@ def way_back(spec: TableSpec, edges: Edges, wanted: str = "") -> WayBack:
     if session is not None and session.mode is Mode.ROLLBACK:
         return _half_way(spec, edges, session, current, wanted)
     if session is not None and session.state is State.SWITCH:
+        shut = session.audit is not None and not session.audit.passed
         raise RollbackRefused(
             f"session {session.id} of {spec.name} is in its switch",
             why=session.last_error or "it is staged in Pinot and not ended yet",
-            hint="run the table once more so that it ends, then roll back",
+            # What did not pass may well not pass again: then a run ends nothing.
+            hint=f"`pinot-assets session clear {spec.name}` drops it, what is published stays; then roll back"
+            if shut
+            else "run the table once more so that it ends, then roll back",
         )
     return look(spec, edges).way(current, find_target(edges.staging, current, wanted))
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fakes.lineage import SERVERS
 
-from pinot_assets.errors import SnapshotIncomplete
+from pinot_assets.errors import RollbackRefused, SnapshotIncomplete
 from pinot_assets.session.model import Outcome, State
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Receipt
@@ -51,6 +51,24 @@ def test_half_of_a_files_rows_are_gone(make_world: Make, mode: str, of: str) -> 
     assert len(world.visible) == 13
     assert world.built == (["F1"] if mode == "sync" else world.built)
     world.assert_settled()
+
+
+def test_a_gate_that_stays_shut_is_no_bar_to_a_rollback(make_world: Make) -> None:
+    """A run would find the same again and end nothing, so the refusal names what does."""
+    world = make_world("sync")
+    for rows in ("a b", "c d"):
+        world.write(F1=rows)
+        world.run()
+    world.audit_block.append({"check": "row_change", "min": "-20%"})
+    world.write(F1="e")
+    world.run()
+    shut(world, "from 2 to 1 rows (-50%)")
+    with pytest.raises(RollbackRefused, match="is in its switch") as refused:
+        world.rollback()
+    assert f"`pinot-assets session clear {world.table}`" in str(refused.value.hint)
+    world.clear()
+    world.rollback()
+    assert world.visible == ["a", "b"]
 
 
 def test_a_file_that_goes_is_a_change_of_the_table_and_of_no_file(make_world: Make) -> None:
