@@ -51,11 +51,19 @@ def plan_job(spec: TableSpec) -> dg.JobDefinition:
 def lines_of(plan: Outlook) -> Iterator[str]:
     """For the log."""
     yield headline(plan)
-    for line in (*file_counts(plan), *numbers(plan), *room_lines(plan), *risk_lines(plan)):
-        yield f"{line.label}: {line.text}".lstrip(": ")
-    for mode in mode_lines(plan):
-        yield "mode {}: builds {}, removes {} {}".format(*mode).rstrip()
+    yield from _labelled(file_counts(plan))
+    for file in file_lines(plan):
+        yield " ".join(file).strip()
+    for part in (numbers, room_lines, risk_lines):
+        yield from _labelled(part(plan))
+    for mode, builds, removes, remark in mode_lines(plan):
+        yield f"mode {mode}: builds {builds}, removes {removes}" + (f" ({remark})" if remark else "")
     yield f"exactly this: pinot-assets run {plan.forecast.table} --plan {plan.forecast.basis.hash}"
+
+
+def _labelled(lines: Iterable[Line]) -> Iterator[str]:
+    for line in lines:
+        yield f"{line.label}: {line.text}".lstrip(": ")
 
 
 def metadata_of(plan: Outlook) -> Metadata:

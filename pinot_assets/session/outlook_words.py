@@ -177,6 +177,9 @@ def risk_lines(plan: Outlook) -> Iterator[Line]:
         yield Line("retries", f"the session is given up after {used} of {most}{new}", warns=True)
     elif seen.session is not None:
         yield Line("retries", f"spends none: {used} of {most} used")
+    audit = seen.session.audit if seen.session is not None else None
+    if seen.step in (Step.CONTINUE, Step.RETRY) and audit is not None and not audit.passed:
+        yield Line("last audit", f"kept the gate shut: {audit.summary}", warns=True)
     label = "way back"
     if plan.revert_until_ms is not None:
         yield Line(label, f"now: by one revert until {utc_text(plan.revert_until_ms)}")

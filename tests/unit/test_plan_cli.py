@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import typer
-from model.lives import failed, lived, make_table, planned, run_now, write
+from model.lives import failed, lived, make_table, planned, remove, run_now, write
 from model.table import TABLE, Table
 from typer.testing import CliRunner, Result
 
@@ -21,6 +21,8 @@ from pinot_assets.plan_cli import add_plan_command
 from pinot_assets.session.model import Owner
 from pinot_assets.session.outlook import Outlook
 from pinot_assets.session.outlook_words import SHOWN
+from pinot_assets.spec.audit_block import Audit
+from pinot_assets.spec.audit_check import RowChange
 
 CHANGED = "a new, a rewritten, a deleted"
 
@@ -108,6 +110,18 @@ def test_what_a_rollback_holds() -> None:
 def test_a_retry_is_a_warning_when_it_is_the_last() -> None:
     has(said(planned(failed())), "→ retry 1 of 3 of session", "retries spends one: 1 of 3 then")
     has(said(planned(failed(consistentPushMaxRetries=0))), "is given up (no retry left after 0); a new one")
+
+
+def test_a_gate_that_was_shut_is_told_before_it_is_tried_again() -> None:
+    """Nothing is to be built, and the switch may well not happen."""
+    table = make_table("sync")
+    write(A="A1", B="B1")(table)
+    run_now(table)
+    spec = replace(table.spec, audit=Audit(checks=(RowChange(check="row_change", min="-20%"),)))
+    table.spec_of = lambda options: spec
+    remove("B")(table)
+    run_now(table)
+    has(said(planned(table)), "goes on: builds 0 files", "last audit kept the gate shut: row_change of table")
 
 
 def generations(**options: Any) -> Table:

@@ -52,7 +52,13 @@ def test_the_job_shows_the_plan_and_holds_up_nobody(
     ]
     assert observed.asset_key == keys_of(spec).snapshot
     assert observed.metadata["plan_hash"].value == plan.forecast.basis.hash
-    for text in ("a new session builds 2 files", "segments: 2 → at least 2", "mode swap: builds 2 files"):
+    for text in (
+        "a new session builds 2 files",
+        "segments: 2 → at least 2",
+        "+ ",
+        "mode swap: builds 2 files",
+        "(this table's mode)",
+    ):
         assert text in log
 
 
