@@ -100,7 +100,7 @@ def within(ranges: Sequence[TimeRange], outputs: Sequence[Output], now_ms: int) 
     timed = [output for output in outputs if output.start_ms is not None]
     for bound in ranges:
         yield time_range(bound, outputs, now_ms)
-    if not ranges:
+    if timed and not ranges:
         yield time_range(FAR, timed, now_ms)
 
 

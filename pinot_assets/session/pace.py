@@ -18,11 +18,12 @@ class Pace:
     :param clock: seconds.
     :ivar files: how many there are to build.
     :ivar done: how many of them are through, failed ones too.
+    :ivar failed: how many of those have failed.
     """
 
     def __init__(self, sizes: Mapping[int, int], clock: Callable[[], float] = time.monotonic) -> None:
         self._sizes, self._clock, self._begun = sizes, clock, clock()
-        self.files, self.done = len(sizes), 0
+        self.files, self.done, self.failed = len(sizes), 0, 0
         self._bytes = self._read_bytes = self._rows = self._moving = self._in_vain = 0
 
     def built(self, outcome: Receipt | Failure) -> None:
@@ -34,6 +35,8 @@ class Pace:
             self._read_bytes += size
             self._rows += outcome.rows + outcome.bad_rows
             self._moving = max(0, self._moving - outcome.rows - outcome.bad_rows)
+        else:
+            self.failed += 1
 
     def moving(self, rows: int) -> None:
         """So many rows are read of files that are not through. Fewer than before: one failed, or it changed
@@ -64,7 +67,10 @@ class Pace:
         return seconds * max(0.0, total - through) / through
 
     def __str__(self) -> str:
-        parts = [f"{self.done} of {self.files} files", f"{self.rows:,} rows"]
+        parts = [f"{self.done - self.failed} of {self.files} files"]
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        parts.append(f"{self.rows:,} rows")
         if (rate := self.rows_per_s) is not None:
             parts.append(f"{rate:,.0f} rows/s")
         if self.done < self.files and (left := self.left_s) is not None:

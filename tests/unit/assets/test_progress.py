@@ -44,7 +44,7 @@ def test_every_failure_is_a_warning_and_counts_as_through(
     log.built(outcome(1))
     assert messages(caplog)[1:] == [
         ("WARNING", "file:///in/0 failed: UNREADABLE: torn"),
-        ("INFO", "built 2 of 2 files, 1 rows"),
+        ("INFO", "built 1 of 2 files, 1 failed, 1 rows"),
     ]
 
 

@@ -19,8 +19,7 @@ def receipt(uri: str, rows: int) -> Receipt:
 
 def test_segments_without_times_are_told_of_only_where_a_range_is_asked_for() -> None:
     outputs = [Output("a", 1, 1, "", 1, "", "")]
-    [told] = within((), outputs, 0)
-    assert (told.passed, told.expected) == (True, 0)
+    assert list(within((), outputs, 0)) == []
     ranges = [TimeRange(check="time_range", to="now"), TimeRange(check="time_range", to="now + 1d")]
     assert [f.blocks for f in within(ranges, outputs, 0)] == [True, True]
 

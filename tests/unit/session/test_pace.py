@@ -56,9 +56,9 @@ def test_a_failed_file_is_through_and_says_nothing_of_the_speed(clock: Clock) ->
     pace = Pace({0: 500, 1: 500}, clock)
     clock.now += 10
     pace.built(Failure("file:///in/0", 0, 0, "UNREADABLE", "torn"))
-    assert str(pace) == "1 of 2 files, 0 rows"
+    assert str(pace) == "0 of 2 files, 1 failed, 0 rows"
     pace.built(receipt(1, 10))
-    assert str(pace) == "2 of 2 files, 10 rows, 1 rows/s"
+    assert str(pace) == "1 of 2 files, 1 failed, 10 rows, 1 rows/s"
 
 
 def test_rows_of_a_file_that_fails_were_read(clock: Clock) -> None:
