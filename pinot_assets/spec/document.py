@@ -31,8 +31,8 @@ _CORE: Final = {
         list("-+.0123456789"),
     ),
 }
-_LITERAL_IN_MESSAGE: Final = re.compile(r"(?<![a-z])(['\"])(?!<)..+?\1")
-"""Quoted pieces of the file's text in PyYAML's messages (token names, `'<scalar>'`, may stay)."""
+_QUOTED_IN_MESSAGE: Final = re.compile(r"(?<![a-z])(['\"])(.+?)\1")
+"""What PyYAML quotes in its messages: pieces of the file's text, single characters, and names of tokens."""
 
 
 class _CoreLoader(yaml.SafeLoader):
@@ -235,15 +235,22 @@ def _join_surrogates(text: str) -> str | None:
 def _syntax_problem(file: Path, error: yaml.MarkedYAMLError) -> Problem:
     # Not str(error): that quotes the line, which may hold a password.
     mark = error.problem_mark or error.context_mark
-    reason = _LITERAL_IN_MESSAGE.sub("…", error.problem or "is malformed")
+    reason = _without_literals(error.problem or "is malformed")
     fix = None
     if "'\\t'" in (error.problem or ""):
         fix = "use spaces instead of tabs"
     elif "expected a single document" in (error.context or ""):
         reason, fix = "holds more than one YAML document", "one table per file"
     elif error.context is not None:
-        reason = f"{_LITERAL_IN_MESSAGE.sub('…', error.context)}, {reason}"
+        reason = f"{_without_literals(error.context)}, {reason}"
     return Problem(file, mark.line + 1 if mark else 1, "", f"not valid YAML: {reason}", fix)
+
+
+def _without_literals(message: str) -> str:
+    """Single characters and names of tokens, such as `'<scalar>'`, stay."""
+    return _QUOTED_IN_MESSAGE.sub(
+        lambda found: found[0] if len(found[2]) == 1 or found[2].startswith("<") else "…", message
+    )
 
 
 def canonical_json(value: Any) -> str:

@@ -79,6 +79,8 @@ class FileCheck:
             table_value = both[1].value
             self.problems += agreement_problems(*both)
             self.notes += table_notes(both[1])
+        # What else goes by them is looked at whatever is wrong with the block: all problems are told at once.
+        sound = None if self.problems else both
         settings = self._dagster(root, "OFFLINE")
         block = self._block(root, table)
         if block is None:
@@ -87,19 +89,20 @@ class FileCheck:
         ingestion, problems, notes = read_block(block, self._refused, around)
         self.problems += problems
         self.notes += notes
-        if self.problems or schema is None or table is None or ingestion is None:
+        if sound is None:
             return None
-        self.problems += transform_problems(block, schema, ingestion.transforms)
-        unwritable, left_to_server = writer_findings(schema, table, ingestion.min_server)
-        self.problems += unwritable
-        self.notes += left_to_server
-        audit = self._audit(root, schema, table, ingestion)
-        if self.problems:
+        audit = self._audit(root, *sound, ingestion)
+        if ingestion is not None:
+            self.problems += transform_problems(block, sound[0], ingestion.transforms)
+            unwritable, left_to_server = writer_findings(*sound, ingestion.min_server)
+            self.problems += unwritable
+            self.notes += left_to_server
+        if self.problems or ingestion is None:
             return None
         return TableSpec(
             name=raw_table_name(table_value["tableName"]),
             path=self.file,
-            schema_json=schema.value,
+            schema_json=sound[0].value,
             table_json=without_file_ingestion(table_value),
             ingestion=ingestion,
             audit=audit,
@@ -138,7 +141,7 @@ class FileCheck:
             notes=tuple(self.notes),
         )
 
-    def _audit(self, root: Part, schema: Part, table: Part, ingestion: FileIngestion) -> Audit:
+    def _audit(self, root: Part, schema: Part, table: Part, ingestion: FileIngestion | None) -> Audit:
         if _AUDIT not in root.value:
             return Audit()
         audit, found = read_audit_block(
@@ -149,7 +152,7 @@ class FileCheck:
             setting(table.value, "segmentsConfig", "timeColumnName"),
         )
         self.problems += found
-        if audit != Audit() and ingestion.push_kind == "plain":
+        if audit != Audit() and ingestion is not None and ingestion.push_kind == "plain":
             reason = "needs consistentPushEnabled: a plain push shows segments before they are looked at"
             self.problems.append(root.at(_AUDIT).problem(reason, "remove it, or push consistently"))
         return audit

@@ -68,6 +68,13 @@ def test_a_syntax_error_has_its_line():
     assert problem.line == 3
 
 
+def test_a_syntax_error_says_what_was_expected_and_quotes_nothing_of_the_file():
+    _, (problem,) = parse_document("a: {b: 1\nc: 2}\n", FILE)
+    assert problem.reason.endswith("expected ',' or '}', but got ':'")
+    _, (problem,) = parse_document("a: *hunter2\n", FILE)
+    assert "hunter2" not in problem.reason
+
+
 def test_tabs_get_a_way_out():
     _, (problem,) = parse_document("a:\n\tb: 1\n", FILE)
     assert "spaces" in (problem.fix or "")

@@ -104,6 +104,14 @@ def test_all_problems_of_all_files_are_in_one_error(folder):
     assert "4 problems" in text
 
 
+def test_an_audit_is_looked_at_beside_a_block_with_problems(folder):
+    def change(whole):
+        whole["audit"] = [{"check": "row_chance"}]
+
+    found = folder.problems({"inputFormat": "thrift"}, change=change)
+    assert [problem.key for problem in found] == ["fileIngestion.inputFormat", "audit[0].check"]
+
+
 def test_problems_name_file_and_line(folder):
     file = folder.spec({"inputFormat": "thrift"})
     line = next(n for n, text in enumerate(file.read_text().splitlines(), 1) if "inputFormat" in text)
