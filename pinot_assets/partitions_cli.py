@@ -52,7 +52,8 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
                 return
             console = new_console()
             files = now.rows.listed.num_rows
-            console.print(f"{files} files in {len(now.source)} partitions, by {now.partitioning.name}")
+            spread = f"{len(now.source)} partitions (`all files` is one of them)"
+            console.print(f"{files} files in {spread}, by {now.partitioning.name}")
             if missing or gone:
                 console.print(
                     f"{len(missing)} are not in Dagster yet, {len(gone)} have gone from the source: "

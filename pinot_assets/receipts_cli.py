@@ -163,7 +163,7 @@ def _table_of(segment: str) -> str:
         raise SpecError(
             f"{segment} is no segment of this project",
             why="its segments are named <table>__cp<session>_<attempt>_<file>_<number>",
-            hint="another program pushed it",
+            hint="another program pushed it; for a file, ask `pinot-assets where <table> <file>`",
         )
     return table
 

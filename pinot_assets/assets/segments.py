@@ -90,7 +90,8 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
         name=GATE,
         blocking=True,
         pool=pool_of(spec),
-        description="Every file is built, and every replica of every staged segment is as it was built.",
+        description="Every file is built, every replica of every staged segment is as it was built, and what "
+        "`audit:` in the table spec asks for holds.",
     )
     def consistent_push(
         context: dg.AssetCheckExecutionContext, push: ConsistentPushResource

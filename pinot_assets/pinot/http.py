@@ -218,7 +218,11 @@ class Door:
                 hint="set PINOT_USER and PINOT_PASSWORD, or PINOT_TOKEN, of a user who may do it",
             )
         if status == 404:
-            return PinotNotFound(what, why=reason)
+            return PinotNotFound(
+                what,
+                why=reason,
+                hint="is that the right Pinot? `pinot-assets tables apply` makes what a table spec says",
+            )
         if status in GATEWAY:
             if call.kind is Kind.READ:
                 away = NotReady if status == 503 else PinotUnreachable

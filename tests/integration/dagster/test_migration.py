@@ -49,7 +49,7 @@ def test_a_table_is_spread_anew_and_back(table: Table, cli: CliRunner) -> None:
         assert history.partitions() == {"dir:.", ALL_FILES}
         assert history.materialized().keys() >= history.partitions()
         shown = cli.invoke(app, ["partitions", "show", table.name]).stdout
-        assert shown == "2 files in 2 partitions, by directory\n"
+        assert shown == "2 files in 2 partitions (`all files` is one of them), by directory\n"
 
         write_table(table.folder, table.name, SYNC)
         assert "by directory → by file: 2 partitions come, 1 go" in migrate()
