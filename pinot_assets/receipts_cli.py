@@ -78,7 +78,8 @@ def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None],
             raise SessionError(
                 f"no kept snapshot of {table} has a file {file}",
                 why=_kept_text(_kept(spec)),
-                hint=f"`pinot-assets status {table}` tells what waits to be published",
+                hint="name its URI, or the end of that from a / on; "
+                f"`pinot-assets status {table}` tells what waits to be published",
             )
         if as_json:
             typer.echo(json.dumps([_stay_values(stay) | _segments_values(stay) for stay in found], indent=2))

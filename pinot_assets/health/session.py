@@ -34,12 +34,20 @@ def session_progress(
         audit_failed = session.audit is not None and not session.audit.passed
         if session.failures is not None or audit_failed:
             what = "failed its audit" if audit_failed else "has files that failed"
-            then = (
-                f"repair the files or take them away, then {run}: only they are built again"
-                if left
-                else f"repair the files, raise consistentPushMaxRetries (now {max_retries}), then {run}: "
-                "without a retry left it starts over and builds every file again"
-            )
+            if (
+                session.failures is None
+                and session.audit is not None
+                and session.audit.waits
+                and not session.audit.of_data
+            ):
+                then = f"see to what it names, then {run}: nothing is built again"
+            elif left:
+                then = f"repair the files or take them away, then {run}: only they are built again"
+            else:
+                then = (
+                    f"repair the files, raise consistentPushMaxRetries (now {max_retries}), then {run}: "
+                    "without a retry left it starts over and builds every file again"
+                )
             problems.append(Problem(f"{session.id} {what}, {left} retries left: {session.last_error}", then))
         elif holder is None and now_ms - _last_step_ms(session) > IDLE_MS:
             idle = hours(now_ms - _last_step_ms(session))

@@ -40,9 +40,14 @@ def test_without_a_retry_left_the_key_is_named() -> None:
 
 
 def test_a_failed_audit() -> None:
-    audit = AuditReceipt(1, "h", False, NOW, "replicas")
+    audit = AuditReceipt(1, "h", False, NOW, "replicas", waits=True, of_data=True)
     answer = session_progress("t", replace(SESSION, audit=audit, state=State.SWITCH), None, 3, NOW)
     assert "failed its audit" in answer.message
+    assert "repair the files" in answer.next_step
+    # Servers that are down are nobody's fault: there is no file to repair.
+    servers = replace(SESSION, audit=replace(audit, of_data=False), state=State.SWITCH)
+    answer = session_progress("t", servers, None, 3, NOW)
+    assert "nothing is built again" in answer.next_step
     assert answer.numbers["session_in_switch"] == 1
 
 
