@@ -34,21 +34,12 @@ def session_progress(
         audit_failed = session.audit is not None and not session.audit.passed
         if session.failures is not None or audit_failed:
             what = "failed its audit" if audit_failed else "has files that failed"
-            if (
-                session.failures is None
-                and session.audit is not None
-                and session.audit.waits
-                and not session.audit.of_data
-            ):
-                then = f"see to what it names, then {run}: nothing is built again"
-            elif left:
-                then = f"repair the files or take them away, then {run}: only they are built again"
-            else:
-                then = (
-                    f"repair the files, raise consistentPushMaxRetries (now {max_retries}), then {run}: "
-                    "without a retry left it starts over and builds every file again"
+            problems.append(
+                Problem(
+                    f"{session.id} {what}, {left} retries left: {session.last_error}",
+                    _way_on(session, max_retries, run),
                 )
-            problems.append(Problem(f"{session.id} {what}, {left} retries left: {session.last_error}", then))
+            )
         elif holder is None and now_ms - _last_step_ms(session) > IDLE_MS:
             idle = hours(now_ms - _last_step_ms(session))
             what = f"{session.id} stands in {session.state.value} and nobody has worked on it for {idle} h"
@@ -73,6 +64,20 @@ def session_progress(
             "files_failed": session.counts.get("failed", 0) if session else 0,
             "lease_held_hours": hours(held_ms),
         },
+    )
+
+
+def _way_on(session: Session, most: int, run: str) -> str:
+    audit = session.audit
+    if session.failures is None and audit is not None and audit.waits:
+        if audit.of_data:
+            return f"repair the files, or change what `audit:` asks for, then {run}: no retry is spent"
+        return f"see to what it names, then {run}: nothing is built again"
+    if session.retry_count < most:
+        return f"repair the files or take them away, then {run}: only they are built again"
+    return (
+        f"repair the files, raise consistentPushMaxRetries (now {most}), then {run}: "
+        "without a retry left it starts over and builds every file again"
     )
 
 

@@ -43,7 +43,7 @@ def test_a_failed_audit() -> None:
     audit = AuditReceipt(1, "h", False, NOW, "replicas", waits=True, of_data=True)
     answer = session_progress("t", replace(SESSION, audit=audit, state=State.SWITCH), None, 3, NOW)
     assert "failed its audit" in answer.message
-    assert "repair the files" in answer.next_step
+    assert "or change what `audit:` asks for" in answer.next_step
     # Servers that are down are nobody's fault: there is no file to repair.
     servers = replace(SESSION, audit=replace(audit, of_data=False), state=State.SWITCH)
     answer = session_progress("t", servers, None, 3, NOW)
