@@ -9,7 +9,7 @@ import dagster as dg
 
 from pinot_assets.audit import Finding
 from pinot_assets.session.history import counts_text
-from pinot_assets.session.model import Session, utc_text
+from pinot_assets.session.model import Checked, Session, utc_text
 from pinot_assets.session.report import Report
 from pinot_assets.session.small_files import small
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -95,6 +95,15 @@ def of_findings(findings: Sequence[Finding]) -> Metadata:
         values[f"{f.name}_expected"] = f.expected
         values[f"{f.name}_found"] = f.found
         values[f.name] = f.message
+    return values
+
+
+def of_checks(checks: Sequence[Checked]) -> Metadata:
+    """The same numbers where the sentences are no longer at hand."""
+    values: dict[str, int | float] = {}
+    for check in checks:
+        values[f"{check.name}_expected"] = check.expected
+        values[f"{check.name}_found"] = check.found
     return values
 
 

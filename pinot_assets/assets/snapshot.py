@@ -12,6 +12,7 @@ from pinot_assets.assets.health import freshness_policy
 from pinot_assets.assets.history import TableHistory, checked_materialization
 from pinot_assets.assets.keys import GATE, SESSION_TAG, keys_of, pool_of
 from pinot_assets.assets.looks import looks
+from pinot_assets.assets.metadata import Metadata, of_checks
 from pinot_assets.assets.picture import Event
 from pinot_assets.assets.published import publication_by
 from pinot_assets.assets.runs import is_alone
@@ -43,7 +44,13 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         if is_alone(context.instance, spec, context.run.run_id):
             shown.forget_gone(history)
         yield shown.table()
-        yield _gate_again(context.instance, spec, len(driver.last_failures()), shown.bad_rows)
+        yield _gate_again(
+            context.instance,
+            spec,
+            len(driver.last_failures()),
+            shown.bad_rows,
+            of_checks(driver.last_checks()),
+        )
         yield dg.MaterializeResult(
             metadata=shown.metadata,
             data_version=dg.DataVersion(shown.data_version),
@@ -54,7 +61,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
 
 
 def _gate_again(
-    instance: dg.DagsterInstance, spec: TableSpec, failed: int, bad_rows: int
+    instance: dg.DagsterInstance, spec: TableSpec, failed: int, bad_rows: int, numbers: Metadata
 ) -> dg.AssetCheckEvaluation:
     """The gate's answer once more, of the segments as they are shown now.
 
@@ -62,6 +69,7 @@ def _gate_again(
 
     :param failed: files that a plain push left out.
     :param bad_rows: rows that were put aside.
+    :param numbers: what each check expected and found: the newest evaluation is the one that people see.
     """
     segments = keys_of(spec).segments
     warnings = [f"{failed} files failed; the others are published"] if failed else []
@@ -73,6 +81,7 @@ def _gate_again(
         severity=dg.AssetCheckSeverity.WARN if warnings else dg.AssetCheckSeverity.ERROR,
         description="; ".join(warnings) or "passed, and switched to",
         target_materialization_data=checked_materialization(instance, segments),
+        metadata=numbers,
         blocking=True,
     )
 

@@ -71,6 +71,10 @@ def test_one_run_builds_gates_and_switches_under_one_lease(
     again = result.get_asset_check_evaluations()[-1]
     (newest,) = table.instance.fetch_materializations(table.key("segments"), limit=1).records
     assert again.passed
+    numbers = values(evaluation.metadata)
+    assert values(again.metadata) == {
+        key: number for key, number in numbers.items() if key.endswith(("_expected", "_found"))
+    }, "the newest evaluation is the one that the page shows"
     assert again.target_materialization_data is not None
     assert again.target_materialization_data.storage_id == newest.storage_id, "the page says: not checked"
     assert table.stale_statuses("snapshot") == {None: "FRESH"}, "it has seen the segments that it published"
