@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import unquote, urlsplit
 
 import dagster as dg
@@ -90,17 +90,12 @@ def of_session(session: Session) -> Metadata:
 
 def of_findings(findings: Sequence[Finding]) -> Metadata:
     """The gate's checks, each with its numbers."""
+    return {**of_checks(findings), **{f.name: f.message for f in findings}}
+
+
+def of_checks(checks: Iterable[Finding | Checked]) -> Metadata:
+    """What each of them expected, and what it found."""
     values: dict[str, dg.MetadataValue | str | int | float] = {}
-    for f in findings:
-        values[f"{f.name}_expected"] = f.expected
-        values[f"{f.name}_found"] = f.found
-        values[f.name] = f.message
-    return values
-
-
-def of_checks(checks: Sequence[Checked]) -> Metadata:
-    """The same numbers where the sentences are no longer at hand."""
-    values: dict[str, int | float] = {}
     for check in checks:
         values[f"{check.name}_expected"] = check.expected
         values[f"{check.name}_found"] = check.found

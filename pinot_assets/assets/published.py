@@ -18,6 +18,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.kept import before
+from pinot_assets.session.model import Checked
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
@@ -40,6 +41,11 @@ class Publication:
     def bad_rows(self) -> int:
         """Rows that were put aside of the files that its session built."""
         return sum(f.bad_rows for f in self.snapshot.files if f.session == self.snapshot.session)
+
+    @property
+    def checks(self) -> tuple[Checked, ...]:
+        """Those of the audit that it passed; none of a release that did not keep them."""
+        return tuple(Checked(**check) for check in self.snapshot.audit.get("checks", ()))
 
     def partitions(self, history: TableHistory) -> Iterator[Event]:
         """Of every partition that shows something else."""

@@ -12,9 +12,9 @@ from pinot_assets.assets.health import freshness_policy
 from pinot_assets.assets.history import TableHistory, checked_materialization
 from pinot_assets.assets.keys import GATE, SESSION_TAG, keys_of, pool_of
 from pinot_assets.assets.looks import looks
-from pinot_assets.assets.metadata import Metadata, of_checks
+from pinot_assets.assets.metadata import of_checks
 from pinot_assets.assets.picture import Event
-from pinot_assets.assets.published import publication_by
+from pinot_assets.assets.published import Publication, publication_by
 from pinot_assets.assets.runs import is_alone
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
@@ -44,13 +44,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         if is_alone(context.instance, spec, context.run.run_id):
             shown.forget_gone(history)
         yield shown.table()
-        yield _gate_again(
-            context.instance,
-            spec,
-            len(driver.last_failures()),
-            shown.bad_rows,
-            of_checks(driver.last_checks()),
-        )
+        yield _gate_again(context.instance, shown, len(driver.last_failures()))
         yield dg.MaterializeResult(
             metadata=shown.metadata,
             data_version=dg.DataVersion(shown.data_version),
@@ -60,30 +54,34 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
     return snapshot
 
 
-def _gate_again(
-    instance: dg.DagsterInstance, spec: TableSpec, failed: int, bad_rows: int, numbers: Metadata
-) -> dg.AssetCheckEvaluation:
+def _gate_again(instance: dg.DagsterInstance, shown: Publication, failed: int) -> dg.AssetCheckEvaluation:
     """The gate's answer once more, of the segments as they are shown now.
 
     It was made of hidden ones; Dagster would count the published as not checked.
 
     :param failed: files that a plain push left out.
-    :param bad_rows: rows that were put aside.
-    :param numbers: what each check expected and found: the newest evaluation is the one that people see.
     """
-    segments = keys_of(spec).segments
+    segments = keys_of(shown.spec).segments
     warnings = [f"{failed} files failed; the others are published"] if failed else []
-    warnings += [f"{bad_rows} bad rows were put aside; the others are published"] if bad_rows else []
+    warnings += [f"{shown.bad_rows} bad rows were put aside; the others are published"] * bool(shown.bad_rows)
+    warnings += [
+        f"{check.name}: found {check.found:,g}, expected {check.expected:,g}"
+        for check in shown.checks
+        if not check.passed and check.name not in _SAID_ABOVE
+    ]
     return dg.AssetCheckEvaluation(
         asset_key=segments,
         check_name=GATE,
         passed=not warnings,
         severity=dg.AssetCheckSeverity.WARN if warnings else dg.AssetCheckSeverity.ERROR,
         description="; ".join(warnings) or "passed, and switched to",
+        metadata=of_checks(shown.checks),
         target_materialization_data=checked_materialization(instance, segments),
-        metadata=numbers,
         blocking=True,
     )
+
+
+_SAID_ABOVE = ("files_built", "rows_kept")
 
 
 def _is_published_already(context: dg.AssetExecutionContext, driver: Driver) -> bool:

@@ -27,7 +27,7 @@ from pinot_assets.session import rollback as rolling_back
 from pinot_assets.session.abandon import abandon
 from pinot_assets.session.counted import Counted, count
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.model import Checked, Mode, Outcome, Owner, PushKind, Session, State, given_up
+from pinot_assets.session.model import Mode, Outcome, Owner, PushKind, Session, State, given_up
 from pinot_assets.session.observe import Observation, observe
 from pinot_assets.session.outlook import Outlook, outlook
 from pinot_assets.session.receipt import Failure
@@ -199,12 +199,6 @@ class Driver:
         sessions = self.edges.store.sessions()
         ref = sessions[-1].failures if sessions else None
         return self.edges.staging.failures(ref) if ref is not None else ()
-
-    def last_checks(self) -> tuple[Checked, ...]:
-        """The numbers of the newest session's audit; empty where none was made."""
-        sessions = self.edges.store.sessions()
-        audit = sessions[-1].audit if sessions else None
-        return audit.checks if audit is not None else ()
 
     @_watched
     def publish(self) -> Snapshot:

@@ -139,6 +139,21 @@ def test_a_gate_of_severity_warn_opens_nothing(table: Table) -> None:
     assert table.shown() == ["a"]
 
 
+def test_what_an_audit_warns_of_and_its_numbers_stand_in_the_last_word_of_the_gate(table: Table) -> None:
+    """Dagster shows the newest evaluation: it must not say that all was well."""
+    path = table.spec.path
+    path.write_text(f"{path.read_text()}\naudit: [{{check: empty_outputs, severity: warn}}]\n")
+    table.write(F1="a", F2="")
+    before, after = table.publish().get_asset_check_evaluations()
+    for evaluation in (before, after):
+        assert (evaluation.passed, evaluation.severity) == (False, dg.AssetCheckSeverity.WARN)
+        assert evaluation.metadata["empty_outputs_expected"].value == 2
+        assert evaluation.metadata["empty_outputs_found"].value == 1
+        assert evaluation.metadata["rows_as_read_found"].value == 1
+    assert after.description == "empty_outputs: found 1, expected 2"
+    assert table.shown() == ["a"]
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [
