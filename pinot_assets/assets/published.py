@@ -18,7 +18,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.kept import before
-from pinot_assets.session.model import Checked
+from pinot_assets.session.model import Checked, published_audit
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
@@ -45,7 +45,8 @@ class Publication:
     @property
     def checks(self) -> tuple[Checked, ...]:
         """Those of the audit that it passed; none of a release that did not keep them."""
-        return tuple(Checked(**check) for check in self.snapshot.audit.get("checks", ()))
+        audit = published_audit(self.snapshot.audit)
+        return audit.checks if audit is not None else ()
 
     def partitions(self, history: TableHistory) -> Iterator[Event]:
         """Of every partition that shows something else."""

@@ -27,14 +27,7 @@ from pinot_assets.connect import open_edges
 from pinot_assets.demo.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, WrongOnTheWay, tar_of, write_spec
 from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
 from pinot_assets.demo.own_stack import own_stack
-from pinot_assets.demo.steps import (
-    LEAST_ANSWERS,
-    LEAST_PER_STEP,
-    TABLE,
-    require,
-    require_answer,
-    show_queries,
-)
+from pinot_assets.demo.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story, show_queries
 from pinot_assets.demo.world import World
 from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.pinot import Pinot, PinotCluster
@@ -113,18 +106,17 @@ def tell(home: Path, console: Console) -> bool:
     return show(console, steps, load.report())
 
 
-class AuditStory:
+class AuditStory(Story[Step]):
     """Three cases under load, each a bad file and then the good one."""
 
     def __init__(self, home: Path, console: Console, pinot: PinotCluster, load: QueryLoad) -> None:
+        super().__init__(pinot)
         self._console = console
-        self._pinot = pinot
         self._load = load
         self._tables = home / "tables"
         self._half = home / "half.tar.gz"
         self._world = World(home / "data" / TABLE, DAYS)
         self._builder = SparkBuilder(environment_session, environment_context)
-        self._steps: list[Step] = []
         self._seen: Answer = ()
 
     def tell(self) -> list[Step]:
@@ -234,12 +226,6 @@ class AuditStory:
                 else:
                     self._require(not shut, "the gate let it through")
         return [kind_of(finding) for finding in shut]
-
-    def _require_answer(self, expected: Answer) -> None:
-        require_answer(len(self._steps) + 1, self._pinot, expected)
-
-    def _require(self, holds: bool, otherwise: str) -> None:
-        require(len(self._steps) + 1, holds, otherwise)
 
     def _spec(self) -> TableSpec:
         return load_tables(self._tables)[TABLE]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from rich.console import Console
 
 from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, answer
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import PinotCluster
+
+StepT = TypeVar("StepT")
+"""One line of the table at the end."""
 
 TABLE: Final = "flights"
 LEAST_ANSWERS: Final = 1_000
@@ -20,20 +23,26 @@ class StoryBroken(PinotAssetsError):
     """A step did not do what it promises."""
 
 
-def require(step: int, holds: bool, otherwise: str) -> None:
-    """:raises StoryBroken: it does not."""
-    if not holds:
-        raise StoryBroken(f"the demo stops in step {step}", why=otherwise)
+class Story(Generic[StepT]):
+    """Steps that are told one after the other, on one Pinot."""
 
+    def __init__(self, pinot: PinotCluster) -> None:
+        self._pinot = pinot
+        self._steps: list[StepT] = []
 
-def require_answer(step: int, pinot: PinotCluster, expected: Answer) -> None:
-    """Both brokers, asked apart from the load.
+    def _require(self, holds: bool, otherwise: str) -> None:
+        """:raises StoryBroken: it does not."""
+        if not holds:
+            raise StoryBroken(f"the demo stops in step {len(self._steps) + 1}", why=otherwise)
 
-    :raises StoryBroken: one says something else.
-    """
-    for url in pinot.brokers(TABLE):
-        found = answer(pinot.broker(url).query(FLIGHTS_SQL).rows)
-        require(step, found == expected, f"{url} answers {found[:2]}…, expected {expected[:2]}…")
+    def _require_answer(self, expected: Answer) -> None:
+        """Both brokers, asked apart from the load.
+
+        :raises StoryBroken: one says something else.
+        """
+        for url in self._pinot.brokers(TABLE):
+            found = answer(self._pinot.broker(url).query(FLIGHTS_SQL).rows)
+            self._require(found == expected, f"{url} answers {found[:2]}…, expected {expected[:2]}…")
 
 
 def show_queries(console: Console, report: LoadReport, answers: int) -> None:

@@ -25,14 +25,7 @@ from pinot_assets.demo.control import push_plainly
 from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
 from pinot_assets.demo.location import Location, Outcome
 from pinot_assets.demo.own_stack import own_stack
-from pinot_assets.demo.steps import (
-    LEAST_ANSWERS,
-    LEAST_PER_STEP,
-    TABLE,
-    require,
-    require_answer,
-    show_queries,
-)
+from pinot_assets.demo.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story, show_queries
 from pinot_assets.demo.world import World
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.observe import observe
@@ -79,23 +72,22 @@ def tell(home: Path, console: Console) -> bool:
             ) as instance,
             QueryLoad(state.broker_urls, FLIGHTS_SQL, threads=4) as load,
         ):
-            steps = Story(home, console, pinot, instance, load).tell()
+            steps = FlightsStory(home, console, pinot, instance, load).tell()
     return show(console, steps, load.report())
 
 
-class Story:
+class FlightsStory(Story[Step]):
     """The six steps, each a change under load."""
 
     def __init__(
         self, home: Path, console: Console, pinot: PinotCluster, instance: dg.DagsterInstance, load: QueryLoad
     ) -> None:
+        super().__init__(pinot)
         self._console = console
-        self._pinot = pinot
         self._load = load
         self._spec_file = home / "tables" / f"{TABLE}.yaml"
         self._location = Location(home / "tables", TABLE, instance)
         self._world = World(home / "data" / TABLE, 2 * DAYS + 5)
-        self._steps: list[Step] = []
         self._answers: list[Answer] = [()]
 
     def tell(self) -> list[Step]:
@@ -212,12 +204,6 @@ class Story:
         found = set(outcome.built)
         self._require(len(found) == built and names in (None, found), f"built other files: {sorted(found)}")
         return f"{built} of {outcome.segments['files_listed']}"
-
-    def _require_answer(self, expected: Answer) -> None:
-        require_answer(len(self._steps) + 1, self._pinot, expected)
-
-    def _require(self, holds: bool, otherwise: str) -> None:
-        require(len(self._steps) + 1, holds, otherwise)
 
     def _spec(self) -> TableSpec:
         return load_tables(self._spec_file.parent)[TABLE]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinot_assets.metrics.family import Sample, gauge, seconds
-from pinot_assets.session.model import AuditReceipt, Outcome, Owner, Session, State, audit_from
+from pinot_assets.session.model import AuditReceipt, Outcome, Owner, Session, State, published_audit
 from pinot_assets.session.plan import NO_HOLD, Hold
 
 PUBLISHED_AT = gauge("last_publish_timestamp_seconds", "When what queries see was published.")
@@ -144,9 +144,7 @@ def _audit(table: str, seen: Seen) -> Iterator[Sample]:
 def _newest_audit(seen: Seen) -> AuditReceipt | None:
     if seen.session is not None and seen.session.audit is not None:
         return seen.session.audit
-    published = seen.header["audit"] if seen.header is not None else {}
-    # A rollback tells there what it went back from: what it shows was audited when it was new.
-    return audit_from(published) if "passed" in published else None
+    return published_audit(seen.header["audit"]) if seen.header is not None else None
 
 
 def _last_switch(table: str, sessions: tuple[Session, ...]) -> Iterator[Sample]:

@@ -367,6 +367,15 @@ def audit_from(values: Mapping[str, Any]) -> AuditReceipt:
     return AuditReceipt(**{**values, "checks": checks})
 
 
+def published_audit(values: Mapping[str, Any]) -> AuditReceipt | None:
+    """The one that opened the gate for a snapshot. None of a rollback, which tells there what it went back
+    from: what it shows was audited when it was new.
+
+    :param values: as the snapshot's header holds them.
+    """
+    return audit_from(values) if "passed" in values else None
+
+
 def close(session: Session, outcome: Outcome, now_ms: int) -> Session:
     """The session with its outcome written; DONE only for those that reached it."""
     state = State.DONE if outcome in (Outcome.PUBLISHED, Outcome.NOOP) else session.state
