@@ -41,10 +41,10 @@ from plan_listing import CHANGED, bare, open_bucket, write_ledger
 from pinot_assets.assets.picture import Picture
 from pinot_assets.memory import take_memory_from_system
 from pinot_assets.sensors.decision import Cursor, decide, settlement
+from pinot_assets.session.kept_parts import KeptParts
 from pinot_assets.session.model import Pointer
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.plan import NO_HOLD
-from pinot_assets.session.staging import Staging
 from pinot_assets.session.sweep import Bookmark, Sweep, go_on
 from pinot_assets.snapshot.manifest import PublishedFiles, Snapshot, SnapshotRef, sha256_hex
 from pinot_assets.source import open_store
@@ -70,8 +70,8 @@ class Sensor:
     :ivar ticks: how many there were.
     """
 
-    def __init__(self, spec: TableSpec, source: BucketObjectStore, staging: Staging, count: int) -> None:
-        self.spec, self.source, self.staging = spec, source, staging
+    def __init__(self, spec: TableSpec, source: BucketObjectStore, kept: KeptParts, count: int) -> None:
+        self.spec, self.source, self.kept = spec, source, kept
         self._stretch = count // TICKS
         self._cursor = Cursor()
         self.ticks = 0
@@ -86,13 +86,13 @@ class Sensor:
         self.ticks += 1
         pages = iter(range(self._stretch // 10_000 - 1))
         is_late = lambda: next(pages, None) is None  # noqa: E731
-        return go_on(self.spec, self.source, self.staging, self._cursor.sweep, is_late)
+        return go_on(self.spec, self.source, self.kept, self._cursor.sweep, is_late)
 
     def settle(self, sweep: Sweep, settled: str) -> None:
         """The rest of the last tick, where nothing has changed."""
         cursor = replace(self._cursor, settled=settled)
         assert cursor.is_settled(settlement(self.spec, sweep.inventory, STANDING), 0)
-        self.staging.drop_listing_parts(sweep.parts)
+        self.kept.drop(sweep.parts)
 
     def decide(self, sweep: Sweep, ledger: Path) -> None:
         """The rest of the last tick, where a few files differ."""
@@ -106,7 +106,7 @@ class Sensor:
         assert len(picture.source) == -(-len(sweep.inventory.files) // PAGE) + 1
         tick = decide(self.spec, sweep.inventory, seen, self._cursor.text, 0, picture.rows.differing)
         assert tick.message == f"{CHANGED} new, {CHANGED} rewritten, {CHANGED} deleted; launched"
-        self.staging.drop_listing_parts(sweep.parts)
+        self.kept.drop(sweep.parts)
 
 
 def work(name: str, job: dict[str, Any]) -> None:
@@ -115,7 +115,7 @@ def work(name: str, job: dict[str, Any]) -> None:
     assert source._calls is not None
     with tempfile.TemporaryDirectory(prefix="bench-sensor-") as folder:
         spec = write_table(Path(job["spec"]), "t", SPEC)
-        staging = Staging(open_store(folder, {}))
+        kept = KeptParts(open_store(folder, {}))
         take_memory_from_system()  # as `connect.open_source` does
         pa.scalar(0)  # the first one imports pandas where there is one
         meter = Meter()
@@ -123,7 +123,7 @@ def work(name: str, job: dict[str, Any]) -> None:
             bare(source, job["count"])
             answer({"cost": asdict(meter.read()), "peak": peak_bytes()})
             return
-        sensor = Sensor(spec, source, staging, job["count"])
+        sensor = Sensor(spec, source, kept, job["count"])
         sweep = sensor.sweep()
         if name == "settled":
             sensor.settle(sweep, job["settled"])

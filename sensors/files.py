@@ -17,8 +17,8 @@ from pinot_assets.connect import open_hints, open_session_store, open_source, op
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.decision import Cursor, decide, settlement
+from pinot_assets.session.kept_parts import KeptParts
 from pinot_assets.session.observe import observe, standing
-from pinot_assets.session.staging import Staging
 from pinot_assets.session.sweep import Bookmark, Sweep, go_on
 from pinot_assets.source.notifications import Hints
 
@@ -48,9 +48,9 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
                 cursor = cursor.restless  # until the sweep that they wake has come to its end
             elif hints is not None and queue and (rest := cursor.rests_s(spec, now_s)) > 0:
                 return _skip(f"no message of changes, the next sweep is in {rest} s", context.cursor)
-            time_left = Budget(LISTING_S)
+            kept, time_left = KeptParts(staging.store), Budget(LISTING_S)
             found = go_on(
-                spec, open_source(spec), staging, cursor.sweep, lambda: time_left.is_spent, hints or ()
+                spec, open_source(spec), kept, cursor.sweep, lambda: time_left.is_spent, hints or ()
             )
             if isinstance(found, Bookmark):
                 return _skip(str(found), replace(cursor, sweep=found).text)
@@ -58,7 +58,7 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
             with open_session_store(spec, pinot.settings()) as store:
                 settled = settlement(spec, inventory, standing(store))
                 if cursor.is_settled(settled, now_s):
-                    _forget(staging, queue, found, context.log)
+                    _forget(kept, queue, found, context.log)
                     return _skip(cursor.told, cursor.listed_anew(now_s).text)
                 observation = observe(store, staging)
         except PinotAssetsError as error:
@@ -73,7 +73,7 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         now_s = int(time.time())
         tick = decide(spec, inventory, observation, cursor.text, now_s, picture.rows.differing)
         context.log.info(tick.message)
-        _forget(staging, queue, found, context.log)
+        _forget(kept, queue, found, context.log)
         after = Cursor.read(tick.cursor)
         after = after.settles(settled, tick.message, now_s) if is_shown else after.restless
         if not tick.launch:
@@ -93,10 +93,10 @@ def _receive(queue: Hints, log: logging.Logger) -> tuple[str, ...] | None:
         return None
 
 
-def _forget(staging: Staging, queue: Hints | None, sweep: Sweep, log: logging.Logger) -> None:
+def _forget(kept: KeptParts, queue: Hints | None, sweep: Sweep, log: logging.Logger) -> None:
     """Clear away what led to a listing that is made use of; what stays does no harm."""
     try:
-        staging.drop_listing_parts(sweep.parts)
+        kept.drop(sweep.parts)
     except PinotAssetsError as error:
         log.warning(f"parts of the listing stay in the staging area: {error}")
     try:

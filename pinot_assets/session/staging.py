@@ -33,8 +33,6 @@ from pinot_assets.snapshot.manifest import (
 )
 from pinot_assets.source.objects import ObjectStore
 
-_LISTINGS = "listings"
-
 THREADS = 8
 """Objects of the staging area that are looked at, or copied, at a time."""
 
@@ -298,27 +296,6 @@ class Staging:
         """Read a hold back."""
         value = json.loads(self._get(ref))
         return Hold(files=value["files"], removals=tuple(value["removals"]))
-
-    # --- parts of the sensor's listing ---------------------------------------------------------------
-
-    def put_listing_part(self, data: bytes) -> ObjectRef:
-        """Keep a part of a listing that goes on later; nothing but the sensor's cursor names it."""
-        return self._put(f"{_LISTINGS}/part", "arrow", data)
-
-    def listing_part(self, ref: ObjectRef) -> bytes:
-        """Read it back."""
-        return self._get(ref)
-
-    def drop_listing_parts(self, refs: Iterable[ObjectRef]) -> None:
-        """Of a listing that has come to its end."""
-        for ref in refs:
-            self.store.delete(ref.key)
-
-    def drop_old_listing_parts(self, before_ms: int) -> None:
-        """Those that no cursor names any more, by their age."""
-        for info in [*self.store.list(_LISTINGS)]:
-            if info.fingerprint.mtime_us < before_ms * 1000:
-                self.store.delete(info.key)
 
     # --- snapshots -----------------------------------------------------------------------------------
 

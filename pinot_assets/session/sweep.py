@@ -14,12 +14,9 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
-from uuid import uuid4
 
-from pinot_assets.errors import SnapshotCorrupt
-from pinot_assets.session.model import ObjectRef
+from pinot_assets.session.kept_parts import KeptParts, PartRef
 from pinot_assets.session.observe import choice_of
-from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.source import Inventory, ObjectStore
 from pinot_assets.source.inventory import inventory_of, list_part
@@ -38,14 +35,14 @@ class Bookmark:
     :ivar after: the key to go on behind.
     :ivar objects: how many were listed, chosen or not.
     :ivar part: key of the newest part in the staging area.
-    :ivar sha256: of that part.
+    :ivar crc32: of that part.
     """
 
     of: str
     after: str
     objects: int
     part: str
-    sha256: str
+    crc32: int
 
     @classmethod
     def read(cls, value: Any) -> Bookmark | None:
@@ -54,13 +51,14 @@ class Bookmark:
             mark = cls(**value)
         except TypeError:
             return None
-        texts = (mark.of, mark.after, mark.part, mark.sha256)
-        return mark if isinstance(mark.objects, int) and all(isinstance(t, str) for t in texts) else None
+        texts, numbers = (mark.of, mark.after, mark.part), (mark.objects, mark.crc32)
+        is_one = all(isinstance(t, str) for t in texts) and all(isinstance(n, int) for n in numbers)
+        return mark if is_one else None
 
     @property
-    def ref(self) -> ObjectRef:
+    def ref(self) -> PartRef:
         """The newest part."""
-        return ObjectRef(self.part, self.sha256)
+        return PartRef(self.part, self.crc32)
 
     def __str__(self) -> str:
         return f"listed {self.objects:,} objects so far, up to {self.after}; goes on at the next tick"
@@ -75,7 +73,7 @@ class Sweep:
     """
 
     inventory: Inventory
-    parts: tuple[ObjectRef, ...] = ()
+    parts: tuple[PartRef, ...] = ()
     hints: tuple[str, ...] = ()
 
 
@@ -87,7 +85,7 @@ def listing_of(spec: TableSpec) -> str:
 def go_on(
     spec: TableSpec,
     source: ObjectStore,
-    staging: Staging,
+    kept: KeptParts,
     mark: Bookmark | None,
     is_late: Callable[[], bool],
     hints: tuple[str, ...] = (),
@@ -109,30 +107,37 @@ def go_on(
     pages = source.pages(mark.after if mark else "")
     part = list_part(source.uri, pages, choice_of(spec), is_late)
     if part.last:
-        # Parts of two sweeps never share a name: one takes away only its own.
-        beside = {"before": asdict(mark.ref) if mark else None, "hints": hints, "nonce": uuid4().hex}
-        ref = staging.put_listing_part(part_to_arrow(part, beside))
+        beside = {"before": asdict(mark.ref) if mark else None, "hints": hints}
+        ref = kept.put(part_to_arrow(part, beside))
         if mark is None:
-            staging.drop_old_listing_parts(began_ms - KEPT_S * 1000)
+            kept.drop_old(began_ms - KEPT_S * 1000)
         objects = part.columns.num_rows + part.skipped + part.hidden + (mark.objects if mark else 0)
-        return Bookmark(of, part.last, objects, ref.key, ref.sha256)
-    try:
-        before, refs, first_hints = _kept(staging, mark) if mark else ([], (), hints)
-    except SnapshotCorrupt:  # cleared away, or another sensor of this table was done with them
-        return go_on(spec, source, staging, None, is_late)
+        return Bookmark(of, part.last, objects, ref.key, ref.crc32)
+    if mark is None:
+        return Sweep(inventory_of([part], began_ms), (), hints)
+    if (
+        found := _up_to(mark, kept)
+    ) is None:  # cleared away, or another sensor of this table was done with them
+        return go_on(spec, source, kept, None, is_late)
+    before, refs, first_hints = found
     return Sweep(inventory_of([*before, part], began_ms), refs, first_hints)
 
 
-def _kept(staging: Staging, mark: Bookmark) -> tuple[list[Part], tuple[ObjectRef, ...], tuple[str, ...]]:
-    """All parts up to a bookmark, the first one first; where they lie; the hints of the first."""
+def _up_to(mark: Bookmark, kept: KeptParts) -> tuple[list[Part], tuple[PartRef, ...], tuple[str, ...]] | None:
+    """All parts up to a bookmark, the first one first; where they lie; the hints of the first.
+
+    None where one of them has gone.
+    """
     parts: list[Part] = []
-    refs: list[ObjectRef] = []
+    refs: list[PartRef] = []
     hints: tuple[str, ...] = ()
-    ref: ObjectRef | None = mark.ref
+    ref: PartRef | None = mark.ref
     while ref is not None:
-        part, beside = part_from_arrow(staging.listing_part(ref))
+        if (data := kept.get(ref)) is None:
+            return None
+        part, beside = part_from_arrow(data)
         parts.insert(0, part)
         refs.append(ref)
         hints = tuple(beside["hints"])
-        ref = ObjectRef(**beside["before"]) if beside["before"] else None
+        ref = PartRef(**beside["before"]) if beside["before"] else None
     return parts, tuple(refs), hints

@@ -18,10 +18,10 @@ from pinot_assets.assets.table import table_assets
 from pinot_assets.errors import SessionError, SourceError
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import files, files_sensor
+from pinot_assets.session.kept_parts import KeptParts
 from pinot_assets.session.model import Pointer
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.plan import NO_HOLD
-from pinot_assets.session.staging import Staging
 from pinot_assets.source import listed_files
 
 
@@ -140,7 +140,7 @@ def test_parts_that_cannot_be_cleared_away_stop_nothing(
     def refused(*_: object) -> None:
         raise SourceError("the staging area refuses")
 
-    monkeypatch.setattr(Staging, "drop_listing_parts", refused)
+    monkeypatch.setattr(KeptParts, "drop", refused)
     table.write("a.csv")
     table.tick()
     assert table.tick().endswith("launched")

@@ -16,10 +16,10 @@ from fakes.tables import SYNC, write_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.errors import ListingFailed
+from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.session import sweep
+from pinot_assets.session.kept_parts import KeptParts
 from pinot_assets.session.observe import list_source
-from pinot_assets.session.staging import Staging
 from pinot_assets.session.sweep import Bookmark, Sweep, go_on
 from pinot_assets.source import Inventory, listed_files, open_store
 from pinot_assets.source.objects import ObjectStore
@@ -56,12 +56,12 @@ class Sensor:
 
     def tick(self, is_late: Callable[[], bool] = lambda: True) -> Sweep | None:
         mark = Bookmark.read(json.loads(self.cursor)) if self.cursor else None
-        found = go_on(self.spec, self.source, Staging(self.staged), mark, is_late)
+        found = go_on(self.spec, self.source, KeptParts(self.staged), mark, is_late)
         if isinstance(found, Bookmark):
             self.cursor = json.dumps(asdict(found))
             return None
         self.cursor = ""
-        Staging(self.staged).drop_listing_parts(found.parts)
+        KeptParts(self.staged).drop(found.parts)
         return found
 
     def sweep(self) -> tuple[Sweep, int]:
@@ -230,6 +230,25 @@ def test_a_part_that_was_tampered_with_begins_anew(spec: TableSpec) -> None:
     assert ticks > 3
 
 
+def test_a_part_that_cannot_be_read_for_a_while_is_not_given_up(
+    spec: TableSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sensor = Sensor(spec, source_of("a", "b", "c"))
+    sensor.tick()
+    sensor.tick()
+    cursor = sensor.cursor
+
+    def away(key: str) -> bytes:
+        raise SourceError("the staging area is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sensor.staged, "read", away)
+        with pytest.raises(SourceError):
+            sensor.tick(lambda: False)
+    assert sensor.cursor == cursor
+    assert sensor.tick(lambda: False) is not None
+
+
 def test_parts_that_nobody_took_away_go_after_a_day(
     spec: TableSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +263,9 @@ def test_parts_that_nobody_took_away_go_after_a_day(
     assert sensor.parts() == ["listings/young"]
 
 
-@pytest.mark.parametrize("value", [None, 7, {}, {"of": "x"}, {**dict.fromkeys(Bookmark.__slots__, 1)}])
+ODD = [None, 7, {}, {"of": "x"}, dict.fromkeys(Bookmark.__slots__, 1), dict.fromkeys(Bookmark.__slots__, "x")]
+
+
+@pytest.mark.parametrize("value", ODD)
 def test_what_is_no_bookmark_begins_anew(value: object) -> None:
     assert Bookmark.read(value) is None
