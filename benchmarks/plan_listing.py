@@ -34,7 +34,7 @@ from measure import (
     row,
     spread,
 )
-from object_pages import BUCKET, PAGE, PREFIX, etag, key, modified, serving, size
+from object_pages import BUCKET, PREFIX, etag, key, modified, serving, size
 
 from pinot_assets.memory import take_memory_from_system
 from pinot_assets.session.listing import changes_of
@@ -53,13 +53,14 @@ from pinot_assets.source.fingerprint import Fingerprint
 ROUNDS = 3
 OBJECTS = 1_000_000
 LARGE_PIECE = 50_000
+CHUNK = 10_000
 CHANGED = 100  # of each kind, all over the ledger
 GOAL_GB = 1.5
 
 
 def bare(store: BucketObjectStore, count: int) -> None:
-    """The listing alone: pages in the client's cheapest form, counted."""
-    pages = obstore.list(store._calls, PREFIX, chunk_size=PAGE, return_arrow=True)
+    """The listing alone: in its cheapest form, as many objects at a time as the product takes."""
+    pages = obstore.list(store._calls, PREFIX, chunk_size=CHUNK, return_arrow=True)
     assert sum(page.num_rows for page in pages) == count
 
 
