@@ -26,6 +26,7 @@ from pinot_assets.settings import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.provenance import Stay, difference, of_file, of_segment
 from pinot_assets.spec import TableSpec
+from pinot_assets.words import plural, plural_are
 
 SHOWN = 20
 """Files of a kind that `diff` lists."""
@@ -220,7 +221,7 @@ def _kept_text(kept: Iterable[Snapshot]) -> str:
     published = [snapshot.published_ms for snapshot in kept]
     if not published:
         return "the table has never been published"
-    return f"{len(published)} snapshots are kept, the oldest of {utc_text(published[-1])}"
+    return f"{plural_are(len(published), 'snapshot')} kept, the oldest of {utc_text(published[-1])}"
 
 
 def _stay_values(stay: Stay) -> dict[str, Any]:
@@ -284,13 +285,13 @@ def _line(change: Mapping[str, Any]) -> str:
 
 
 def _state(snapshot: Snapshot) -> str:
-    return f"{snapshot.session} of {utc_text(snapshot.published_ms)}, {snapshot.rows:,} rows"
+    return f"{snapshot.session} of {utc_text(snapshot.published_ms)}, {plural(snapshot.rows, 'row')}"
 
 
 def _listed(mark: str, files: Iterable[PublishedFile]) -> Iterator[str]:
     listed = list(files)
     for file in listed[:SHOWN]:
-        yield f"  {mark} {escape(file.uri)} ({file.rows:,} rows)"
+        yield f"  {mark} {escape(file.uri)} ({plural(file.rows, 'row')})"
     if len(listed) > SHOWN:
         yield f"  {mark} and {len(listed) - SHOWN} more; --json names them all"
 

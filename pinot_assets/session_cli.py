@@ -29,6 +29,7 @@ from pinot_assets.session.model import Session, utc_text
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings import load_settings
 from pinot_assets.spec import TableSpec
+from pinot_assets.words import plural
 
 SpecOf = Callable[[str, Path | None], TableSpec]
 DriverOf = Callable[[TableSpec, str], AbstractContextManager[Driver]]
@@ -166,7 +167,7 @@ def _file_line(state: FileState) -> str:
     colour = {FileStatus.FAILED: "red", FileStatus.DONE: "green"}.get(state.status, "dim")
     parts = [f"version {state.planned}"] if state.planned else []
     if state.rows is not None:
-        parts.append(f"{state.rows:,} rows")
+        parts.append(plural(state.rows, "row"))
     if state.segments:
         parts.append(", ".join(state.segments))
     if state.receipt:

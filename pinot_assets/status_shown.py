@@ -10,6 +10,7 @@ from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, Sighting
 from pinot_assets.source.readiness import told
 from pinot_assets.spec import TableSpec
+from pinot_assets.words import plural
 
 COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
 SHOWN = 10
@@ -64,7 +65,8 @@ def status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Iter
     if snapshot is None:
         yield "published", "nothing yet"
     else:
-        what = f"{len(snapshot.ledger)} files, {len(snapshot.segments)} segments, {snapshot.rows:,} rows"
+        files, segments = plural(len(snapshot.ledger), "file"), plural(len(snapshot.segments), "segment")
+        what = f"{files}, {segments}, {plural(snapshot.rows, 'row')}"
         yield "published", f"{what} by {snapshot.session} at {utc_text(snapshot.published_ms)}"
     yield "source", f"{sighting.listed} files listed: {sighting}"
     for unready in filter(None, (sighting.waiting, sighting.later)):

@@ -19,6 +19,7 @@ from pinot_assets.program import of_system
 from pinot_assets.session.observe import Observation
 from pinot_assets.source import Inventory
 from pinot_assets.spec import TableSpec
+from pinot_assets.words import plural
 
 LONGEST_S: Final = 600
 """Between two looks at a table that cannot be looked at: doubled up to that."""
@@ -155,8 +156,8 @@ def _failed(table: Watched, error: PinotAssetsError, now_s: int, interval_s: int
 def ended_as(outcome: Outcome) -> str:
     """How a run ended, in a few words."""
     if outcome.snapshot is not None:
-        left = f", {len(outcome.left_out)} files left out" if outcome.left_out else ""
-        return f"switched: {outcome.snapshot.rows:,} rows{left}"
+        left = f", {plural(len(outcome.left_out), 'file')} left out" if outcome.left_out else ""
+        return f"switched: {plural(outcome.snapshot.rows, 'row')}{left}"
     if outcome.refusal is not None:
         return "not switched"
     return outcome.report.result.value.lower()

@@ -21,6 +21,7 @@ from pinot_assets.session.sweep import Bookmark, listing_of
 from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.source import Inventory, told
 from pinot_assets.spec import TableSpec
+from pinot_assets.words import plural
 
 FIRST_WAIT_S = 300
 """Until a listing that was launched in vain is launched again; doubled each time. Above the time-outs of one
@@ -229,7 +230,7 @@ def _trouble(spec: TableSpec, observation: Observation) -> str:
     if session is None or session.mode is Mode.ROLLBACK:
         return ""
     if observation.failures:
-        return f"failed with {len(observation.failures)} files"
+        return f"failed with {plural(len(observation.failures), 'file')}"
     if _audit_failed(observation):
         return "failed its audit"
     if session.config_fingerprint != spec.config_fingerprint(WRITER_VERSION):

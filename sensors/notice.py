@@ -10,6 +10,7 @@ import dagster as dg
 
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation
+from pinot_assets.words import plural
 
 LINES = 5
 LENGTH = 1000
@@ -79,9 +80,9 @@ def of_table(seen: Observation) -> dict[str, Any]:
         }
     if snapshot is None:
         return {"text": "nothing was published before", "session": open_session, "snapshot": None}
-    published = utc_text(snapshot.published_ms)
+    published, rows = utc_text(snapshot.published_ms), plural(snapshot.rows, "row")
     return {
-        "text": f"still served: {snapshot.session} with {snapshot.rows} rows, published {published}",
+        "text": f"still served: {snapshot.session} with {rows}, published {published}",
         "session": open_session,
         "snapshot": {
             "session": snapshot.session,

@@ -13,6 +13,7 @@ from pinot_assets.session.model import Checked, Session, utc_text
 from pinot_assets.session.report import Report
 from pinot_assets.session.small_files import small
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.words import plural
 
 Metadata = Mapping[str, dg.MetadataValue | str | int | float]
 
@@ -137,7 +138,7 @@ def served(snapshot: Snapshot | None) -> str:
     if snapshot is None:
         return "nothing is published yet"
     when = utc_text(snapshot.published_ms)
-    what = f"{len(snapshot.ledger)} files, {snapshot.rows} rows"
+    what = f"{plural(len(snapshot.ledger), 'file')}, {plural(snapshot.rows, 'row')}"
     return f"queries see {snapshot.session}, published {when}: {what}"
 
 

@@ -25,6 +25,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.preview import preview
 from pinot_assets.spec import TableSpec
+from pinot_assets.words import plural
 
 TARGET_TAG = "pinot/target"
 """Run tag with what the run acts on. A run that is executed again inherits it, and acts on nothing else."""
@@ -64,7 +65,8 @@ def _rollback(driver: Driver, config: Mapping[str, Any], log: dg.DagsterLogManag
     counted = driver.count(snapshot)
     for answer in counted:
         (log.info if answer.right else log.error)(str(answer))
-    now = f"queries see {snapshot.session} now: {len(snapshot.ledger)} files, {snapshot.rows} rows"
+    size = f"{plural(len(snapshot.ledger), 'file')}, {plural(snapshot.rows, 'row')}"
+    now = f"queries see {snapshot.session} now: {size}"
     return "\n\n".join([now, *shown, *map(str, counted)])
 
 

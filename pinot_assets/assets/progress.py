@@ -9,6 +9,7 @@ import dagster as dg
 
 from pinot_assets.session.pace import Pace
 from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.words import plural
 
 QUIET_S = 60.0
 """How long a build that goes on may be silent: every line of a run's log is a row of Dagster's database."""
@@ -29,7 +30,7 @@ class RunLog:
     def building(self, sizes: Mapping[int, int]) -> None:
         """Files are about to be built."""
         self._pace = Pace(sizes, self._clock)
-        self._log.info(f"building {len(sizes)} files of {sum(sizes.values()):,} bytes on Spark")
+        self._log.info(f"building {plural(len(sizes), 'file')} of {sum(sizes.values()):,} bytes on Spark")
         self._told = self._clock()
 
     def moving(self, rows: int) -> None:

@@ -21,6 +21,7 @@ from pinot_assets.realtime.opening import hold_table
 from pinot_assets.realtime.repair.model import USUAL_LIMITS
 from pinot_assets.realtime.restart import restart_from
 from pinot_assets.realtime.restarting import Restarting
+from pinot_assets.words import plural
 
 BREAK: Final = "PINOT_ASSETS_DRILL_BREAK"
 MEND: Final = "PINOT_ASSETS_DRILL_MEND"
@@ -41,7 +42,8 @@ def _restart(work: Work) -> str:
                 work.log.info(f"would be deleted: {segment.name}")
             for said in (*found.refusals, *found.warnings):
                 work.log.warning(said)
-            return f"{len(found.going)} segments would go; only shown, as confirm does not name the table"
+            would = f"{plural(len(found.going), 'segment')} would go"
+            return f"{would}; only shown, as confirm does not name the table"
         with hold_table(work.settings, work.table, work.run) as lease:
             deleted = Restarting(pinot, read, lease, work.log.info).run(named)
     return f"read again from the stream: {len(deleted)} segments were deleted"

@@ -34,6 +34,7 @@ from pinot_assets.realtime.repair.words import manual
 from pinot_assets.realtime.table_settings import table_settings
 from pinot_assets.settings import Settings
 from pinot_assets.spec import RealtimeTableSpec
+from pinot_assets.words import plural
 
 _UPLOAD_ROUNDS = 20
 """Plans of a repair before a rebalance; the guard refuses where they were not enough."""
@@ -173,7 +174,8 @@ def _rebalance(work: Work) -> str:
             for one in judged.objections:
                 work.log.warning(f"{one.name}: {one.why} → {one.remedy}")
             verdict = "it would be refused" if judged.refused else "nothing speaks against it"
-            return f"{len(judged.moves)} segments would move; {verdict}; only shown, as apply is not set"
+            would = f"{plural(len(judged.moves), 'segment')} would move"
+            return f"{would}; {verdict}; only shown, as apply is not set"
         with hold_table(work.settings, work.table, work.run) as lease:
             if work.config["upload_first"]:
                 for _ in work.repair(pinot, lease, USUAL_LIMITS).rounds(_UPLOAD_ROUNDS):

@@ -16,6 +16,7 @@ from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.observe import list_source, observe
 from pinot_assets.spec import TableSpec
+from pinot_assets.words import plural
 
 
 def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
@@ -47,7 +48,9 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
         history = TableHistory(context.instance, spec)
         picture = Picture.take(spec, files, snapshot, history.partitions())
         changed = list(picture.observations(history))
-        context.log.info(f"{len(files)} files; {len(changed)} of {len(picture.source)} partitions changed")
+        context.log.info(
+            f"{plural(len(files), 'file')}; {len(changed)} of {len(picture.source)} partitions changed"
+        )
         yield from changed
         if is_alone(context.instance, spec, context.run.run_id):
             picture.forget_all_others(history)

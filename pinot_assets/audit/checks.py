@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.port import Replicas
 from pinot_assets.session.receipt import Failure, Output, Receipt
+from pinot_assets.words import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int
     found = sum(n for o in outputs for n in rows.get(o.segment, {}).values())
     bad = [f"{o.segment} is loaded on no server" for o in outputs if not rows.get(o.segment)]
     bad += [
-        f"{o.segment} has {n} rows on {server}, built {o.rows}"
+        f"{o.segment} has {plural(n, 'row')} on {server}, built {o.rows}"
         for o in outputs
         for server, n in rows.get(o.segment, {}).items()
         if n != o.rows

@@ -26,6 +26,7 @@ from pinot_assets.build.task import build_file
 from pinot_assets.errors import BuildError
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.objects import open_store
+from pinot_assets.words import plural
 
 T = TypeVar("T")
 Result = Receipt | Failure
@@ -146,7 +147,7 @@ class _Job:
         self._tasks = tasks
         self._group = f"{order.session}-{order.attempt}-{uuid.uuid4().hex[:8]}"
         self._description = (
-            f"{order.table}: {len(tasks)} files of session {order.session}, attempt {order.attempt}"
+            f"{order.table}: {plural(len(tasks), 'file')} of session {order.session}, attempt {order.attempt}"
         )
         self._finished: Accumulator[list[Result]] = context.accumulator([], _Results())
         self._run = _Task(order, self._finished)

@@ -14,6 +14,7 @@ from pinot_assets.session.model import is_ours
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.removal import tar_keys
 from pinot_assets.session.store import KEPT_SESSIONS
+from pinot_assets.words import plural_are
 
 ORPHANS = "orphans"
 STAGED = "staged_tars"
@@ -155,8 +156,8 @@ def staged_tars(table: str, staged: Mapping[str, int], wanted: Wanted) -> Health
         f"run {table} once; until then Pinot's deep store holds the only copy"
     )
     problems = [
-        Problem(f"{len(names)} tars {what} ({some(names)})", again, Severity.ERROR)
-        for what, names in (("are missing", missing), ("are not as they were written", torn))
+        Problem(f"{plural_are(len(names), 'tar')} {what} ({some(names)})", again, Severity.ERROR)
+        for what, names in (("missing", missing), ("not as written", torn))
         if names
     ]
     good = len(wanted.tars) - len(missing) - len(torn)

@@ -10,6 +10,7 @@ from pinot_assets.pinot.lineage import Lineage, why_not_revert
 from pinot_assets.session.model import Mode, Session, utc_text
 from pinot_assets.session.way_back import before_switch
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.words import plural
 
 NAME = "rollback_window"
 
@@ -62,8 +63,8 @@ def rollback_window(
         )
         return _answer([lost], window, 0.0, "")
     until = utc_text(now_ms - age_ms + window_ms)
-    taken = len(set(current.segments) - set(before.segments))
-    good = f"`pinot-assets rollback {table}` takes back {current.session} ({taken} segments) until {until}"
+    taken = plural(len(set(current.segments) - set(before.segments)), "segment")
+    good = f"`pinot-assets rollback {table}` takes back {current.session} ({taken}) until {until}"
     if session is not None:
         good += f", when session {session.id} has ended"
     return _answer([], window, left, good)

@@ -10,13 +10,14 @@ from pathlib import Path
 from pinot_assets.build.rejected import FileRejected
 from pinot_assets.errors import SourceError
 from pinot_assets.infer.column import Column, absent
-from pinot_assets.infer.proposal import Proposal, counted, propose
+from pinot_assets.infer.proposal import Proposal, propose
 from pinot_assets.infer.rows import Start, read_start, tried
 from pinot_assets.infer.sample import Sample, local_copies
 from pinot_assets.infer.yaml_text import Place, spec_text
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.location import is_within
+from pinot_assets.words import plural
 
 STAGING = "${PINOT_ASSETS_STAGING}"
 """Where nothing else is sure to lie outside of the files' folder."""
@@ -60,7 +61,7 @@ def draft(name: str, sample: Sample, props: Mapping[str, str], out: Path) -> Dra
     proposal = propose(merged([(start.rows, start.columns) for start in alike]))
     rows = sum(start.rows for start in alike)
     more = "more than " if sample.more else ""
-    looked_at = f"{counted(rows, 'row')} of {counted(len(alike), 'file')}"
+    looked_at = f"{plural(rows, 'row')} of {plural(len(alike), 'file')}"
     sampled = f"{looked_at}, of {more}{sample.count:,} in {sample.folder}"
     place = Place(_written(sample.folder, out), sample.include, _staging(name, sample.folder, out), props)
     text = spec_text(name, proposal, first.input_format, place, first.shape, sampled)

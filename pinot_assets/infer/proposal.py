@@ -17,6 +17,7 @@ from pinot_assets.spec.document import Part, parse_document
 from pinot_assets.spec.ingestion import FileIngestion
 from pinot_assets.spec.pinot_json import schema_problems
 from pinot_assets.spec.writable import writer_findings
+from pinot_assets.words import plural
 
 GROUPS: Final = {
     FieldType.DIMENSION: "dimensionFieldSpecs",
@@ -178,7 +179,7 @@ def _plain(name: str, column: Column) -> Field:
     if column.multi:
         why = "several values in one row"
     if column.marked:
-        marked = f"{counted(column.marked, 'cell')} of {column.rows:,} with {PARTS} between words"
+        marked = f"{plural(column.marked, 'cell')} of {column.rows:,} with {PARTS} between words"
         doubt = f"{marked}: " + ("taken for several values" if column.multi else "taken for one text")
     return Field(name, role, kind.value, seen, column.multi, why, doubt=doubt)
 
@@ -239,19 +240,14 @@ def _epoch(name: str, column: Column, seen: str) -> Field | None:
 
 def described(column: Column) -> str:
     """What the sample holds of a column: `4 values in 10,000 rows`. No texts: they may be somebody's own."""
-    rows = counted(column.rows, "row")
+    rows = plural(column.rows, "row")
     if column.nulls == column.rows:
         return f"no value in {rows}"
     nulls = f", {column.nulls:,} of them empty" if column.nulls else ""
     if not column.values:
         return f"{rows}{nulls}"
     span = "" if column.low is None or column.kind not in NUMBERS else f", {column.low} to {column.high}"
-    return f"{counted(len(column.values), 'value')} in {rows}{nulls}{span}"
-
-
-def counted(number: int, what: str) -> str:
-    """`1 row`, `2,000 rows`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{plural(len(column.values), 'value')} in {rows}{nulls}{span}"
 
 
 def words_of(name: str) -> list[str]:

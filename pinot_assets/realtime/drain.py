@@ -20,6 +20,7 @@ from typing import Final
 
 from pinot_assets.realtime.repair.facts import not_known, topic_paused, young
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
+from pinot_assets.words import plural, plural_are
 
 SUBJECT: Final = "drain"
 """Under which its memory is kept (`realtime.lease`)."""
@@ -152,9 +153,9 @@ def _before(state: RealtimeState, memory: DrainMemory) -> Action:
         return Action(Do.PAUSE, why, replace(memory, paused_ms=state.read_ms))
     committing = [s for s in state.segments if s.status is Status.COMMITTING]
     if committing:
-        return Action(Do.WAIT, f"{len(committing)} segments are being committed", memory)
+        return Action(Do.WAIT, f"{plural_are(len(committing), 'segment')} being committed", memory)
     if state.pause.whole and consumed:
-        return Action(Do.WAIT, f"{len(consumed)} segments are still being committed", memory)
+        return Action(Do.WAIT, f"{plural_are(len(consumed), 'segment')} still being committed", memory)
     marks = tuple(sorted((p, segment.sequence) for p, segment in state.latest().items()))
     why = f"nothing is left unfinished; pauseless goes {memory.goal}"
     return Action(Do.FLIP, why, replace(memory, flipped_ms=state.read_ms, marks=marks))
@@ -167,7 +168,7 @@ def _after(state: RealtimeState, memory: DrainMemory) -> Action:
     memory = replace(memory, paused_ms=None)
     committing = [s for s in state.segments if s.status is Status.COMMITTING]
     if memory.goal is Goal.OFF and committing:
-        return Action(Do.REPAIR, f"{len(committing)} segments are COMMITTING", memory)
+        return Action(Do.REPAIR, f"{plural_are(len(committing), 'segment')} COMMITTING", memory)
     if memory.flipped_ms is None:
         return Action(Do.DONE, f"pauseless was {memory.goal} already", memory)
     if state.pause.whole:
@@ -203,7 +204,7 @@ def _unfinished(state: RealtimeState, goal: Goal) -> str | None:
         return f"{len(committing)} segments that are COMMITTING"
     only_servers = [s for s in state.segments if _without_url(s)]
     if goal is Goal.OFF and only_servers:
-        return f"{len(only_servers)} segments without a download URL"
+        return f"{plural(len(only_servers), 'segment')} without a download URL"
     return None
 
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from pinot_assets.realtime.state import Copy, RealtimeState
+from pinot_assets.words import plural
 
 
 class Phase(StrEnum):
@@ -206,7 +207,7 @@ def _downloads(samples: Sequence[Sample]) -> Finding:
     count = downloaded(samples)
     if count is None:
         return Finding("peer downloads", None, "not measured")
-    return Finding("peer downloads", count > 0, f"{count} segments came from peers", count)
+    return Finding("peer downloads", count > 0, f"{plural(count, 'segment')} came from peers", count)
 
 
 def _queries(seen: Mapping[Phase, Sequence[Sample]]) -> Finding:

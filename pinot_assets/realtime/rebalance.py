@@ -18,6 +18,7 @@ from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.repair.facts import is_up, lost_from_stream, not_known, without_tar
 from pinot_assets.realtime.state import RealtimeState, Segment, Status
+from pinot_assets.words import plural, plural_are
 
 SHOWN: Final = 5
 """Segments that a message names."""
@@ -232,7 +233,7 @@ def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
     if nowhere:
         yield Objection(
             "no live copy",
-            f"{len(nowhere)} segments are not in the deep store and no live server has them: "
+            f"{plural_are(len(nowhere), 'segment')} not in the deep store and no live server has them: "
             f"{_names(nowhere)}; dead ones would have to drop them when they come back",
             "start the servers that have them; `pinot-assets realtime repair` says what else helps",
         )
@@ -240,7 +241,7 @@ def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
     if stored:
         yield Objection(
             "answers",
-            f"{len(stored)} segments may be on no live server for a while: {_names(stored)}",
+            f"{plural(len(stored), 'segment')} may be on no live server for a while: {_names(stored)}",
             "expect incomplete answers until they are loaded from the deep store",
             refuses=False,
         )

@@ -18,6 +18,7 @@ from pinot_assets.realtime.cli_work import open_work, tell
 from pinot_assets.realtime.rebalance import Judgement, Preview
 from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.rebalancing import End, Rebalancing, preview
+from pinot_assets.words import plural
 
 Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")]
 Options = Annotated[
@@ -94,7 +95,7 @@ def _show(told: Preview, judgement: Judgement, as_json: bool) -> None:
 
 
 def _lines(told: Preview, judgement: Judgement) -> Iterator[str]:
-    yield f"Pinot's dry run: {escape(told.status)}; {len(judgement.moves)} segments would move"
+    yield f"Pinot's dry run: {escape(told.status)}; {plural(len(judgement.moves), 'segment')} would move"
     for name, (status, message) in told.checks.items():
         if status == "PASS":
             yield f"[green]pass  [/] {escape(name)}: {escape(message)}"

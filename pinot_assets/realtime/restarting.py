@@ -21,6 +21,7 @@ from pinot_assets.realtime.restart import (
     restart_from,
 )
 from pinot_assets.realtime.state import RealtimeState
+from pinot_assets.words import plural
 
 POLL_S: Final = 3.0
 
@@ -99,7 +100,7 @@ class Restarting:
                     why=f"Pinot would delete other segments: {', '.join(sorted(meant ^ names)[:5])}",
                     hint="look at the table, then try again; it is paused",
                 )
-            self.tell(f"deleting {len(names)} segments")
+            self.tell(f"deleting {plural(len(names), 'segment')}")
             self._remember(memory)
             self._send(lambda: self.door.delete_from(self.lease.table, tuple(firsts.values())))
         self._until(lambda state: not left_of(state, memory.marks), "segments are still there")

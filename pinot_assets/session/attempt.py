@@ -20,6 +20,7 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import next_seq
 from pinot_assets.session.settle import is_lost
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.words import plural
 
 Receipts = Mapping[int, tuple[str, Receipt]]
 """Valid receipts by ordinal, each with its key."""
@@ -103,7 +104,7 @@ def begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Session
     )
     run.lease.write(pointer=pointer, session=session)
     run.lease.prune()
-    run.note(f"session {session.id} ({session.mode.lower()}): {len(plan.rows)} files to build")
+    run.note(f"session {session.id} ({session.mode.lower()}): {plural(len(plan.rows), 'file')} to build")
     if run.mode is Mode.APPEND and changes.rewritten:
         run.note(f"{len(changes.rewritten)} rewritten files are added beside their older versions (append)")
     return session, plan
@@ -169,7 +170,9 @@ def go_on(
         plan = renamed(run.edges.staging, run.spec.name, plan, taken)
         run.note(f"{len(taken)} built files go on under new names; their files are not read again")
     what = f"retry {session.retry_count} of" if is_retry else "going on with"
-    run.note(f"{what} session {session.id}: {len(plan.done)} files kept, {len(plan.to_build)} to build")
+    run.note(
+        f"{what} session {session.id}: {plural(len(plan.done), 'file')} kept, {len(plan.to_build)} to build"
+    )
     return session, plan
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pinot_assets.errors import PinotError
 from pinot_assets.session.edges import Edges
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.words import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Counted:
     def __str__(self) -> str:
         if self.rows is None:
             return f"{self.broker} gave no whole answer: {self.error}"
-        return f"{self.broker} counts {self.rows:,} rows, {self.expected:,} expected"
+        return f"{self.broker} counts {plural(self.rows, 'row')}, {self.expected:,} expected"
 
 
 def count(edges: Edges, table: str, snapshot: Snapshot) -> tuple[Counted, ...]:

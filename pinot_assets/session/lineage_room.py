@@ -12,6 +12,7 @@ from pinot_assets.build.order import segment_name
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.plan import Plan, Row
+from pinot_assets.words import plural_are
 
 LIMIT_BYTES = 900 * 1024
 _ID = "0" * 36
@@ -78,7 +79,7 @@ def require_plan_fits(table: str, plan: Plan, segments_from: Collection[str]) ->
     size = znode_bytes(table, [_entry(segments_from, names)])
     if size > LIMIT_BYTES:
         raise PushRefused(
-            f"{len(names):,} files are too many for one switch of {table}",
+            f"{plural_are(len(names), 'file')} too many for one switch of {table}",
             why=f"their names alone take {size / 1024:,.0f} KiB of the lineage, which may have "
             f"{LIMIT_BYTES // 1024} KiB",
             hint=_WAY_OUT,

@@ -15,6 +15,7 @@ from pinot_assets.snapshot.manifest import Snapshot, hashes_of, versions_of
 from pinot_assets.source import Inventory, ObjectStore, Readiness, SourceFile, diff
 from pinot_assets.source.diff import differing
 from pinot_assets.source.listed_files import columns_of, files_of
+from pinot_assets.words import plural
 
 OFTEN = 100_000
 """Objects between two signs that a listing goes on."""
@@ -42,7 +43,7 @@ def _telling(progress: Progress) -> Callable[[int], None]:
         nonlocal said
         if listed // OFTEN > said // OFTEN:
             said = listed
-            progress.note(f"listed {listed:,} objects so far")
+            progress.note(f"listed {plural(listed, 'object')} so far")
 
     return tell
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.words import plural
 
 _MEANINGFUL_S = 1.0
 """A rate of less than that is noise."""
@@ -70,7 +71,7 @@ class Pace:
         parts = [f"{self.done - self.failed} of {self.files} files"]
         if self.failed:
             parts.append(f"{self.failed} failed")
-        parts.append(f"{self.rows:,} rows")
+        parts.append(plural(self.rows, "row"))
         if (rate := self.rows_per_s) is not None:
             parts.append(f"{rate:,.0f} rows/s")
         if self.done < self.files and (left := self.left_s) is not None:

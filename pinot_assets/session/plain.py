@@ -33,6 +33,7 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.stage import refuse_hidden_sources
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.words import plural
 
 
 def without(plan: Plan, uris: frozenset[str]) -> Plan:
@@ -152,5 +153,5 @@ def _record(run: Run, session: Session, plan: Plan, done: Sequence[Step]) -> Sna
     # No one entry leads back from here.
     snapshot = snapshot_of(run, session, plan, "", run.lease.pointer.current_snapshot)
     close_published(run, session, Outcome.PUBLISHED, snapshot)
-    run.note(f"published {len(done)} files one by one")
+    run.note(f"published {plural(len(done), 'file')} one by one")
     return snapshot

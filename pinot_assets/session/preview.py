@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.way_back import Way, WayBack
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.words import plural
 
 SHOWN = 5
 """Files that are named."""
@@ -37,7 +38,7 @@ def preview(way: WayBack, now_ms: int) -> Iterator[tuple[str, str]]:
 
 def of_snapshot(snapshot: Snapshot) -> str:
     """One line."""
-    what = f"{len(snapshot.ledger)} files, {snapshot.rows:,} rows"
+    what = f"{plural(len(snapshot.ledger), 'file')}, {plural(snapshot.rows, 'row')}"
     return f"{snapshot.session} ({snapshot.mode}) of {utc_text(snapshot.published_ms)}: {what}"
 
 
@@ -51,7 +52,8 @@ def reach(way: WayBack) -> str:
 
 
 def _files(files: Sequence[PublishedFile], segments: int) -> str:
-    text = f"{len(files)} files, {sum(f.rows for f in files):,} rows, {segments} segments"
+    rows = sum(f.rows for f in files)
+    text = f"{plural(len(files), 'file')}, {plural(rows, 'row')}, {plural(segments, 'segment')}"
     named = ", ".join(f.uri.rsplit("/", 1)[-1] for f in files[:SHOWN])
     more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
     return f"{text}: {named}{more}" if named else text

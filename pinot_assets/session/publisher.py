@@ -28,6 +28,7 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
 from pinot_assets.session.upload_pace import MOST, UploadPace
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.words import plural
 
 REFUSED = "NOT_PUBLISHED"
 """Code of a file that was built, and that Pinot did not take."""
@@ -241,7 +242,7 @@ def failures_of(run: Run, session: Session) -> tuple[Failure, ...]:
 
 def told(failures: Sequence[Failure]) -> str:
     """One line for the session's node."""
-    return f"{len(failures)} files failed; {failures[0].uri}: {failures[0].reason}"[:1000]
+    return f"{plural(len(failures), 'file')} failed; {failures[0].uri}: {failures[0].reason}"[:1000]
 
 
 def _refusals(plan: Plan, refused: Mapping[str, str]) -> list[Failure]:

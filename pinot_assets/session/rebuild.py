@@ -25,6 +25,7 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import is_fresh, next_seq, staged
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.words import plural
 
 REBUILT = "REBUILT"
 """Mode of a snapshot that no session published."""
@@ -95,8 +96,8 @@ def _rebuild(run: Run, visible: frozenset[str]) -> None:
     unknown = sum(not f.sha256 for f in files)
     run.note(
         f"the pointer in ZooKeeper was lost: the ledger is rebuilt from {len(visible)} visible segments "
-        f"({len(files)} files; the content hash of {unknown} is unknown: one that is only touched counts as "
-        "rewritten). Files without rows are read once more" + _told(hold)
+        f"({plural(len(files), 'file')}; the content hash of {unknown} is unknown: one that is only touched "
+        "counts as rewritten). Files without rows are read once more" + _told(hold)
     )
 
 

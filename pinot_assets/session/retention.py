@@ -27,6 +27,7 @@ from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.source.objects import ObjectStore
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.apply import held_table_config
+from pinot_assets.words import plural
 
 SHARE = 10
 """After a switch, nothing is taken away before one in so many kept snapshots has to go: all that stay are
@@ -141,7 +142,7 @@ def expire(run: Run) -> None:
         return
     if failed:
         key, why = failed[0]
-        run.note(f"{len(failed)} objects of old snapshots could not be deleted, first {key}: {why}")
+        run.note(f"{plural(len(failed), 'object')} of old snapshots could not be deleted, first {key}: {why}")
 
 
 def _expire(run: Run) -> Iterator[tuple[str, str]]:

@@ -22,6 +22,7 @@ from pinot_assets.source import Inventory, ObjectStore
 from pinot_assets.source.inventory import inventory_of, list_part
 from pinot_assets.source.part import Part, part_from_arrow, part_to_arrow
 from pinot_assets.spec import TableSpec
+from pinot_assets.words import plural
 
 KEPT_S: Final = 24 * 3600
 """After which a part that no sweep took away is taken for one that nobody will."""
@@ -61,7 +62,7 @@ class Bookmark:
         return PartRef(self.part, self.crc32)
 
     def __str__(self) -> str:
-        return f"listed {self.objects:,} objects so far, up to {self.after}; goes on at the next tick"
+        return f"listed {plural(self.objects, 'object')} so far, up to {self.after}; goes on at the next tick"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from pinot_assets.source.fingerprint import Fingerprint, SourceFile
 from pinot_assets.source.inventory import Inventory, narrowed
+from pinot_assets.words import plural_are
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def judge(inventory: Inventory, rules: Rules, known: Known) -> Readiness:
 def told(files: Sequence[Unready]) -> str:
     """`2 files are not ready (s3://in/a.csv is 12 s old, minFileAgeSec is 60)`: how many, the first, why."""
     first = files[0]
-    count = "1 file is" if len(files) == 1 else f"{len(files)} files are"
+    count = plural_are(len(files), "file")
     return f"{count} not ready ({first.uri} {first.why})"
 
 

@@ -220,7 +220,7 @@ def test_a_shut_gate_is_no_reason_to_run_again(location: Location) -> None:
     run = location.trigger()
     until(lambda: location.runs()[run]["status"] == "FAILURE", 180)
     before = set(location.runs())
-    said = until(lambda: next((t for t in location.ticks() if "failed with 1 files" in t), None), 90)
+    said = until(lambda: next((t for t in location.ticks() if "failed with 1 file" in t), None), 90)
     assert said.endswith("waits for the schedule or a run by hand (sensorRetries is off)")
     assert set(location.runs()) == before
     assert {tag["key"]: tag["value"] for tag in location.runs()[run]["tags"]}["dagster/will_retry"] == "false"

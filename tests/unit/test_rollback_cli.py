@@ -91,7 +91,7 @@ def test_rollback_shows_and_asks() -> None:
         "revert of lineage entry entry-1",
         "until 2023-11-15 00:43:20 UTC, for 2.5 h",
         "2 files, 12 rows, 2 segments: a, b",
-        "1 files, 4 rows, 1 segments: a",
+        "1 file, 4 rows, 1 segment: a",
     ):
         assert text in shown.stdout
 
@@ -103,7 +103,7 @@ def test_rollback_does_what_it_showed_and_counts() -> None:
     )
     assert shown.exit_code == 0, shown.output
     assert driver.asked == [("way_back", "2"), ("rollback", "2", REVERT), ("count", restored)]
-    assert "rolled back: 1 files, 4 rows are visible" in shown.stdout
+    assert "rolled back: 1 file, 4 rows are visible" in shown.stdout
     assert "pinot-assets resume flights" in shown.stdout
     assert "✓ http://b2 counts 4 rows, 4 expected" in shown.stdout
 

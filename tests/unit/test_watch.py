@@ -75,7 +75,7 @@ def test_runs_when_files_have_changed_and_else_waits(world: World) -> None:
     write_files(world.folder, F1="a b")
     table = look_at(Watched(world.spec), world, 30)
     assert [state for state, _ in world.states] == [State.RUNS, State.WAITS]
-    assert (table.last, table.last_s, table.next_s) == ("switched: 1 rows", NOW, NOW + 30)
+    assert (table.last, table.last_s, table.next_s) == ("switched: 1 row", NOW, NOW + 30)
     table = look_at(table, world, 30)
     assert (table.state, world.runs) == (State.WAITS, 1)
     assert "0 new, 0 rewritten, 0 deleted" in table.message
@@ -176,7 +176,7 @@ def test_once_for_log_collectors(world: World, typed: Callable[..., tuple[int, s
     assert code == 0
     assert [line["state"] for line in lines] == ["runs", "waits"]
     assert lines[1]["table"] == "t_OFFLINE"
-    assert lines[1]["lastRun"] == "switched: 1 rows"
+    assert lines[1]["lastRun"] == "switched: 1 row"
     world.trouble = ListingFailed("no listing")
     code, out = typed("t", "--once")
     assert code == 1

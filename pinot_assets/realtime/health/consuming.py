@@ -10,6 +10,7 @@ from pinot_assets.realtime.health.age import settled
 from pinot_assets.realtime.health.answers import dense
 from pinot_assets.realtime.health.progress import paused
 from pinot_assets.realtime.state import Consumption, PauseReason, RealtimeState, Segment
+from pinot_assets.words import plural_are
 
 CONSUMPTION = "consumption"
 LAG = "consumption_lag"
@@ -94,7 +95,7 @@ def _good(state: RealtimeState, partitions: int) -> str:
         comment = f" ({state.pause.comment})" if state.pause.comment else ""
         return f"an operator paused the table{comment}"
     topics = f"; topics {_numbers(sorted(state.pause.topics))} are paused" if state.pause.topics else ""
-    return f"{partitions} partitions are consumed{topics}"
+    return f"{plural_are(partitions, 'partition')} consumed{topics}"
 
 
 def _consumed(state: RealtimeState, newest: Segment | None) -> bool:

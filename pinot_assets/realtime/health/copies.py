@@ -9,6 +9,7 @@ from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import past_window, settled
 from pinot_assets.realtime.health.recovery import stream_holds
 from pinot_assets.realtime.state import Copy, RealtimeState, Replica, Segment, Status
+from pinot_assets.words import plural_are
 
 URLS = "download_urls"
 ONLY_COPIES = "only_copies"
@@ -141,7 +142,7 @@ def replicas(state: RealtimeState) -> Health:
     if unserved:
         problems.append(
             Problem(
-                f"{len(unserved)} segments are served by no replica ({some(unserved)})",
+                f"{plural_are(len(unserved), 'segment')} served by no replica ({some(unserved)})",
                 repair_plan(state),
                 Severity.ERROR,
             )

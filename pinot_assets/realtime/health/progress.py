@@ -11,6 +11,7 @@ from pinot_assets.realtime.health.recovery import all_in_error
 from pinot_assets.realtime.names import PARTITIONS_A_STREAM
 from pinot_assets.realtime.settings import reingests
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
+from pinot_assets.words import plural_are
 
 STATUS = "segment_status"
 NEXT = "next_segment"
@@ -36,7 +37,8 @@ def segment_status(state: RealtimeState) -> Health:
         )
     if stuck:
         broken = [s for s in stuck if all_in_error(s) and s.copy is Copy.NEVER_SET]
-        text = f"{len(stuck)} segments are COMMITTING for more than 300 s ({some([s.name for s in stuck])})"
+        told = some([s.name for s in stuck])
+        text = f"{plural_are(len(stuck), 'segment')} COMMITTING for more than 300 s ({told})"
         if broken:
             text += f"; {len(broken)} of them are in ERROR on all replicas, without a URL"
         text += "; " + _who_ends_it(state, broken)
@@ -163,6 +165,6 @@ def committing_list(state: RealtimeState) -> Health:
         problems,
         expected=len(committing),
         found=len(state.committing_listed),
-        good=f"{len(committing)} segments are COMMITTING, and listed",
+        good=f"{plural_are(len(committing), 'segment')} COMMITTING, and listed",
         numbers={"listed_not_committing": len(extra), "committing_not_listed": len(missing)},
     )

@@ -6,6 +6,7 @@ from pinot_assets.health.finding import Health, Problem, Severity, judged, megab
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.names import files_named, upload_of
 from pinot_assets.realtime.state import RealtimeState, Server, Status, TmpUpload
+from pinot_assets.words import plural_are
 
 SERVERS = "servers"
 TMP_UPLOADS = "tmp_uploads"
@@ -23,12 +24,14 @@ def servers(state: RealtimeState) -> Health:
     problems = []
     if dead:
         told = some([f"{server.name}{_since(state, server)}" for server in dead])
-        problems.append(Problem(f"{len(dead)} servers are dead: {told}", "start them again", Severity.ERROR))
+        problems.append(
+            Problem(f"{plural_are(len(dead), 'server')} dead: {told}", "start them again", Severity.ERROR)
+        )
     if starting:
         told = some([f"{server.name}{_since(state, server)}" for server in starting])
         limit = state.cluster.startup_timeout_s
         long = [s for s in starting if s.since_ms is not None and state.read_ms - s.since_ms > limit * 1000]
-        text = f"{len(starting)} servers are STARTING and serve no table: {told}"
+        text = f"{plural_are(len(starting), 'server')} STARTING, serving no table: {told}"
         if state.settings.pauseless and any(s.status is Status.COMMITTING for s in state.segments):
             text += (
                 "; they may wait for a COMMITTING segment that nobody has, "
@@ -45,7 +48,7 @@ def servers(state: RealtimeState) -> Health:
     if disabled:
         problems.append(
             Problem(
-                f"{len(disabled)} servers are disabled: {some(disabled)}",
+                f"{plural_are(len(disabled), 'server')} disabled: {some(disabled)}",
                 "POST /instances/<name>/state with ENABLE, if that is not meant",
             )
         )

@@ -33,6 +33,7 @@ from pinot_assets.realtime.repair.stale import stale
 from pinot_assets.realtime.repair.stuck import restarts, starting
 from pinot_assets.realtime.repair.words import manual
 from pinot_assets.realtime.state import RealtimeState, Segment, Status
+from pinot_assets.words import plural_are
 
 _URGENCY = {
     Kind.VALIDATE: 1,  # a partition that nobody reads falls behind further and further
@@ -111,7 +112,7 @@ def _together(steps: list[Step]) -> list[Step]:
     whole = replace(
         at_once[0],
         kind=Kind.UPLOAD,
-        why=f"{len(at_once)} segments are not in the deep store; for one, {at_once[0].why}",
+        why=f"{plural_are(len(at_once), 'segment')} not in the deep store; for one, {at_once[0].why}",
         segments=tuple(name for step in named for name in step.segments),
         size_bytes=sum(step.size_bytes for step in named),
         # The controller uploads one after the other; what is left then is the next plan's.

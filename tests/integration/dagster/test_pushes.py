@@ -39,7 +39,7 @@ def test_a_plain_push_warns_of_failed_files_and_publishes_the_others(plain: Tabl
     before, after = result.get_asset_check_evaluations()
     assert before.description is not None
     assert before.description.startswith("2 of 3 files are built: F3.csv: ")
-    assert after.description == "1 files failed; the others are published"
+    assert after.description == "1 file failed; the others are published"
     assert staged_and_published(result)[1].keys() == {"F1.csv", "F2.csv", ALL_FILES}
     assert plain.shown() == ["a", "b", "c"]
     assert plain.observe().session is None

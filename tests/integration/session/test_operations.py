@@ -102,7 +102,7 @@ def test_a_rollback_to_the_snapshot_that_the_config_names(again: Any, dry_run: b
     assert len(world.sessions) == 2
     assert world.sessions[-1].seq == (3 if dry_run else 4)
     assert "way: re-publish of 0 staged segments" in log
-    assert ("8091 counts 1 rows, 1 expected" in log) is not dry_run
+    assert ("8091 counts 1 row, 1 expected" in log) is not dry_run
     world.assert_settled()
 
 

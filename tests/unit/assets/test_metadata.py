@@ -166,7 +166,7 @@ def test_of_a_snapshot() -> None:
     shown = plain(of_snapshot(snapshot, None, "s3://b/k.json", None))
     assert (shown["manifest"], shown["rollback_until"]) == ("s3://b/k.json", "no way back")
     assert "retry_count" not in shown
-    assert served(snapshot) == "queries see cp3-abcdef, published 2023-11-14 22:13:20 UTC: 1 files, 7 rows"
+    assert served(snapshot) == "queries see cp3-abcdef, published 2023-11-14 22:13:20 UTC: 1 file, 7 rows"
     assert served(None) == "nothing is published yet"
 
 

@@ -32,7 +32,7 @@ def test_ten_thousand_files_are_ten_lines(log: RunLog, caplog: pytest.LogCapture
     for n in range(10_000):
         log.built(outcome(n))
     shown = messages(caplog)
-    assert shown[0] == ("INFO", "building 10000 files of 10,000 bytes on Spark")
+    assert shown[0] == ("INFO", "building 10,000 files of 10,000 bytes on Spark")
     assert shown[1:] == [("INFO", f"built {n}000 of 10000 files, {n},000 rows") for n in range(1, 11)]
 
 
@@ -44,7 +44,7 @@ def test_every_failure_is_a_warning_and_counts_as_through(
     log.built(outcome(1))
     assert messages(caplog)[1:] == [
         ("WARNING", "file:///in/0 failed: UNREADABLE: torn"),
-        ("INFO", "built 1 of 2 files, 1 failed, 1 rows"),
+        ("INFO", "built 1 of 2 files, 1 failed, 1 row"),
     ]
 
 

@@ -101,7 +101,7 @@ def test_every_tar_in_use_is_there() -> None:
 def test_a_tar_that_is_gone_or_torn_is_an_error() -> None:
     answer = staged_tars("t", {}, WANTED)
     assert (answer.severity, answer.expected, answer.found) == (Severity.ERROR, 1, 0)
-    assert f"1 tars are missing ({NOW})" in answer.message
+    assert f"1 tar is missing ({NOW})" in answer.message
     assert "restore" in answer.next_step
     torn = staged_tars("t", staged(NOW, size=99), WANTED)
     assert (torn.severity, torn.numbers["tars_torn"]) == (Severity.ERROR, 1)

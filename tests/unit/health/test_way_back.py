@@ -38,7 +38,7 @@ def lineage(age_h: float = 5) -> Lineage:
 def test_the_way_back_and_its_end() -> None:
     answer = rollback_window("t", SECOND, FIRST, lineage(), {OLD, NEW}, None, NOW, WINDOW)
     assert (answer.passed, answer.expected, answer.found) == (True, 20, 15)
-    assert "`pinot-assets rollback t` takes back cp2-bbbbbb (1 segments) until 1970-01-05 19:00:00 UTC" in (
+    assert "`pinot-assets rollback t` takes back cp2-bbbbbb (1 segment) until 1970-01-05 19:00:00 UTC" in (
         answer.message
     )
     assert answer.numbers == {"rollback_hours_left": 15}

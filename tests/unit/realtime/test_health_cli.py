@@ -93,7 +93,7 @@ def test_health_fails_with_exit_code_2_and_says_what_to_do(fake: FakeRealtime) -
     fake.kill(S2)
     code, text = run("health", "clicks")
     assert code == 2
-    assert f"FAIL servers: 1 servers are dead: {S2}" in text
+    assert f"FAIL servers: 1 server is dead: {S2}" in text
     assert "→" in text
 
 

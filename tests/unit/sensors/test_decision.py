@@ -275,7 +275,7 @@ def test_r26_a_failed_session_is_not_the_sensors_to_retry(table: Table, files: d
     tick = table.tick(listing(**files))
     assert not tick.launch
     assert "sensorRetries is off" in tick.message
-    assert "cp2-bbbbbb failed with 1 files" in tick.message
+    assert "cp2-bbbbbb failed with 1 file" in tick.message
 
 
 def test_with_sensor_retries_a_failed_file_that_stays_as_it_is_wakes_nobody(table: Table) -> None:

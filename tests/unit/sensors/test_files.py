@@ -89,7 +89,7 @@ def test_few_files_are_one_tick(table: Table) -> None:
 
 def test_many_files_are_listed_over_ticks_and_launched_at_the_end(table: Table, slow: None) -> None:
     table.write("a.csv", "b.csv")
-    assert table.tick() == "listed 1 objects so far, up to a.csv; goes on at the next tick"
+    assert table.tick() == "listed 1 object so far, up to a.csv; goes on at the next tick"
     assert table.tick() == "listed 2 objects so far, up to b.csv; goes on at the next tick"
     assert TableHistory(table.instance, table.spec).observed() == {}, "half a listing is shown"
     assert len(table.parts) == 2

@@ -24,7 +24,7 @@ def consumed(offset: int = 150, lag_ms: int | None = 10) -> FakeRealtime:
 
 def test_a_table_that_is_consumed() -> None:
     answer = consumption(consumed().look())
-    assert (answer.passed, answer.message) == (True, "1 partitions are consumed")
+    assert (answer.passed, answer.message) == (True, "1 partition is consumed")
 
 
 def test_a_table_without_a_single_partition_is_not_consumed() -> None:
@@ -79,7 +79,7 @@ def test_a_paused_topic_is_told_and_the_others_are_watched() -> None:
     pinot.segment(10_000, 0)
     pinot.ideal_fields["pauseState"] = '{"paused": false, "indexOfInactiveTopics": [1]}'
     answer = consumption(pinot.look())
-    assert (answer.passed, answer.message) == (True, "1 partitions are consumed; topics 1 are paused")
+    assert (answer.passed, answer.message) == (True, "1 partition is consumed; topics 1 are paused")
 
 
 def test_a_consumer_that_stands_still() -> None:

@@ -51,7 +51,7 @@ def test_disabled_and_silent_ones() -> None:
     pinot.servers[S2].ready = None
     answer = servers(pinot.look())
     assert answer.severity is Severity.WARN
-    assert f"1 servers are disabled: {S1}" in answer.message
+    assert f"1 server is disabled: {S1}" in answer.message
     assert f"not known whether they serve: {S2}" in answer.message
 
 
