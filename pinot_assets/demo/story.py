@@ -19,6 +19,7 @@ from pathlib import Path
 import dagster as dg
 from rich.console import Console
 from rich.table import Table
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.demo.control import push_plainly
@@ -27,6 +28,7 @@ from pinot_assets.demo.location import Location, Outcome
 from pinot_assets.demo.own_stack import own_stack
 from pinot_assets.demo.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story, show_queries
 from pinot_assets.demo.world import World
+from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.observe import observe
 from pinot_assets.settings import load_settings, tables_directory
@@ -36,6 +38,7 @@ from pinot_assets.spec.apply import apply_plan, plan_apply
 
 CONTROL = "f"
 DAYS = 30
+CATCH_UP_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +173,15 @@ class FlightsStory(Story[Step]):
         def change() -> str:
             new, old = list(swapped.segments.values()), list(former.segments)
             push_plainly(self._pinot, TABLE, open_staging(self._spec()), new, old)
+            # Brokers come to know of plain deletions one by one: until then they tell too much, or fail.
+            for again in Retrying(
+                retry=retry_if_exception_type(PinotAssetsError),
+                stop=stop_after_delay(CATCH_UP_S),
+                wait=wait_fixed(0.2),
+                reraise=True,
+            ):
+                with again:
+                    self._require_answer(self._answers[-2])
             return ""
 
         self._step(CONTROL, "control: the swap again, pushed plainly", self._answers[-2], change)
