@@ -136,7 +136,7 @@ def publish(run: Run) -> Snapshot:
         )
     if session.gate_open and not session.ending and not session.gate_open_by(run.spec.audit.digest):
         raise SnapshotIncomplete(
-            f"{run.spec.name} is not switched: the gate is shut",
+            f"the gate of {run.spec.name} is shut",
             why="its table spec asks for something else than the audit that passed did",
             hint="run the whole job: segments → consistent_push → snapshot",
         )
@@ -173,7 +173,7 @@ def require_open_gate(run: Run, session: Session) -> None:
     if not session.gate_open:
         passed = session.audit is not None and session.audit.passed
         raise SnapshotIncomplete(
-            f"{run.spec.name} is not switched: the gate is shut",
+            f"the gate of {run.spec.name} is shut",
             why="the audit that passed was for another switch"
             if passed
             else session.last_error or f"switch {session.switch} of {session.id} has not been audited",
@@ -248,7 +248,7 @@ def _refuse_changed_sources(run: Run, switch: Switch) -> None:
     gone = set(switch.segments_from) - run.edges.pinot.visible_segments(run.spec.name)
     if gone:
         raise SwitchConflict(
-            f"{run.spec.name} is not switched: segments to be replaced have gone",
+            f"segments of {run.spec.name} that were to be replaced have gone",
             why=f"{len(gone)} of {len(switch.segments_from)}, first {min(gone)}",
             hint="the next trigger makes a new switch from what is visible then",
         )
