@@ -141,7 +141,7 @@ def test_only_empty_files_do_not_end_a_session_that_asks_for_rows(make_world: Ma
         assert (session.state, session.retry_count, session.audit.waits) == (State.IN_PROGRESS, 0, True)
         [told] = [f for f in findings if f.blocks]
         assert (told.name, told.expected, told.found) == ("empty_outputs", 1, 0)
-        with pytest.raises(SnapshotIncomplete, match=r"(?s)gate of \w+ is shut: .*F2 has none.*repair the files"):
+        with pytest.raises(SnapshotIncomplete, match=r"(?s)gate of \w+ is shut: .*F2 has.*repair the files"):
             world.publish()
     assert world.builds == 2
     world.write("F2")
