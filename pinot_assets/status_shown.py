@@ -68,7 +68,7 @@ def status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Iter
         files, segments = plural(len(snapshot.ledger), "file"), plural(len(snapshot.segments), "segment")
         what = f"{files}, {segments}, {plural(snapshot.rows, 'row')}"
         yield "published", f"{what} by {snapshot.session} at {utc_text(snapshot.published_ms)}"
-    yield "source", f"{sighting.listed} files listed: {sighting}"
+    yield "source", f"{plural(sighting.listed, 'file')} listed: {sighting}"
     for unready in filter(None, (sighting.waiting, sighting.later)):
         yield "", escape(told(unready))
     if session is None:

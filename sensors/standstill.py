@@ -17,6 +17,7 @@ from pinot_assets.session.model import Mode, Session, utc_text
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.run import WRITER_VERSION
 from pinot_assets.spec import TableSpec
+from pinot_assets.words import plural
 
 PATIENCE_S = 60
 """How long a session stands still before it is gone on with: Dagster's own retry of a run comes first."""
@@ -141,12 +142,12 @@ def _waits(spec: TableSpec, session: Session, seen: Observation) -> str:
     if not spec.ingestion.sensor_retries:
         person = "and waits for the schedule or a run by hand (sensorRetries is off)"
         if failed:
-            return f"failed with {failed} files {person}"
+            return f"failed with {plural(failed, 'file')} {person}"
         if audit_failed:
             return f"failed its audit {person}"
         return f"was planned for another table spec {person}" if planned_otherwise else ""
     if failed:
-        return f"failed with {failed} files and waits for one of them to change"
+        return f"failed with {plural(failed, 'file')} and waits for one of them to change"
     return "failed its audit and waits for a change of its files" if audit_failed else ""
 
 

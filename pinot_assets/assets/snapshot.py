@@ -19,6 +19,7 @@ from pinot_assets.assets.runs import is_alone
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.spec import TableSpec
+from pinot_assets.words import plural
 
 _COUNTED = ("files_built", "rows_kept")
 """Checks of which the gate's last word has a sentence of its own."""
@@ -65,9 +66,9 @@ def _gate_again(instance: dg.DagsterInstance, shown: Publication, failed: int) -
     :param failed: files that a plain push left out.
     """
     segments = keys_of(shown.spec).segments
-    warnings = [f"{failed} files failed; the others are published"] if failed else []
+    warnings = [f"{plural(failed, 'file')} failed; the others are published"] if failed else []
     if shown.bad_rows:
-        warnings.append(f"{shown.bad_rows} bad rows were put aside; the others are published")
+        warnings.append(f"{plural(shown.bad_rows, 'bad row')} put aside; the others are published")
     warnings += [
         f"{check.name}: found {check.found:,g}, expected {check.expected:,g}"
         for check in shown.checks

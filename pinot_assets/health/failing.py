@@ -9,6 +9,7 @@ from pinot_assets.health.finding import Health, Problem, base_name, judged, some
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Failure
 from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.words import plural_are
 
 NAME = "failing_files"
 
@@ -45,7 +46,7 @@ def failing_files(table: str, attempts: Attempts, failing_now: Sequence[Failure]
     problems = (
         [
             Problem(
-                f"{len(keep)} files keep failing: {some(told)}",
+                f"{plural_are(len(keep), 'file')} failing again and again: {some(told)}",
                 f"repair {base_name(keep[0])} or take it away, then run {table}; "
                 "skipFileIfFailToInitReader leaves unreadable files out",
             )

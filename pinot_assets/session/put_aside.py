@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pinot_assets.audit import Finding, rows_kept
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.spec import TableSpec
+from pinot_assets.words import plural
 
 
 def notes(receipts: Sequence[Receipt]) -> tuple[str, ...]:
@@ -27,7 +28,7 @@ def _of_bad_rows(receipts: Sequence[Receipt]) -> tuple[str, ...]:
         return ()
     rows, first = sum(r.bad_rows for r in receipts), receipts[0]
     return (
-        f"{rows} bad rows of {len(receipts)} files were put aside: "
+        f"{plural(rows, 'bad row')} of {plural(len(receipts), 'file')} put aside: "
         f"{first.bad_rows} of {first.uri} in {first.bad_rows_uri}{_and_more(receipts)}",
     )
 
@@ -37,7 +38,7 @@ def _of_missing(receipts: Sequence[Receipt]) -> tuple[str, ...]:
         return ()
     first = receipts[0]
     return (
-        f"{len(receipts)} files lack columns of the table, which are null in all of their rows: "
+        f"{plural(len(receipts), 'file')} without columns of the table, which are null in all of their rows: "
         f"{first.uri} lacks {', '.join(first.missing)}{_and_more(receipts)}",
     )
 

@@ -11,6 +11,7 @@ from pinot_assets.session.model import PushKind, Session
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import SourceFile
 from pinot_assets.source.readiness import Unready, told
+from pinot_assets.words import plural
 
 
 class Result(StrEnum):
@@ -64,8 +65,8 @@ class Report:
         match self.result:
             case Result.NOTHING:
                 if self.unready:
-                    return f"nothing to do yet: {self.listed} files listed, {told(self.unready)}"
-                return f"nothing to do: {self.listed} files listed, all published"
+                    return f"nothing to do yet: {plural(self.listed, 'file')} listed, {told(self.unready)}"
+                return f"nothing to do: {plural(self.listed, 'file')} listed, all published"
             case Result.HELD:
                 return (
                     "held after a rollback: nothing is brought back until `resume` or a change of the source"

@@ -33,7 +33,7 @@ def test_rows_put_aside_are_told_at_every_step_and_the_others_published(make_wor
     assert "1 bad rows put aside" in report.summary
     [path] = aside(world)
     assert any(
-        f"1 bad rows of 1 files were put aside: 1 of {world.source.as_uri()}/F2 in" in n for n in report.notes
+        f"1 bad row of 1 file put aside: 1 of {world.source.as_uri()}/F2 in" in n for n in report.notes
     )
     assert pq.read_table(path)["record"].to_pylist() == ["too,many"]
     _, findings = world.audit()
