@@ -50,7 +50,7 @@ from pinot_assets.spec.apply import ApplyPlan, apply_plan, plan_apply
 from pinot_assets.spec.cli import tables_app
 from pinot_assets.status_shown import status_lines, status_values
 from pinot_assets.watch_cli import add_watch_command
-from pinot_assets.words import plural, plural_are
+from pinot_assets.words import plural
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -123,7 +123,7 @@ def _show_end(outcome: Outcome) -> None:
     if (snapshot := outcome.snapshot) is not None:
         out.print(
             f"[green]switched[/]: {plural(len(snapshot.ledger), 'file')}, "
-            f"{plural(len(snapshot.segments), 'segment')}, {plural_are(snapshot.rows, 'row')} visible"
+            f"{plural(len(snapshot.segments), 'segment')}, {plural(snapshot.rows, 'row')} are visible"
         )
     if outcome.left_out:
         err.print(f"[red]{plural(len(outcome.left_out), 'file')} failed[/]; the others are published")

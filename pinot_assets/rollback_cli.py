@@ -21,7 +21,7 @@ from pinot_assets.session.model import utc_text
 from pinot_assets.session.preview import preview, reach
 from pinot_assets.session.way_back import WayBack
 from pinot_assets.spec import TableSpec
-from pinot_assets.words import plural, plural_are
+from pinot_assets.words import plural
 
 
 def add_rollback_commands(
@@ -98,7 +98,7 @@ def add_rollback_commands(
             counted = driver.count(snapshot)
         console.print(
             f"[green]rolled back[/]: {plural(len(snapshot.ledger), 'file')}, "
-            f"{plural_are(snapshot.rows, 'row')} visible. "
+            f"{plural(snapshot.rows, 'row')} are visible. "
             f"What was taken back is held; let it in again with `pinot-assets resume {table}`"
         )
         for answer in counted:

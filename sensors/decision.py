@@ -205,7 +205,7 @@ def _stays_out(spec: TableSpec, inventory: Inventory, observation: Observation, 
             f"(sensorRetries is off); {seen}"
         )
     if observation.failures and not _failed_files_changed(inventory, observation):
-        return f"{session.id} waits for {len(observation.failures)} failed files to change; {seen}"
+        return f"{session.id} waits for {plural(len(observation.failures), 'failed file')} to change; {seen}"
     return None
 
 

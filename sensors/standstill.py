@@ -147,7 +147,7 @@ def _waits(spec: TableSpec, session: Session, seen: Observation) -> str:
             return f"failed its audit {person}"
         return f"was planned for another table spec {person}" if planned_otherwise else ""
     if failed:
-        return f"failed with {plural(failed, 'file')} and waits for one of them to change"
+        return f"failed with {plural(failed, 'file')} and waits for a change of what failed"
     return "failed its audit and waits for a change of its files" if audit_failed else ""
 
 

@@ -46,7 +46,7 @@ def _restart(work: Work) -> str:
             return f"{would}; only shown, as confirm does not name the table"
         with hold_table(work.settings, work.table, work.run) as lease:
             deleted = Restarting(pinot, read, lease, work.log.info).run(named)
-    return f"read again from the stream: {len(deleted)} segments were deleted"
+    return f"read again from the stream: {plural(len(deleted), 'segment')} deleted"
 
 
 def _drill(work: Work) -> str:

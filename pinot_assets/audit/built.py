@@ -15,6 +15,7 @@ from typing import Final
 
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.session.receipt import ColumnFacts, Output, Receipt, SegmentFacts
+from pinot_assets.words import plural
 
 _WHOLE: Final = frozenset({"INT", "LONG", "BOOLEAN", "TIMESTAMP"})
 _REAL: Final = frozenset({"FLOAT", "DOUBLE"})
@@ -34,7 +35,7 @@ def rows_as_read(receipts: Collection[Receipt]) -> Finding:
         expected, found = expected + wanted, found + written
         if wanted != written or written != receipt.rows:
             bad.append(
-                f"{file_name(receipt)}: {_count(receipt.rows_read, 'row')} read, "
+                f"{file_name(receipt)}: {plural(receipt.rows_read, 'row')} read, "
                 f"{receipt.bad_rows:,} put aside, {receipt.rows_filtered:,} filtered out, {written:,} written"
             )
             files.append(receipt.uri)  # it may have lost all of them, and have no segment
@@ -44,7 +45,7 @@ def rows_as_read(receipts: Collection[Receipt]) -> Finding:
     more = [f"{aside:,} were put aside"] if aside else []
     more += [f"{filtered:,} were filtered out"] if filtered else []
     silent = [receipt for receipt in receipts if receipt.rows and not _is_told(receipt)]
-    more += [f"of {_count(len(silent), 'file')} no count is known"] if silent else []
+    more += [f"of {plural(len(silent), 'file')} no count is known"] if silent else []
     return replace(finding, message="; ".join([finding.message, *more]), files=tuple(files))
 
 
@@ -157,7 +158,3 @@ def _in_order(column: ColumnFacts) -> bool:
     except (ValueError, InvalidOperation):
         return False
     return low <= high
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -167,7 +167,7 @@ def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int
     found = sum(n for o in outputs for n in rows.get(o.segment, {}).values())
     bad = [f"{o.segment} is loaded on no server" for o in outputs if not rows.get(o.segment)]
     bad += [
-        f"{o.segment} has {plural(n, 'row')} on {server}, built {o.rows}"
+        f"{o.segment} has {plural(n, 'row')} on {server}, built {o.rows:,}"
         for o in outputs
         for server, n in rows.get(o.segment, {}).items()
         if n != o.rows

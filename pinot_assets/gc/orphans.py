@@ -16,6 +16,7 @@ from pinot_assets.health.leftovers import SEGMENTS, unreferenced
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.abandon import unknown_of
 from pinot_assets.session.kept import Header
+from pinot_assets.session.kept_parts import PART_KEY
 from pinot_assets.session.model import Session, is_ours
 from pinot_assets.session.staging import Reach
 from pinot_assets.session.store import KEPT_SESSIONS
@@ -25,7 +26,6 @@ from pinot_assets.source.fingerprint import Fingerprint
 _TAR = re.compile(r"segments/(?P<segment>[^/]+?)(?:\.metadata)?\.tar\.gz")
 _ROWS = re.compile(r"snapshots/[0-9]+-[0-9a-f]{64}\.parquet")
 _SESSION = re.compile(r"sessions/(?P<id>(?P<node>cp[0-9]+)-[0-9a-f]{6})/.+")
-_LISTING = re.compile(r"listings/part-[0-9a-f]{64}\.arrow")
 _PROBE = re.compile(r"\.pinot-assets-probe-[0-9a-f]{32}")
 
 
@@ -185,7 +185,7 @@ def _session_objects(facts: Facts, kept: Reach) -> Iterator[Orphan]:
 def _listings(facts: Facts) -> Iterator[Orphan]:
     """Once the youngest is a day old: until then the sensor's cursor, unseen from here, may lead to all, and
     the next sweep begins by taking away what others left."""
-    keys = sorted(filter(_LISTING.fullmatch, facts.staged))
+    keys = sorted(filter(PART_KEY.fullmatch, facts.staged))
     newest_us = max((facts.staged[key].mtime_us for key in keys), default=0)
     if facts.now_ms - newest_us // 1000 >= KEPT_S * 1000:
         for key in keys:

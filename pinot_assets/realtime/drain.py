@@ -144,7 +144,7 @@ def _before(state: RealtimeState, memory: DrainMemory) -> Action:
     consumed = [s for s in state.segments if any(r.ideal == "CONSUMING" for r in s.replicas)]
     paused_ms = memory.paused_ms
     if paused_ms is not None and state.pause.whole and state.read_ms - paused_ms > LONGEST_PAUSE_MS:
-        why = f"paused for {LONGEST_PAUSE_MS // 60_000} min, and {left or 'commits'} are not over"
+        why = f"paused for {LONGEST_PAUSE_MS // 60_000} min, and not over: {left or 'commits'}"
         return Action(Do.BACK_OUT, why, replace(memory, backs_out=why))
     if left is not None:
         return Action(Do.REPAIR, left, memory)
@@ -201,7 +201,7 @@ def _unfinished(state: RealtimeState, goal: Goal) -> str | None:
         if s.status is Status.COMMITTING and (state.pause.whole or young(state, s) is None)
     ]
     if committing:
-        return f"{len(committing)} segments that are COMMITTING"
+        return f"{plural(len(committing), 'segment')} in COMMITTING"
     only_servers = [s for s in state.segments if _without_url(s)]
     if goal is Goal.OFF and only_servers:
         return f"{plural(len(only_servers), 'segment')} without a download URL"

@@ -233,8 +233,8 @@ def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
     if nowhere:
         yield Objection(
             "no live copy",
-            f"{plural_are(len(nowhere), 'segment')} not in the deep store and no live server has them: "
-            f"{_names(nowhere)}; dead ones would have to drop them when they come back",
+            f"{plural_are(len(nowhere), 'segment')} not in the deep store, nor on a live server: "
+            f"{_names(nowhere)}; dead ones would have to drop their copies when they come back",
             "start the servers that have them; `pinot-assets realtime repair` says what else helps",
         )
     stored = [m for m in bare if not without_tar(m.segment) and m.segment.status is not Status.IN_PROGRESS]

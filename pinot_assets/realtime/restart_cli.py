@@ -15,6 +15,7 @@ from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import DryRun, open_work, tell
 from pinot_assets.realtime.restart import SUBJECT, Restart, left_of, restart_from
 from pinot_assets.realtime.restarting import Restarting, recalled
+from pinot_assets.words import plural
 
 Segments = Annotated[
     list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT")
@@ -66,7 +67,7 @@ def _restart(
             return found, (), ExitCode.REFUSED
         with work.hold("restart-from") as lease:
             deleted = Restarting(work.pinot, work.read, lease, tell).run(segments)
-    new_console().print(f"[green]read again from the stream[/]: {len(deleted)} segments were deleted")
+    new_console().print(f"[green]read again from the stream[/]: {plural(len(deleted), 'segment')} deleted")
     return found, deleted, ExitCode.DONE
 
 

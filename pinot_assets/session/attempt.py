@@ -171,7 +171,7 @@ def go_on(
         run.note(f"{len(taken)} built files go on under new names; their files are not read again")
     what = f"retry {session.retry_count} of" if is_retry else "going on with"
     run.note(
-        f"{what} session {session.id}: {plural(len(plan.done), 'file')} kept, {len(plan.to_build)} to build"
+        f"{what} session {session.id}: {plural(len(plan.done), 'file')} kept, {len(plan.to_build):,} to build"
     )
     return session, plan
 

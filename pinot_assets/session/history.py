@@ -16,6 +16,7 @@ from pinot_assets.session.plan import Row, Status
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
+from pinot_assets.words import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,4 +133,4 @@ def counts_text(session: Session) -> str:
     """Files by status, `5 files: 3 done, 2 failed`."""
     parts = [f"{n} {what}" for what, n in session.counts.items() if n and what != "files"]
     files = session.counts.get("files", 0)
-    return f"{files} file{'' if files == 1 else 's'}" + (f": {', '.join(parts)}" if parts else "")
+    return plural(files, "file") + (f": {', '.join(parts)}" if parts else "")

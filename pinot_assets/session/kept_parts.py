@@ -1,11 +1,13 @@
 """Parts of the files sensor's listing, kept in the staging area until the rest is listed, too.
 
-Nothing but the sensor's cursor names them, and nothing is published by what they say: what the sensor starts
-lists anew. So each has a new name, which two sweeps never share, and a checksum that finds damage is enough.
+Only the sensor's cursor names the newest, each names the one before, and nothing is published by what they
+say: what the sensor starts lists anew. So each has a new name, which two sweeps never share, and a checksum
+that finds damage is enough.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,6 +18,9 @@ from pinot_assets.errors import SourceError
 from pinot_assets.source.objects import ObjectStore
 
 _FOLDER: Final = "listings"
+
+PART_KEY: Final = re.compile(_FOLDER + r"/part-(?:[0-9a-f]{32}|[0-9a-f]{64})\.arrow")
+"""Of a part; before, its name was its hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ class PartRef:
 class KeptParts:
     """The parts in a staging area.
 
-    :raises SourceError: from every method: the staging area cannot be asked, or refuses.
+    :raises SourceError: from every method but `get`: the staging area cannot be asked, or refuses.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -46,13 +51,11 @@ class KeptParts:
         return PartRef(key, zlib.crc32(data))
 
     def get(self, ref: PartRef) -> bytes | None:
-        """Read one back; None where it has gone or is not what was written."""
+        """Read one back; None where it has gone, cannot be read or is not what was written."""
         try:
             data = self._store.read(ref.key)
         except SourceError:
-            if self._store.stat(ref.key) is None:
-                return None
-            raise
+            return None
         return data if zlib.crc32(data) == ref.crc32 else None
 
     def drop(self, refs: Iterable[PartRef]) -> None:

@@ -16,6 +16,7 @@ from pinot_assets.session.outlook import FileChange, Outlook
 from pinot_assets.session.switching import Sums, Switching
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Unready
+from pinot_assets.words import plural
 
 SHOWN = 20
 """Names of each kind that are listed; `--json` lists all."""
@@ -34,13 +35,13 @@ class Line:
 
 def headline(plan: Outlook) -> str:
     """What a run would do, in one sentence."""
-    seen, files = plan.forecast, _count(len(plan.build), "file")
+    seen, files = plan.forecast, plural(len(plan.build), "file")
     session = seen.session.id if seen.session is not None else ""
     work = f"builds {files} of {size(plan.build_bytes)}" + (f", keeps {plan.kept}" if plan.kept else "")
     used, most = plan.retries
     match seen.step:
         case Step.NOTHING:
-            return f"nothing to do: {_count(plan.listed, 'file')} listed, all published"
+            return f"nothing to do: {plural(plan.listed, 'file')} listed, all published"
         case Step.HELD:
             return "nothing to do: a rollback holds back what is different, until `resume` or another change"
         case Step.WAITING:
@@ -63,18 +64,18 @@ def headline(plan: Outlook) -> str:
 
 def file_counts(plan: Outlook) -> Iterator[Line]:
     """How many files of each kind, with their bytes."""
-    yield Line("listed", f"{_count(plan.listed, 'file')} in {plan.source}")
+    yield Line("listed", f"{plural(plan.listed, 'file')} in {plan.source}")
     for kind in ("new", "rewritten", "deleted", "touched"):
         if found := plan.of_kind(kind):
             more = " (another fingerprint, the same content: not read again)" if kind == "touched" else ""
-            yield Line(kind, f"{_count(len(found), 'file')}{_bytes_of(found)}{more}")
+            yield Line(kind, f"{plural(len(found), 'file')}{_bytes_of(found)}{more}")
     if plan.held:
-        yield Line("held back", f"{_count(len(plan.held), 'file')} after a rollback, until `resume`", True)
+        yield Line("held back", f"{plural(len(plan.held), 'file')} after a rollback, until `resume`", True)
     looked = plan.forecast.looked
     if looked is not None and looked.found.later:
-        yield Line("not ready", f"{_count(len(looked.found.later), 'file')}, left for a later run")
+        yield Line("not ready", f"{plural(len(looked.found.later), 'file')}, left for a later run")
     if looked is not None and looked.found.waiting:
-        yield Line("waits for", _count(len(looked.found.waiting), "file"), True)
+        yield Line("waits for", plural(len(looked.found.waiting), "file"), True)
 
 
 def file_lines(plan: Outlook) -> Iterator[tuple[str, str, str]]:
@@ -108,15 +109,15 @@ def mode_lines(plan: Outlook) -> Iterator[tuple[str, str, str, str]]:
     """Mode, what it would build, what it would remove, and a remark; this table's own is marked."""
     for mode in plan.modes:
         mark = "this table's mode" if mode.mode is plan.forecast.mode else mode.why_not
-        builds = f"{_count(mode.builds, 'file')}, {size(mode.build_bytes)}"
-        yield mode.mode.lower(), builds, _count(mode.removes, "segment"), mark
+        builds = f"{plural(mode.builds, 'file')}, {size(mode.build_bytes)}"
+        yield mode.mode.lower(), builds, plural(mode.removes, "segment"), mark
 
 
 def room_lines(plan: Outlook) -> Iterator[Line]:
     """Quota, disks, and the two nodes of ZooKeeper."""
     if (switch := plan.switching) is None:
         return
-    room, over = switch.room, f"over {_count(switch.room.replication, 'replica')}"
+    room, over = switch.room, f"over {plural(switch.room.replication, 'replica')}"
     if room.present is None or room.at_peak is None or room.later is None:
         coming = _amount(room.coming, size)
         yield Line("storage", f"not known: no server says how large the table is; {coming} come")
@@ -161,7 +162,7 @@ def _node_lines(switch: Switching, push: PushKind) -> Iterator[Line]:
     packed = f", packed by Pinot: {size(ideal.stored_bytes)}" if ideal.packed else ""
     yield Line(
         "ideal state",
-        f"about {size(ideal.text_bytes)}{packed}, {_count(ideal.segments, 'segment')} with the hidden ones; "
+        f"about {size(ideal.text_bytes)}{packed}, {plural(ideal.segments, 'segment')} with the hidden ones; "
         "ZooKeeper takes 1 MiB",
         warns=ideal.stored_bytes > LIMIT_BYTES // 2,
     )
@@ -192,7 +193,7 @@ def risk_lines(plan: Outlook) -> Iterator[Line]:
             "no switch", "no segment comes or goes, and none is needed: the ledger learns what was seen"
         )
     if seen.strays:
-        strays = _count(len(seen.strays), "segment")
+        strays = plural(len(seen.strays), "segment")
         yield Line("strays", f"{strays} that no snapshot knows: deleted first", warns=True)
     if seen.shadow:
         yield Line("shadow table", f"{seen.shadow}, which an audit left: deleted first")
@@ -228,7 +229,7 @@ def _doomed(switch: Switching) -> Line:
     when = "before anything is pushed" if doomed.at_start else "right before the switch"
     return Line(
         "forced start",
-        f"{when}, deletes {_count(len(doomed.segments), 'segment')} of the snapshot before the present one, "
+        f"{when}, deletes {plural(len(doomed.segments), 'segment')} of the snapshot before the present one, "
         f"{size(doomed.bytes)}: no revert leads there any more",
         warns=True,
     )
@@ -238,7 +239,7 @@ def _expiring(plan: Outlook) -> str:
     names = [f"cp{header.seq}" for header in plan.expiring]
     shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
     return (
-        f"after the switch, {_count(len(names), 'snapshot')} with the tars that they alone need, for good "
+        f"after the switch, {plural(len(names), 'snapshot')} with the tars that they alone need, for good "
         f"(snapshotsToKeep, snapshotDaysToKeep): {shown}"
     )
 
@@ -297,7 +298,3 @@ def _some(kind: str, rows: list[tuple[str, str]]) -> Iterator[tuple[str, str, st
         yield MARKS[kind], uri, text
     if len(rows) > SHOWN:
         yield "", f"and {len(rows) - SHOWN:,} more ({kind})", ""
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

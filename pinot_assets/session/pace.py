@@ -68,7 +68,7 @@ class Pace:
         return seconds * max(0.0, total - through) / through
 
     def __str__(self) -> str:
-        parts = [f"{self.done - self.failed} of {self.files} files"]
+        parts = [f"{self.done - self.failed:,} of {plural(self.files, 'file')}"]
         if self.failed:
             parts.append(f"{self.failed} failed")
         parts.append(plural(self.rows, "row"))

@@ -38,7 +38,7 @@ def _of_missing(receipts: Sequence[Receipt]) -> tuple[str, ...]:
         return ()
     first = receipts[0]
     return (
-        f"{plural(len(receipts), 'file')} without columns of the table, which are null in all of their rows: "
+        f"{plural(len(receipts), 'file')} without columns of the table, which are null in all rows: "
         f"{first.uri} lacks {', '.join(first.missing)}{_and_more(receipts)}",
     )
 

@@ -95,7 +95,8 @@ def _rebuild(run: Run, visible: frozenset[str]) -> None:
     _point_to(run, staging.put_snapshot(snapshot), seq + 1, hold)
     unknown = sum(not f.sha256 for f in files)
     run.note(
-        f"the pointer in ZooKeeper was lost: the ledger is rebuilt from {len(visible)} visible segments "
+        "the pointer in ZooKeeper was lost: the ledger is rebuilt from "
+        f"{plural(len(visible), 'visible segment')} "
         f"({plural(len(files), 'file')}; the content hash of {unknown} is unknown: one that is only touched "
         "counts as rewritten). Files without rows are read once more" + _told(hold)
     )

@@ -99,7 +99,7 @@ class Report:
 
     @property
     def _failed(self) -> str:
-        aside = f", {self.bad_rows} bad rows put aside" if self.bad_rows else ""
+        aside = f", {plural(self.bad_rows, 'bad row')} put aside" if self.bad_rows else ""
         names = ", ".join(f.uri.rsplit("/", 1)[-1] for f in self.failed[:3])
         return (f", {len(self.failed)} failed ({names})" if self.failed else "") + aside
 

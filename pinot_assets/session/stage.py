@@ -20,6 +20,7 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.settle import is_lost, renewed, without_entry
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.words import plural
 
 
 def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt]) -> Session:
@@ -89,7 +90,11 @@ def stage_switch(run: Run, session: Session, switch: Switch) -> Session:
             "Pinot does not copy from the staging area, so whole tars are sent "
             f"(push.mode: TAR saves the attempt): {pushed.fallback}"
         )
-    how = f" ({pushed.mode.name} push, {_uploads(pushed.calls)})" if pushed.segments and pushed.mode else ""
+    how = (
+        f" ({pushed.mode.name} push, {plural(pushed.calls, 'upload')})"
+        if pushed.segments and pushed.mode
+        else ""
+    )
     run.note(
         f"pushed {pushed.segments} of {len(switch.segments_to)} segments{how}, hidden; "
         f"{len(switch.segments_from)} will be replaced"
@@ -151,7 +156,3 @@ def _same_lists(run: Run, session: Session, wanted: Switch) -> bool:
         return False
     switch = read_switch(run, session)
     return (switch.segments_from, switch.names_to) == (wanted.segments_from, wanted.names_to)
-
-
-def _uploads(count: int) -> str:
-    return "1 upload" if count == 1 else f"{count} uploads"

@@ -1,9 +1,9 @@
 """A listing that takes several ticks of the files sensor.
 
 What a tick has listed is kept in the staging area as an immutable part that names the one before; the
-sensor's cursor holds a bookmark: the newest part, by its hash, and the key to go on behind. So daemons may
-restart, move and time out: a tick whose cursor was not stored is repeated. Only a listing that has come to
-its end is an inventory (I12). What changes behind the bookmark is found by the next sweep, and what the
+sensor's cursor holds a bookmark: the newest part and its checksum, and the key to go on behind. So daemons
+may restart, move and time out: a tick whose cursor was not stored is repeated. Only a listing that has come
+to its end is an inventory (I12). What changes behind the bookmark is found by the next sweep, and what the
 sensor starts lists anew.
 """
 

@@ -149,7 +149,7 @@ def the_launchpad_rolls_back(console: Console) -> None:
     console.job("flights_rollback", "playground")
     console.press("Launch Run")
     assert console.ended() == "Success"
-    console.logs(f"now: 5 files, {ALL} rows", "queries")
+    console.logs(f"now: 5 files, {ALL:,} rows", "queries")
     console.shot("run-rolled-back")
     a_partition_is_stale(console)  # the file was rewritten, and what queries see is older
 

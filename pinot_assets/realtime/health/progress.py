@@ -40,7 +40,7 @@ def segment_status(state: RealtimeState) -> Health:
         told = some([s.name for s in stuck])
         text = f"{plural_are(len(stuck), 'segment')} COMMITTING for more than 300 s ({told})"
         if broken:
-            text += f"; {len(broken)} of them are in ERROR on all replicas, without a URL"
+            text += f"; {len(broken)} of them in ERROR on all replicas, without a URL"
         text += "; " + _who_ends_it(state, broken)
         problems.append(Problem(text, repair, Severity.ERROR if broken else Severity.WARN))
     counts = {status.value.lower(): float(len(found)) for status, found in by_status.items()}

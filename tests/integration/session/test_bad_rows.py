@@ -30,7 +30,7 @@ def test_rows_put_aside_are_told_at_every_step_and_the_others_published(make_wor
     report = world.trigger()
     assert report.result is Result.STAGED
     assert report.bad_rows == 1
-    assert "1 bad rows put aside" in report.summary
+    assert "1 bad row put aside" in report.summary
     [path] = aside(world)
     assert any(
         f"1 bad row of 1 file put aside: 1 of {world.source.as_uri()}/F2 in" in n for n in report.notes

@@ -33,7 +33,7 @@ def test_ten_thousand_files_are_ten_lines(log: RunLog, caplog: pytest.LogCapture
         log.built(outcome(n))
     shown = messages(caplog)
     assert shown[0] == ("INFO", "building 10,000 files of 10,000 bytes on Spark")
-    assert shown[1:] == [("INFO", f"built {n}000 of 10000 files, {n},000 rows") for n in range(1, 11)]
+    assert shown[1:] == [("INFO", f"built {n},000 of 10,000 files, {n},000 rows") for n in range(1, 11)]
 
 
 def test_every_failure_is_a_warning_and_counts_as_through(
@@ -62,5 +62,5 @@ def test_a_long_file_is_a_line_a_minute(caplog: pytest.LogCaptureFixture) -> Non
         now[0] += 15
         log.moving(int(now[0]) * 1000)
     assert [text for _, text in messages(caplog)[1:]] == [
-        f"built 0 of 1 files, {seconds * 1000:,} rows, 1,000 rows/s" for seconds in (60, 120, 180)
+        f"built 0 of 1 file, {seconds * 1000:,} rows, 1,000 rows/s" for seconds in (60, 120, 180)
     ]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fakes.objects import new_memory
+
 from pinot_assets.gc.orphans import Facts, Kind, orphans
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.kept import Header
+from pinot_assets.session.kept_parts import KeptParts
 from pinot_assets.session.model import Mode, ObjectRef, Session
 from pinot_assets.session.staging import Reach
 from pinot_assets.snapshot.manifest import SnapshotRef
@@ -154,12 +157,12 @@ def test_where_nobody_knows_what_the_snapshots_need_nothing_that_is_staged_goes(
 
 
 def test_a_part_of_a_listing_goes_when_no_sweep_took_it_away_for_a_day() -> None:
-    part = f"listings/part-{HASH}.arrow"
+    part = KeptParts(new_memory()).put(b"").key
     there = FACTS.staged | staged(part, "listings/mine.arrow")
     assert found(staged=there) == []
     late = 25 * HOUR_MS + 1
     assert found(staged=there, now_ms=late, kept=None) == [(Kind.LISTING, part)]
-    goes_on = {f"listings/part-{'1' * 64}.arrow": Fingerprint(10, 2 * HOUR_MS * 1000)}
+    goes_on = {f"listings/part-{'1' * 32}.arrow": Fingerprint(10, 2 * HOUR_MS * 1000)}
     assert found(staged=there | goes_on, now_ms=late) == []
 
 

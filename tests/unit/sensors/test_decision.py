@@ -284,7 +284,7 @@ def test_with_sensor_retries_a_failed_file_that_stays_as_it_is_wakes_nobody(tabl
     for other in ({}, {"F4": 4}):
         tick = table.tick(listing(F1=1, F2=2, F3=3, **other))
         assert not tick.launch
-        assert "waits for 1 failed files to change" in tick.message
+        assert "waits for 1 failed file to change" in tick.message
 
 
 @pytest.mark.parametrize("files", [{"F3": 33, "F4": 4}, {"F4": 4}])

@@ -198,7 +198,7 @@ def test_a_session_with_failed_files_waits(table: Table) -> None:
     )
     table.options(sensorRetries="true")
     assert table.launches(3 * LONGEST_WAIT_S) == []
-    assert table.tick(NOW).message.endswith("failed with 3 files and waits for one of them to change")
+    assert table.tick(NOW).message.endswith("failed with 3 files and waits for a change of what failed")
 
 
 def test_a_session_whose_audit_failed_waits(table: Table) -> None:

@@ -49,7 +49,7 @@ def test_a_single_long_file_shows_its_rows_before_it_is_through(clock: Clock) ->
     pace = Pace({0: 100}, clock)
     clock.now += 20
     pace.moving(2_000_000)
-    assert str(pace) == "0 of 1 files, 2,000,000 rows, 100,000 rows/s"
+    assert str(pace) == "0 of 1 file, 2,000,000 rows, 100,000 rows/s"
 
 
 def test_a_failed_file_is_through_and_says_nothing_of_the_speed(clock: Clock) -> None:

@@ -230,7 +230,7 @@ def test_a_part_that_was_tampered_with_begins_anew(spec: TableSpec) -> None:
     assert ticks > 3
 
 
-def test_a_part_that_cannot_be_read_for_a_while_is_not_given_up(
+def test_a_staging_area_that_is_away_for_a_while_costs_a_tick(
     spec: TableSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sensor = Sensor(spec, source_of("a", "b", "c"))
@@ -238,15 +238,35 @@ def test_a_part_that_cannot_be_read_for_a_while_is_not_given_up(
     sensor.tick()
     cursor = sensor.cursor
 
-    def away(key: str) -> bytes:
+    def away(*_: object) -> bytes:
         raise SourceError("the staging area is away")
 
     with monkeypatch.context() as patch:
         patch.setattr(sensor.staged, "read", away)
+        patch.setattr(sensor.staged, "put_if_absent", away)
         with pytest.raises(SourceError):
-            sensor.tick(lambda: False)
+            sensor.tick()
     assert sensor.cursor == cursor
-    assert sensor.tick(lambda: False) is not None
+    found, ticks = sensor.sweep()
+    assert same(found.inventory, list_source(spec, sensor.source))
+    assert ticks == 2
+
+
+def test_a_part_that_can_never_be_read_does_not_stop_the_sensor(
+    spec: TableSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sensor = Sensor(spec, source_of("a", "b", "c"))
+    sensor.tick()
+    (part,) = sensor.parts()
+    read = sensor.staged.read
+
+    def some(key: str) -> bytes:
+        if key == part:
+            raise SourceError("it cannot be read")
+        return read(key)
+
+    monkeypatch.setattr(sensor.staged, "read", some)
+    assert same(sensor.sweep()[0].inventory, list_source(spec, sensor.source))
 
 
 def test_parts_that_nobody_took_away_go_after_a_day(

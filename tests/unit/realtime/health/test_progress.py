@@ -50,7 +50,7 @@ def test_a_stuck_commit_in_error_everywhere_is_worse() -> None:
     pinot.segment(1, 0, "COMMITTING", states=ERROR)
     answer = segment_status(pinot.look())
     assert answer.severity is Severity.ERROR
-    assert "1 of them are in ERROR on all replicas, without a URL" in answer.message
+    assert "1 of them in ERROR on all replicas, without a URL" in answer.message
 
 
 def test_a_partial_upsert_table_is_left_alone_by_pinot() -> None:
