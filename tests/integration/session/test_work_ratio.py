@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +40,7 @@ class SparkRecord:
         """For each job that built files, oldest first: its tasks, and those that ran through."""
         jobs = self._jobs()  # newest first
         new = [jobs.apply(i) for i in range(jobs.size() - self._known)]
-        builds = [job for job in new if "files of session" in str(job.description().get())]
+        builds = [job for job in new if re.search("files? of session", str(job.description().get()))]
         return [(job.numTasks(), job.numCompletedTasks()) for job in reversed(builds)]
 
     def _jobs(self) -> Any:
