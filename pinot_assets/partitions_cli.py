@@ -21,6 +21,7 @@ from pinot_assets.local import default_home
 from pinot_assets.session.observe import list_source, observe
 from pinot_assets.settings import load_settings
 from pinot_assets.spec import TableSpec
+from pinot_assets.words import counted, plural
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -52,11 +53,12 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
                 return
             console = new_console()
             files = now.rows.listed.num_rows
-            spread = f"{len(now.source)} partitions (`all files` is one of them)"
-            console.print(f"{files} files in {spread}, by {now.partitioning.name}")
+            spread = f"{plural(len(now.source), 'partition')} (`all files` is one of them)"
+            console.print(f"{plural(files, 'file')} in {spread}, by {now.partitioning.name}")
             if missing or gone:
                 console.print(
-                    f"{len(missing)} are not in Dagster yet, {len(gone)} have gone from the source: "
+                    f"{counted(len(missing), 'is', 'are')} not in Dagster yet, "
+                    f"{counted(len(gone), 'has', 'have')} gone from the source: "
                     "the next tick of the files sensor, or an observation of source_files, sets them right"
                 )
 
@@ -89,12 +91,13 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
             console = new_console()
             console.print(
                 f"by {now.partitioning.name} → by {target.partitioning.name}: "
-                f"{len(come)} partitions come, {len(go)} go"
+                f"{counted(len(come), 'partition comes', 'partitions come')}, "
+                f"{counted(len(go), 'goes', 'go')}"
             )
             if plan:
                 return
             _spread(history, target)
-            console.print(f"{len(target.source)} partitions stand in Dagster")
+            console.print(f"{plural(len(target.source), 'partition')} in Dagster")
 
     return app
 

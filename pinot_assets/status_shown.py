@@ -84,7 +84,7 @@ def status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Iter
         if session.last_error and not seen.failures:
             yield "", f"[red]{escape(session.last_error)}[/]"
     if seen.hold.files or seen.hold.removals:
-        held = f"{len(seen.hold.files)} file versions, {len(seen.hold.removals)} removals"
+        held = f"{plural(len(seen.hold.files), 'file version')}, {plural(len(seen.hold.removals), 'removal')}"
         yield "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` lets them in"
     if seen.holder is not None:
         yield "lease", f"held by {escape(str(seen.holder))}"

@@ -11,3 +11,8 @@ def plural(number: int, what: str) -> str:
 def plural_are(number: int, what: str) -> str:
     """`1 row is`, `2,000 rows are`."""
     return f"{plural(number, what)} {'is' if number == 1 else 'are'}"
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """`1 row stands`, `2,000 rows stand`: where the verb is not `is`."""
+    return f"{number:,} {one if number == 1 else many}"

@@ -49,7 +49,8 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
         picture = Picture.take(spec, files, snapshot, history.partitions())
         changed = list(picture.observations(history))
         context.log.info(
-            f"{plural(len(files), 'file')}; {len(changed)} of {len(picture.source)} partitions changed"
+            f"{plural(len(files), 'file')}; "
+            f"{len(changed):,} of {plural(len(picture.source), 'partition')} changed"
         )
         yield from changed
         if is_alone(context.instance, spec, context.run.run_id):

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 import typer
 
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.words import plural
 
 Format = Literal["csv", "json", "parquet"]
 Flight = dict[str, str]
@@ -179,7 +180,7 @@ def main(
     except PinotAssetsError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
-    typer.echo(f"{len(written)} files in {target}")
+    typer.echo(f"{plural(len(written), 'file')} in {target}")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pinot_assets.session.model import is_ours
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.removal import tar_keys
 from pinot_assets.session.store import KEPT_SESSIONS
-from pinot_assets.words import plural_are
+from pinot_assets.words import plural, plural_are
 
 ORPHANS = "orphans"
 STAGED = "staged_tars"
@@ -100,7 +100,7 @@ def orphans(
     run = f"run {table} (`pinot-assets run {table}`)"
     problems: list[Problem] = []
     if shown:
-        what = f"queries see {len(shown)} segments that no snapshot knows ({some(shown)})"
+        what = f"queries see {plural(len(shown), 'segment')} that no snapshot knows ({some(shown)})"
         then = (
             f"{run}: every trigger deletes them first"
             if wanted.has_ledger
@@ -108,17 +108,20 @@ def orphans(
         )
         problems.append(Problem(what, then, Severity.ERROR))
     if hidden:
-        what = f"{len(hidden)} hidden segments belong to no open session ({some(hidden)})"
+        what = f"{plural(len(hidden), 'hidden segment')} of no open session ({some(hidden)})"
         then = f"`pinot-assets gc {table}` says which of them may go; POST /segments/{table}_OFFLINE/delete"
         problems.append(Problem(what, then))
     if nodes:
-        what = f"{len(nodes)} session nodes beyond the {KEPT_SESSIONS} that are kept ({some(nodes)})"
+        what = (
+            f"{plural(len(nodes), 'session node')} beyond the {KEPT_SESSIONS} that are kept ({some(nodes)})"
+        )
         problems.append(
             Problem(what, f"the next new session of {table} deletes them, or `gc {table} --apply`")
         )
     too_many = tars.size > max(TOLERATED_BYTES, in_use)
     if too_many:
-        what = f"{len(tars.keys)} staged objects ({megabytes(tars.size)}) are of no use ({some(tars.keys)})"
+        useless = plural(len(tars.keys), "staged object")
+        what = f"{useless} ({megabytes(tars.size)}) of no use ({some(tars.keys)})"
         then = (
             "let fewer snapshots be kept (snapshotsToKeep, snapshotDaysToKeep) and run "
             f"`pinot-assets gc {table}`: a rollback reaches only what is kept"

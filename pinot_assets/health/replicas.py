@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pinot_assets.health.finding import Health, Problem, Severity, judged, some
 from pinot_assets.pinot.port import Replicas
+from pinot_assets.words import plural, plural_are
 
 NAME = "replicas_and_crc"
 
@@ -58,7 +59,7 @@ def replicas_and_crc(
     problems = []
     if lost:
         gone = [segment for segment in lost if not replicas.get(segment)]
-        what = f"{len(lost)} published segments are served by no replica ({some(lost)})"
+        what = f"{plural_are(len(lost), 'published segment')} served by no replica ({some(lost)})"
         again = (
             f"upload segments/{gone[0]}.tar.gz and its like from the staging area again: "
             f"POST /v2/segments?tableName={table}&tableType=OFFLINE"
@@ -70,7 +71,7 @@ def replicas_and_crc(
         reload = f"POST /segments/{table}_OFFLINE/reload?forceDownload=true on the controller"
         problems.append(Problem(some(wrong), reload, Severity.ERROR))
     if down:
-        what = f"{len(down)} replicas are down: {some(down)}"
+        what = f"{plural_are(len(down), 'replica')} down: {some(down)}"
         problems.append(Problem(what, f"POST /segments/{table}_OFFLINE/reset, then the server's log"))
     if loaded.silent:
         what = "; ".join(f"{server} does not answer: {why}" for server, why in sorted(loaded.silent.items()))
@@ -80,7 +81,7 @@ def replicas_and_crc(
         problems,
         expected=expected,
         found=good,
-        good=f"{good} of {expected} replicas of {len(built)} segments are ONLINE as built",
+        good=f"ONLINE as built: {good:,} of {plural(expected, 'replica')} of {plural(len(built), 'segment')}",
         numbers={
             "segments": len(built),
             "segments_lost": len(lost),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.upload import Uploads
 from pinot_assets.session.receipt import Output
+from pinot_assets.words import plural
 
 LEFTOVER_SECONDS = 10.0
 """A controller removes what a failed upload left behind after 2 s, then after 4 s more."""
@@ -30,7 +31,7 @@ def await_no_leftovers(pinot: Uploads, table: str, outputs: Sequence[Output]) ->
             if pinot.takes_over_half_uploads():
                 return
             raise PushRefused(
-                f"{len(left)} segments of table {table} are half there from an earlier upload",
+                f"half there from an earlier upload: {plural(len(left), 'segment')} of table {table}",
                 why=f"{min(left)} has metadata and no place in the ideal state",
                 hint="delete them in Pinot, then push again",
             )

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.port import Pinot
+from pinot_assets.words import plural_are
 
 POLL_SECONDS = 0.25
 
@@ -33,7 +34,7 @@ def wait_online(pinot: Pinot, table: str, names: Collection[str], *, seconds: fl
                 f"{segment} on {server}: {state}" for segment, server, state in (broken or behind)[:5]
             )
             raise PinotError(
-                f"{len(broken or behind)} replicas are "
+                f"{plural_are(len(broken or behind), 'replica')} "
                 + ("in ERROR" if broken else f"not ONLINE after {seconds:g} s"),
                 why=told,
                 hint="the server's log says why; `reset` the segment there, or build it anew",

@@ -13,6 +13,7 @@ from pinot_assets.pinot.port import PushMode, PushReport, StagedObjects
 from pinot_assets.pinot.sending import Sending
 from pinot_assets.pinot.upload import Uploads
 from pinot_assets.session.receipt import Output
+from pinot_assets.words import plural
 
 
 def push_segments(
@@ -71,7 +72,7 @@ def missing(pinot: Shown, table: str, outputs: Sequence[Output]) -> list[Output]
     if other:
         first = other[0]
         raise PushRefused(
-            f"{len(other)} segments of table {table} are there already with another content",
+            f"there already with another content: {plural(len(other), 'segment')} of table {table}",
             why=f"{first.segment} has CRC {crcs[first.segment]}, built was {first.crc}",
             hint="names are never reused (rule R16): rename the tars, then push",
         )

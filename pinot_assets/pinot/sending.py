@@ -23,6 +23,7 @@ from pinot_assets.pinot.leftovers import await_no_leftovers
 from pinot_assets.pinot.port import PushMode, StagedObjects
 from pinot_assets.pinot.upload import Uploader, Uploads
 from pinot_assets.session.receipt import Output
+from pinot_assets.words import plural
 
 THREADS = 4
 # Small objects of the staging area that are read at a time.
@@ -231,7 +232,7 @@ class Sending:
 
     def _raise_not_there(self, absent: Sequence[Output]) -> None:
         raise PushRefused(
-            f"{len(absent)} segments of table {self._table} were accepted but are not there",
+            f"accepted but not there: {plural(len(absent), 'segment')} of table {self._table}",
             why=f"{min(o.segment for o in absent)} is not in the ideal state with its CRC",
             hint="push again",
         )

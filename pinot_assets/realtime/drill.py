@@ -14,7 +14,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from pinot_assets.realtime.state import Copy, RealtimeState
-from pinot_assets.words import plural
+from pinot_assets.words import counted, plural
 
 
 class Phase(StrEnum):
@@ -199,7 +199,7 @@ def _commits(outage: Sequence[Sample], lengths: Lengths) -> Finding:
 
 def _bypass(outage: Sequence[Sample]) -> Finding:
     gained = outage[-1].only_servers - outage[0].only_servers if outage else 0
-    text = f"{gained} segments were committed past the deep store"
+    text = f"{counted(gained, 'segment was', 'segments were')} committed past the deep store"
     return Finding("bypass", gained > 0, text if gained else f"{text}: was it away at all?", gained)
 
 

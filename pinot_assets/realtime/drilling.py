@@ -20,6 +20,7 @@ from pinot_assets.realtime.drill import (
 )
 from pinot_assets.realtime.port import Reader, Tell
 from pinot_assets.realtime.repair.apply import Repair
+from pinot_assets.words import plural
 
 POLL_S: Final = 2.0
 
@@ -77,7 +78,10 @@ class Drill:
             except PinotError as error:
                 self.tell(f"{phase}: the table could not be read just now: {error.what}")
         last = samples[-1]
-        self.tell(f"{phase}: over; {last.consumed:,} messages, {last.only_servers} segments only on servers")
+        self.tell(
+            f"{phase}: over; {plural(last.consumed, 'message')}, "
+            f"{plural(last.only_servers, 'segment')} only on servers"
+        )
         return samples
 
     def _sample(self) -> Sample:

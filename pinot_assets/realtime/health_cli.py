@@ -23,6 +23,7 @@ from pinot_assets.realtime.metrics import Metric, metrics, read_exporters
 from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.rows import SegmentRow, row_values, segment_rows
 from pinot_assets.realtime.state import RealtimeState, Status
+from pinot_assets.words import plural
 
 Exporters = Annotated[
     list[str] | None,
@@ -120,7 +121,7 @@ def _heading(state: RealtimeState) -> str:
     pause = f", [yellow]paused: {state.pause.reason}[/]" if state.pause.whole else ""
     return (
         f"[bold]{escape(state.table)}[/] on Pinot {state.cluster.version or '?'}: "
-        f"{state.settings.replication} replicas, {way}{peers}{pause}"
+        f"{plural(state.settings.replication, 'replica')}, {way}{peers}{pause}"
     )
 
 

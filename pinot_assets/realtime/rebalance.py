@@ -225,8 +225,8 @@ def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
         single = " with one replica" if all(len(move.before) == 1 for move in risked) else ""
         yield Objection(
             "only copies",
-            f"{len(risked)} segments{single} are not in the deep store, and their live copies may be dropped "
-            f"first: {_names(risked)}",
+            f"{plural(len(risked), 'segment')}{single} not in the deep store, with live copies "
+            f"that may be dropped first: {_names(risked)}",
             "upload them first: `pinot-assets realtime rebalance --upload-first`",
         )
     nowhere = [m for m in moves if without_tar(m.segment) and not _holders(state, m.segment)]

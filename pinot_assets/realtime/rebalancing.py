@@ -15,6 +15,7 @@ from pinot_assets.realtime.rebalance import Judgement, Preview, judge, moves_of
 from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.repair.facts import not_known
 from pinot_assets.realtime.state import RealtimeState
+from pinot_assets.words import counted, plural_are
 
 POLL_S: Final = 5.0
 _OVER: Final = frozenset({"DONE", "NO_OP", "FAILED", "ABORTED", "CANCELLED"})
@@ -91,7 +92,10 @@ class Rebalancing:
             job = started.get("jobId")
             if started.get("status") == "FAILED":
                 return Report(End.FAILED, str(started.get("description") or ""))
-            self.tell(f"{len(judgement.moves)} segments move" + (f", job {job}" if job else ""))
+            self.tell(
+                counted(len(judgement.moves), "segment moves", "segments move")
+                + (f", job {job}" if job else "")
+            )
         except SwitchStateUnknown as error:
             self.tell(f"{error.what}; looking whether it goes on")
         return self._follow(told, job)
@@ -138,9 +142,9 @@ class Rebalancing:
             return f"the table could not be read as a whole: {unknown}"
         moving = len(moves_of(state, told))
         if moving:
-            return f"{moving} segments are still to be moved"
+            return f"{plural_are(moving, 'segment')} still to be moved"
         loading = _loading(state, told)
-        return f"{loading} replicas are still being loaded" if loading else None
+        return f"{plural_are(loading, 'replica')} still being loaded" if loading else None
 
 
 def _loading(state: RealtimeState, told: Preview) -> int:

@@ -16,6 +16,7 @@ from pinot_assets.session.shadow import ShadowTable, ask_table
 from pinot_assets.session.staging import Switch
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.expectation import Side
+from pinot_assets.words import counted
 
 
 def assertion_findings(run: Run, switch: Switch) -> tuple[Finding, ...]:
@@ -92,7 +93,8 @@ class _ByShadow:
         if foreign:
             raise PinotError(
                 f"a shadow table cannot hold what {self._run.spec.name} will be",
-                why=f"{len(foreign)} segments that stay were not published from here, first {foreign[0]}",
+                why=f"of what stays {counted(len(foreign), 'segment was', 'segments were')} not published "
+                f"from here, first {foreign[0]}",
                 hint="ask what is staged, or the servers",
             )
         return [known[name] for name in self._sides.kept]

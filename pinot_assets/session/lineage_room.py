@@ -12,7 +12,7 @@ from pinot_assets.build.order import segment_name
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.plan import Plan, Row
-from pinot_assets.words import plural_are
+from pinot_assets.words import counted, plural_are
 
 LIMIT_BYTES = 900 * 1024
 _ID = "0" * 36
@@ -51,7 +51,8 @@ def require_lineage_room(
         raise PushRefused(
             f"the switch of {table} does not fit into its lineage",
             why=f"the lineage would take {size / 1024:,.0f} KiB of {LIMIT_BYTES // 1024} KiB, "
-            f"{znode_bytes(table, kept) / 1024:,.0f} KiB of it for the {len(kept)} entries that stand",
+            f"{znode_bytes(table, kept) / 1024:,.0f} KiB of it for "
+            f"{counted(len(kept), 'entry that stands', 'entries that stand')}",
             hint=f"{_WAY_OUT}; Pinot forgets finished entries about a day after their switch",
         )
 

@@ -15,6 +15,7 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.source.objects import ObjectInfo
+from pinot_assets.words import plural
 
 MARKS = "owners"
 """Folder of the marks."""
@@ -60,8 +61,8 @@ def why_not_ours(
     strange = sorted(ref.key for ref, one in there.items() if one.owner != owner and ref not in known)
     if strange:
         return (
-            f"{len(strange)} snapshots in {uri} are not provably of this cluster, first {strange[0]}: move "
-            "away what nobody needs of them"
+            f"not provably of this cluster: {plural(len(strange), 'snapshot')} in {uri}, first {strange[0]}; "
+            "move away what nobody needs of them"
         )
     return ""
 

@@ -24,6 +24,7 @@ from pinot_assets.session.sequence import next_seq
 from pinot_assets.session.way_back import Way, WayBack, look
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.spec import TableSpec
+from pinot_assets.words import plural
 
 
 def way_back(spec: TableSpec, edges: Edges, wanted: str = "") -> WayBack:
@@ -265,7 +266,9 @@ def _record_revert(run: Run, session: Session, current: Kept, target: Kept) -> S
     there = run.edges.pinot.all_segments(run.spec.name)
     wanted = set(target.snapshot.segments)
     if lost := wanted - there:
-        run.note(f"{len(lost)} segments of {target.snapshot.session} are gone from Pinot, first {min(lost)}")
+        run.note(
+            f"gone from Pinot: {plural(len(lost), 'segment')} of {target.snapshot.session}, first {min(lost)}"
+        )
     taken = set(current.snapshot.segments) - wanted
     if run.switcher.undo_delayed_starts(wanted & there):
         run.note(f"a delayed start hid segments of {target.snapshot.session}; shown again")

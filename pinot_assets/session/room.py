@@ -19,6 +19,7 @@ from pinot_assets.session.kept import before
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
+from pinot_assets.words import plural
 
 LOADS = 40
 """Segments that a server loads at a time, at the most: Helix's threads for it."""
@@ -73,7 +74,7 @@ def _require_quota(run: Run, needed: int, freed: int, replication: int, way_out:
         raise PushRefused(
             f"the switch of {run.spec.name} does not fit into its storage quota",
             why=f"{_mb(present)} present, {_mb(needed)} to come, {_mb(quota * replication)} allowed, "
-            f"over {replication} replicas",
+            f"over {plural(replication, 'replica')}",
             hint=f"raise quota.storage: a switch needs room for old and new segments at once{way_out}",
         )
 
@@ -97,8 +98,8 @@ def _require_disks(run: Run, coming: Sequence[Output], needed: int, replication:
         server, fullest = min(short.items(), key=lambda item: item[1].total - item[1].used)
         raise PushRefused(
             f"the switch of {run.spec.name} does not fit on the disks of its servers",
-            why=f"{_mb(needed)} to come over {len(servers)} servers, {_mb(part)} each, and {_mb(tars)} of "
-            f"tars while they load; {server} has {_mb(fullest.total - fullest.used)} free of "
+            why=f"{_mb(needed)} to come over {plural(len(servers), 'server')}, {_mb(part)} each, and "
+            f"{_mb(tars)} of tars while they load; {server} has {_mb(fullest.total - fullest.used)} free of "
             f"{_mb(fullest.total)}",
             hint="give the servers larger disks, or add servers and rebalance: a switch needs room for old "
             f"and new segments at once{way_out}",

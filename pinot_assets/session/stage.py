@@ -52,7 +52,9 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
         gone = set(switch.segments_from) - run.edges.pinot.visible_segments(run.spec.name)
         if not gone or stored is None:
             raise
-    run.note(f"{len(gone)} segments that were to be replaced have gone, first {min(gone)}: a new switch")
+    run.note(
+        f"gone since the plan: {plural(len(gone), 'segment')} to be replaced, first {min(gone)}: a new switch"
+    )
     return stage(run, stored, plan, receipts)
 
 
@@ -96,7 +98,7 @@ def stage_switch(run: Run, session: Session, switch: Switch) -> Session:
         else ""
     )
     run.note(
-        f"pushed {pushed.segments} of {len(switch.segments_to)} segments{how}, hidden; "
+        f"pushed {pushed.segments} of {plural(len(switch.segments_to), 'segment')}{how}, hidden; "
         f"{len(switch.segments_from)} will be replaced"
     )
     return session

@@ -31,6 +31,7 @@ from pinot_assets.session.stage import stage
 from pinot_assets.session.stops import refuse_absent, refuse_unfit, waits_for_resume
 from pinot_assets.session.unleased import only_reading
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.words import plural
 
 
 def trigger(run: Run) -> Report:
@@ -203,7 +204,7 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
             return _report(run, Result.FAILED, session, changes, work)
     if plan.to_build:
         raise SessionError(
-            f"{len(plan.to_build)} files of {session.id} have no valid receipt after their build",
+            f"{plural(len(plan.to_build), 'file')} of {session.id} without a valid receipt after the build",
             why=f"first: {plan.to_build[0].uri}",
             hint="check that the staging area keeps what is written; the next trigger builds them again",
         )

@@ -18,6 +18,7 @@ from pinot_assets.source import endpoints
 from pinot_assets.source.env import resolve_env
 from pinot_assets.source.s3_settings import KNOWN_PROPS
 from pinot_assets.source.uris import Root
+from pinot_assets.words import plural
 
 MOST: Final = 1000
 """Messages that are taken at a time; what is left wakes the next sweep."""
@@ -103,7 +104,7 @@ class SqsHints:
         self.delete(tests)
         if len(others) >= MOST and not ours:
             raise SourceError(
-                f"{len(others):,} messages of queue {self.url} tell of other places than s3://"
+                f"{plural(len(others), 'message')} of queue {self.url} for other places than s3://"
                 f"{self._root.bucket}/{self._root.path}, and those of this table do not come through",
                 why="nobody takes them away",
                 hint="give the table a queue of its own, with a filter for its folder",

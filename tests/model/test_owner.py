@@ -98,7 +98,7 @@ def test_snapshots_of_an_older_release_are_ours_only_if_the_current_one_leads_ba
     before = keys(first)
     publish(second, 3)
     (note,) = collected(second)
-    assert "1 snapshots in" in note
+    assert "1 snapshot in" in note
     assert "not provably of this cluster" in note
     assert before <= keys(first)
 

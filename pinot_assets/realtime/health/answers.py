@@ -16,6 +16,7 @@ from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.health.age import SETTLED_MS, routed
 from pinot_assets.realtime.health.recovery import ERROR, offset
 from pinot_assets.realtime.state import RealtimeState, Replica, Segment, Status
+from pinot_assets.words import counted, plural
 
 ANSWERS = "answers"
 DEAD_ROUTES = "new_segments_on_dead_servers"
@@ -40,8 +41,8 @@ def answers(state: RealtimeState) -> Health:
             percent = 100 * missing / max(1, sum(wanted.values()))
             problems.append(
                 Problem(
-                    f"{broker} leaves out {missing:,} rows ({percent:.1f} %) of {some(sorted(short))}, "
-                    "without an error",
+                    f"{broker} leaves out {plural(missing, 'row')} ({percent:.1f} %) of "
+                    f"{some(sorted(short))}, without an error",
                     _next_step(state),
                     Severity.ERROR,
                 )
@@ -54,7 +55,8 @@ def answers(state: RealtimeState) -> Health:
         problems,
         expected=total,
         found=total - worst,
-        good=f"{len(state.answered)} brokers find {least:,} rows; at least {total:,} must be there",
+        good=f"{counted(len(state.answered), 'broker finds', 'brokers find')} {plural(least, 'row')}; "
+        f"at least {total:,} must be there",
         numbers={"rows_expected": total, "rows_left_out": worst, "brokers_asked": len(state.answered)},
     )
 
@@ -120,8 +122,8 @@ def new_segments_on_dead_servers(state: RealtimeState) -> Health:
     servers = sorted({server for _, server in found})
     names = sorted({segment.name for segment, _ in found})
     problem = Problem(
-        f"{len(names)} segments were made while or just before {some(servers)} went: queries may leave them "
-        f"out without an error ({some(names)})",
+        f"{counted(len(names), 'segment was', 'segments were')} made while or just before {some(servers)} "
+        f"went: queries may leave them out without an error ({some(names)})",
         _next_step(state),
         Severity.ERROR,
     )

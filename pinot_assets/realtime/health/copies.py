@@ -150,7 +150,7 @@ def replicas(state: RealtimeState) -> Health:
     if down:
         problems.append(
             Problem(
-                f"{len(down)} replicas are down: {some(down)}",
+                f"{plural_are(len(down), 'replica')} down: {some(down)}",
                 "look at the servers that are away or in ERROR; see the other checks",
             )
         )
@@ -159,7 +159,8 @@ def replicas(state: RealtimeState) -> Health:
         problems,
         expected=wanted,
         found=serving,
-        good=f"{serving} replicas are served" + (f"; {young} segments are just being made" if young else ""),
+        good=f"{plural_are(serving, 'replica')} served"
+        + (f"; {plural_are(young, 'segment')} just being made" if young else ""),
         numbers={"segments": len(state.segments), "unserved": len(unserved), "replicas_down": len(down)},
     )
 

@@ -7,6 +7,7 @@ from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import settled
 from pinot_assets.realtime.health.recovery import recoveries
 from pinot_assets.realtime.state import RealtimeState
+from pinot_assets.words import counted, plural
 
 ERRORS = "error_segments"
 NOT_MOVED = "replicas_not_moved"
@@ -24,7 +25,8 @@ def error_segments(state: RealtimeState) -> Health:
         told = some([f"{one.segment.name}: {one.way}, {one.why}" for one in lost])
         problems.append(
             Problem(
-                f"{len(lost)} segments in ERROR do not come back whole by themselves ({told})",
+                f"{counted(len(lost), 'segment in ERROR does', 'segments in ERROR do')} not come back "
+                f"whole unaided ({told})",
                 repair,
                 Severity.ERROR,
             )
@@ -32,14 +34,17 @@ def error_segments(state: RealtimeState) -> Health:
     if ours:
         told = some([f"{one.segment.name}: {one.way}, {one.why}" for one in ours])
         problems.append(
-            Problem(f"{len(ours)} segments in ERROR can be mended, not by Pinot itself ({told})", repair)
+            Problem(
+                f"{plural(len(ours), 'segment')} in ERROR can be mended, not by Pinot itself ({told})", repair
+            )
         )
     if waits:
         told = some([f"{one.segment.name}: {one.way}" for one in waits])
         minutes = state.cluster.validation_period_s // 60
         problems.append(
             Problem(
-                f"{len(waits)} segments in ERROR will be tried by Pinot within {minutes} min ({told})", repair
+                f"{plural(len(waits), 'segment')} in ERROR: Pinot tries again within {minutes} min ({told})",
+                repair,
             )
         )
     return judged(
@@ -76,7 +81,7 @@ def replicas_not_moved(state: RealtimeState) -> Health:
     servers = sorted({server for _, server in found})
     problems = [
         Problem(
-            f"{len(found)} replicas are OFFLINE, should not be, and no message waits for them: "
+            f"{plural(len(found), 'replica')} OFFLINE that should not be, with no message under way: "
             + some([f"{name} on {server}" for name, server in found]),
             # Measured on 1.5.1: neither a reset nor a rebalance moved them.
             f"restart {servers[0] if servers else ''} alone, then look again: a reset does nothing here",

@@ -11,7 +11,7 @@ from pinot_assets.realtime.health.recovery import all_in_error
 from pinot_assets.realtime.names import PARTITIONS_A_STREAM
 from pinot_assets.realtime.settings import reingests
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
-from pinot_assets.words import plural_are
+from pinot_assets.words import plural, plural_are
 
 STATUS = "segment_status"
 NEXT = "next_segment"
@@ -29,7 +29,7 @@ def segment_status(state: RealtimeState) -> Health:
     if without:
         problems.append(
             Problem(
-                f"{len(without)} segments of the ideal state have no node, or one without a status "
+                f"{plural(len(without), 'segment')} of the ideal state without a node or without a status "
                 f"({some(without)}), which Pinot never mends",
                 BY_HAND,
                 Severity.ERROR,
@@ -76,7 +76,7 @@ def next_segment(state: RealtimeState) -> Health:
         problems,
         expected=len(partitions),
         found=len(partitions) - len(problems),
-        good=f"{len(partitions)} partitions have their newest segment where it should be",
+        good=f"newest segment where it should be: {plural(len(partitions), 'partition')}",
         numbers={"partitions": len(partitions), "partitions_broken": len(problems)},
     )
 

@@ -6,7 +6,7 @@ from pinot_assets.health.finding import Health, Problem, Severity, judged, megab
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.names import files_named, upload_of
 from pinot_assets.realtime.state import RealtimeState, Server, Status, TmpUpload
-from pinot_assets.words import plural_are
+from pinot_assets.words import counted, plural_are
 
 SERVERS = "servers"
 TMP_UPLOADS = "tmp_uploads"
@@ -62,7 +62,7 @@ def servers(state: RealtimeState) -> Health:
         problems,
         expected=len(every),
         found=serving,
-        good=f"{serving} servers serve",
+        good=counted(serving, "server serves", "servers serve"),
         numbers={
             "servers": len(every),
             "servers_dead": len(dead),

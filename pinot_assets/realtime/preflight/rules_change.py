@@ -10,6 +10,7 @@ from typing import Final
 from pinot_assets.realtime.preflight.answer import Judgement, passed, refuse
 from pinot_assets.realtime.preflight.facts import Facts
 from pinot_assets.realtime.preflight.rule import Rule, rule
+from pinot_assets.words import plural_are
 
 
 @rule()
@@ -39,7 +40,8 @@ def scheme_is_not_needed(facts: Facts) -> Judgement:
     waiting = facts.peers_only + facts.committing
     if waiting:
         return refuse(
-            f"{waiting} segments are not in the deep store: without the peer scheme no server can load them",
+            f"{plural_are(waiting, 'segment')} not in the deep store: "
+            "without the peer scheme no server can load it",
             f"pinot-assets realtime repair {facts.table.removesuffix('_REALTIME')} --apply, then again",
         )
     return passed("every segment is in the deep store, so that no server needs a peer")

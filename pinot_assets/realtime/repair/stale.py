@@ -9,6 +9,7 @@ from pinot_assets.realtime.repair.facts import young
 from pinot_assets.realtime.repair.means import keeps_committing_list
 from pinot_assets.realtime.repair.model import Kind, Means, Refusal, Step
 from pinot_assets.realtime.state import Copy, RealtimeState, Status, TmpUpload
+from pinot_assets.words import counted
 
 LEFT_OVER_MS = 3_600_000
 """`tmpFileRetentionInSeconds`: when Pinot itself takes a `.tmp.` file for left over."""
@@ -24,7 +25,8 @@ def stale(state: RealtimeState) -> Iterator[Step | Refusal]:
         yield Step(
             Kind.UNLIST,
             Means.SEGMENT_VALIDATION,
-            f"{len(listed)} segments stand in the list of committing ones and are not",
+            f"{counted(len(listed), 'segment stands', 'segments stand')} in the list of "
+            "committing ones without being so",
             names=listed,
         )
     sizes = {segment.name: segment.size_bytes for segment in state.segments}

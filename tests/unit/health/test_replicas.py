@@ -30,7 +30,7 @@ def test_a_segment_that_nobody_serves_is_an_error() -> None:
     states = {"s1": "OFFLINE", "s2": "ERROR"}
     answer = replicas_and_crc("t", {"a": 7}, {"a": states}, {"a": 7}, loaded({}, {}))
     assert answer.severity is Severity.ERROR
-    assert "1 published segments are served by no replica (a)" in answer.message
+    assert "1 published segment is served by no replica (a)" in answer.message
     assert "reset" in answer.next_step
 
 

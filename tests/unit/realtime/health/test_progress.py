@@ -75,7 +75,7 @@ def test_a_segment_without_a_node() -> None:
     del pinot.nodes[pinot.segment(1, 0)]
     answer = segment_status(pinot.look())
     assert answer.severity is Severity.ERROR
-    assert "have no node" in answer.message
+    assert "without a node" in answer.message
 
 
 def test_2a_the_next_segment_was_never_made() -> None:
