@@ -24,6 +24,7 @@ from pinot_assets.realtime.repair.model import Limits
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings import Settings
 from pinot_assets.spec import RealtimeTableSpec
+from pinot_assets.words import plural
 
 
 def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
@@ -83,7 +84,7 @@ def _wanted(spec: RealtimeTableSpec, looked: Looked, settings: Callable[[], Sett
         steps = preview(looked.state, remembered, Limits(steps=spec.dagster.repair_limit)).steps
     except PinotAssetsError:
         return ""  # without it a step might be begun twice; the checks tell what is wrong
-    return f"{len(steps)} steps, first: {steps[0]}" if steps else ""
+    return f"{plural(len(steps), 'step')}, first: {steps[0]}" if steps else ""
 
 
 def _under_way(instance: dg.DagsterInstance, repair: str) -> str:

@@ -105,14 +105,14 @@ def _repair(work: Work) -> str:
             _tell(work.log, found)
             if found.all_well:
                 return "nothing to mend"
-            return f"{len(found.steps)} steps would be done; only shown, as apply is not set"
+            return f"{plural(len(found.steps), 'step')} would be done; only shown, as apply is not set"
         with hold_table(work.settings, work.table, work.run) as lease:
             found, outcomes = work.repair(pinot, lease, limits).round()
     _tell(work.log, found)
     failed = [f"{one.step}: {one.result}; {one.text}" for one in outcomes if not one.helped]
     if failed:
         raise dg.Failure("\n".join(failed), allow_retries=False)
-    return "nothing to mend" if found.all_well and not outcomes else f"{len(outcomes)} steps done"
+    return "nothing to mend" if found.all_well and not outcomes else f"{plural(len(outcomes), 'step')} done"
 
 
 def _tell(log: dg.DagsterLogManager, found: Plan) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pinot_assets.health.finding import HOUR_MS, Health, Problem, hours, judged
 from pinot_assets.session.model import Owner, Session, State
+from pinot_assets.words import counted
 
 NAME = "session_progress"
 
@@ -36,7 +37,7 @@ def session_progress(
             what = "failed its audit" if audit_failed else "has files that failed"
             problems.append(
                 Problem(
-                    f"{session.id} {what}, {left} retries left: {session.last_error}",
+                    f"{session.id} {what}, {counted(left, 'retry', 'retries')} left: {session.last_error}",
                     _way_on(session, max_retries, run),
                 )
             )

@@ -131,6 +131,9 @@ def session_values(session: Session) -> dict[str, Any]:
 
 def counts_text(session: Session) -> str:
     """Files by status, `5 files: 3 done, 2 failed`."""
-    parts = [f"{n} {what}" for what, n in session.counts.items() if n and what != "files"]
-    files = session.counts.get("files", 0)
+    counts = dict(session.counts)
+    files, removals = counts.pop("files", 0), counts.pop("removals", 0)
+    parts = [f"{n} {what}" for what, n in counts.items() if n]
+    if removals:
+        parts.append(plural(removals, "removal"))
     return plural(files, "file") + (f": {', '.join(parts)}" if parts else "")

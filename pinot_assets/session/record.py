@@ -13,6 +13,7 @@ from pinot_assets.session.plan import Plan
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.words import plural
 
 
 def record(run: Run, session: Session) -> Snapshot:
@@ -34,7 +35,8 @@ def confirm(run: Run, session: Session) -> None:
     if len(names) < len(switch.names_to):
         lost = len(switch.names_to) - len(names)
         run.note(
-            f"{lost} segments of {session.id} were deleted or replaced after its switch, not by this project"
+            f"{plural(lost, 'segment')} of {session.id} deleted or replaced after its switch, "
+            "not by this project"
         )
     if run.switcher.undo_delayed_starts(names):
         run.note(f"a start of {session.id} landed after its switch and hid it; shown again")

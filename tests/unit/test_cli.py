@@ -391,7 +391,7 @@ def test_status_says_all_there_is(seen: Any) -> None:
         ": 5 files, 3 done, 2 failed\n",
         f"{ODD}9: UNREADABLE: [torn]",
         "and 2 more",
-        "1 file versions, 1 removals after a rollback",
+        "1 file version, 1 removal after a rollback",
         "held by run-me on host (pid 7) since 2023-11-14 22:13:20 UTC",
     ):
         assert text in shown.stdout

@@ -157,9 +157,13 @@ def committing_list(state: RealtimeState) -> Health:
     again = "Pinot puts its list right in its daily pass: POST /periodictask/run, runSegmentLevelValidation"
     problems = []
     if extra:
-        problems.append(Problem(f"{len(extra)} names in it are not COMMITTING ({some(extra)})", again))
+        problems.append(
+            Problem(f"in it, but not COMMITTING: {plural(len(extra), 'name')} ({some(extra)})", again)
+        )
     if missing:
-        problems.append(Problem(f"{len(missing)} COMMITTING segments are not in it ({some(missing)})", again))
+        problems.append(
+            Problem(f"not in it: {plural(len(missing), 'COMMITTING segment')} ({some(missing)})", again)
+        )
     return judged(
         LISTED,
         problems,

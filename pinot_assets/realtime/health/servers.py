@@ -6,7 +6,7 @@ from pinot_assets.health.finding import Health, Problem, Severity, judged, megab
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.names import files_named, upload_of
 from pinot_assets.realtime.state import RealtimeState, Server, Status, TmpUpload
-from pinot_assets.words import counted, plural_are
+from pinot_assets.words import counted, plural, plural_are
 
 SERVERS = "servers"
 TMP_UPLOADS = "tmp_uploads"
@@ -85,7 +85,7 @@ def tmp_uploads(state: RealtimeState) -> Health:
     old = [one for one in orphans if state.read_ms - one.modified_ms > TMP_KEPT_MS]
     size = sum(one.size_bytes for one in old)
     problem = Problem(
-        f"{len(old)} uploads were never moved to their place, {megabytes(size)} "
+        f"{plural(len(old), 'upload')} never moved into place, {megabytes(size)} "
         f"({some(sorted(one.name for one in old))})",
         f"{_who_deletes(state, old)}, or set controller.realtime.segment.tmpFileAsyncDeletionEnabled",
     )

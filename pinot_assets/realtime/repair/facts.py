@@ -5,6 +5,7 @@ from __future__ import annotations
 from pinot_assets.realtime.repair.model import Waiting
 from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.state import Copy, RealtimeState, Replica, Segment, Status
+from pinot_assets.words import plural
 
 RETENTION_MARGIN_MS = 3_600_000
 """`MIN_TIME_BEFORE_SEGMENT_EXPIRATION_FOR_FIXING_DEEP_STORE_COPY_MILLIS`: Pinot uploads nothing that old."""
@@ -103,7 +104,7 @@ def lost_from_stream(state: RealtimeState, segment: Segment, offset: str | None)
     if held_by_stream.earliest > int(offset):
         return (
             f"the stream begins at {held_by_stream.earliest} now: "
-            f"{held_by_stream.earliest - int(offset)} messages from {offset} on are gone"
+            f"{plural(held_by_stream.earliest - int(offset), 'message')} gone, from {offset} on"
         )
     if held_by_stream.latest < int(offset):
         return f"the stream ends at {held_by_stream.latest}, before {offset}: has the topic been made anew?"

@@ -33,7 +33,7 @@ from pinot_assets.realtime.repair.stale import stale
 from pinot_assets.realtime.repair.stuck import restarts, starting
 from pinot_assets.realtime.repair.words import manual
 from pinot_assets.realtime.state import RealtimeState, Segment, Status
-from pinot_assets.words import plural_are
+from pinot_assets.words import plural, plural_are
 
 _URGENCY = {
     Kind.VALIDATE: 1,  # a partition that nobody reads falls behind further and further
@@ -142,7 +142,7 @@ def _chosen(
         if step.kind in _UPLOADS and uploaded and too_much:
             why = f"no more than {limits.upload_bytes:,} bytes are uploaded at once"
         elif len(chosen) >= limits.steps:
-            why = f"no more than {limits.steps} steps are taken at once"
+            why = f"no more than {plural(limits.steps, 'step')} at once"
         elif (other := next((c for c in chosen if _disturb(state, c, step)), None)) is not None:
             why = f"{other.kind} is done first: one of the two goes over the whole table"
         wait = _tried(state, step, limits, memory) or _risky(state, step)
@@ -172,7 +172,9 @@ def _tried(state: RealtimeState, step: Step, limits: Limits, memory: Memory) -> 
     again = memory.again_at_ms(step, limits)
     if again is not None and again > now:
         times = memory.times(step)
-        return Waiting(_subject(step), f"{step.kind} was begun {times} times and had no effect yet", again)
+        return Waiting(
+            _subject(step), f"{step.kind} was begun {plural(times, 'time')} and had no effect yet", again
+        )
     return None
 
 
@@ -207,12 +209,12 @@ def _risky(state: RealtimeState, step: Step) -> Waiting | None:
 def _in_vain(step: Step, memory: Memory) -> Refusal:
     return Refusal(
         _subject(step),
-        f"{step.kind} was begun {memory.times(step)} times without effect",
+        f"{step.kind} was begun {plural(memory.times(step), 'time')} without effect",
         manual(step).if_it_fails,
     )
 
 
 def _subject(step: Step) -> str:
     if step.segments:
-        return step.segments[0] if len(step.segments) == 1 else f"{len(step.segments)} segments"
+        return step.segments[0] if len(step.segments) == 1 else plural(len(step.segments), "segment")
     return ", ".join(f"partition {p}" for p in step.partitions) or str(step.kind)

@@ -9,7 +9,7 @@ from pinot_assets.realtime.repair.facts import young
 from pinot_assets.realtime.repair.means import keeps_committing_list
 from pinot_assets.realtime.repair.model import Kind, Means, Refusal, Step
 from pinot_assets.realtime.state import Copy, RealtimeState, Status, TmpUpload
-from pinot_assets.words import counted
+from pinot_assets.words import counted, plural
 
 LEFT_OVER_MS = 3_600_000
 """`tmpFileRetentionInSeconds`: when Pinot itself takes a `.tmp.` file for left over."""
@@ -49,7 +49,7 @@ def stale(state: RealtimeState) -> Iterator[Step | Refusal]:
         yield Step(
             Kind.SWEEP,
             Means.STORE,
-            f"{len(swept)} uploads were never moved to their place, and their segments are stored",
+            f"{plural(len(swept), 'upload')} never moved into place, of what is stored whole",
             names=tuple(swept),
         )
 

@@ -56,6 +56,6 @@ def test_what_a_controller_of_1_5_1_tells(cluster: ControllerCluster, zookeeper:
     assert all(server.alive and server.ready for server in state.servers.values())
     assert set(state.unread) == {"tmp_uploads", "answered"}
     answers = {answer.name: answer for answer in examine(state)}
-    assert "1 names in it are not COMMITTING" in answers["committing_list"].message
+    assert "in it, but not COMMITTING: 1 name" in answers["committing_list"].message
     assert "storage quota is used up" in answers["consumption"].message
     assert answers["error_segments"].numbers["segments_in_error"] == 2

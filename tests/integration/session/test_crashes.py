@@ -258,7 +258,7 @@ def test_a_reaped_switch_survives_the_loss_of_some_of_its_segments(make_world: A
     assert world.visible == ["F2"]
     assert world.sessions[-1].outcome is Outcome.PUBLISHED
     assert any(
-        "1 segments" in note and "after its switch, not by this project" in note for note in world.notes
+        "1 segment of" in note and "after its switch, not by this project" in note for note in world.notes
     )
 
 

@@ -41,7 +41,7 @@ def test_the_two_newest_are_listed_newest_first(world: Any) -> None:
     assert shown.exit_code == 0
     newest, error, oldest = shown.stdout.splitlines()
     assert newest.startswith("cp2  sync, IN_PROGRESS, open, retryCount 1, attempt 1, begun 20")
-    assert newest.endswith("2 files: 1 done, 1 failed, 1 removals")
+    assert newest.endswith("2 files: 1 done, 1 failed, 1 removal")
     assert "F2: as the test wants it" in error
     assert oldest.startswith("cp1  sync, DONE, PUBLISHED, retryCount 0, attempt 0, begun 20")
     assert f"entry {world.snapshot.lineage_entry_id}" in oldest

@@ -101,8 +101,8 @@ def test_a_repair_with_nothing_to_do_says_so(tmp_path: Path, fake: FakeRealtime)
         log = dg.build_op_context().log
         return repair.act(Work(spec, PINOT.settings(), "run 1", {"limit": 8, **config}, log))
 
-    assert said(apply=False) == "1 steps would be done; only shown, as apply is not set"
-    assert said(apply=True) == "1 steps done"
+    assert said(apply=False) == "1 step would be done; only shown, as apply is not set"
+    assert said(apply=True) == "1 step done"
     assert said(apply=False) == "nothing to mend"
     assert said(apply=True) == "nothing to mend"
 

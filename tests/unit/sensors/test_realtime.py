@@ -103,7 +103,7 @@ def test_a_repair_is_started_where_the_spec_allows_it(tmp_path: Path, fake: Fake
     config = {"apply": True, "limit": 3}
     assert request.run_config == {"ops": {"clicks_realtime_repair_op": {"config": config}}}
     assert request.tags[TABLE_TAG] == "clicks_REALTIME"
-    assert request.tags[WHY_TAG].startswith("1 steps, first: upload clicks__0__0__")
+    assert request.tags[WHY_TAG].startswith("1 step, first: upload clicks__0__0__")
     assert len(result.asset_events) == 1 + len(CHECKS)
 
 

@@ -226,7 +226,7 @@ def test_what_a_server_still_builds_is_left_to_it() -> None:
 
 @pytest.mark.parametrize(
     ("earliest", "latest", "reason"),
-    [(1, 10_000, "1 messages from 0 on are gone"), (0, 99, "before 100"), (None, None, "not known")],
+    [(1, 10_000, "1 message gone, from 0 on"), (0, 99, "before 100"), (None, None, "not known")],
 )
 def test_what_the_stream_no_longer_holds_is_not_read_again(
     earliest: int | None, latest: int | None, reason: str
