@@ -136,7 +136,7 @@ def test_somebody_elses_segment_that_stays_cannot_be_asked_of_a_shadow(make_aske
     world.write("F1")
     world.run()
     assert world.visible == ["theirs"]
-    assert "were not published from here, first theirs" in world.session.last_error
+    assert "1 segment was not published from here, first theirs" in world.session.last_error
     assert leavings(world) == (None, None)
 
 
