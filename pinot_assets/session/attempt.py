@@ -160,8 +160,7 @@ def go_on(
         retry_count=session.retry_count + is_retry,
         stalls=0 if is_retry else opened.stalls,
         failures=None,
-        # Bound to the switch, not to the plan (R8); but the spec may ask for something else by now.
-        audit=session.audit if session.gate_open_by(run.spec.audit.digest) else None,
+        audit=session.audit if _still_audited(run, session, opened.plan, plan) else None,
         counts=plan.counts(),
     )
     run.lease.write(session=session)
@@ -174,6 +173,13 @@ def go_on(
         f"{what} session {session.id}: {plural(len(plan.done), 'file')} kept, {len(plan.to_build):,} to build"
     )
     return session, plan
+
+
+def _still_audited(run: Run, session: Session, audited: Plan, plan: Plan) -> bool:
+    """Whether the gate stays open: bound to the switch (R8), for what is asked by now, of the same files.
+    One that gives no segment changes no switch, and was looked at by nobody."""
+    same = (audited.rows, audited.removals) == (plan.rows, plan.removals)
+    return same and session.gate_open_by(run.spec.audit.digest)
 
 
 def next_plan(opened: Opened, changes: Changes) -> tuple[Plan, Receipts]:

@@ -263,7 +263,7 @@ def _told(run: Run, stored: Session | None, step: Step, **told: Any) -> Forecast
     basis = Basis.of(
         files=[found.counted.digest, [u.uri for u in found.waiting]] if found is not None else [],
         published=[pointer.current_snapshot.sha256 if pointer.current_snapshot else "", bool(seen.current)],
-        session=[step, *_session_values(stored), _rows_digest(seen.plan)] if stored or seen.why else [],
+        session=_session_values(stored, seen) if stored or seen.why else [],
         spec=[
             run.spec.name_with_type,
             run.fingerprint,
@@ -274,15 +274,20 @@ def _told(run: Run, stored: Session | None, step: Step, **told: Any) -> Forecast
             run.table_config,
             [run.edges.staging.store.uri, run.edges.store.owner()],
         ],
-        segments=[seen.segments_from, seen.strays],
+        segments=[seen.segments_from, seen.strays, str(seen.refused or "")],
         hold=[pointer.hold.sha256 if pointer.hold else ""],
     )
     return replace(seen, basis=basis)
 
 
-def _session_values(session: Session | None) -> list[Any]:
-    if session is None:
-        return []
+def _session_values(session: Session | None, seen: Forecast) -> list[Any]:
+    # Where something is only finished, the reason alone tells what.
+    finished = seen.why if seen.step is Step.FINISH else ""
+    values = [seen.step, finished, _rows_digest(seen.plan)]
+    return values if session is None else values + _stored_values(session)
+
+
+def _stored_values(session: Session) -> list[Any]:
     switch = session.switch_object.sha256 if session.switch_object else ""
     failures = session.failures.sha256 if session.failures else ""
     return [

@@ -41,7 +41,8 @@ def headline(plan: Outlook) -> str:
     used, most = plan.retries
     match seen.step:
         case Step.NOTHING:
-            return f"nothing to do: {plural(plan.listed, 'file')} listed, all published"
+            those = "all that are ready are" if seen.looked and seen.looked.found.later else "all"
+            return f"nothing to do: {plural(plan.listed, 'file')} listed, {those} published"
         case Step.HELD:
             return "nothing to do: a rollback holds back what is different, until `resume` or another change"
         case Step.WAITING:

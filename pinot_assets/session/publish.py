@@ -134,13 +134,27 @@ def publish(run: Run) -> Snapshot:
             why=f"session {session.id} was left half way",
             hint="the next trigger finishes it; `clear` gives it up",
         )
-    if session.gate_open and not session.ending and not session.gate_open_by(run.spec.audit.digest):
-        raise SnapshotIncomplete(
-            f"the gate of {run.spec.name} is shut",
-            why="its table spec asks for something else than the audit that passed did",
-            hint="run the whole job: segments → consistent_push → snapshot",
-        )
+    if session.gate_open and not session.ending:
+        _require_spec(run, session)
     return record(run, end_switch(run, session))
+
+
+def _require_spec(run: Run, session: Session) -> None:
+    """The table spec is still the one by which it was built and audited.
+
+    :raises SnapshotIncomplete: what is staged is not what the table wants by now; only a trigger gives it up.
+    """
+    if session.config_fingerprint != run.fingerprint:
+        why = f"its table spec was changed after {session.id} had been planned"
+    elif not session.gate_open_by(run.spec.audit.digest):
+        why = "its table spec asks for something else than the audit that passed did"
+    else:
+        return
+    raise SnapshotIncomplete(
+        f"the gate of {run.spec.name} is shut",
+        why=why,
+        hint="run the whole job: segments → consistent_push → snapshot",
+    )
 
 
 def end_switch(run: Run, session: Session) -> Session:

@@ -126,6 +126,41 @@ def test_a_plan_of_another_world_is_refused(mode: str, what: str) -> None:
     assert all(path.endswith("consistentPush") for path in ours)  # the lease alone: taken, and let go
 
 
+def test_what_is_finished_is_part_of_the_plan() -> None:
+    """Segments are shown again in one world; in the other the ledger of a former table is dropped."""
+    table = lived("sync", "a start landed late")
+    table.truth.look = lambda: None  # type: ignore[method-assign]
+    shows = planned(table).forecast
+    table.pinot.delete_table(TABLE)
+    table.pinot.create_table(table.spec.table_json)
+    path = f"/pinot/PROPERTYSTORE/CONFIGS/TABLE/{TABLE}_OFFLINE"
+    table.zookeeper.client().ensure_path(path)
+    table.zookeeper.nodes[path].made_ms = table.now_ms + 10_000_000
+    drops = planned(table).forecast
+    assert shows.step is drops.step is Step.FINISH
+    assert "was made anew" in drops.why
+    assert run_refused(table, shows.basis.hash)
+    report, error = run_planned(table, drops.basis.hash)
+    assert (error, report and report.result) == (None, Result.SETTLED)
+
+
+def test_what_a_run_would_be_refused_for_is_part_of_the_plan() -> None:
+    """Nothing is built for a switch that another's merge bars by now."""
+    table = lived("sync", "all published")
+    write(Z="Z1")(table)
+    free = planned(table).forecast
+    table.truth.look = lambda: None  # type: ignore[method-assign]
+    table.merge_foreign()
+    barred = planned(table).forecast
+    assert (free.refused, barred.refused is None) == (None, False)
+    assert run_refused(table, free.basis.hash)
+
+
+def run_refused(table: Table, plan_hash: str) -> bool:
+    report, error = run_planned(table, plan_hash)
+    return report is None and isinstance(error, PlanOutdated)
+
+
 INGESTION: dict[str, object] = {
     "max_retries": 1,
     "clear_state": True,
