@@ -51,12 +51,12 @@ def built_findings(run: Run, switch: Switch, receipts: Collection[Receipt]) -> t
         bounds_in_order(receipts),
         _tars(run.edges.staging, receipts),
         *(empty_outputs(receipts, bound) for bound in empty or [None]),
-        *within(ranges, _coming(switch), run.edges.now_ms()),
+        *within(ranges, coming(switch), run.edges.now_ms()),
         *(row_change(bound, rows_seen(run, switch, receipts, bound)) for bound in changes),
     )
 
 
-def _coming(switch: Switch) -> tuple[Output, ...]:
+def coming(switch: Switch) -> tuple[Output, ...]:
     """What it brings; a segment that stays and only takes another name was looked at when it came."""
     return () if switch.carried else switch.segments_to
 

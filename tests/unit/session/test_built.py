@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pinot_assets.audit.bounds import RowsSeen
-from pinot_assets.session.built import rows_seen, within
+from pinot_assets.session.built import coming, rows_seen, within
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.staging import Switch
 from pinot_assets.source.fingerprint import Fingerprint
@@ -22,6 +22,14 @@ def test_segments_without_times_are_told_of_only_where_a_range_is_asked_for() ->
     assert list(within((), outputs, 0)) == []
     ranges = [TimeRange(check="time_range", to="now"), TimeRange(check="time_range", to="now + 1d")]
     assert [f.blocks for f in within(ranges, outputs, 0)] == [True, True]
+
+
+def test_a_segment_that_only_takes_another_name_is_not_held_against_a_range() -> None:
+    """It would bar a removal for good: there is no file that somebody could repair."""
+    outputs = (Output("a", 1, 1, "", 1, "", ""),)
+    ranges = [TimeRange(check="time_range", to="now")]
+    found = [list(within(ranges, coming(Switch(1, ("z",), outputs, carried=c)), 0)) for c in ("", "b")]
+    assert [[f.blocks for f in findings] for findings in found] == [[True], [False]]
 
 
 def test_each_rewritten_file_is_seen_whatever_others_are_called() -> None:
