@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pinot_assets.errors import LeaseLost, PinotAssetsError
+from pinot_assets.errors import LeaseLost, PinotAssetsError, SwitchStateUnknown
 from pinot_assets.gc.look import Garbage, look
 from pinot_assets.gc.orphans import IN_STAGING, Kind, Orphan
 from pinot_assets.session.abandon import sweep
@@ -72,10 +72,10 @@ def collect(run: Run, grace_ms: int, told: Told) -> Collected:
 
 def _work(run: Run, garbage: Garbage) -> Iterator[tuple[str, str]]:
     """Each orphan's name as it is done, with why it could not be taken away."""
-    yield from _together(_named(garbage, Kind.STRAY), lambda _: sweep(run, None, run.current_snapshot()))
-    yield from _together(_named(garbage, Kind.SEGMENT), run.switcher.delete)
-    yield from _together(_named(garbage, Kind.SHADOW), lambda _: remove_shadow(run))
-    yield from _together(_named(garbage, Kind.NODE), lambda _: run.lease.prune())
+    yield from _together(run, _named(garbage, Kind.STRAY), lambda _: sweep(run, None, run.current_snapshot()))
+    yield from _together(run, _named(garbage, Kind.SEGMENT), run.switcher.delete)
+    yield from _together(run, _named(garbage, Kind.SHADOW), lambda _: remove_shadow(run))
+    yield from _together(run, _named(garbage, Kind.NODE), lambda _: run.lease.prune())
     staging = run.edges.staging
     left = [o.name for o in garbage.old if o.kind in IN_STAGING and o.kind is not Kind.SNAPSHOT]
     yield from take_away(
@@ -87,7 +87,7 @@ def _named(garbage: Garbage, kind: Kind) -> list[str]:
     return [o.name for o in garbage.old if o.kind is kind]
 
 
-def _together(names: list[str], act: Callable[[list[str]], object]) -> Iterator[tuple[str, str]]:
+def _together(run: Run, names: list[str], act: Callable[[list[str]], object]) -> Iterator[tuple[str, str]]:
     """What goes in one call, or not."""
     why = ""
     if names:
@@ -95,6 +95,9 @@ def _together(names: list[str], act: Callable[[list[str]], object]) -> Iterator[
             act(names)
         except LeaseLost:
             raise
+        except SwitchStateUnknown as error:
+            run.lease.left_unknown()  # it may still arrive: the next owner waits (rule R2)
+            why = error.reason
         except PinotAssetsError as error:
             why = error.reason
     yield from ((name, why) for name in names)

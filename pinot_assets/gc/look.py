@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pinot_assets.errors import SnapshotCorrupt
@@ -9,11 +10,11 @@ from pinot_assets.gc.orphans import Facts, Orphan, orphans
 from pinot_assets.pinot.shadow_table import left_shadow
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.kept import Header, headers
-from pinot_assets.session.model import Pointer, is_ours
-from pinot_assets.session.owner import why_not_ours
-from pinot_assets.session.retention import Retention, needed, reach_of
+from pinot_assets.session.model import Pointer, Session, is_ours
+from pinot_assets.session.retention import Retention, needed, reach_of, why_none_goes
 from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Reach
+from pinot_assets.snapshot.manifest import SnapshotRef
 from pinot_assets.spec import TableSpec
 
 GRACE_HOURS = 24
@@ -45,33 +46,26 @@ def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms:
     :raises SnapshotCorrupt: the current snapshot cannot be read: nothing can be judged.
     :raises PinotNotFound: Pinot has no such table.
     """
-    staging, notes = edges.staging, list[str]()
+    staging = edges.staging
     session = edges.store.active_session(pointer)
     segments = edges.pinot.all_segments(spec.name)
     lineage = edges.pinot.lineage(spec.name)  # after the segments: none is seen without its entry
     listed = [*staged(staging, "")]
-    there = headers(listed)
-    ref = pointer.current_snapshot
-    wanted = needed(spec, edges, ref, session)
-    expired = tuple(
-        header
-        for header in (Retention.of(spec).expired(there, wanted, now_ms) if ref is not None else ())
-        if now_ms - header.stored_ms >= grace_ms
-    )
+    there, ref = headers(listed), pointer.current_snapshot
+    ledger = staging.reach(ref).segments if ref is not None else None
+    expired: tuple[Header, ...] = ()
     kept: Reach | None = None
-    strange = ""
     if ref is None and (there or any(is_ours(spec.name, name) for name in segments)):
-        notes.append("ZooKeeper knows of no snapshot: what is staged stays, a run may need it")
+        why = "ZooKeeper knows of no snapshot, and a run may need what lies there"
     else:
         try:
-            strange = why_not_ours(staging, edges.store.owner(), listed, ref)
-            kept = None if strange else reach_of(staging, (h for h in there if h not in expired))
+            why = why_none_goes(edges, listed, ref)
+            if not why:
+                going = _expired(spec, edges, there, ref, session, grace_ms, now_ms)
+                kept = reach_of(staging, (header for header in there if header not in going))
+                expired = going
         except SnapshotCorrupt as error:
-            notes.append(f"a kept snapshot cannot be read, so nothing that is staged goes: {error.reason}")
-    if strange:
-        notes.append(f"nothing that is staged goes: {strange}")
-    if kept is None:
-        expired = ()
+            why = f"a kept snapshot cannot be read: {error.reason}"
     old, young = list[Orphan](), list[Orphan]()
     for orphan in orphans(
         Facts(
@@ -79,16 +73,33 @@ def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms:
             nodes=edges.store.session_nodes(),
             session=session,
             hold=pointer.hold.key if pointer.hold else "",
-            ledger=staging.reach(ref).segments if ref is not None else None,
+            ledger=ledger,
             kept=kept,
             expired=expired,
             segments=segments,
             lineage=lineage,
             shadow=left_shadow(edges.pinot, spec.name),
-            staged={} if strange else {info.key: info.fingerprint for info in listed},
+            staged={info.key: info.fingerprint for info in listed},
             now_ms=now_ms,
             here_ms=edges.now_ms(),
         )
     ):
         (old if orphan.age_ms is None or orphan.age_ms >= grace_ms else young).append(orphan)
-    return Garbage(tuple(old), tuple(young), expired, tuple(notes))
+    notes = (f"nothing that is staged goes: {why}",) if why else ()
+    return Garbage(tuple(old), tuple(young), expired, notes)
+
+
+def _expired(
+    spec: TableSpec,
+    edges: Edges,
+    there: Sequence[Header],
+    ref: SnapshotRef | None,
+    session: Session | None,
+    grace_ms: int,
+    now_ms: int,
+) -> tuple[Header, ...]:
+    old = Retention.of(spec).expired(there, (), now_ms)
+    if ref is None or not old:
+        return ()
+    asked = needed(spec, edges, there, ref, session)
+    return tuple(h for h in old if h.ref not in asked and now_ms - h.stored_ms >= grace_ms)

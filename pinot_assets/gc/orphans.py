@@ -75,8 +75,8 @@ class Facts:
     :ivar session: the open one.
     :ivar hold: key of what a rollback holds back, "" for nothing.
     :ivar ledger: segments of the current snapshot; None where ZooKeeper knows of none.
-    :ivar kept: what the snapshots that stay need; None where one of them cannot be read, or there are some
-        and no ledger: then nobody knows what they need, and nothing of the staging area goes.
+    :ivar kept: what the snapshots that stay need; None where nobody knows that, or whose it is: nothing of
+        the staging area goes then.
     :ivar expired: snapshots that go.
     :ivar segments: all names in Pinot's table.
     :ivar shadow: name of the shadow table, or of its schema alone, that an audit left in Pinot, "" for none.
@@ -114,9 +114,9 @@ def orphans(facts: Facts) -> Iterator[Orphan]:
         yield from _snapshots(facts, facts.kept)
         yield from _tars(facts, facts.kept)
         yield from _session_objects(facts, facts.kept)
-    yield from _listings(facts)
-    for key in filter(_PROBE.fullmatch, facts.staged):
-        yield _object(facts, Kind.PROBE, key, "left by a probe of the store that died")
+        yield from _listings(facts)
+        for key in filter(_PROBE.fullmatch, facts.staged):
+            yield _object(facts, Kind.PROBE, key, "left by a probe of the store that died")
 
 
 def _strays(facts: Facts, ledger: frozenset[str]) -> Iterator[Orphan]:

@@ -24,11 +24,12 @@ from pinot_assets.health.source import Difference, difference
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.pinot.port import Pinot, Replicas, ServerDisk
-from pinot_assets.session.kept import before, revertible
+from pinot_assets.session.kept import before, headers, revertible
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer, PushKind, Session
 from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.session.receipt import Failure, Output
+from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import KEPT_SESSIONS, SessionStore
 from pinot_assets.settings import Settings
@@ -257,7 +258,8 @@ class Look:
             names |= set(self.staging.snapshot(session.target).segments)
         tars = dict(self.snapshot.segments) if self.snapshot else {}
         if self.snapshot is not None:
-            for ref in revertible(self.staging, self.snapshot, self.now_ms, versions.RENEWAL_MS):
+            there = headers(staged(self.staging, "snapshots"))
+            for ref in revertible(self.staging, there, self.now_ms, versions.RENEWAL_MS):
                 tars |= self.staging.snapshot(ref).segments
         return Wanted(
             has_ledger=self.snapshot is not None,

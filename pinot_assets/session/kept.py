@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pinot_assets.errors import RollbackRefused, SnapshotCorrupt
 from pinot_assets.session.sequence import staged
@@ -13,6 +14,9 @@ from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.source.objects import ObjectInfo
 
 _HEADER = re.compile(r"snapshots/(?P<seq>[0-9]+)-(?P<sha256>[0-9a-f]{64})\.json")
+
+LEFT = ("left", "source")
+"""Keys under which a rollback writes down what it left, among what opened the gate of other snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +59,38 @@ def before(staging: Staging, snapshot: Snapshot) -> Kept | None:
 
     :raises SnapshotCorrupt: it is there and cannot be read.
     """
-    ref = _kept_parent(staging, snapshot)
-    return Kept(ref, staging.snapshot(ref)) if ref is not None else None
-
-
-def revertible(staging: Staging, current: Snapshot, now_ms: int, window_ms: int) -> Iterator[SnapshotRef]:
-    """The snapshots that one revert after the other could still reach, newest first.
-
-    :param current: its files are not looked at.
-    :param window_ms: how long after a switch it may be reverted.
-    """
-    while now_ms - current.published_ms <= window_ms and (ref := _kept_parent(staging, current)):
-        yield ref
-        current = staging.outline(ref)
-
-
-def _kept_parent(staging: Staging, snapshot: Snapshot) -> SnapshotRef | None:
     ref = snapshot.parent
-    return ref if ref is not None and staging.store.stat(ref.key) is not None else None
+    if ref is None or staging.store.stat(ref.key) is None:
+        return None
+    return Kept(ref, staging.snapshot(ref))
+
+
+def revertible(
+    staging: Staging, there: Sequence[Header], now_ms: int, window_ms: int
+) -> Iterator[SnapshotRef]:
+    """The snapshots that one revert after the other could still reach.
+
+    By number, since the parent of a rollback's snapshot is its target's, not what it left; and by parent,
+    since a driver that died in its last step may have left a snapshot that never was the current one.
+
+    :param there: all that are kept, newest first.
+    :param window_ms: how long after a switch it may be reverted.
+    :raises SnapshotCorrupt: one of them cannot be read.
+    """
+    known = {header.ref for header in there}
+    for newer, older in pairwise(there):
+        snapshot = staging.outline(newer.ref)
+        if now_ms - snapshot.published_ms > window_ms:
+            return
+        yield older.ref
+        if snapshot.parent in known:
+            yield snapshot.parent
+
+
+def left_behind(snapshot: Snapshot) -> tuple[SnapshotRef, ...]:
+    """What the last rollback left, if nothing was switched since: the snapshot that was the current one, and
+    the newest that was made from the source."""
+    return tuple(SnapshotRef(**snapshot.audit[key]) for key in LEFT if key in snapshot.audit)
 
 
 def read_kept(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[Kept]:

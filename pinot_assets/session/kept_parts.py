@@ -66,5 +66,5 @@ class KeptParts:
     def drop_old(self, before_ms: int) -> None:
         """Those that no cursor names any more, by their age."""
         for info in [*self._store.list(_FOLDER)]:
-            if info.fingerprint.mtime_us < before_ms * 1000:
+            if PART_KEY.fullmatch(info.key) and info.fingerprint.mtime_us < before_ms * 1000:
                 self._store.delete(info.key)

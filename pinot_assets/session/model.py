@@ -11,7 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -371,9 +371,10 @@ def published_audit(values: Mapping[str, Any]) -> AuditReceipt | None:
     """The one that opened the gate for a snapshot. None of a rollback, which tells there what it went back
     from: what it shows was audited when it was new.
 
-    :param values: as the snapshot's header holds them.
+    :param values: as the snapshot's header holds them; what an earlier rollback left may stand there, too.
     """
-    return audit_from(values) if "passed" in values else None
+    receipt = {field.name for field in fields(AuditReceipt)} & values.keys()
+    return audit_from({key: values[key] for key in receipt}) if "passed" in values else None
 
 
 def close(session: Session, outcome: Outcome, now_ms: int) -> Session:

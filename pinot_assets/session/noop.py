@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pinot_assets.audit import Finding
+from pinot_assets.session.kept import LEFT
 from pinot_assets.session.model import Outcome, Session, State
 from pinot_assets.session.publish import findings_of_files, with_audit, with_those_at_fault
 from pinot_assets.session.receipt import Receipt
@@ -26,6 +27,9 @@ def finish_without_switch(run: Run, session: Session) -> Session:
         entry_id=current.lineage_entry_id if current else "",
         parent=current.parent if current else None,
     )
+    if current is not None:  # what a rollback left may still be asked for
+        left = {key: current.audit[key] for key in LEFT if key in current.audit}
+        snapshot = replace(snapshot, audit={**snapshot.audit, **left})
     return close_published(run, session, Outcome.NOOP, snapshot)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pinot_assets.session.kept import headers
+from pinot_assets.session.kept import headers, left_behind
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
@@ -68,14 +68,12 @@ def why_not_ours(
 
 
 def _led_back_to(there: Mapping[SnapshotRef, Snapshot], current: SnapshotRef | None) -> set[SnapshotRef]:
-    """Snapshots that this one came from, over its parent and over what a rollback left."""
+    """Snapshots that this one came from, over its parent and over what rollbacks left."""
     found, open_ends = set[SnapshotRef](), [current]
     while open_ends:
         ref = open_ends.pop()
         if ref is None or ref in found or ref not in there:
             continue
         found.add(ref)
-        one = there[ref]
-        source = one.audit.get("source") if one.mode == "ROLLBACK" else None
-        open_ends += [one.parent, SnapshotRef(**source) if source else None]
+        open_ends += [there[ref].parent, *left_behind(there[ref])]
     return found

@@ -123,7 +123,8 @@ def publish(run: Run) -> Snapshot:
 
     The gate is enforced here again, from the session's own audit receipt, whatever was run before.
 
-    :raises SnapshotIncomplete: nothing is staged, or the audit has not passed for exactly this switch.
+    :raises SnapshotIncomplete: nothing is staged, or the audit has not passed for exactly this switch and
+        the table spec of now.
     :raises SwitchConflict: a segment that is to be replaced has gone; the next trigger makes a new switch.
     :raises SwitchStateUnknown: it cannot be told yet; the next trigger looks and finishes.
     """
@@ -150,11 +151,7 @@ def _require_spec(run: Run, session: Session) -> None:
         why = "its table spec asks for something else than the audit that passed did"
     else:
         return
-    raise SnapshotIncomplete(
-        f"the gate of {run.spec.name} is shut",
-        why=why,
-        hint="run the whole job: segments → consistent_push → snapshot",
-    )
+    raise _shut(run, session, why)
 
 
 def end_switch(run: Run, session: Session) -> Session:
@@ -186,13 +183,12 @@ def require_open_gate(run: Run, session: Session) -> None:
     """
     if not session.gate_open:
         passed = session.audit is not None and session.audit.passed
-        raise SnapshotIncomplete(
-            f"the gate of {run.spec.name} is shut",
-            why="the audit that passed was for another switch"
-            if passed
-            else session.last_error or f"switch {session.switch} of {session.id} has not been audited",
-            hint=_way_on(session.audit),
-        )
+        why = session.last_error or f"switch {session.switch} of {session.id} has not been audited"
+        raise _shut(run, session, "the audit that passed was for another switch" if passed else why)
+
+
+def _shut(run: Run, session: Session, why: str) -> SnapshotIncomplete:
+    return SnapshotIncomplete(f"the gate of {run.spec.name} is shut", why=why, hint=_way_on(session.audit))
 
 
 def _way_on(audit: AuditReceipt | None) -> str:

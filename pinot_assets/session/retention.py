@@ -16,15 +16,15 @@ from operator import or_
 from pinot_assets.errors import PinotAssetsError, SnapshotCorrupt
 from pinot_assets.pinot import versions
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.kept import Header, headers, revertible
-from pinot_assets.session.model import Mode, Session
+from pinot_assets.session.kept import Header, headers, left_behind, revertible
+from pinot_assets.session.model import Session
 from pinot_assets.session.owner import MARKS, why_not_ours
 from pinot_assets.session.removal import remove, tar_keys
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Reach, Staging
-from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
-from pinot_assets.source.objects import ObjectStore
+from pinot_assets.snapshot.manifest import SnapshotRef
+from pinot_assets.source.objects import ObjectInfo, ObjectStore
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.apply import held_table_config
 from pinot_assets.words import plural
@@ -73,11 +73,16 @@ class Retention:
 
 
 def needed(
-    spec: TableSpec, edges: Edges, ref: SnapshotRef | None, session: Session | None
+    spec: TableSpec,
+    edges: Edges,
+    there: Sequence[Header],
+    ref: SnapshotRef | None,
+    session: Session | None,
 ) -> frozenset[SnapshotRef]:
     """Snapshots that have to stay, whatever the table spec asks for: the current one, the one before it, all
     that reverts may still reach, what the last rollback left, and the target of one that is under way.
 
+    :param there: all that lie in the staging area, newest first.
     :param ref: the current one.
     :param session: the open one.
     :raises SnapshotCorrupt: one of them cannot be read.
@@ -85,19 +90,18 @@ def needed(
     found = set[SnapshotRef]()
     if ref is not None:
         current = edges.staging.outline(ref)
-        found |= {ref} | ({current.parent} if current.parent else set())
-        found |= _revertible(spec, edges, current)
-        if current.mode == Mode.ROLLBACK and (source := current.audit.get("source")):
-            found.add(SnapshotRef(**source))
+        found |= {ref, *left_behind(current), *_revertible(spec, edges, there)}
+        if current.parent is not None:
+            found.add(current.parent)
     if session is not None and session.target is not None:
         found.add(session.target)
     return frozenset(found)
 
 
-def _revertible(spec: TableSpec, edges: Edges, current: Snapshot) -> set[SnapshotRef]:
+def _revertible(spec: TableSpec, edges: Edges, there: Sequence[Header]) -> Iterator[SnapshotRef]:
     version, config = edges.pinot.version(), held_table_config(spec, edges.pinot)
     window_ms = max(versions.RENEWAL_MS, versions.way_back_ms(version, config))
-    return set(revertible(edges.staging, current, edges.now_ms(), window_ms))
+    return revertible(edges.staging, there, edges.now_ms(), window_ms)
 
 
 def foreseen(run: Run) -> tuple[Header, ...]:
@@ -112,13 +116,11 @@ def foreseen(run: Run) -> tuple[Header, ...]:
 
 
 def _foreseen(run: Run, keep: Retention) -> tuple[Header, ...]:
-    staging, now_ms = run.edges.staging, run.edges.now_ms()
-    ref, asked = run.lease.pointer.current_snapshot, set[SnapshotRef]()
-    if ref is not None:  # which is the one before then
-        asked = {ref} | _revertible(run.spec, run.edges, staging.outline(ref))
-    there = headers(staged(staging, "snapshots"))
+    there, now_ms = headers(staged(run.edges.staging, "snapshots")), run.edges.now_ms()
+    ref = run.lease.pointer.current_snapshot  # which is the one before then
     new = Header(SnapshotRef("", ""), 1 + max((header.seq for header in there), default=0), now_ms)
-    gone = keep.expired([new, *there], {new.ref, *asked}, now_ms)
+    asked = {new.ref, *_revertible(run.spec, run.edges, there)} | ({ref} if ref is not None else set())
+    gone = keep.expired([new, *there], asked, now_ms)
     return () if len(gone) * SHARE < len(there) + 1 or _why_none_goes(run) else gone
 
 
@@ -149,10 +151,12 @@ def _expire(run: Run) -> Iterator[tuple[str, str]]:
     keep, staging = Retention.of(run.spec), run.edges.staging
     if keep == Retention(None, None):
         return
-    there, now_ms = headers(staged(staging, "snapshots")), run.edges.now_ms()
+    there = headers(staged(staging, "snapshots"))
+    # By the clock that stamped them: the newest has just been written.
+    now_ms = max((header.stored_ms for header in there), default=0)
     if not keep.expired(there, (), now_ms):
         return
-    asked = needed(run.spec, run.edges, run.lease.pointer.current_snapshot, run.active_session())
+    asked = needed(run.spec, run.edges, there, run.lease.pointer.current_snapshot, run.active_session())
     gone = keep.expired(there, asked, now_ms)
     if not gone or len(gone) * SHARE < len(there):
         return
@@ -172,13 +176,25 @@ def _expire(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def _why_none_goes(run: Run) -> str:
-    """Why nothing that is staged may be taken away, "" where it may."""
     staging = run.edges.staging
     listed = [*staged(staging, MARKS), *staged(staging, "snapshots")]
     try:
-        return why_not_ours(staging, run.edges.store.owner(), listed, run.lease.pointer.current_snapshot)
+        return why_none_goes(run.edges, listed, run.lease.pointer.current_snapshot)
     except SnapshotCorrupt as error:
         return error.reason
+
+
+def why_none_goes(edges: Edges, listed: Sequence[ObjectInfo], ref: SnapshotRef | None) -> str:
+    """Why nothing that is staged may be taken away, "" where it may.
+
+    :param listed: at least the folders of marks and of snapshots.
+    :param ref: the current snapshot.
+    :raises SnapshotCorrupt: one cannot be read, so nobody knows whose it is.
+    """
+    staging = edges.staging
+    if ref is not None and all(header.ref != ref for header in headers(listed)):
+        return f"a listing of {staging.uri}/snapshots lacks the current one, {ref.key}, so maybe others, too"
+    return why_not_ours(staging, edges.store.owner(), listed, ref)
 
 
 def take_away(

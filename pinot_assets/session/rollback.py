@@ -292,6 +292,7 @@ def _record(run: Run, session: Session, current: Kept, restored: Snapshot, way: 
         audit={
             "rolledBack": current.snapshot.session,
             "way": way,
+            "left": asdict(current.ref),
             "source": asdict(_from_source(run.edges, current).ref),
         },
     )

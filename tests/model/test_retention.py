@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from model.ending import settle
 from model.process import Kind, Trouble
@@ -83,6 +85,76 @@ def test_whatever_happens_while_old_snapshots_go(kind: Kind) -> None:
         settle(table)
         assert not table.truth.violations, f"{kind} at {effects[place - 1]}"
         assert _kept(table)[0] >= 5
+
+
+def _back_to(wanted: str) -> Callable[[Driver], None]:
+    def rollback(driver: Driver) -> None:
+        driver.rollback(wanted)
+
+    return rollback
+
+
+def _rewrite(table: Table, content: str) -> None:
+    table.source.write("A", content.encode())
+    assert table.start(run).process.error is None
+
+
+def _rolled_back(to: str, keep: int = 1) -> Table:
+    """Four switches, a day apart, and a rollback a day later, which the fifth snapshot is of."""
+    table = Table(spec_of, "sync")
+    for number in range(4):
+        _rewrite(table, f"A{number}a")
+        table.later(DAY)
+        table.clean_up()
+    assert table.start(_back_to(to)).process.error is None
+    table.start(Driver.resume)
+    table.options["snapshotsToKeep"] = keep
+    return table
+
+
+def _collect(driver: Driver) -> None:
+    driver.collect(0, lambda done, total: None)
+
+
+def test_what_a_rollback_left_stays_after_a_session_without_a_switch() -> None:
+    """However long ago that was: queries still see what the rollback went back to."""
+    table = _rolled_back("1")
+    for number in (6, 7):
+        table.later(DAY)
+        _rewrite(table, "A0a")
+        table.start(_collect)
+        assert {number, 4} <= {*_kept(table)}
+    assert 5 not in _kept(table)
+    table.start(_back_to("4"))
+    assert _kept(table)[0] == 8
+
+
+def test_what_two_rollbacks_left_stays() -> None:
+    table = _rolled_back("1")
+    table.later(DAY)
+    table.start(_back_to("2"))
+    table.start(Driver.resume)
+    table.later(DAY)
+    table.start(_collect)
+    assert {6, 5, 4} <= {*_kept(table)}
+
+
+def test_reverting_leads_back_over_a_rollback_as_long_as_pinot_does() -> None:
+    """The parent of a rollback's snapshot is its target's: what it left is not reached over that."""
+    table = _rolled_back("1")
+    table.later(3600)
+    _rewrite(table, "A6a")
+    assert _kept(table)[:3] == [6, 5, 4]
+    table.later(3600)
+    _rewrite(table, "A7a")
+    assert _kept(table)[:4] == [7, 6, 5, 4]
+    for target in ("6", "5", "4"):
+        assert table.start(_back_to(target)).process.error is None, target
+    table.later(DAY)
+    _rewrite(table, "A8a")
+    table.later(DAY)
+    _rewrite(table, "A9a")
+    assert 4 not in _kept(table)
 
 
 def test_a_rollback_to_the_snapshot_before_works_after_old_ones_went() -> None:

@@ -152,8 +152,10 @@ def test_objects_of_sessions_that_nothing_comes_from() -> None:
 
 
 def test_where_nobody_knows_what_the_snapshots_need_nothing_that_is_staged_goes() -> None:
-    there = tars(OLD, NEXT) | staged("sessions/cp0-eeeeee/plan-0", f"snapshots/1-{HASH}.parquet")
-    assert found(staged=there, kept=None) == []
+    part = f"listings/part-{'1' * 32}.arrow"
+    probe = f".pinot-assets-probe-{'a' * 32}"
+    litter = staged("sessions/cp0-eeeeee/plan-0", f"snapshots/1-{HASH}.parquet", part, probe)
+    assert found(staged=tars(OLD, NEXT) | litter, kept=None, now_ms=99 * HOUR_MS) == []
 
 
 def test_a_part_of_a_listing_goes_when_no_sweep_took_it_away_for_a_day() -> None:
@@ -161,11 +163,11 @@ def test_a_part_of_a_listing_goes_when_no_sweep_took_it_away_for_a_day() -> None
     there = FACTS.staged | staged(part, "listings/mine.arrow")
     assert found(staged=there) == []
     late = 25 * HOUR_MS + 1
-    assert found(staged=there, now_ms=late, kept=None) == [(Kind.LISTING, part)]
+    assert found(staged=there, now_ms=late) == [(Kind.LISTING, part)]
     goes_on = {f"listings/part-{'1' * 32}.arrow": Fingerprint(10, 2 * HOUR_MS * 1000)}
     assert found(staged=there | goes_on, now_ms=late) == []
 
 
 def test_what_a_dead_probe_left() -> None:
     probe = f".pinot-assets-probe-{'a' * 32}"
-    assert found(staged=FACTS.staged | staged(probe), kept=None) == [(Kind.PROBE, probe)]
+    assert found(staged=FACTS.staged | staged(probe)) == [(Kind.PROBE, probe)]
