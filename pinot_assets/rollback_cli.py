@@ -124,7 +124,11 @@ def _roll_back_silently(driver: Driver, to: str, way: WayBack, dry_run: bool) ->
 
     :raises typer.Exit: a broker does not count the rows of the snapshot.
     """
-    values: dict[str, Any] = {"current": _values(replace(way, target=way.current)), "target": _values(way)}
+    values: dict[str, Any] = {
+        "current": _values(replace(way, target=way.current)),
+        "target": _values(way),
+        "drops": {"session": way.drops.id, "files": dict(way.drops.counts)} if way.drops else None,
+    }
     if dry_run:
         show_json(values | {"rolledBack": False})
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pinot_assets.session.history import counts_text
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.way_back import Way, WayBack
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -32,6 +33,8 @@ def preview(way: WayBack, now_ms: int) -> Iterator[tuple[str, str]]:
             yield "", f"no revert: {way.no_revert}"
     else:
         yield "way", f"none; {way.why_not}"
+    if way.drops is not None and way.way is not None:
+        yield "drops", f"open session {way.drops.id}, {counts_text(way.drops)}; what it built is deleted"
     yield "goes", _files(way.files_go, len(way.goes))
     yield "comes", _files(way.files_come, len(way.comes))
 

@@ -193,7 +193,8 @@ def why_none_goes(edges: Edges, listed: Sequence[ObjectInfo], ref: SnapshotRef |
     """
     staging = edges.staging
     if ref is not None and all(header.ref != ref for header in headers(listed)):
-        return f"a listing of {staging.uri}/snapshots lacks the current one, {ref.key}, so maybe others, too"
+        uri = f"{staging.store.uri}/snapshots"
+        return f"a listing of {uri} lacks the current one, {ref.key}, so maybe others, too"
     return why_not_ours(staging, edges.store.owner(), listed, ref)
 
 

@@ -51,7 +51,8 @@ def way_back(spec: TableSpec, edges: Edges, wanted: str = "") -> WayBack:
             if shut
             else "run the table once more so that it ends, then roll back",
         )
-    return look(spec, edges).way(current, find_target(edges.staging, current, wanted))
+    found = look(spec, edges).way(current, find_target(edges.staging, current, wanted))
+    return replace(found, drops=session)
 
 
 def _half_way(spec: TableSpec, edges: Edges, session: Session, current: Kept, wanted: str) -> WayBack:
@@ -76,20 +77,26 @@ def rollback(run: Run, wanted: str = "", shown: WayBack | None = None) -> Snapsh
     """
     ledger(run)
     way = way_back(run.spec, run.edges, shown.target.snapshot.session if shown else wanted)
-    if shown is not None and (way.way, way.current.ref) != (shown.way, shown.current.ref):
-        raise RollbackRefused(
-            f"{run.spec.name} is not rolled back: it changed since that was shown",
-            why=f"it is at {way.current.snapshot.session} now, to be left by {way.way or 'no way'}",
-            hint="look again",
-        )
+    if shown is not None:
+        _refuse_other_than_shown(run, way, shown)
     session = run.active_session()
     if session is not None and session.mode is Mode.ROLLBACK:
         return finish_rollback(run, session)
     _refuse_without_way(run, way)
     if session is not None:
-        # Its plan was made beside the snapshot that goes.
         abandon(run, session, Outcome.CLEARED, "the table is rolled back")
     return finish_rollback(run, _store_intent(run, way))
+
+
+def _refuse_other_than_shown(run: Run, way: WayBack, shown: WayBack) -> None:
+    now, then = ((w.way, w.current.ref, w.drops.id if w.drops else "") for w in (way, shown))
+    if now != then:
+        dropped = f"; session {way.drops.id} is open" if way.drops else ""
+        raise RollbackRefused(
+            f"{run.spec.name} is not rolled back: it changed since that was shown",
+            why=f"it is at {way.current.snapshot.session} now, to be left by {way.way or 'no way'}{dropped}",
+            hint="look again",
+        )
 
 
 def _refuse_without_way(run: Run, way: WayBack) -> None:

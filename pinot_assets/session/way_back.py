@@ -17,7 +17,7 @@ from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState, why_
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.kept import Kept, kept_refs, of_its_cluster, read_kept
-from pinot_assets.session.model import is_ours
+from pinot_assets.session.model import Session, is_ours
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.sequence import staged
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -43,6 +43,8 @@ class WayBack:
     :ivar goes: segments that queries see no more.
     :ivar no_revert: why it is not reverted; "" where it is.
     :ivar no_republish: why the tars cannot be published again; "" where they can.
+    :ivar drops: the open session that goes with all that it built: its plan was made beside the snapshot that
+        is left.
     """
 
     current: Kept
@@ -54,6 +56,7 @@ class WayBack:
     goes: tuple[str, ...]
     no_revert: str
     no_republish: str
+    drops: Session | None = None
 
     @property
     def why_not(self) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from model.ending import settle
 from model.process import Kind, Trouble
 from model.specs import spec_of
-from model.table import HOUR_MS, TABLE, Table, clear, run
+from model.table import CLUSTER, HOUR_MS, TABLE, Table, clear, run
 
 from pinot_assets.errors import PinotNotFound, SessionHeld
 from pinot_assets.gc import orphans
@@ -16,9 +17,12 @@ from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.look import Garbage
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
+from pinot_assets.session import sequence
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.kept import kept_refs, read_kept
 from pinot_assets.session.staging import Staging
+from pinot_assets.session.store import SessionStore
+from pinot_assets.source.objects import ObjectInfo
 
 DAY = 25 * 3600
 TROUBLES = [Kind.DIES_AFTER, Kind.CALL_LOST, Kind.REPLY_LOST]
@@ -197,18 +201,74 @@ def test_a_table_that_is_gone_from_pinot_is_left_alone() -> None:
     assert isinstance(table.start(Gc()).process.error, PinotNotFound)
 
 
-def test_what_pinot_does_not_delete_of_a_switch_that_was_taken_back() -> None:
-    table = littered()
+def hidden(table: Table) -> str:
+    """A segment that Pinot did not delete when its switch was taken back; its name."""
     (entry,) = table.pinot.lineage(TABLE).in_state(LineageState.REVERTED)
     name = sorted(entry.segments_to)[0]
     staging = Staging(table.staging)
     (newest, *_) = read_kept(staging, kept_refs(staging))
     output = next(iter(newest.snapshot.segments.values()))
     table.pinot.push(TABLE, [replace(output, segment=name)], staged=staging)
-    hidden = [o for o in plan(table).old if o.kind is orphans.Kind.SEGMENT]
-    assert [o.name for o in hidden] == [name]
+    return name
+
+
+def test_what_pinot_does_not_delete_of_a_switch_that_was_taken_back() -> None:
+    table = littered()
+    name = hidden(table)
+    assert [o.name for o in plan(table).old if o.kind is orphans.Kind.SEGMENT] == [name]
     table.start(Gc())
     assert name not in table.pinot.all_segments(TABLE)
+
+
+@pytest.mark.parametrize("kind", [Kind.CALL_LOST, Kind.REPLY_LOST])
+def test_the_next_owner_waits_for_a_deletion_that_gave_no_answer(kind: Kind) -> None:
+    """Rule R2: it may still arrive, so the name of who sent it stays in the pointer."""
+    table = littered()
+    name = hidden(table)
+    store = SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")
+    assert store.pointer().owner is None
+    gc = Gc()
+    table.start(gc, [Trouble("delete_segments", kind)])
+    assert gc.collected is not None
+    assert [*gc.collected.failed] == [name]
+    assert store.pointer().owner is not None
+
+
+def test_a_listing_without_the_current_snapshot_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a folder behind a symbolic link, say: what it does not show may be needed."""
+    table = littered()
+    (current, *_) = kept_refs(Staging(table.staging))
+
+    def lacking(staging: Staging, folder: str) -> Iterator[ObjectInfo]:
+        return (info for info in sequence.staged(staging, folder) if info.key != current.key)
+
+    monkeypatch.setattr("pinot_assets.gc.look.staged", lacking)
+    before = {info.key for info in table.staging.list()}
+    gc = Gc()
+    table.start(gc)
+    assert gc.collected is not None
+    assert f"lacks the current one, {current.key}" in gc.collected.garbage.notes[0]
+    assert before == {info.key for info in table.staging.list()}
+
+
+@pytest.mark.parametrize("keep", [None, 1])
+def test_one_that_a_revert_reaches_and_cannot_be_read_keeps_only_what_is_staged(keep: int | None) -> None:
+    table = littered()
+    for content in (b"A8", b"A9"):
+        table.source.write("A", content)
+        table.start(run)
+    del table.options["snapshotsToKeep"]
+    if keep is not None:
+        table.options["snapshotsToKeep"] = keep
+    table.staging.write(kept_refs(Staging(table.staging))[1].key, b"damaged")
+    table.pinot.put_schema(shadow_schema({"dimensionFieldSpecs": [{"name": "gone"}]}, TABLE))
+    before = {info.key for info in table.staging.list()}
+    gc = Gc()
+    assert table.start(gc).process.error is None
+    assert gc.collected is not None
+    assert "cannot be read" in gc.collected.garbage.notes[0]
+    assert before == {info.key for info in table.staging.list()}
+    assert [o.name for o in gc.collected.removed] == [shadow_name(TABLE)]
 
 
 def test_a_shadow_table_that_an_audit_left() -> None:

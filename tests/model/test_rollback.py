@@ -1,0 +1,75 @@
+"""A rollback does what was shown, or nothing."""
+
+from __future__ import annotations
+
+import pytest
+from model.specs import spec_of
+from model.table import Table, run
+
+from pinot_assets.errors import RollbackRefused
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.preview import preview
+from pinot_assets.session.way_back import WayBack
+
+
+@pytest.fixture
+def table() -> Table:
+    """Two switches."""
+    table = Table(spec_of, "sync")
+    for content in ("A0", "A1"):
+        table.source.write("A", content.encode())
+        table.start(run)
+    return table
+
+
+def _open_session(table: Table) -> None:
+    """One of three files cannot be read: the session waits with the two others built."""
+    for name, content in (("A", "A2"), ("B", "!"), ("C", "C0")):
+        table.source.write(name, content.encode())
+    table.start(run)
+
+
+def _shown(table: Table) -> WayBack:
+    found: list[WayBack] = []
+    table.start(lambda driver: found.append(driver.way_back("1")))
+    return found[0]
+
+
+def _roll_back(table: Table, shown: WayBack) -> BaseException | None:
+    def rollback(driver: Driver) -> None:
+        driver.rollback("1", shown)
+
+    return table.start(rollback).process.error
+
+
+def test_the_open_session_that_it_drops_is_shown(table: Table) -> None:
+    assert _shown(table).drops is None
+    _open_session(table)
+    shown = _shown(table)
+    assert shown.drops is not None
+    assert shown.drops.id == table.truth.open_session
+    text = dict(preview(shown, table.now_ms))["drops"]
+    assert text == f"open session {shown.drops.id}, 3 files: 2 done, 1 failed; what it built is deleted"
+    assert _roll_back(table, shown) is None
+    assert not table.truth.open_session
+    assert not [info.key for info in table.staging.list("segments") if "__cp3-" in info.key]
+
+
+def test_a_session_that_was_opened_since_is_not_dropped(table: Table) -> None:
+    shown = _shown(table)
+    _open_session(table)
+    opened = table.truth.open_session
+    error = _roll_back(table, shown)
+    assert isinstance(error, RollbackRefused)
+    assert f"session {opened} is open" in str(error)
+    assert table.truth.open_session == opened
+
+
+def test_a_table_that_was_switched_since_is_not_taken_back(table: Table) -> None:
+    shown = _shown(table)
+    table.source.write("A", b"A2")
+    table.start(run)
+    error = _roll_back(table, shown)
+    assert isinstance(error, RollbackRefused)
+    assert "changed since that was shown" in str(error)
+    assert not table.truth.violations
