@@ -89,7 +89,13 @@ def _switch(switch: Switching) -> dict[str, Any]:
             "estimated": not room.coming.exact,
         },
         "disks": [
-            {"server": d.server, "free": d.free, "after": d.after, "whyNot": d.why_not or None}
+            {
+                "server": d.server,
+                "free": d.free,
+                "whileLoading": d.loading,
+                "after": d.after,
+                "whyNot": d.why_not or None,
+            }
             for d in room.disks
         ],
         "lineage": {"bytes": switch.lineage_bytes, "entryBytes": switch.entry_bytes},

@@ -13,6 +13,7 @@ from pinot_assets.session.ideal_state import LIMIT_BYTES
 from pinot_assets.session.lineage_room import LIMIT_BYTES as LINEAGE_LIMIT
 from pinot_assets.session.model import PushKind, utc_text
 from pinot_assets.session.outlook import FileChange, Outlook
+from pinot_assets.session.room_after import Disk
 from pinot_assets.session.switching import Sums, Switching
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Unready
@@ -137,15 +138,22 @@ def room_lines(plan: Outlook) -> Iterator[Line]:
     else:
         yield Line("quota", f"{size(room.quota)} {over}: {fits[room.fits]}", warns=room.fits is False)
     for disk in room.disks[:SHOWN]:
-        if disk.free is None:
-            yield Line("disk", f"{disk.server}: not known ({disk.why_not})")
-        else:
-            left = "not known" if disk.after is None else size(disk.after)
-            short = disk.after is not None and disk.after < 0
-            yield Line("disk", f"{disk.server}: {size(disk.free)} free → {left} (equal parts)", warns=short)
+        yield _disk_line(disk)
     if len(room.disks) > SHOWN:
         yield Line("", f"and {len(room.disks) - SHOWN} more servers")
     yield from _node_lines(switch, plan.forecast.push)
+
+
+def _disk_line(disk: Disk) -> Line:
+    if disk.free is None:
+        return Line("disk", f"{disk.server}: not known ({disk.why_not})")
+    if disk.after is None or disk.loading is None:
+        return Line("disk", f"{disk.server}: {size(disk.free)} free → not known")
+    text = f"{disk.server}: {size(disk.free)} free → {size(disk.after)} (equal parts)"
+    if disk.fits:
+        return Line("disk", text)
+    tars = f", {size(disk.after - disk.loading)} of tars beside it while it loads"
+    return Line("disk", f"{text}{tars}: DOES NOT FIT", warns=True)
 
 
 def _node_lines(switch: Switching, push: PushKind) -> Iterator[Line]:

@@ -87,8 +87,7 @@ def _require_disks(run: Run, coming: Sequence[Output], needed: int, replication:
     servers = run.edges.pinot.table_servers(run.spec.name)
     disks = run.edges.pinot.server_disks(servers)
     part = needed // max(len(servers), 1)
-    at_once = min(LOADS, -(-len(coming) * replication // max(len(servers), 1)))
-    tars = sum(sorted((o.tar_bytes for o in coming), reverse=True)[:at_once])
+    tars = tars_at_once([o.tar_bytes for o in coming], replication, len(servers))
     short = {
         server: disk
         for server, disk in disks.items()
@@ -104,6 +103,16 @@ def _require_disks(run: Run, coming: Sequence[Output], needed: int, replication:
             hint="give the servers larger disks, or add servers and rebalance: a switch needs room for old "
             f"and new segments at once{way_out}",
         )
+
+
+def tars_at_once(tars: Sequence[int], replication: int, servers: int) -> int:
+    """Bytes of tars that a server holds beside its segments while it loads them, at the most.
+
+    :param tars: bytes of each that comes.
+    :param servers: how many share them.
+    """
+    at_once = min(LOADS, -(-len(tars) * replication // max(servers, 1)))
+    return sum(sorted(tars, reverse=True)[:at_once])
 
 
 def generation_before(run: Run, switch: Switch) -> frozenset[str]:

@@ -86,6 +86,8 @@ def switching(run: Run, seen: Forecast) -> Switching:
     doomed = _doomed(run, seen)
     rows, size = _sums(seen, built, unread)
     pushed = size.added.plus(-sum(o.loaded_bytes for o in built if o.segment in present))
+    tars = [o.tar_bytes for o in built if o.segment not in present]
+    tars += _tars_to_come(seen, size.added.guess, len(to_come))
     removed = size.removed.total or 0
     freed = doomed.bytes if doomed.at_start else 0
     kept, ours = beside(run.switcher.lineage, seen.segments_from, added)
@@ -95,7 +97,7 @@ def switching(run: Run, seen: Forecast) -> Switching:
         unread=bool(unread),
         rows=rows,
         bytes=size,
-        room=room_after(run, pushed, freed, removed + doomed.bytes - freed),
+        room=room_after(run, pushed, freed, removed + doomed.bytes - freed, tars),
         lineage_bytes=node,
         entry_bytes=node - znode_bytes(run.spec.name, kept),
         ideal_state=ideal_state(
@@ -130,6 +132,18 @@ def _sums(seen: Forecast, built: list[Output], unread: list[Row]) -> tuple[Sums,
         sums(sum(o.rows for o in known.values()), sum(o.rows for o in gone), sum(o.rows for o in built)),
         sums(loaded, sum(o.loaded_bytes for o in gone), sum(o.loaded_bytes for o in built)),
     )
+
+
+def _tars_to_come(seen: Forecast, loaded: int | None, segments: int) -> list[int]:
+    """Bytes of each tar of files that are not read yet, packed as those of the ledger are.
+
+    :param loaded: bytes of all of them, unpacked; None where the ledger has nothing to go by.
+    """
+    known = seen.current.segments.values() if seen.current is not None else ()
+    unpacked = sum(o.loaded_bytes for o in known)
+    if not loaded or not unpacked or not segments:
+        return []
+    return [loaded * sum(o.tar_bytes for o in known) // unpacked // segments] * segments
 
 
 def _doomed(run: Run, seen: Forecast) -> Doomed:

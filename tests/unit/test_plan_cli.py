@@ -172,6 +172,9 @@ def test_disks_and_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     disks = {"Server_127.0.0.1_7051": ServerDisk(10**9, 0), "Server_127.0.0.1_7052": ServerDisk(10**9, 10**9)}
     monkeypatch.setattr(table.pinot, "server_disks", lambda _: disks)
     has(said(planned(table)), "7051: 953.7 MB free → 953.7 MB", "7052: 0 B free → ")
+    run_now(table)
+    write(C="C1 C2")(table)
+    has(said(planned(table)), "7051: 953.7 MB free → 953.7 MB", "tars beside it while it loads: DOES NOT FIT")
 
 
 def test_long_lists_are_cut_and_json_has_them_all() -> None:

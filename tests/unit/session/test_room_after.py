@@ -75,10 +75,18 @@ def test_each_server_takes_an_equal_part() -> None:
     assert (second.free, second.after, second.why_not) == (None, None, "away")
 
 
+def test_a_server_holds_the_tars_too_while_it_unpacks_them() -> None:
+    """As the run counts them: of 30 each, two replicas of three tars over two servers are three at once."""
+    disks: dict[str, ServerDisk | PinotError] = {"s1": ServerDisk(1000, 952), "s2": ServerDisk(1000, 953)}
+    first, second = room_after(run(disks=disks), Amount(30), freed=0, replaced=0, tars=[8, 6, 4]).disks
+    assert (first.after, first.loading, first.fits) == (18, 0, True)
+    assert (second.after, second.loading, second.fits) == (17, -1, False)
+
+
 def test_what_a_disk_takes_of_unread_files_is_not_guessed() -> None:
     disks: dict[str, ServerDisk | PinotError] = {"s1": ServerDisk(1000, 900)}
     first, second = room_after(run(disks=disks), at_least(30), freed=0, replaced=0).disks
-    assert (first.free, first.after) == (100, None)
+    assert (first.free, first.after, first.loading, first.fits) == (100, None, None, None)
     assert "from 1.3 on" in second.why_not
 
 

@@ -275,12 +275,13 @@ def test_parts_that_nobody_took_away_go_after_a_day(
     monkeypatch.setattr(sweep, "KEPT_S", 24 * 3600)
     folder = tmp_path / "staged" / "listings"
     folder.mkdir(parents=True)
-    for name, hours in (("old", 25), ("young", 23)):
+    old, young = (f"part-{digit * 32}.arrow" for digit in "01")
+    for name, hours in ((old, 25), (young, 23), ("mine.arrow", 25)):
         (folder / name).touch()
         os.utime(folder / name, times=(time.time() - hours * 3600,) * 2)
     sensor = Sensor(spec, source_of("a"), open_store(str(folder.parent), {}))
     sensor.sweep()
-    assert sensor.parts() == ["listings/young"]
+    assert sensor.parts() == ["listings/mine.arrow", f"listings/{young}"]
 
 
 ODD = [None, 7, {}, {"of": "x"}, dict.fromkeys(Bookmark.__slots__, 1), dict.fromkeys(Bookmark.__slots__, "x")]
