@@ -61,6 +61,7 @@ def collect(run: Run, grace_ms: int, told: Told) -> Collected:
     :raises LeaseLost: another run owns the table now; what was not taken away stays.
     :raises PinotAssetsError: as `look`; nothing was taken away.
     """
+    run.edges.staging.store.probe()  # a disk clears away what killed writers left unfinished
     garbage = look(run.spec, run.edges, run.lease.pointer, grace_ms, store_now_ms(run.edges.staging.store))
     failed = dict[str, str]()
     for done, (name, why) in enumerate(_work(run, garbage), 1):

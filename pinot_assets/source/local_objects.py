@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import hashlib
 import os
+import re
 import shutil
 import socket
 import stat
@@ -29,6 +30,11 @@ from pinot_assets.source.uris import Root, check_key, join_uri, key_below
 
 # Where unfinished writes lie, on the same file system as what they become. Never listed.
 TEMPORARY = ".pinot-assets-tmp"
+
+DEAD_S = 24 * 3600
+"""How long a writer of another host may have written nothing before it counts as dead."""
+
+_TEMPORARY = re.compile(r"(?P<host>.+)-(?P<pid>[0-9]+)-[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +155,7 @@ class LocalObjectStore:
             os.unlink(self._path(key))
 
     def probe(self) -> None:
-        """Try it; also removes what killed writers of this host left behind."""
+        """Try it; also removes what killed writers left behind."""
         probe_put_if_absent(self)
         with _mapped(f"Cannot clean up in {self.uri}"):
             self._sweep()
@@ -205,15 +211,27 @@ class LocalObjectStore:
                 ) from None
 
     def _sweep(self) -> None:
-        for entry in self._scan(os.path.join(self.root.path, TEMPORARY)):
-            host, pid, _ = entry.name.rsplit("-", 2)
-            if host == socket.gethostname() and not psutil.pid_exists(int(pid)):
-                with suppress(FileNotFoundError):
+        folder = os.path.join(self.root.path, TEMPORARY)
+        now = os.stat(folder).st_mtime  # by the disk's own clock: something has just been written there
+        for entry in self._scan(folder):
+            with suppress(FileNotFoundError):
+                if _is_dead(entry.name, now - entry.stat(follow_symlinks=False).st_mtime):
                     os.unlink(entry.path)
 
 
 def _owner() -> str:
     return f"{socket.gethostname()}-{os.getpid()}"
+
+
+def _is_dead(temporary: str, age_s: float) -> bool:
+    """Whether the writer of an unfinished file will not go on: one of another host, of which only the age
+    tells, had nothing to write for a day."""
+    writer = _TEMPORARY.fullmatch(temporary)
+    if writer is None:
+        return False
+    if writer["host"] == socket.gethostname():
+        return not psutil.pid_exists(int(writer["pid"]))
+    return age_s > DEAD_S
 
 
 def _fingerprint(status: os.stat_result) -> Fingerprint:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -56,15 +57,28 @@ def test_a_writer_killed_in_the_middle_leaves_no_object(store: ObjectStore, tmp_
     assert list(temporary.iterdir()) == [], "probe sweeps what the dead left"
 
 
-def test_probe_sweeps_neither_live_writers_nor_other_hosts(store: ObjectStore, tmp_path: Path) -> None:
+def test_probe_sweeps_neither_live_writers_nor_others_of_today(store: ObjectStore, tmp_path: Path) -> None:
     temporary = tmp_path / "root" / local_objects.TEMPORARY
     temporary.mkdir()
     live = temporary / f"{socket.gethostname()}-{os.getpid()}-aa"
     foreign = temporary / "other-host-1-bb"
-    live.touch()
-    foreign.touch()
+    mine = temporary / "notes.txt"
+    for path, hours in ((live, 99), (foreign, 23), (mine, 99)):
+        path.touch()
+        os.utime(path, times=(time.time() - hours * 3600,) * 2)
     store.probe()
-    assert set(temporary.iterdir()) == {live, foreign}
+    assert set(temporary.iterdir()) == {live, foreign, mine}
+
+
+def test_probe_sweeps_what_another_host_left_a_day_ago(store: ObjectStore, tmp_path: Path) -> None:
+    """A container has a new name each time: what it left would stay for ever."""
+    temporary = tmp_path / "root" / local_objects.TEMPORARY
+    temporary.mkdir()
+    foreign = temporary / "run-7f-abc-1-bb"
+    foreign.touch()
+    os.utime(foreign, times=(time.time() - 25 * 3600,) * 2)
+    store.probe()
+    assert list(temporary.iterdir()) == []
 
 
 RACER = """
