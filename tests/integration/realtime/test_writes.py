@@ -78,8 +78,15 @@ def test_what_this_release_lacks_is_refused(clicks: Clicks) -> None:
 
 
 def test_a_newest_segment_that_pinot_never_mends_is_deleted_and_read_again(clicks: Clicks) -> None:
+    def arrived(state: RealtimeState, *there: str) -> bool:
+        return [replica.external for replica in state.latest()[0].replicas] == list(there)
+
     clicks.send(1100)
-    state = clicks.until(lambda s: committed(s) == 2 and set(s.queryable.values()) == {1100})
+    state = clicks.until(
+        lambda s: (
+            committed(s) == 2 and set(s.queryable.values()) == {1100} and arrived(s, "CONSUMING", "CONSUMING")
+        )
+    )
     newest = state.latest()[0]
     path = f"IDEALSTATES/{clicks.table}"
     node = clicks.pinot.versioned_node(path)
@@ -89,7 +96,8 @@ def test_a_newest_segment_that_pinot_never_mends_is_deleted_and_read_again(click
     def broken(state: RealtimeState) -> bool:
         return "which Pinot never mends" in next_segment(state).message
 
-    clicks.until(broken)
+    # Deleted while a server is still on the way there, it may stay CONSUMING on it.
+    clicks.until(lambda s: broken(s) and arrived(s, "ERROR", "OFFLINE"))
     clicks.pinot.run_validation(clicks.table)
     clicks.pinot.delete_realtime_segments(clicks.table, [newest.name])
     clicks.until(lambda s: newest.name not in {segment.name for segment in s.segments})
