@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from rich.markup import escape
 from pinot_assets.audit import Finding
 from pinot_assets.build.order import Builder
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
+from pinot_assets.cli_panels import arrange
 from pinot_assets.cli_progress import ConsoleProgress
 from pinot_assets.connect import open_edges, open_known_stores, open_session_store, open_source, open_staging
 from pinot_assets.demo.sample import first_days, write_days
@@ -76,6 +78,22 @@ SAMPLE = "flights"
 """The table that `dev` writes files for."""
 SHOWN = 10
 """Files that are named of those that a run left out."""
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"pinot-assets {version('pinot-assets')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """What may stand before a command."""
 
 
 @app.command()
@@ -246,6 +264,7 @@ add_gc_command(
     lambda spec, name: _driver(spec, name),
     lambda: open_known_stores(load_settings()),
 )
+arrange(app)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 
 from pinot_assets import cli, program
 from pinot_assets.cli_page import WITHOUT_JSON, commands, page
+from pinot_assets.cli_panels import PANELS
 from pinot_assets.errors import PinotAssetsError, PreflightRefused
 from pinot_assets.exit_codes import MEANINGS, ExitCode
 
@@ -67,6 +69,20 @@ def needed(command: Any) -> list[str]:
             option = [] if parameter.param_type_name == "argument" else [parameter.opts[0]]
             words += [*option, WORDS.get(parameter.metavar or parameter.name.upper(), "flights")]
     return words
+
+
+def test_help_groups_every_command_and_no_other() -> None:
+    typed = get_command(cli.app)
+    assert {name for names in PANELS.values() for name in names} == set(typed.commands)  # type: ignore[attr-defined]
+    shown = CliRunner().invoke(cli.app, ["--help"]).output
+    assert all(f"─ {panel} ─" in shown for panel in PANELS)
+
+
+def test_its_version_is_that_of_the_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said, complaint = type_in(monkeypatch, capsys, "--version")
+    assert (code, said, complaint) == (0, f"pinot-assets {version('pinot-assets')}\n", "")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
