@@ -19,6 +19,7 @@ from pinot_assets.importing.found import in_job, in_table, table_and_schema
 from pinot_assets.importing.secrets import Secrets
 from pinot_assets.importing.told import Fate, Told, each_once
 from pinot_assets.importing.yaml_text import spec_text
+from pinot_assets.new_file import write_new
 from pinot_assets.settings import tables_directory
 from pinot_assets.spec.apply import SchemaAndTableStore
 from pinot_assets.spec.document import parse_document
@@ -26,6 +27,9 @@ from pinot_assets.spec.environment import referenced
 from pinot_assets.spec.load import check_files
 from pinot_assets.spec.pinot_json import NAMES, raw_table_name, usable_name
 from pinot_assets.spec.shown import findings_values
+
+DEEPEST = 100
+"""How deep the JSON of a table may be nested; Pinot's own is by a dozen levels."""
 
 OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
 _COLOURS = {
@@ -129,9 +133,23 @@ def _held(name: str, open_store: OpenStore) -> tuple[dict[str, Any], dict[str, A
 
 def _json(file: Path) -> Any:
     try:
-        return json.loads(_text(file))
+        value = json.loads(_text(file))
     except ValueError as error:
         raise SpecError(f"{file} is no JSON", why=str(error)) from None
+    except RecursionError:
+        raise SpecError(f"{file} is nested too deeply") from None
+    if _depth(value) > DEEPEST:
+        raise SpecError(f"{file} is nested too deeply")
+    return value
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        nested = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [child for one in nested if not isinstance(one, str | int | float | None) for child in one]
+    return depth
 
 
 def _yaml(file: Path) -> Any:
@@ -154,9 +172,7 @@ def _text(file: Path) -> str:
 def _write(target: Path, text: str) -> None:
     """:raises SpecError: it cannot be written, or is there."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("x", encoding="utf-8") as file:
-            file.write(text)
+        write_new(target, text)
     except FileExistsError:
         raise SpecError(f"{target} is there already", hint="give --out, or edit that file") from None
     except OSError as error:

@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.errors import SourceError, SpecError
+from pinot_assets.new_file import write_new
 from pinot_assets.settings import tables_directory
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.environment import is_reference, is_secret_key, is_secret_value, variable_for
@@ -125,9 +126,7 @@ def _written(target: Path, text: str) -> TableSpec:
 def _write(target: Path, text: str) -> None:
     """:raises SpecError: it cannot be written."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("x", encoding="utf-8") as file:
-            file.write(text)
+        write_new(target, text)
     except OSError as error:
         raise SpecError(
             f"{target} cannot be written", why=error.strerror, hint="name another place with --out"

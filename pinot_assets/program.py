@@ -35,7 +35,7 @@ def run_program(app: typer.Typer) -> None:
         code = tell(error, words)
     except OSError as error:
         if error.errno == errno.EPIPE:  # who read our output has enough of it
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _close_output()
             code = ExitCode.ERROR
         else:
             code = tell(of_system(error), words)
@@ -49,11 +49,24 @@ def tell(error: PinotAssetsError, words: Sequence[str]) -> ExitCode:
     :returns: the exit code.
     """
     code = code_of(error)
-    if JSON in words:
-        typer.echo(json.dumps(error_values(error), indent=2))
-    else:
+    if JSON not in words or not _echoed(json.dumps(error_values(error), indent=2)):
         Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/]: {escape(str(error))}")
     return code
+
+
+def _echoed(text: str) -> bool:
+    """Whether standard output takes it: what is wrong may be that it does not, on a full disk."""
+    try:
+        typer.echo(text)
+    except OSError:
+        _close_output()
+        return False
+    return True
+
+
+def _close_output() -> None:
+    """What is still buffered goes nowhere, without another error when the program ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def error_values(error: PinotAssetsError) -> dict[str, Any]:

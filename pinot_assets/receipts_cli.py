@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_consol
 from pinot_assets.completion import kept_snapshots
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import SessionError, SpecError
-from pinot_assets.session.kept import Kept, find_target, kept_refs, of_its_cluster, read_kept
+from pinot_assets.session.kept import Kept, find_target, published
 from pinot_assets.session.model import table_of, utc_text
 from pinot_assets.settings import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
@@ -183,27 +183,11 @@ def _current(spec: TableSpec) -> Kept:
 
 
 def _kept(spec: TableSpec) -> Iterator[Snapshot]:
-    """The current snapshot and the kept ones before it, newest first, each read when it is asked for; what a
-    driver that died left behind is none of them."""
+    """The current snapshot and the kept ones before it, newest first, each read when it is asked for."""
     ref = _newest(spec)
-    if ref is None:
-        return
-    staging = open_staging(spec)
-    current = staging.snapshot(ref)
-    yield current
-    parents = {current.parent}
-    older = (ref for ref in kept_refs(staging) if _number(ref) < current.seq)
-    for _, same in groupby(older, key=_number):
-        # Of several of one number, one was published: a later one came from it.
-        there = read_kept(staging, sorted(same, key=lambda r: r not in parents))
-        kept = next(of_its_cluster(there, current), None)
-        if kept is not None:
-            parents.add(kept.snapshot.parent)
-            yield kept.snapshot
-
-
-def _number(ref: SnapshotRef) -> int:
-    return int(ref.key.removeprefix("snapshots/").partition("-")[0])
+    if ref is not None:
+        staging = open_staging(spec)
+        yield from (kept.snapshot for kept in published(staging, Kept(ref, staging.snapshot(ref))))
 
 
 def _pairs(snapshots: Iterable[Snapshot]) -> Iterator[tuple[Snapshot, Snapshot | None]]:

@@ -14,7 +14,6 @@ from pinot_assets.session.model import Pointer, Session, is_ours
 from pinot_assets.session.retention import Retention, needed, reach_of, why_none_goes
 from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Reach
-from pinot_assets.snapshot.manifest import SnapshotRef
 from pinot_assets.spec import TableSpec
 
 GRACE_HOURS = 24
@@ -61,7 +60,7 @@ def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms:
         try:
             why = why_none_goes(edges, listed, ref)
             if not why:
-                going = _expired(spec, edges, there, ref, session, grace_ms, now_ms)
+                going = _expired(spec, edges, there, pointer, session, grace_ms, now_ms)
                 kept = reach_of(staging, (header for header in there if header not in going))
                 expired = going
         except SnapshotCorrupt as error:
@@ -93,13 +92,13 @@ def _expired(
     spec: TableSpec,
     edges: Edges,
     there: Sequence[Header],
-    ref: SnapshotRef | None,
+    pointer: Pointer,
     session: Session | None,
     grace_ms: int,
     now_ms: int,
 ) -> tuple[Header, ...]:
     old = Retention.of(spec).expired(there, (), now_ms)
-    if ref is None or not old:
+    if pointer.current_snapshot is None or not old:
         return ()
-    asked = needed(spec, edges, there, ref, session)
+    asked = needed(spec, edges, there, pointer, session)
     return tuple(h for h in old if h.ref not in asked and now_ms - h.stored_ms >= grace_ms)

@@ -102,8 +102,8 @@ def _csv(path: Path) -> Start:
     blocks = text_blocks(path, "csv")
     text = next(blocks).decode(errors="replace")
     whole = next(blocks, None) is None
-    shape = shape_of(text)
     try:
+        shape = shape_of(text)
         rows = list(islice(rows_of(text, shape.delimiter), ROWS + 2))
     except csv.Error as error:
         raise Unreadable("not a CSV file that can be read", why=one_line(error)) from error

@@ -171,7 +171,14 @@ class PinotConnection:
 
 
 def _check_url(url: str) -> None:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        _ = parts.port, (parts.hostname or "").encode("idna")  # as they are read when it is called
+    except ValueError:
+        # Not quoted: it may hold credentials.
+        raise PinotAssetsError(
+            "an address of Pinot cannot be read", hint="write http://host:port or https://host:port"
+        ) from None
     if parts.username is not None or parts.password is not None:
         raise SpecError(
             f"the address of Pinot at {parts.hostname} holds credentials",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -11,8 +11,8 @@ from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import Answers, Tally, assertion_holds, tally
 from pinot_assets.errors import PinotError, PinotUnreachable
 from pinot_assets.pinot.data_table import DataTable
-from pinot_assets.pinot.port import Pinot, Replicas
-from pinot_assets.session.receipt import Output
+from pinot_assets.pinot.port import Pinot
+from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.staging import Switch
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.expectation import Side
@@ -32,25 +32,35 @@ class Sides:
     :ivar staged: what it brings.
     :ivar leaving: live ones that it takes away.
     :ivar kept: live ones that stay.
+    :ivar of_files: whether files were read for what it brings, which may have had no rows.
     """
 
     staged: tuple[Output, ...]
     leaving: tuple[str, ...]
     kept: tuple[str, ...]
+    of_files: bool
 
     @property
     def live(self) -> tuple[str, ...]:
         """What queries see now."""
         return (*self.kept, *self.leaving)
 
+    def is_empty(self, side: Side) -> bool:
+        """Whether no segment holds rows of a side."""
+        return not self.staged and not (side is Side.AFTER and self.kept)
 
-def sides_of(pinot: Pinot, table: str, switch: Switch) -> Sides:
-    """What a switch brings, takes away and leaves."""
+
+def sides_of(pinot: Pinot, table: str, switch: Switch, receipts: Iterable[Receipt]) -> Sides:
+    """What a switch brings, takes away and leaves.
+
+    :param receipts: those of its session's plan.
+    """
     live = pinot.visible_segments(table)
     # A segment that is carried along under a new name stays: the switch brings nothing then.
     leaving = set(switch.segments_from) - {switch.carried}
     staged = () if switch.carried else switch.segments_to
-    return Sides(staged, tuple(sorted(live & leaving)), tuple(sorted(live - leaving)))
+    of_files = any(receipt.sha256 for receipt in receipts)  # one that could not be read was skipped
+    return Sides(staged, tuple(sorted(live & leaving)), tuple(sorted(live - leaving)), of_files)
 
 
 class Servers:
@@ -64,6 +74,7 @@ class Servers:
         self._table = table + OFFLINE_SUFFIX
         self._policy = policy
         self._staged = tuple(output.segment for output in sides.staged)
+        self._sides = sides
         self._leaving, self._kept = sides.leaving, sides.kept
         self._away: dict[str, PinotUnreachable] = {}
         self._replicas = pinot.online_replicas(table, [*self._staged, *sides.live])
@@ -80,33 +91,32 @@ class Servers:
     def _answers(self, assertion: Assertion) -> Answers:
         question, expectation = assertion.question, assertion.expectation
         after, of_live = expectation.side is Side.AFTER, expectation.of_live
+        staged = tuple(self._by_each_replica(question))
         return Answers(
-            staged=tuple(self._by_each_replica(question)),
+            staged=staged or (({},) if self._sides.of_files else ()),
             kept=self._by_one(question, self._kept, 0) if after or of_live else {},
             leaving=self._by_one(question, self._leaving, 0) if of_live else {},
             live=bool(self._kept or self._leaving),
+            of_no_segment=self._sides.is_empty(expectation.side),
         )
 
     def _by_each_replica(self, question: Question) -> Iterator[Tally]:
         """An answer for all that is staged, as often as a segment has replicas that are to answer."""
         turn = 0
-        while self._staged and turn < max(1, self._turns()):
+        turns = max((len(self._online(name)) for name in self._staged), default=0)
+        while self._staged and turn < max(1, turns):
             if self._policy == "all":
-                yield self._ask(question, self._shares(self._staged, self._replicas, turn))
+                yield self._ask(question, self._shares(self._staged, turn, ()))
             else:
                 yield self._by_one(question, self._staged, turn)
             turn += 1
-
-    def _turns(self) -> int:
-        replicas = self._replicas if self._policy == "all" else self._answering
-        return max(len(_online(replicas, name)) for name in self._staged)
 
     def _by_one(self, question: Question, names: Sequence[str], turn: int) -> Tally:
         """One answer; instead of a server that does not answer another one is asked."""
         while True:
             away = len(self._away)
             try:
-                return self._ask(question, self._shares(names, self._answering, turn))
+                return self._ask(question, self._shares(names, turn, self._away))
             except PinotUnreachable:
                 if len(self._away) == away:
                     raise  # nobody new is to blame
@@ -128,35 +138,34 @@ class Servers:
             self._away[server] = error
             raise
 
-    @property
-    def _answering(self) -> Replicas:
-        """Replicas on servers that are not known to be away."""
-        return {
-            name: {server: state for server, state in servers.items() if server not in self._away}
-            for name, servers in self._replicas.items()
-        }
-
-    def _shares(self, names: Iterable[str], replicas: Replicas, turn: int) -> list[tuple[str, list[str]]]:
+    def _shares(
+        self, names: Iterable[str], turn: int, without: Container[str]
+    ) -> list[tuple[str, list[str]]]:
         """Which server is asked for which of them.
 
         :param turn: which of a segment's servers, counted from 0, over and over.
+        :param without: servers in whose place the next one is asked. The turns of the others stay what they
+            are: whoever goes away meanwhile must not make one that answers be passed over.
         :raises PinotError: there is none for one of them.
         """
         shares: dict[str, list[str]] = {}
         for name in names:
-            servers = _online(replicas, name)
-            if not servers:
-                away = [self._away[server].what for server in self._replicas[name] if server in self._away]
+            servers = self._online(name)
+            first = turn % max(1, len(servers))
+            server = next((s for s in (*servers[first:], *servers[:first]) if s not in without), None)
+            if server is None:
+                away = [
+                    self._away[server].what for server in self._replicas.get(name, {}) if server in self._away
+                ]
                 raise PinotError(
                     f"no server can be asked for {name}", why="; ".join(away) or "none has it ONLINE"
                 )
-            shares.setdefault(servers[turn % len(servers)], []).append(name)
+            shares.setdefault(server, []).append(name)
         return [
             (server, share[at : at + AT_A_TIME])
             for server, share in shares.items()
             for at in range(0, len(share), AT_A_TIME)
         ]
 
-
-def _online(replicas: Replicas, name: str) -> Sequence[str]:
-    return sorted(server for server, state in replicas.get(name, {}).items() if state == "ONLINE")
+    def _online(self, name: str) -> Sequence[str]:
+        return sorted(s for s, state in self._replicas.get(name, {}).items() if state == "ONLINE")

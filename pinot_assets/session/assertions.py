@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import (
     as_expected,
@@ -10,7 +12,7 @@ from pinot_assets.audit.assertions import (
 )
 from pinot_assets.errors import PinotError, SpecError
 from pinot_assets.session.asking import Servers, Sides, sides_of
-from pinot_assets.session.receipt import Output
+from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.run import Run
 from pinot_assets.session.shadow import ShadowTable, ask_table
 from pinot_assets.session.staging import Switch
@@ -19,17 +21,20 @@ from pinot_assets.spec.expectation import Side
 from pinot_assets.words import counted
 
 
-def assertion_findings(run: Run, switch: Switch) -> tuple[Finding, ...]:
+def assertion_findings(run: Run, switch: Switch, receipts: Iterable[Receipt]) -> tuple[Finding, ...]:
     """One finding for each assertion of the table spec, in its order: what was built has to be loaded, and is
-    asked.
+    asked. Where no segment comes or goes, those about what queries will see are left out: they see it.
 
     Every replica of the staged segments is asked; where the table spec wants `replicas: one`, those on
     servers that answer. What is live is asked of one: queries see it already.
+
+    :param receipts: those that the session's plan accepted.
     """
-    assertions = run.spec.audit.assertions
+    sides_asked = {Side.STAGED} | ({Side.AFTER} if switch.segments_from or switch.segments_to else set())
+    assertions = [a for a in run.spec.audit.assertions if a.expectation.side in sides_asked]
     if not assertions:
         return ()
-    sides = sides_of(run.edges.pinot, run.spec.name, switch)
+    sides = sides_of(run.edges.pinot, run.spec.name, switch, receipts)
     servers = Servers(run.edges.pinot, run.spec.name, sides, run.spec.audit.replicas)
     findings: dict[int, Finding] = {}
     with ShadowTable(run) as shadow:
@@ -67,11 +72,11 @@ class _ByShadow:
         self._sides = sides
 
     def finding(self, assertion: Assertion) -> Finding:
-        expectation = assertion.expectation
+        expectation, empty = assertion.expectation, self._sides.is_empty(assertion.expectation.side)
         after = expectation.side is Side.AFTER
         if expectation.of_live and not self._sides.live:
             return nothing_live(assertion)
-        if not after and not self._sides.staged:
+        if empty and not after and not self._sides.of_files:
             return as_expected(assertion, (), None)
         if self._sides.staged:
             self._shadow.fill(self._sides.staged)
@@ -80,7 +85,7 @@ class _ByShadow:
         question, live = assertion.question, None
         if expectation.of_live:
             live = ask_table(self._run.edges.pinot, self._run.spec.name, question)
-        return as_expected(assertion, (self._shadow.ask(question),), live)
+        return as_expected(assertion, (self._shadow.ask(question),), live, of_no_segment=empty)
 
     def _kept_outputs(self) -> list[Output]:
         """The tars of what stays, as the ledger has them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from pinot_assets.errors import RollbackRefused, SnapshotCorrupt
 from pinot_assets.session.sequence import staged
@@ -40,13 +40,14 @@ class Header:
 
 
 def headers(listed: Iterable[ObjectInfo]) -> list[Header]:
-    """The snapshots among these objects, newest first; whether they can be read is not known."""
+    """The snapshots among these objects, newest first, and of one number the one first that was written
+    last; whether they can be read is not known."""
     found = (
         Header(SnapshotRef(m[0], m["sha256"]), int(m["seq"]), info.fingerprint.mtime_us // 1000)
         for info in listed
         if (m := _HEADER.fullmatch(info.key))
     )
-    return sorted(found, key=lambda header: header.seq, reverse=True)
+    return sorted(found, key=lambda header: (header.seq, header.stored_ms), reverse=True)
 
 
 def kept_refs(staging: Staging) -> list[SnapshotRef]:
@@ -109,6 +110,27 @@ def of_its_cluster(kept: Iterable[Kept], current: Snapshot) -> Iterator[Kept]:
     return (one for one in kept if not current.owner or one.snapshot.owner in known)
 
 
+def published(staging: Staging, current: Kept) -> Iterator[Kept]:
+    """The current snapshot and the kept ones before it, newest first, each read when it is asked for.
+
+    What a driver left that died before its last transaction is none of them: of several of one number that
+    one was published which a later one came from; where none tells, the one that was written last.
+    """
+    yield current
+    came_from = _came_from(current.snapshot)
+    older = (h for h in headers(staged(staging, "snapshots")) if h.seq < current.snapshot.seq)
+    for _, same in groupby(older, key=lambda header: header.seq):
+        refs = sorted((header.ref for header in same), key=lambda ref: ref not in came_from)
+        kept = next(of_its_cluster(read_kept(staging, refs), current.snapshot), None)
+        if kept is not None:
+            came_from |= _came_from(kept.snapshot)
+            yield kept
+
+
+def _came_from(snapshot: Snapshot) -> set[SnapshotRef]:
+    return {*left_behind(snapshot), *((snapshot.parent,) if snapshot.parent is not None else ())}
+
+
 def find_target(staging: Staging, current: Kept, wanted: str) -> Kept:
     """The snapshot to go back to.
 
@@ -129,8 +151,9 @@ def find_target(staging: Staging, current: Kept, wanted: str) -> Kept:
         return parent
     seq = re.match(r"(?:cp)?([0-9]+)(?:-[0-9a-f]{6})?$", wanted)
     refs = [r for r in kept_refs(staging) if seq and r.key.startswith(f"snapshots/{seq[1]}-")]
-    # A driver that died in its last step may have left a second one of the same number.
-    refs.sort(key=lambda r: r not in (current.ref, current.snapshot.parent))
+    if len(refs) > 1:
+        known = {kept.ref for kept in published(staging, current)}
+        refs.sort(key=lambda ref: ref not in known)
     there = (Kept(ref, staging.snapshot(ref)) for ref in refs)
     for found in of_its_cluster(there, current.snapshot):
         if "-" not in wanted or found.snapshot.session == wanted:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pinot_assets.audit import Finding
+from pinot_assets.session.assertions import assertion_findings
 from pinot_assets.session.kept import LEFT
 from pinot_assets.session.model import Outcome, Session, State
 from pinot_assets.session.publish import findings_of_files, with_audit, with_those_at_fault
@@ -63,4 +64,5 @@ def _audited(
 ) -> tuple[Session, tuple[Finding, ...]]:
     nothing = Switch(session.switch, (), ())
     findings = findings_of_files(run, session, nothing, receipts.values())
+    findings += assertion_findings(run, nothing, receipts.values())
     return with_audit(run, with_those_at_fault(run, session, receipts, findings), findings), findings

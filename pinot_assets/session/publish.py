@@ -45,7 +45,7 @@ def audit(run: Run) -> tuple[Session, tuple[Finding, ...]]:
     else:
         findings = (*findings_of_files(run, session, switch, receipts.values()), *loaded)
         if not any(finding.blocks for finding in loaded):
-            findings += assertion_findings(run, switch)  # only what is loaded can be asked
+            findings += assertion_findings(run, switch, receipts.values())  # only what is loaded can be asked
     session = with_those_at_fault(run, session, receipts, findings)
     return store_audit(run, session, findings), findings
 

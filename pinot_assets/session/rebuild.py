@@ -66,7 +66,8 @@ def _close_lost_entries(run: Run) -> None:
 
 def _rebuild(run: Run, visible: frozenset[str]) -> None:
     staging, seq = run.edges.staging, next_seq(run)
-    kept = list(read_kept(staging, kept_refs(staging)))
+    ours = {"", run.edges.store.owner()}  # others may have been given this staging area, too
+    kept = [k for k in read_kept(staging, kept_refs(staging)) if k.snapshot.owner in ours]
     same = next((k for k in kept if k.snapshot.segments.keys() == visible), None)
     if same is not None:
         hold = _hold(run, kept, same.snapshot)

@@ -17,7 +17,7 @@ from pinot_assets.errors import PinotAssetsError, SnapshotCorrupt
 from pinot_assets.pinot import versions
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.kept import Header, headers, left_behind, revertible
-from pinot_assets.session.model import Session
+from pinot_assets.session.model import Pointer, Session
 from pinot_assets.session.owner import MARKS, why_not_ours
 from pinot_assets.session.removal import remove, tar_keys
 from pinot_assets.session.run import Run
@@ -76,18 +76,18 @@ def needed(
     spec: TableSpec,
     edges: Edges,
     there: Sequence[Header],
-    ref: SnapshotRef | None,
+    pointer: Pointer,
     session: Session | None,
 ) -> frozenset[SnapshotRef]:
     """Snapshots that have to stay, whatever the table spec asks for: the current one, the one before it, all
-    that reverts may still reach, what the last rollback left, and the target of one that is under way.
+    that reverts may still reach, what the last rollback left, the rollback that holds something back, and
+    the target of one that is under way.
 
     :param there: all that lie in the staging area, newest first.
-    :param ref: the current one.
     :param session: the open one.
     :raises SnapshotCorrupt: one of them cannot be read.
     """
-    found = set[SnapshotRef]()
+    ref, found = pointer.current_snapshot, set(_of_hold(there, pointer))
     if ref is not None:
         current = edges.staging.outline(ref)
         found |= {ref, *left_behind(current), *_revertible(spec, edges, there)}
@@ -96,6 +96,12 @@ def needed(
     if session is not None and session.target is not None:
         found.add(session.target)
     return frozenset(found)
+
+
+def _of_hold(there: Sequence[Header], pointer: Pointer) -> Iterator[SnapshotRef]:
+    """The rollback that holds something back: over it alone that is found again, once the pointer is lost."""
+    session = pointer.hold.key.removeprefix("sessions/").partition("/")[0] if pointer.hold is not None else ""
+    return (header.ref for header in there if session.startswith(f"cp{header.seq}-"))
 
 
 def _revertible(spec: TableSpec, edges: Edges, there: Sequence[Header]) -> Iterator[SnapshotRef]:
@@ -117,9 +123,11 @@ def foreseen(run: Run) -> tuple[Header, ...]:
 
 def _foreseen(run: Run, keep: Retention) -> tuple[Header, ...]:
     there, now_ms = headers(staged(run.edges.staging, "snapshots")), run.edges.now_ms()
-    ref = run.lease.pointer.current_snapshot  # which is the one before then
+    pointer = run.lease.pointer
+    ref = pointer.current_snapshot  # which is the one before then
     new = Header(SnapshotRef("", ""), 1 + max((header.seq for header in there), default=0), now_ms)
-    asked = {new.ref, *_revertible(run.spec, run.edges, there)} | ({ref} if ref is not None else set())
+    asked = {new.ref, *_revertible(run.spec, run.edges, there), *_of_hold(there, pointer)}
+    asked |= {ref} if ref is not None else set()
     gone = keep.expired([new, *there], asked, now_ms)
     return () if len(gone) * SHARE < len(there) + 1 or _why_none_goes(run) else gone
 
@@ -156,7 +164,7 @@ def _expire(run: Run) -> Iterator[tuple[str, str]]:
     now_ms = max((header.stored_ms for header in there), default=0)
     if not keep.expired(there, (), now_ms):
         return
-    asked = needed(run.spec, run.edges, there, run.lease.pointer.current_snapshot, run.active_session())
+    asked = needed(run.spec, run.edges, there, run.lease.pointer, run.active_session())
     gone = keep.expired(there, asked, now_ms)
     if not gone or len(gone) * SHARE < len(there):
         return

@@ -89,14 +89,21 @@ def rollback(run: Run, wanted: str = "", shown: WayBack | None = None) -> Snapsh
 
 
 def _refuse_other_than_shown(run: Run, way: WayBack, shown: WayBack) -> None:
-    now, then = ((w.way, w.current.ref, w.drops.id if w.drops else "") for w in (way, shown))
-    if now != then:
+    if _told(way) != _told(shown):
         dropped = f"; session {way.drops.id} is open" if way.drops else ""
         raise RollbackRefused(
             f"{run.spec.name} is not rolled back: it changed since that was shown",
-            why=f"it is at {way.current.snapshot.session} now, to be left by {way.way or 'no way'}{dropped}",
+            why=f"it is at {way.current.snapshot.session} now, to be left by {way.way or 'no way'}: "
+            f"{plural(len(way.goes), 'segment')} would go, {len(way.comes)} come{dropped}",
             hint="look again",
         )
+
+
+def _told(way: WayBack) -> tuple[object, ...]:
+    """What of a way back was shown, and has to stand as it was."""
+    dropped = way.drops.id if way.drops is not None else ""
+    comes = [output.segment for output in way.comes]
+    return way.way, way.current.ref, way.target.ref, sorted(way.goes), sorted(comes), dropped
 
 
 def _refuse_without_way(run: Run, way: WayBack) -> None:

@@ -16,7 +16,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState, why_not_revert
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.kept import Kept, kept_refs, of_its_cluster, read_kept
+from pinot_assets.session.kept import Kept, published
 from pinot_assets.session.model import Session, is_ours
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.sequence import staged
@@ -223,6 +223,5 @@ def ways(spec: TableSpec, edges: Edges, newest: int) -> Iterator[WayBack]:
         return
     staging, facts = edges.staging, look(spec, edges)
     current = Kept(ref, staging.snapshot(ref))
-    ours = of_its_cluster(read_kept(staging, kept_refs(staging)), current.snapshot)
-    for kept in islice(ours, newest):
+    for kept in islice(published(staging, current), newest):
         yield facts.way(current, kept)

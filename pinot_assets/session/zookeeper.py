@@ -76,12 +76,20 @@ def connect(
 
     :param hosts: ZooKeeper connect text, `host:port[,host:port…][/chroot]`.
     :param session_s: session time-out that is asked for; what is ephemeral outlives a dead client by that.
-    :raises SessionError: no server answers within `timeout_s`, or the TLS files cannot be used.
+    :raises SessionError: no server answers within `timeout_s`, the address cannot be read, or the TLS files
+        cannot be used.
     """
     access = access or ZooKeeperAccess()
+    try:
+        client = _client(hosts, access, session_s)
+    except ValueError as error:
+        raise SessionError(
+            f"{hosts} is no address of ZooKeeper",
+            why=str(error),
+            hint="write host:port[,host:port…][/chroot], in PINOT_ZOOKEEPER",
+        ) from None
     if access.tls is not None:
         _check_tls(hosts, access.tls)
-    client = _client(hosts, access, session_s)
     try:
         client.start(timeout=timeout_s)
     except KazooTimeoutError as error:

@@ -214,7 +214,7 @@ class LocalObjectStore:
         folder = os.path.join(self.root.path, TEMPORARY)
         now = os.stat(folder).st_mtime  # by the disk's own clock: something has just been written there
         for entry in self._scan(folder):
-            with suppress(FileNotFoundError):
+            with suppress(OSError):  # gone already, or another user's
                 if _is_dead(entry.name, now - entry.stat(follow_symlinks=False).st_mtime):
                     os.unlink(entry.path)
 

@@ -17,6 +17,7 @@ from pinot_assets.cli_options import AsJson, new_console, refuse_to_ask, show_js
 from pinot_assets.errors import SpecError
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.import_cli import add_import_command
+from pinot_assets.new_file import write_new
 from pinot_assets.spec.apply import ApplyPlan, SchemaAndTableStore, apply_plan, plan_apply
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.editor import editor_schema
@@ -125,8 +126,7 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
         file = tables / f"{name}.yaml"
         if file.exists():
             raise SpecError(f"{file} is there already", hint="give another name, or edit that file")
-        tables.mkdir(parents=True, exist_ok=True)
-        file.write_text(starting_spec(table_type, name, brokers), encoding="utf-8")
+        write_new(file, starting_spec(table_type, name, brokers))
         if as_json:
             show_json({"table": name, "file": file})
             return

@@ -44,19 +44,29 @@ class Servers:
 
 
 def findings(
-    servers: Servers, switch: Switch, *expect: str, replicas: Any = "all"
+    servers: Servers,
+    switch: Switch,
+    *expect: str,
+    replicas: Any = "all",
+    of_files: bool = True,
+    sql: str = COUNT,
 ) -> tuple[tuple[Finding, ...], int]:
     """What is found, and how often the lease was looked at."""
     looks: list[None] = []
     run: Any = SimpleNamespace(
         spec=SimpleNamespace(
             name="t",
-            audit=Audit(tuple(Assertion(sql=COUNT, expect=text) for text in expect), replicas=replicas),
+            audit=Audit(tuple(Assertion(sql=sql, expect=text) for text in expect), replicas=replicas),
         ),
         edges=SimpleNamespace(pinot=servers),
         lease=SimpleNamespace(assert_held=lambda: looks.append(None)),
     )
-    return assertion_findings(run, switch), len(looks)
+    return assertion_findings(run, switch, [receipt("file's hash")] if of_files else []), len(looks)
+
+
+def receipt(sha256: str) -> Any:
+    """Of a file that was read, or, without its hash, of one that could not be."""
+    return SimpleNamespace(sha256=sha256)
 
 
 def output(name: str) -> Output:
@@ -81,7 +91,8 @@ def test_a_segment_that_is_carried_along_is_not_what_the_switch_brings() -> None
     """Before Pinot 1.0 a switch that only removes files renames one that stays."""
     servers = Servers({"gone": 5, "stays": 90, "small": 1, "renamed": 1}, ["gone", "stays", "small"])
     switch = Switch(1, ("gone", "small"), (output("renamed"),), carried="small")
-    found, _ = findings(servers, switch, ">= 50", "after = 91", "after >= 0.945 * live")
+    expected = (">= 50", "after = 91", "after >= 0.945 * live")
+    found, _ = findings(servers, switch, *expected, of_files=False)
     assert [f.message for f in found if not f.passed] == []
 
 
