@@ -13,7 +13,7 @@ from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.forecast import Step
 from pinot_assets.session.report import Report, Result
-from pinot_assets.spec.audit_block import Audit
+from pinot_assets.spec.audit_block import Assertion, Audit
 from pinot_assets.spec.audit_check import EmptyOutputs
 
 
@@ -74,3 +74,37 @@ def test_what_was_built_by_another_table_spec_is_not_published(mode: str) -> Non
     assert planned(table).forecast.step is Step.RESTART
     table.start(run)
     assert len(table.pinot.visible_segments(TABLE)) == 1
+
+
+def asserting(mode: str, expect: str) -> Table:
+    """A table of two files, whose rows an assertion counts."""
+    table = make_table(mode)
+    asked = Audit((Assertion(sql=f"SELECT COUNT(*) FROM {TABLE}", expect=expect),))
+    table.spec_of = lambda options: replace(spec_of(options), audit=asked)
+    write(A="A1", B="B1")(table)
+    assert table.start(run).process.error is None
+    return table
+
+
+@pytest.mark.parametrize("mode", ["sync", "swap"])
+@pytest.mark.parametrize("expect", ["> 0", "staged >= 0.5 * live", "after > 0"])
+def test_files_that_lost_all_their_rows_do_not_pass_unasked(mode: str, expect: str) -> None:
+    table = asserting(mode, expect)
+    seen = table.pinot.visible_segments(TABLE)
+    assert seen
+    write(A="", B="")(table)
+    table.start(run)
+    assert (bool(table.truth.open_session), table.pinot.visible_segments(TABLE)) == (True, seen)
+    write(A="A2", B="B2")(table)  # repaired
+    table.start(run)
+    assert not table.truth.open_session
+
+
+def test_a_session_without_a_switch_is_asked_what_it_brings() -> None:
+    table = asserting("sync", "> 0")
+    write(C="")(table)
+    table.start(run)
+    assert table.truth.open_session
+    write(C="C1")(table)
+    table.start(run)
+    assert not table.truth.open_session

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.lives import make_table, planned, write
+from model.lives import make_table, planned, pointer_lost, rolled_back, write
 from model.process import Kind, Trouble
-from model.table import Table, run
+from model.table import TABLE, Table, run
 from model.test_gc import Gc
 
 from pinot_assets.errors import RollbackRefused
@@ -153,3 +153,19 @@ def test_no_way_leads_back_to_a_snapshot_of_another_cluster() -> None:
     assert len(kept) == 5
     assert len(ways) == 2
     assert ways == {one.session for one in kept if one.owner in owners}
+
+
+def test_a_lost_pointer_takes_no_rollback_of_the_other_cluster_for_its_own() -> None:
+    first, second = two_clusters()
+    del second.options["snapshotsToKeep"]
+    for table, name in ((first, "a"), (second, "b")):
+        table.later(max(0, (first.now_ms - table.now_ms) / 1000))
+        for number in range(2):
+            write(A=f"A{number}{name}")(table)
+            table.start(run)
+            table.later(600)
+        rolled_back(table)
+    seen = first.pinot.visible_segments(TABLE)
+    pointer_lost(first)
+    first.start(run)
+    assert first.pinot.visible_segments(TABLE) == seen

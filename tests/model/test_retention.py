@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import pytest
 from model.ending import settle
+from model.lives import make_table, pointer_lost, rolled_back, run_now, write
 from model.process import Kind, Trouble
 from model.specs import spec_of
-from model.table import MODES, Table, run
+from model.table import MODES, TABLE, Table, run
+from model.test_gc import Gc
 
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.kept import kept_refs, read_kept
@@ -168,3 +170,28 @@ def test_a_rollback_to_the_snapshot_before_works_after_old_ones_went() -> None:
     back = table.start(rollback)
     assert back.process.error is None
     assert _kept(table) == [5, 4, 3]
+
+
+def test_what_a_rollback_holds_back_is_held_again_when_the_pointer_is_lost() -> None:
+    """It is found over the snapshot of that rollback: however old, that stays until `resume`."""
+    table = make_table("sync")
+    for number in range(3):
+        write(A=f"A{number}a")(table)
+        run_now(table)
+        table.later(DAY)
+        table.clean_up()
+    rolled_back(table)  # cp4: A2a is held
+    for number in range(2):
+        table.later(DAY)
+        table.clean_up()
+        write(B=f"B{number}b")(table)
+        run_now(table)
+    table.options["snapshotsToKeep"] = 1
+    table.later(DAY)
+    gc = Gc()
+    assert table.start(gc).process.error is None
+    assert _kept(table) == [6, 5, 4]
+    seen = table.pinot.visible_segments(TABLE)
+    pointer_lost(table)
+    table.start(run)
+    assert table.pinot.visible_segments(TABLE) == seen

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from model.process import Kind, Trouble
 from model.specs import spec_of
-from model.table import Table, run
+from model.table import TABLE, Table, run
 
 from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.kept import headers, kept_refs
 from pinot_assets.session.preview import preview
+from pinot_assets.session.staging import Staging
 from pinot_assets.session.way_back import WayBack
 
 
@@ -73,3 +76,58 @@ def test_a_table_that_was_switched_since_is_not_taken_back(table: Table) -> None
     assert isinstance(error, RollbackRefused)
     assert "changed since that was shown" in str(error)
     assert not table.truth.violations
+
+
+def test_a_segment_that_came_since_is_not_taken_away(table: Table) -> None:
+    """Of a swap table all goes that is visible: somebody else's, too, of which nobody here has a tar."""
+    table = Table(spec_of, "swap")
+    for content in ("A0", "A1"):
+        table.source.write("A", content.encode())
+        table.start(run)
+        table.later(25 * 3600)  # too late for a revert
+        table.clean_up()
+    shown = _shown(table)
+    table.push_foreign()
+    seen = table.pinot.visible_segments(TABLE)
+    error = _roll_back(table, shown)
+    assert isinstance(error, RollbackRefused)
+    assert f"{len(shown.goes) + 1} segments would go" in str(error)
+    assert table.pinot.visible_segments(TABLE) == seen
+
+
+def test_of_two_snapshots_of_one_number_the_one_that_was_published_is_gone_back_to(table: Table) -> None:
+    """A driver that dies before its last transaction leaves one behind that never was the current one."""
+    table.source.write("B", b"")  # nothing to switch
+    table.start(run, [Trouble(_header_of_noop(), Kind.DIES_AFTER)])
+    table.expire()
+    table.later(120)
+    for name in "CD":
+        table.source.write(name, f"{name}1".encode())
+    table.start(run)
+    for number in range(2):
+        table.later(25 * 3600)
+        table.clean_up()
+        table.source.write("A", f"A{number + 5}".encode())
+        table.start(run)
+    staging = Staging(table.staging)
+    assert [h.seq for h in headers(table.staging.list("snapshots"))].count(3) == 2
+    offered: list[int] = []
+
+    def rollback(driver: Driver) -> None:
+        offered.extend(way.target.snapshot.seq for way in driver.ways_back(9))
+        driver.rollback("3")
+
+    assert table.start(rollback).process.error is None
+    assert offered == [5, 4, 3, 2, 1]
+    assert [f.uri[-1] for f in staging.snapshot(kept_refs(staging)[0]).files] == ["A", "B", "C", "D"]
+
+
+def _header_of_noop() -> int:
+    """Which effect of a session that takes note of a file without rows writes its snapshot's header."""
+    table = Table(spec_of, "sync")
+    for content in ("A0", "A1"):
+        table.source.write("A", content.encode())
+        table.start(run)
+    table.source.write("B", b"")
+    effects = table.start(run).process.effects
+    return max(n for n, what in enumerate(effects, 1) if what.startswith("put snapshots/3-"))

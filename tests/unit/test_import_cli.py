@@ -213,6 +213,8 @@ BOTH = ["config.json", "--schema", "schema.json"]
     [
         ("{", BOTH, "config.json is no JSON"),
         ("[]", BOTH, "is no JSON object"),
+        ("[" * 5000, BOTH, "nested too deeply"),
+        ('{"a":' * 900 + "1" + "}" * 900, BOTH, "nested too deeply"),
         ("{}", BOTH, "no tableName"),
         (json.dumps(table({})), BOTH, "no ingestion to take over"),
         (json.dumps(table({}, True)), BOTH, "no ingestion to take over"),

@@ -92,6 +92,12 @@ def test_wrong_input_is_a_sentence_and_writes_nothing(folder: Path, arguments: l
     assert not (folder / "tables").exists()
 
 
+def test_a_cell_that_no_reader_takes(folder: Path) -> None:
+    (folder / "big.csv").write_text("a\n" + "x" * 3_000_000)
+    assert "field larger than field limit" in refused("big.csv")
+    assert not (folder / "tables").exists()
+
+
 def test_a_folder_without_rights(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def denied(path: str) -> None:
         raise PermissionError(13, "Permission denied", path)

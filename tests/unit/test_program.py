@@ -130,6 +130,26 @@ def test_without_a_zookeeper_every_command_says_so_in_json(
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("hosts", ["zk:21a81", "127.0.0.1:99999", "127.0.0.1:1/ch/../x", ":"])
+def test_a_zookeeper_that_has_no_address(
+    hosts: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("PINOT_ZOOKEEPER", hosts)
+    code, out, _ = type_in(monkeypatch, capsys, "status", "flights", "--json")
+    assert (code, json.loads(out)["error"]) == (ExitCode.ERROR, f"{hosts} is no address of ZooKeeper")
+
+
+def test_what_standard_output_does_not_take_is_told_on_the_other() -> None:
+    code = (
+        "import sys; sys.argv = ['x', 'status', 'nowhere', '--json']; import pinot_assets.cli as c; c.main()"
+    )
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert done.stderr.startswith("error: ")
+
+
 @pytest.mark.parametrize(
     "words", [["run"], ["rnu"], ["run", "flights", "--fast"], ["history", "flights", "--newest", "x"]]
 )

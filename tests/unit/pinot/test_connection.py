@@ -78,3 +78,15 @@ def test_tls_verifies_unless_told_otherwise(certificate: tuple[Path, Path]) -> N
 def test_missing_tls_files_are_named(tls: Tls) -> None:
     with pytest.raises(SpecError, match=r"/no/such\.pem"):
         tls.context()
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "http://h:x", "http://h:99999", "http://a..b:1", f"http://{'a' * 64}:1"]
+)
+def test_an_address_that_cannot_be_read_is_not_quoted(url: str) -> None:
+    """It may hold credentials."""
+    with pytest.raises(PinotAssetsError, match="cannot be read") as raised:
+        PinotConnection(url)
+    assert url not in str(raised.value)
+    with pytest.raises(PinotAssetsError, match="cannot be read"):
+        PinotConnection("http://h:9000", broker_urls=(url,))

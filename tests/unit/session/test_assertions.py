@@ -12,6 +12,7 @@ from pinot_assets.audit import Finding
 from pinot_assets.errors import PinotAssetsError, PinotError, PinotUnreachable, SpecError
 from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.session import asking
+from pinot_assets.session.asking import sides_of
 from pinot_assets.session.assertions import assertion_findings
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.staging import Switch
@@ -50,13 +51,16 @@ def findings(
     replicas: Any = "all",
     of_files: bool = True,
     sql: str = COUNT,
+    via: Any = "servers",
 ) -> tuple[tuple[Finding, ...], int]:
     """What is found, and how often the lease was looked at."""
     looks: list[None] = []
     run: Any = SimpleNamespace(
         spec=SimpleNamespace(
             name="t",
-            audit=Audit(tuple(Assertion(sql=sql, expect=text) for text in expect), replicas=replicas),
+            audit=Audit(
+                tuple(Assertion(sql=sql, expect=text, via=via) for text in expect), replicas=replicas
+            ),
         ),
         edges=SimpleNamespace(pinot=servers),
         lease=SimpleNamespace(assert_held=lambda: looks.append(None)),
@@ -180,3 +184,64 @@ def test_live_segments_are_asked_of_another_server_where_one_does_not_answer() -
     assert found.passed
     assert servers.asked == [("S1", ("old",)), ("S2", ("old",))]
     assert "S1 was not asked" in found.message
+
+
+class Fleet(Servers):
+    """Servers that have different segments, some of which go away after so many questions."""
+
+    def __init__(self, replicas: Mapping[str, Sequence[str]], answers: Mapping[str, int], dies: str) -> None:
+        super().__init__({}, [])
+        self.replicas, self.answers, self.dies = replicas, answers, dies
+
+    def online_replicas(self, table: str, names: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        return {name: dict.fromkeys(self.replicas[name], "ONLINE") for name in names}
+
+    def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
+        if server == self.dies and any(asked == server for asked, _ in self.asked):
+            raise PinotUnreachable(f"{server} went away")
+        self.asked.append((server, tuple(segments)))
+        return DataTable((("count(*)", "LONG"),), ((self.answers.get(server, 0),),), {}, 1, 1, False)
+
+
+def test_a_server_that_goes_away_meanwhile_lets_none_be_passed_over_that_answers() -> None:
+    """The second turn asks B for one segment and A, which is away by now, for another."""
+    replicas = {"x": ("A", "B", "C"), "y": ("0", "A")}
+    fleet = Fleet(replicas, {"B": 5}, dies="A")
+    [found], _ = findings(fleet, Switch(1, (), (output("x"), output("y"))), "= 0", replicas="one")
+    assert {server for server, names in fleet.asked if "x" in names} == {"A", "B", "C"}
+    assert found.blocks
+
+
+NO_ROWS = Switch(1, ("old",), ())
+"""What stands in the place of a segment that had rows is a file without any."""
+GROUPED = "SELECT c, COUNT(*) FROM t GROUP BY c"
+
+
+@pytest.mark.parametrize("via", ["servers", "shadow"])
+@pytest.mark.parametrize("sql", [COUNT, GROUPED])
+@pytest.mark.parametrize(("expect", "holds"), [("> 0", False), ("= 0", True), ("after > 0", False)])
+def test_files_without_rows_are_held_against_no_rows(via: Any, sql: str, expect: str, holds: bool) -> None:
+    [found], _ = findings(Servers({"old": 5}, ["old"]), NO_ROWS, expect, sql=sql, via=via)
+    assert (found.passed, found.expected) == (holds, 1)
+
+
+@pytest.mark.parametrize("expect", ["staged >= 0.9 * live", "after >= 0.9 * live"])
+def test_what_has_no_rows_any_more_is_compared_with_what_it_had(expect: str) -> None:
+    [found], _ = findings(Servers({"old": 5}, ["old"]), NO_ROWS, expect)
+    assert "COUNT(*) is 0, live 5" in found.message
+
+
+@pytest.mark.parametrize("via", ["servers", "shadow"])
+def test_a_switch_that_removes_only_brings_nothing_to_be_asked(via: Any) -> None:
+    found, _ = findings(Servers({"old": 5}, ["old"]), NO_ROWS, "> 0", "after > 0", of_files=False, via=via)
+    assert [f.passed for f in found] == [True, False]
+
+
+def test_where_nothing_comes_or_goes_what_queries_see_is_not_asked() -> None:
+    servers = Servers({"old": 5}, ["old"])
+    [found], _ = findings(servers, Switch(0, (), ()), "> 0", "after > 100")
+    assert (found.passed, servers.asked) == (False, [])
+
+
+def test_a_file_that_could_not_be_read_brings_nothing() -> None:
+    assert not sides_of(Servers({}, []), "t", NO_ROWS, [receipt("")]).of_files  # type: ignore[arg-type]

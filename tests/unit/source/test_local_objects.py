@@ -81,6 +81,26 @@ def test_probe_sweeps_what_another_host_left_a_day_ago(store: ObjectStore, tmp_p
     assert list(temporary.iterdir()) == []
 
 
+def test_what_nobody_lets_go_keeps_no_probe_from_its_work(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user's, in a folder where only the owner may delete."""
+    temporary = tmp_path / "root" / local_objects.TEMPORARY
+    temporary.mkdir()
+    foreign = temporary / "run-7f-abc-1-bb"
+    foreign.touch()
+    os.utime(foreign, times=(time.time() - 25 * 3600,) * 2)
+
+    def refuse(path: str) -> None:
+        if path == str(foreign):
+            raise PermissionError(1, "Operation not permitted", path)
+        os.remove(path)
+
+    monkeypatch.setattr(local_objects.os, "unlink", refuse)
+    store.probe()
+    assert list(temporary.iterdir()) == [foreign]
+
+
 RACER = """
 import sys
 from pinot_assets.errors import StoreConflict
