@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -72,10 +72,24 @@ class Collector:
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def look(self, parts: Sequence[Part]) -> None:
-        """Look at each of them once. Never raises for what one of them raises."""
-        with ThreadPoolExecutor(AT_A_TIME, "metrics") as pool:
-            for _ in pool.map(self._look, parts):
-                pass
+        """Look at each of them once. Never raises for what one of them raises; whoever interrupts it waits
+        for none that is under way."""
+        left = queue.SimpleQueue[Part | None]()
+        done = queue.SimpleQueue[None]()
+        for part in (*parts, *[None] * AT_A_TIME):
+            left.put(part)
+
+        def work() -> None:
+            while (part := left.get()) is not None:
+                try:
+                    self._look(part)
+                finally:
+                    done.put(None)
+
+        for _ in range(AT_A_TIME):  # those of a pool would be waited for when the program ends
+            threading.Thread(target=work, daemon=True).start()
+        for _ in parts:
+            done.get()
 
     def look_for_ever(self, parts: Sequence[Part], every_s: float, stopped: threading.Event) -> None:
         """Begin to look at each of them until it is stopped, and return at once.

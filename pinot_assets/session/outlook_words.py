@@ -36,9 +36,8 @@ class Line:
 
 def headline(plan: Outlook) -> str:
     """What a run would do, in one sentence."""
-    seen, files = plan.forecast, plural(len(plan.build), "file")
+    seen, work = plan.forecast, _work(plan)
     session = seen.session.id if seen.session is not None else ""
-    work = f"builds {files} of {size(plan.build_bytes)}" + (f", keeps {plan.kept}" if plan.kept else "")
     used, most = plan.retries
     match seen.step:
         case Step.NOTHING:
@@ -62,6 +61,18 @@ def headline(plan: Outlook) -> str:
             return f"session {session} is given up ({seen.why}), and nothing is left to do"
         case Step.RESTART:
             return f"session {session} is given up ({seen.why}); a new one {work}"
+
+
+def _work(plan: Outlook) -> str:
+    """What a session does with files, and that it comes to nothing, where that is known."""
+    seen = plan.forecast
+    removed = len(seen.plan.removals) if seen.plan is not None else 0
+    told = [f"builds {plural(len(plan.build), 'file')} of {size(plan.build_bytes)}"]
+    if removed:
+        told = [*(told if plan.build else ()), f"removes {plural(removed, 'file')}"]
+    if plan.kept:
+        told.append(f"keeps {plan.kept}")
+    return ", ".join(told) + (", and will be refused (see below)" if seen.refused is not None else "")
 
 
 def file_counts(plan: Outlook) -> Iterator[Line]:

@@ -67,7 +67,7 @@ def test_files_and_versions() -> None:
     lines = said(plan)
     has(
         lines,
-        "→ a new session builds 2 files of 4 B",
+        "→ a new session builds 2 files of 4 B, removes 1 file",
         f"listed 2 files in {plan.source}",
         f"~ A 2 B {rewritten.before.token} → 2 B {rewritten.after.token}",
         "new 1 file, 2 B",
@@ -121,7 +121,7 @@ def test_a_gate_that_was_shut_is_told_before_it_is_tried_again() -> None:
     table.spec_of = lambda options: spec
     remove("B")(table)
     run_now(table)
-    has(said(planned(table)), "goes on: builds 0 files", "last audit kept the gate shut: row_change of table")
+    has(said(planned(table)), "goes on: removes 1 file", "last audit kept the gate shut: row_change of table")
 
 
 def generations(**options: Any) -> Table:
@@ -154,6 +154,7 @@ def test_a_plan_that_would_be_refused_says_so_and_what_to_do() -> None:
     plan = planned(lived("sync", "somebody merged"))
     has(
         said(plan),
+        ", and will be refused (see below)",
         "refused model is paused: somebody else replaced segments of this table: 1 published segments",
         "→ a merge or rollup task on this table? Turn it off",
     )

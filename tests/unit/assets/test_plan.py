@@ -68,7 +68,7 @@ def test_the_page_is_markdown_with_every_section(plan: Outlook) -> None:
     assert isinstance(page, dg.MarkdownMetadataValue)
     assert page.value is not None
     for text in (
-        "**a new session builds 2 files of 4 B**",
+        "**a new session builds 2 files of 4 B, removes 1 file**",
         "| files |  |\n|---|---|\n| listed | 2 files in mem://",
         "| segments | 2 → at least 2: 2 replaced, at least 2 new |",
         "| sync | 2 files, 4 B | 2 segments | this table's mode |",

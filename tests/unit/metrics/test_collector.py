@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -207,3 +210,30 @@ def test_it_looks_until_it_is_stopped() -> None:
     seen.look_for_ever([Part("t", "session", read)], 0.01, stopped)
     assert stopped.wait(30)
     assert len(looks) == 3
+
+
+HANGING = """
+import threading
+from pinot_assets.metrics.collector import Collector
+from pinot_assets.metrics.looking import Part
+
+def hang():
+    print("looking", flush=True)
+    threading.Event().wait()
+
+Collector(print).look([Part("t", "session", hang)])
+"""
+
+
+def test_whoever_interrupts_a_look_does_not_wait_for_it() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HANGING], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"looking\n"
+        run.send_signal(signal.SIGINT)
+        try:
+            _, said = run.communicate(timeout=20)
+        finally:
+            run.kill()
+    assert b"KeyboardInterrupt" in said
