@@ -83,7 +83,7 @@ simulate-demo: $(DONE) ## Simulate a day of 100 REALTIME tables with an outage o
 
 docs: $(DONE) ## Build docs/ into site/, and stop at any warning or link that leads nowhere
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "open site/index.html"
+	@echo "open site/index.html; with its search: python3 -m http.server --bind 127.0.0.1 --directory site"
 
 ui-test: $(DONE) ## Drive a session in the Dagster UI with a browser, and take the docs' screenshots (needs Chromium)
 	@$(BIN)/pytest tests/ui

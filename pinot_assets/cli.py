@@ -17,7 +17,7 @@ from rich.markup import escape
 from pinot_assets.audit import Finding
 from pinot_assets.build.order import Builder
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
-from pinot_assets.cli_panels import arrange
+from pinot_assets.cli_panels import arrange, flow
 from pinot_assets.cli_progress import ConsoleProgress
 from pinot_assets.connect import open_edges, open_known_stores, open_session_store, open_source, open_staging
 from pinot_assets.demo.sample import first_days, write_days
@@ -187,7 +187,11 @@ def dev() -> None:
     with PinotCluster(load_settings().pinot) as pinot:
         for spec in specs.values():
             apply_plan(plan_apply(spec, pinot), pinot)
-    out.print("starting the Dagster UI")
+    out.print(
+        "starting the Dagster UI"
+        if ui.runs_at(default_home()) is None
+        else "the Dagster UI runs already; *Reload definitions* on its page Deployment shows new tables"
+    )
     out.print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
     out.print("materialize `flights` there, or `pinot-assets run flights`; stop with `make down`")
 
@@ -265,6 +269,7 @@ add_gc_command(
     lambda: open_known_stores(load_settings()),
 )
 arrange(app)
+flow(app)
 
 
 def main() -> None:

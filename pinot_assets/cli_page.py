@@ -27,9 +27,10 @@ Each command says the same with `--help`. None needs Dagster to run; `partitions
 
 ## For other programs
 
-`--json` writes one JSON value to standard output and nothing else there; progress and warnings go to
-standard error. An error is JSON then, too: `error` (what), `why`, `hint`, `exit` (the exit code). No command
-with `--json` asks a question. `gc` of all tables tells an error in this shape beside the table's name.
+`--json` writes one JSON value to standard output (`watch` one object a line) and nothing else there;
+progress and warnings go to standard error. An error is JSON then, too: `error` (what), `why`, `hint`, `exit`
+(the exit code). No command with `--json` asks a question. `gc` of all tables tells an error in this shape
+beside the table's name.
 
 Every command has it but these:
 

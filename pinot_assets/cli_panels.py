@@ -1,6 +1,8 @@
-"""How `pinot-assets --help` groups and orders commands: as somebody meets them, not as they are defined."""
+"""How `--help` looks: commands in groups, as somebody meets them, and texts that flow."""
 
 from __future__ import annotations
+
+import inspect
 
 import typer
 
@@ -27,6 +29,16 @@ def arrange(app: typer.Typer) -> None:
     for group in app.registered_groups:
         group.rich_help_panel = places[str(group.name)]
     app.registered_commands.sort(key=lambda command: order.index(_name(command)))
+
+
+def flow(app: typer.Typer) -> None:
+    """Let the terminal wrap what `--help` tells: the line breaks of a docstring are those of its editor."""
+    for command in app.registered_commands:
+        text = command.help or inspect.getdoc(command.callback) or ""
+        command.help = "\n\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            flow(group.typer_instance)
 
 
 def _name(command: typer.models.CommandInfo) -> str:

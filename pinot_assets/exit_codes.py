@@ -20,7 +20,8 @@ _REFUSALS = (PlanOutdated, PreflightRefused, SnapshotIncomplete)
 
 MEANINGS = {
     ExitCode.DONE: "Done, or there was nothing to do.",
-    ExitCode.ERROR: "An error: what, why and a hint stand on standard error. Running it again is safe.",
+    ExitCode.ERROR: "An error: what, why and a hint stand on standard error. Running it again is safe. "
+    "Also: the answer is no (`doctor` or `tables validate` found problems, a question was answered so).",
     ExitCode.REFUSED: "Not done, or not all of it, for a reason that the command tells: files failed, the "
     "gate stayed shut, a check failed, a guard refused. Also: the command was typed wrong.",
     ExitCode.INTERRUPTED: "Ctrl-C. What was done so far is stored; run it again to go on.",

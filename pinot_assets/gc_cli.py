@@ -16,7 +16,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.completion import table_names
+from pinot_assets.errors import PinotAssetsError, PinotNotFound
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.gone import forget, gone
@@ -60,7 +61,9 @@ def add_gc_command(
     def gc(
         table: Annotated[
             str | None,
-            typer.Argument(help="Table name; without one, all tables.", metavar="TABLE"),
+            typer.Argument(
+                help="Table name; without one, all tables.", metavar="TABLE", autocompletion=table_names
+            ),
         ] = None,
         apply: Annotated[
             bool, typer.Option("--apply/--plan", help="Take it away, or only say what would go and why.")
@@ -93,8 +96,10 @@ def add_gc_command(
         if as_json:
             typer.echo(json.dumps([_values(answer) for answer in answers], indent=2))
         for answer in [] if as_json else answers:
-            told = [str(answer.error)] if answer.error else lines(answer.garbage, answer.collected)
-            for line in told:
+            if answer.error:
+                err.print(escape(f"{answer.table}: {answer.error}"))
+                continue
+            for line in lines(answer.garbage, answer.collected):
                 new_console().print(escape(f"{answer.table}: {line}"))
         if any(answer.error for answer in answers):
             raise typer.Exit(ExitCode.ERROR)
@@ -119,6 +124,9 @@ def _answer(
                     grace_ms, lambda done, total: progress.update(task, completed=done, total=total)
                 )
             return Answer(spec.name, collected.garbage, collected)
+    except PinotNotFound:
+        note = f"it is not in Pinot; `pinot-assets tables apply {spec.name}` puts it there"
+        return Answer(spec.name, Garbage((), (), (), (note,)))
     except PinotAssetsError as error:
         return _unknown(spec.name, error)
 

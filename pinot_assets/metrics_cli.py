@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pinot_assets.cli_options import TablesOption, new_console
+from pinot_assets.completion import table_names
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.settings import load_settings, tables_directory
@@ -34,7 +35,9 @@ def register(app: typer.Typer) -> None:
 def metrics(
     tables: Annotated[
         list[str] | None,
-        typer.Argument(help="Tables of either type; all if none is named.", metavar="TABLE"),
+        typer.Argument(
+            help="Tables of either type; all if none is named.", metavar="TABLE", autocompletion=table_names
+        ),
     ] = None,
     directory: TablesOption = None,
     listen: Annotated[str, typer.Option(help="HOST:PORT to serve /metrics on.")] = ADDRESS,

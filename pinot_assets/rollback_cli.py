@@ -39,7 +39,7 @@ def add_rollback_commands(
     def snapshots(
         table: TableName,
         tables: TablesOption = None,
-        newest: Annotated[int, typer.Option("--newest", help="How many to show.")] = 20,
+        newest: Annotated[int, typer.Option("--newest", min=1, help="How many to show.")] = 20,
         as_json: AsJson = False,
     ) -> None:
         """List the kept snapshots of TABLE, newest first, and how each can be reached.

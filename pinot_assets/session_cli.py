@@ -146,7 +146,8 @@ def _details(spec: TableSpec, session: Session) -> Iterator[tuple[str, str]]:
     yield "state", session.state.value
     yield "outcome", session.outcome.value or "open"
     yield "retries", f"retryCount {session.retry_count} of {spec.ingestion.max_retries}"
-    yield "attempt", f"{session.attempt}, begun {_time(session.attempt_started_ms)}"
+    if session.attempt:  # a rollback has none
+        yield "attempt", f"{session.attempt}, begun {_time(session.attempt_started_ms)}"
     yield "begun", _time(session.created_ms)
     if session.done_ms:
         yield "ended", _time(session.done_ms)

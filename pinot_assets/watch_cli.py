@@ -73,7 +73,9 @@ def add_watch_command(app: typer.Typer, specs_of: SpecsOf, driver_of: DriverOf) 
         Ctrl-C ends it after the run that is under way, a second one at once. With --json, one object a line
         for each change. Exits 0 when it was ended; with --once as the worst of its runs would: 0, 1 or 2.
         """
-        if bool(names) is every_table:
+        if names and every_table:
+            raise SpecError("which tables? Some are named, and --all is given", hint="leave one of them out")
+        if not names and not every_table:
             raise SpecError("which tables?", hint="name some, or give --all")
         specs = specs_of(names or (), tables)
         here = _Here(driver_of, _Lines() if as_json else _People())

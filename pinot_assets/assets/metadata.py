@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import unquote, urlsplit
 
 import dagster as dg
 
 from pinot_assets.audit import Finding
+from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.session.history import counts_text
 from pinot_assets.session.model import Checked, Session, utc_text
 from pinot_assets.session.report import Report
@@ -39,7 +41,7 @@ def of_files(files: Sequence[PublishedFile]) -> Metadata:
 
 def of_report(report: Report) -> Metadata:
     """One trigger."""
-    failed = [f"| {cell(f.uri)} | {f.code} | {cell(f.reason)} |" for f in report.failed[:SHOWN]]
+    failed = [f"| {cell(f.uri)} | {cell(f.code)} | {cell(f.reason)} |" for f in report.failed[:SHOWN]]
     values: dict[str, dg.MetadataValue | str | int | float] = {
         "summary": report.summary,
         "files_listed": report.listed,
@@ -66,7 +68,7 @@ def of_report(report: Report) -> Metadata:
         table += f"\n\nand {more} more" if more else ""
         values["failed_files"] = dg.MetadataValue.md(table)
     if report.notes:
-        values["notes"] = dg.MetadataValue.md("\n".join(f"- {n}" for n in report.notes))
+        values["notes"] = dg.MetadataValue.md("\n".join(f"- {plain(n)}" for n in report.notes))
     return values
 
 
@@ -98,8 +100,11 @@ def of_checks(checks: Iterable[Finding | Checked]) -> Metadata:
     """What each of them expected, and what it found."""
     values: dict[str, dg.MetadataValue | str | int | float] = {}
     for check in checks:
-        values[f"{check.name}_expected"] = check.expected
-        values[f"{check.name}_found"] = check.found
+        # Of an assertion both are numbers of answers: "found: 0" beside "= 0" would read as if it held.
+        names = ("answers", "answers_as_expected") if is_assertion(check.name) else ("expected", "found")
+        expected, found = names
+        values[f"{check.name}_{expected}"] = check.expected
+        values[f"{check.name}_{found}"] = check.found
     return values
 
 
@@ -155,4 +160,9 @@ def _some(names: Sequence[str]) -> str:
 
 def cell(text: str) -> str:
     """As one cell of a Markdown table."""
-    return " ".join(text.replace("|", "\\|").split())
+    return plain(" ".join(text.split())).replace("|", "\\|")
+
+
+def plain(text: str) -> str:
+    """As it stands, in Markdown: `COUNT(*)` begins no italics. What stands in backticks stays code."""
+    return re.sub(r"(`[^`]*`)|([\\*_<\[\]])", lambda found: found[1] or f"\\{found[2]}", text)

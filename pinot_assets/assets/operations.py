@@ -92,7 +92,8 @@ def _gc(driver: Driver, config: Mapping[str, Any], log: dg.DagsterLogManager) ->
 _ROLLBACK = _Operation(
     "rollback",
     "Back to a kept snapshot: the one before, or the one that the config names. By one revert, or by "
-    "publishing its staged segments again: the log shows it. What was taken back stays out until `resume`.",
+    "publishing its staged segments again: the log shows it. What was taken back stays out until `resume`. "
+    "Acts as it is launched; with `dry_run: true` it only shows what it would do.",
     lambda seen: seen.snapshot.session if seen.snapshot else "",
     _rollback,
     {
@@ -123,7 +124,8 @@ _CLEAR = _Operation(
 _GC = _Operation(
     "gc",
     "Take away what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes. Only says "
-    "what would go and why, unless the config says `apply`.",
+    "what would go and why, unless the config says `apply`. Like every job of the table it also tells "
+    "Dagster of what was published outside it since the last look.",
     lambda seen: seen.snapshot.session if seen.snapshot else "",
     _gc,
     {

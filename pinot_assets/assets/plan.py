@@ -82,7 +82,7 @@ def metadata_of(plan: Outlook) -> Metadata:
 
 
 def _page(plan: Outlook) -> str:
-    files = [(mark, f"`{cell(uri)}`", text) for mark, uri, text in file_lines(plan)]
+    files = [(mark, cell(f"`{uri}`"), cell(text)) for mark, uri, text in file_lines(plan)]
     parts = [
         f"**{cell(headline(plan))}**",
         _table(("files", ""), _rows(file_counts(plan))),
@@ -90,7 +90,7 @@ def _page(plan: Outlook) -> str:
         _table(("the switch", ""), _rows(numbers(plan))),
         _table(("room", ""), _rows(room_lines(plan))),
         _table(("what it spends, and the way back", ""), _rows(risk_lines(plan))),
-        _table(("each mode", "would build", "would remove", ""), mode_lines(plan)),
+        _table(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
         f"`pinot-assets run {plan.forecast.table} --plan {plan.forecast.basis.hash}`",
     ]
     return "\n\n".join(filter(None, parts))
@@ -98,12 +98,12 @@ def _page(plan: Outlook) -> str:
 
 def _rows(lines: Iterable[Line]) -> Iterator[tuple[str, str]]:
     for line in lines:
-        yield line.label, f"**{cell(line.text)}**" if line.warns else line.text
+        yield cell(line.label), f"**{cell(line.text)}**" if line.warns else cell(line.text)
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A Markdown table; nothing where there are no rows."""
-    lines = [f"| {' | '.join(cell(text) for text in row)} |" for row in rows]
+def _table(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table of cells; nothing where there are no rows."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
     if not lines:
         return ""
     return "\n".join([f"| {' | '.join(head)} |", "|" + "---|" * len(head), *lines])

@@ -25,6 +25,8 @@ from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.picture import Event, Picture
 from pinot_assets.assets.progress import BuildLog
 from pinot_assets.assets.runs import job_name
+from pinot_assets.audit import Finding
+from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
@@ -111,7 +113,7 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
             said = str(error) if isinstance(error, PinotAssetsError) else repr(error)
             return dg.AssetCheckResult(passed=False, description=f"{said}. Nothing is switched")
         failed = [f for f in findings if not f.passed]
-        said = "; ".join(f.message for f in failed or findings)
+        said = "; ".join(map(_told, failed or findings))
         if any(f.blocks for f in findings):
             said = f"{said}. Nothing is switched: {still}"
         elif failed and session.push is PushKind.PLAIN:
@@ -125,6 +127,11 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
         )
 
     return consistent_push
+
+
+def _told(finding: Finding) -> str:
+    # Of an assertion the name alone tells what was asked.
+    return f"{finding.name}: {finding.message}" if is_assertion(finding.name) else finding.message
 
 
 def _same_trigger(context: dg.AssetExecutionContext, spec: TableSpec) -> str | None:

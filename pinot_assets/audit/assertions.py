@@ -164,6 +164,11 @@ def assertion_unanswered(assertion: Assertion, why: str) -> Finding:
     return _finding(assertion, 1, [why], "servers answered")
 
 
+def is_assertion(finding: str) -> bool:
+    """Whether a finding of this name is about one: what it expected and found are numbers of answers."""
+    return finding.startswith(("sql: ", "sql via "))
+
+
 def _finding(assertion: Assertion, expected: int, bad: Sequence[str], good: str) -> Finding:
     told = list(dict.fromkeys(bad))  # replicas say the same, as a rule
     # Several assertions may ask the same and expect several things of it.

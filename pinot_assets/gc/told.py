@@ -10,6 +10,7 @@ from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.look import Garbage
 from pinot_assets.gc.orphans import Orphan
 from pinot_assets.pinot.versions import HOUR_MS
+from pinot_assets.words import plural, size
 
 SHOWN = 3
 """Names that a line shows."""
@@ -47,12 +48,12 @@ def lines(garbage: Garbage, collected: Collected | None) -> Iterator[str]:
     gone = garbage.old if collected is None else collected.removed
     failed = {} if collected is None else collected.failed
     if gone:
-        yield f"{_sum(gone)} {'would go' if collected is None else 'are gone'}"
+        yield f"{_sum(gone)} would go" if collected is None else f"gone: {_sum(gone)}"
         yield from _groups(gone)
     elif not failed:
         yield "nothing to take away"
     if garbage.young:
-        yield f"{_sum(garbage.young)} stay until they are older"
+        yield f"too young to go yet: {_sum(garbage.young)}"
     if failed:
         yield f"{len(failed)} could not be taken away:"
     for name, why in [*failed.items()][:SHOWN]:
@@ -61,14 +62,13 @@ def lines(garbage: Garbage, collected: Collected | None) -> Iterator[str]:
 
 
 def _sum(some: Sequence[Orphan]) -> str:
-    return f"{len(some):,} things ({sum(o.size or 0 for o in some) / 1024**2:,.1f} MB)"
+    return f"{plural(len(some), 'thing')} ({size(sum(o.size or 0 for o in some))})"
 
 
 def _groups(some: Sequence[Orphan]) -> Iterator[str]:
     for (kind, why), group in groupby(some, key=lambda o: (o.kind, o.why)):
         these = [*group]
-        size = sum(o.size or 0 for o in these) / 1024**2
         shown = ", ".join(o.name for o in these[:SHOWN])
         more = f" and {len(these) - SHOWN:,} more" if len(these) > SHOWN else ""
-        yield f"  {len(these):,} {kind}  {size:,.1f} MB  {why}"
+        yield f"  {len(these):,} × {kind}  {size(sum(o.size or 0 for o in these))}  {why}"
         yield f"    {shown}{more}"

@@ -197,7 +197,7 @@ CHECKS = (
     Check(room.NAME, "Quota and disks have room for the next switch.", _room),
     Check(way_back.NAME, "The newest switch can be reverted while Pinot keeps what it replaced.", _way_back),
     Check(
-        freshness.NAME, "Snapshot and waiting changes are younger than dagster.freshness_hours.", _freshness
+        freshness.NAME, "Snapshot and waiting changes are younger than dagster.freshnessHours.", _freshness
     ),
     Check(failing.NAME, "No file fails again and again.", _failing),
 )

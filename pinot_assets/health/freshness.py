@@ -1,4 +1,4 @@
-"""How old what queries see is, against what the table's owner promised (`dagster.freshness_hours`)."""
+"""How old what queries see is, against what the table's owner promised (`dagster.freshnessHours`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def freshness(
             problems.append(Problem(what, then))
         if snapshot_h > limit_hours:
             what = f"what queries see was published {snapshot_h} h ago, {limit_hours:g} h promised"
-            then = "has the source had no new file? Ask who delivers it, or raise dagster.freshness_hours"
+            then = "has the source had no new file? Ask who delivers it, or raise dagster.freshnessHours"
             problems.append(Problem(what, then))
     age = f"published {snapshot_h} h ago" if published_ms is not None else "nothing is published yet"
     change = f"oldest of {len(waiting)} waiting changes {change_h} h" if waiting else "no change waits"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pinot_assets.health.finding import Health, Problem, judged, megabytes
+from pinot_assets.health.finding import Health, Problem, judged, megabytes, unknown
 
 NAME = "head_room"
 
@@ -81,7 +81,7 @@ def server_room(server: str, total: int, used: int) -> Room:
 
 
 def head_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> Health:
-    """Every place has room for the next switch.
+    """Every place has room for the next switch; not known, where one is not and no other is short.
 
     :param not_known: place → why nothing is known of it.
     """
@@ -90,10 +90,6 @@ def head_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> Health:
         for r in rooms
         if r.free < r.needed
     ]
-    problems += [
-        Problem(f"not known of {where}: {why}", "look again when it answers")
-        for where, why in not_known.items()
-    ]
     tightest = min(rooms, key=lambda r: r.free - r.needed, default=None)
     numbers: dict[str, float] = {}
     for r in rooms:  # several servers: the fullest one
@@ -101,6 +97,13 @@ def head_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> Health:
         if free is None or r.free < free:
             numbers |= {f"{r.key}_free_bytes": r.free, f"{r.key}_total_bytes": r.total}
             numbers[f"{r.key}_used_percent"] = round(100 * (1 - r.free / r.total), 1) if r.total else 100.0
+    if not_known and not problems:
+        told = "; ".join(f"{where}: {why}" for where, why in not_known.items())
+        return replace(unknown(NAME, told, "look again when it answers"), numbers=numbers)
+    problems += [
+        Problem(f"not known of {where}: {why}", "look again when it answers")
+        for where, why in not_known.items()
+    ]
     good = (
         f"tightest is {tightest.where} with {megabytes(tightest.free)} left"
         if tightest

@@ -27,6 +27,15 @@ class _Record(BaseModel):
     port: int
 
 
+def runs_at(home: Path) -> str | None:
+    """URL of the one that runs, None where none does.
+
+    :param home: the stack's folder.
+    """
+    running = _running(home)
+    return None if running is None else _url(running.port)
+
+
 def start(home: Path, project: Path) -> str:
     """Start `dagster dev` on the project's workspace, or find the one that runs; returns its URL.
 

@@ -11,7 +11,7 @@ from pinot_assets.session.model import AuditReceipt, Outcome, Owner, Session, St
 from pinot_assets.session.plan import NO_HOLD, Hold
 
 PUBLISHED_AT = gauge("last_publish_timestamp_seconds", "When what queries see was published.")
-FRESHNESS_LIMIT = gauge("freshness_limit_seconds", "How old the table may be: dagster.freshness_hours.")
+FRESHNESS_LIMIT = gauge("freshness_limit_seconds", "How old the table may be: dagster.freshnessHours.")
 PUBLISHED_FILES = gauge("published_files", "Files that the newest snapshot publishes.")
 PUBLISHED_SEGMENTS = gauge("published_segments", "Segments that the newest snapshot publishes.")
 PUBLISHED_ROWS = gauge("published_rows", "Rows that the newest snapshot publishes.")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typer
 
+from pinot_assets.cli_panels import flow
 from pinot_assets.realtime import (
     drain_cli,
     drill_cli,
@@ -21,3 +22,4 @@ app = typer.Typer()
 
 for module in (preflight_cli, health_cli, repair_cli, restart_cli, drain_cli, rebalance_cli, drill_cli):
     module.register(app)
+flow(app)

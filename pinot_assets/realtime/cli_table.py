@@ -9,13 +9,17 @@ from typing import Annotated
 
 import typer
 
+from pinot_assets.completion import table_names
 from pinot_assets.errors import PinotNotFound
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.settings import load_settings
 from pinot_assets.spec.problem import did_you_mean
 
 TableName = Annotated[
-    str, typer.Argument(help="A REALTIME table, with or without _REALTIME.", metavar="TABLE")
+    str,
+    typer.Argument(
+        help="A REALTIME table, with or without _REALTIME.", metavar="TABLE", autocompletion=table_names
+    ),
 ]
 
 

@@ -146,7 +146,9 @@ def find_target(staging: Staging, current: Kept, wanted: str) -> Kept:
             raise RollbackRefused(
                 f"{table} is at its first snapshot" if first else f"{table} is at its oldest snapshot",
                 why="there is none before it" if first else "the one before it is not kept any more",
-                hint=f"`pinot-assets snapshots {table}` lists all that are kept; name one with --to",
+                hint=None
+                if first
+                else f"`pinot-assets snapshots {table}` lists all that are kept; name one with --to",
             )
         return parent
     seq = re.match(r"(?:cp)?([0-9]+)(?:-[0-9a-f]{6})?$", wanted)

@@ -17,7 +17,7 @@ from pinot_assets.session.room_after import Disk
 from pinot_assets.session.switching import Sums, Switching
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Unready
-from pinot_assets.words import plural
+from pinot_assets.words import plural, size
 
 SHOWN = 20
 """Names of each kind that are listed; `--json` lists all."""
@@ -265,16 +265,6 @@ def _expiring(plan: Outlook) -> str:
 
 
 # --- pieces ----------------------------------------------------------------------------------------
-
-
-def size(count: int) -> str:
-    """Bytes for people: `1.2 MB`; powers of 1024."""
-    value, sign = float(abs(count)), "-" if count < 0 else ""
-    for unit in ("B", "KB", "MB", "GB", "TB"):
-        if value < 1024 or unit == "TB":
-            return f"{sign}{value:,.0f} {unit}" if unit == "B" else f"{sign}{value:,.1f} {unit}"
-        value /= 1024
-    raise AssertionError(count)
 
 
 def version(found: Fingerprint) -> str:

@@ -14,6 +14,7 @@ from operator import attrgetter
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pinot_assets.parquet_bytes import table_of
 from pinot_assets.session.model import Mode
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -379,7 +380,7 @@ def plan_to_parquet(plan: Plan) -> bytes:
 
 def plan_from_parquet(data: bytes) -> Plan:
     """Inverse of `plan_to_parquet`."""
-    table = pq.read_table(io.BytesIO(data))
+    table = table_of(data)
     meta = {k.decode(): v.decode() for k, v in table.schema.metadata.items()}
     rows: list[Row] = []
     removals: list[str] = []

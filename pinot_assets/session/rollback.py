@@ -41,17 +41,24 @@ def way_back(spec: TableSpec, edges: Edges, wanted: str = "") -> WayBack:
     session = edges.store.active_session(pointer)
     if session is not None and session.mode is Mode.ROLLBACK:
         return _half_way(spec, edges, session, current, wanted)
+    target = find_target(edges.staging, current, wanted)
     if session is not None and session.state is State.SWITCH:
         shut = session.audit is not None and not session.audit.passed
+        gate = ", behind a shut gate" if shut else ""
         raise RollbackRefused(
-            f"session {session.id} of {spec.name} is in its switch",
+            f"session {session.id} of {spec.name} is in its switch{gate}",
             why=session.last_error or "it is staged in Pinot and not ended yet",
             # What did not pass may well not pass again: then a run ends nothing.
             hint=f"`pinot-assets session clear {spec.name}` drops it, what is published stays; then roll back"
             if shut
             else "run the table once more so that it ends, then roll back",
         )
-    found = look(spec, edges).way(current, find_target(edges.staging, current, wanted))
+    found = look(spec, edges).way(current, target)
+    if found.way is None and target.ref == current.ref:
+        raise RollbackRefused(
+            f"{spec.name} is at snapshot {current.snapshot.seq} already",
+            hint=f"`pinot-assets snapshots {spec.name}` lists those before it",
+        )
     return replace(found, drops=session)
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pinot_assets.parquet_bytes import table_of
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
 
@@ -179,30 +180,30 @@ class PublishedFiles(Sequence[PublishedFile]):
     @cached_property
     def versions(self) -> pa.Table:
         """All rows as the columns of `VERSIONS`."""
-        return pq.read_table(pa.BufferReader(self._data), columns=VERSIONS.names)
+        return table_of(self._data, VERSIONS.names)
 
     def tokens(self) -> pa.Table:
         """Versions that were built, of all rows: `uri` and `version`."""
         if "version" not in pq.read_schema(pa.BufferReader(self._data)).names:
             return _tokens(self)  # of the first release
-        versions = pq.read_table(pa.BufferReader(self._data), columns=["version"]).column("version")
+        versions = table_of(self._data, ["version"]).column("version")
         return pa.table({"uri": self.versions.column("uri"), "version": versions})
 
     def hashes(self) -> dict[str, str]:
         """The sha256 of each URI's last row."""
-        table = pq.read_table(pa.BufferReader(self._data), columns=["uri", "sha256"])
+        table = table_of(self._data, ["uri", "sha256"])
         return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
     def names(self) -> tuple[frozenset[str], frozenset[str]]:
         """Its segments, and the sessions that published them; no rows are made for it."""
         columns = ["session", "outputs.list.element.segment"]
-        table = pq.ParquetFile(pa.BufferReader(self._data)).read(columns)
+        table = table_of(self._data, columns)
         outputs = pc.list_flatten(table["outputs"]).combine_chunks()
         return frozenset(outputs.field("segment").to_pylist()), frozenset(table["session"].to_pylist())
 
     @cached_property
     def _rows(self) -> tuple[PublishedFile, ...]:
-        rows = pq.read_table(pa.BufferReader(self._data)).to_pylist()
+        rows = table_of(self._data).to_pylist()
         return tuple(_published_file(row) for row in rows)
 
     @overload

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pinot_assets.cli_options import AsJson, new_console, refuse_to_ask, show_json, told_beside
+from pinot_assets.completion import table_names
 from pinot_assets.errors import SpecError
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.import_cli import add_import_command
@@ -73,7 +74,8 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
     @app.command()
     def apply(
         names: Annotated[
-            list[str] | None, typer.Argument(help="Tables; all of them if none is given.")
+            list[str] | None,
+            typer.Argument(help="Tables; all of them if none is given.", autocompletion=table_names),
         ] = None,
         tables: TablesOption = _DEFAULT_TABLES,
         yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from model.process import Kind, Trouble
 from model.specs import spec_of
@@ -13,6 +15,7 @@ from pinot_assets.session.kept import headers, kept_refs
 from pinot_assets.session.preview import preview
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.way_back import WayBack
+from pinot_assets.spec.audit_block import Assertion, Audit
 
 
 @pytest.fixture
@@ -131,3 +134,23 @@ def _header_of_noop() -> int:
     table.source.write("B", b"")
     effects = table.start(run).process.effects
     return max(n for n, what in enumerate(effects, 1) if what.startswith("put snapshots/3-"))
+
+
+def _refusal(table: Table, to: str) -> str:
+    error = table.start(lambda driver: driver.way_back(to)).process.error
+    assert isinstance(error, RollbackRefused)
+    return str(error)
+
+
+def test_a_table_that_is_there_already(table: Table) -> None:
+    assert "is at snapshot 2 already" in _refusal(table, "2")
+    assert "has no snapshot 99" in _refusal(table, "99")
+
+
+def test_behind_a_shut_gate_it_says_so(table: Table) -> None:
+    asked = Audit((Assertion(sql=f"SELECT COUNT(*) FROM {TABLE}", expect="> 100"),))
+    table.spec_of = lambda options: replace(spec_of(options), audit=asked)
+    table.source.write("A", b"A2")
+    table.start(run)
+    assert "is in its switch, behind a shut gate" in _refusal(table, "1")
+    assert "has no snapshot 99" in _refusal(table, "99")

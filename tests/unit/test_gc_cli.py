@@ -15,7 +15,7 @@ from fakes.left_nodes import left_by_a_table, store_of
 from fakes.zookeeper import FakeZooKeeper
 from typer.testing import CliRunner, Result
 
-from pinot_assets.errors import LeaseLost, PinotNotFound
+from pinot_assets.errors import LeaseLost, PinotNotFound, PinotUnreachable
 from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.look import Garbage
 from pinot_assets.gc.orphans import Kind, Orphan
@@ -74,17 +74,17 @@ def test_a_plan_says_what_would_go_why_and_how_large_it_is() -> None:
     assert drivers["t"].asked == [("garbage", 24 * HOUR_MS)]
     assert result.output.splitlines() == [
         "t: 6 things (3.0 MB) would go",
-        "t:   5 session node  0.0 MB  beyond the newest",
+        "t:   5 × session node  0 B  beyond the newest",
         "t:     cp0, cp1, cp2 and 2 more",
-        "t:   1 staged tar  3.0 MB  no kept snapshot names it",
+        "t:   1 × staged tar  3.0 MB  no kept snapshot names it",
         "t:     segments/[a].tar.gz",
-        "t: 1 things (1.0 MB) stay until they are older",
+        "t: too young to go yet: 1 thing (1.0 MB)",
         "t: a note",
     ]
 
 
 def test_all_tables_without_a_name_and_one_that_cannot_be_looked_at_keeps_no_other_from_its_turn() -> None:
-    result, drivers = call("--json", a=PinotNotFound("no table a", why="gone", hint="look"), b=EMPTY)
+    result, drivers = call("--json", a=PinotUnreachable("no table a", why="gone", hint="look"), b=EMPTY)
     assert result.exit_code == 1
     assert [len(driver.asked) for driver in drivers.values()] == [1, 1]
     first, second = json.loads(result.stdout)
@@ -92,12 +92,23 @@ def test_all_tables_without_a_name_and_one_that_cannot_be_looked_at_keeps_no_oth
     assert (second["table"], second["orphans"], second["removed"]) == ("b", [], None)
 
 
+def test_a_table_that_was_not_applied_yet_has_nothing_to_take_away() -> None:
+    result, _ = call(a=PinotNotFound("no table a"), b=EMPTY)
+    assert result.exit_code == 0
+    assert "a: it is not in Pinot; `pinot-assets tables apply a` puts it there" in result.stdout
+
+
+def test_what_cannot_be_looked_at_is_told_on_standard_error() -> None:
+    result, _ = call(a=PinotUnreachable("no controller"))
+    assert (result.exit_code, result.stdout, "a: no controller" in result.stderr) == (1, "", True)
+
+
 def test_apply_takes_away_and_tells_what_it_could_not() -> None:
     collected = Collected(GARBAGE, {TAR.name: "access denied"})
     result, drivers = call("t", "--apply", "--grace-hours", "0.5", t=collected)
     assert result.exit_code == 2
     assert drivers["t"].asked == [("collect", HOUR_MS // 2)]
-    assert "t: 5 things (0.0 MB) are gone" in result.output
+    assert "t: gone: 5 things (0 B)" in result.output
     assert "t: 1 could not be taken away:\nt:   segments/[a].tar.gz: access denied" in result.output
 
 
@@ -131,10 +142,10 @@ def test_without_a_name_tables_that_pinot_does_not_have_any_more() -> None:
     zookeeper = left_by_a_table(FakeZooKeeper(ahead_ms=-30 * HOUR_MS))
     stores = (store_of(zookeeper),)
     shown, _ = call(stores=stores)
-    assert "t_OFFLINE:   1 nodes of a table  0.0 MB  Pinot has no such table any more" in shown.output
+    assert "t_OFFLINE:   1 × nodes of a table  0 B  Pinot has no such table any more" in shown.output
     assert "/consistentPush/cp1" in "".join(zookeeper.nodes)
     applied, _ = call("--apply", stores=stores)
-    assert (applied.exit_code, "t_OFFLINE: 1 things (0.0 MB) are gone" in applied.output) == (0, True)
+    assert (applied.exit_code, "t_OFFLINE: gone: 1 thing (0 B)" in applied.output) == (0, True)
     assert "consistentPush" not in "".join(zookeeper.nodes)
     assert "gone" not in call("t", t=EMPTY, stores=stores)[0].output
 
@@ -142,7 +153,7 @@ def test_without_a_name_tables_that_pinot_does_not_have_any_more() -> None:
 def test_nodes_that_were_written_just_now_stay() -> None:
     zookeeper = left_by_a_table(FakeZooKeeper())
     result, _ = call("--apply", stores=(store_of(zookeeper),))
-    assert "stay until they are older" in result.output
+    assert "too young to go yet: 1 thing" in result.output
     assert "/consistentPush/cp1" in "".join(zookeeper.nodes)
 
 
@@ -158,4 +169,4 @@ def test_one_gone_table_that_cannot_be_forgotten_keeps_no_other_from_its_turn() 
     result, _ = call("--apply", stores=(stuck, store_of(zookeeper)))
     assert result.exit_code == 1
     assert "stuck_OFFLINE: another run owns it" in result.output
-    assert "t_OFFLINE: 1 things (0.0 MB) are gone" in result.output
+    assert "t_OFFLINE: gone: 1 thing (0 B)" in result.output

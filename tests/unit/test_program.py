@@ -78,6 +78,20 @@ def test_help_groups_every_command_and_no_other() -> None:
     assert all(f"─ {panel} ─" in shown for panel in PANELS)
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_flows(name: str) -> None:
+    """A line break of the docstring's editor leaves a stub behind at eighty columns."""
+    assert "\n" not in COMMANDS[name].help.replace("\n\n", "")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_table_is_completed_wherever_one_is_named(name: str) -> None:
+    for parameter in COMMANDS[name].params:
+        if parameter.param_type_name == "argument" and "TABLE" in (parameter.metavar or ""):
+            new = name in ("tables init",)
+            assert new or parameter._custom_shell_complete is not None
+
+
 def test_its_version_is_that_of_the_package(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -261,6 +275,8 @@ def test_tables_and_snapshots_are_completed(alone: Path) -> None:
 
     assert completed("pinot-assets run f") == ["flights"]
     assert completed("pinot-assets run x") == []
+    for command in ("gc", "metrics", "tables apply", "realtime status"):
+        assert completed(f"pinot-assets {command} f") == ["flights"]
     folder = alone / "staging" / "flights_OFFLINE" / "snapshots"
     folder.mkdir(parents=True)
     for seq in (9, 12):

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import dagster as dg
+import pytest
 
 from pinot_assets.assets.metadata import (
     SHOWN,
+    cell,
     of_files,
     of_findings,
     of_report,
@@ -137,6 +139,25 @@ def test_of_findings() -> None:
         "files_built_found": 3,
         "files_built": "3 of 5 files are built",
     }
+
+
+def test_of_an_assertion_the_numbers_are_of_answers() -> None:
+    """`found: 0` beside `= 0` would read as if it held."""
+    sql = "sql: SELECT COUNT(*) FROM t (= 0)"
+    shown = plain(of_findings([Finding(sql, False, 2, 0, "COUNT(*) is 1")]))
+    assert shown == {f"{sql}_answers": 2, f"{sql}_answers_as_expected": 0, sql: "COUNT(*) is 1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("SELECT COUNT(*) FROM a_b", r"SELECT COUNT(\*) FROM a\_b"),
+        ("a|b  <c>\n[d](e)", r"a\|b \<c> \[d\](e)"),
+        ("`a_b|c*` until `resume`", r"`a_b\|c*` until `resume`"),
+    ],
+)
+def test_markdown_reads_nothing_of_a_cell_as_its_own(text: str, shown: str) -> None:
+    assert cell(text) == shown
 
 
 def test_of_a_snapshot() -> None:

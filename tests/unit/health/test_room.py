@@ -48,6 +48,12 @@ def test_one_place_that_is_not_known_does_not_hide_the_others() -> None:
     assert "quota.storage has 0.0 MB left" in answer.message
 
 
+def test_what_cannot_be_reached_is_not_known_rather_than_short() -> None:
+    answer = head_room([staging_room("/staging", 100 * GB, 90 * GB, 0)], {"the quota": "Pinot is away"})
+    assert (answer.known, answer.message) == (False, "not known: the quota: Pinot is away")
+    assert answer.numbers["staging_disk_free_bytes"] == 90 * GB
+
+
 def test_nothing_limits_it() -> None:
     answer = head_room([], {})
     assert answer.passed
