@@ -40,14 +40,12 @@ class Answers:
     :ivar kept: for live segments that stay.
     :ivar leaving: for live segments that go with the switch.
     :ivar live: whether there are live segments at all.
-    :ivar of_no_segment: whether there is no segment of the rows that the assertion is about.
     """
 
     staged: tuple[Tally, ...]
     kept: Tally = field(default_factory=dict)
     leaving: Tally = field(default_factory=dict)
     live: bool = True
-    of_no_segment: bool = False
 
 
 def tally(question: Question, tables: Iterable[DataTable]) -> Tally:
@@ -126,31 +124,27 @@ def assertion_holds(assertion: Assertion, answers: Answers) -> Finding:
         found = list(answers.staged)
     else:
         found = [joined(question, answers.kept, staged) for staged in answers.staged or ({},)]
-    return as_expected(assertion, found, live, of_no_segment=answers.of_no_segment)
+    return as_expected(assertion, found, live)
 
 
-def as_expected(
-    assertion: Assertion, found: Sequence[Tally], live: Tally | None, *, of_no_segment: bool = False
-) -> Finding:
+def as_expected(assertion: Assertion, found: Sequence[Tally], live: Tally | None) -> Finding:
     """Whether every value and group of every answer is as expected.
 
     :param found: answers about the rows that the assertion is about; none: it is about nothing that the
         switch does.
     :param live: what queries see now, where that is compared with.
-    :param of_no_segment: see `Answers`. Groups that are not there are no answer then, but what is missing:
-        where there are none at all, it is held against one without rows.
     """
     question, expectation = assertion.question, assertion.expectation
     compared = 0
     bad = []
     for values in found:
-        for group in _groups(question, values, live or {}) or ([()] if of_no_segment else []):
+        for group in _groups(question, values, live or {}):
             for place, (text, fold) in enumerate(question.aggregates):
                 value = _value(values, group, place, fold)
                 other = _value(live, group, place, fold) if live is not None else None
                 compared += 1
                 if value is None or not expectation.holds(value, other):
-                    bad.append(_told(group, text, value, other))
+                    bad.append(_told(question, group, text, value, other))
     return replace(_finding(assertion, compared, bad, f"answers are {expectation}"), of_data=True)
 
 
@@ -224,8 +218,8 @@ def _value(tally: Tally, group: Group, place: int, fold: str) -> float | None:
     return values[place] if fold in _OF_NO_ROWS or not math.isinf(values[place]) else None
 
 
-def _told(group: Group, text: str, value: float | None, live: float | None) -> str:
-    of = f" for {', '.join(map(str, group))}" if group else ""
+def _told(question: Question, group: Group, text: str, value: float | None, live: float | None) -> str:
+    of = f" for {', '.join(map(str, group))}" if question.keys else ""
     beside = f", live {_number(live)}" if live is not None else ""
     return f"{text}{of} is {_number(value)}{beside}"
 

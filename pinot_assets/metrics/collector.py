@@ -72,10 +72,12 @@ class Collector:
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def look(self, parts: Sequence[Part]) -> None:
-        """Look at each of them once. Never raises for what one of them raises; whoever interrupts it waits
-        for none that is under way."""
+        """Look at each of them once; whoever interrupts it waits for none that is under way.
+
+        :raises Exception: only what `told` raises, never what one of them does.
+        """
         left = queue.SimpleQueue[Part | None]()
-        done = queue.SimpleQueue[None]()
+        done = queue.SimpleQueue[BaseException | None]()
         for part in (*parts, *[None] * AT_A_TIME):
             left.put(part)
 
@@ -83,13 +85,16 @@ class Collector:
             while (part := left.get()) is not None:
                 try:
                     self._look(part)
-                finally:
+                except BaseException as error:  # what cannot be told ends the program, here as anywhere
+                    done.put(error)
+                else:
                     done.put(None)
 
         for _ in range(AT_A_TIME):  # those of a pool would be waited for when the program ends
             threading.Thread(target=work, daemon=True).start()
         for _ in parts:
-            done.get()
+            if (error := done.get()) is not None:
+                raise error
 
     def look_for_ever(self, parts: Sequence[Part], every_s: float, stopped: threading.Event) -> None:
         """Begin to look at each of them until it is stopped, and return at once.

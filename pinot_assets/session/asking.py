@@ -45,10 +45,6 @@ class Sides:
         """What queries see now."""
         return (*self.kept, *self.leaving)
 
-    def is_empty(self, side: Side) -> bool:
-        """Whether no segment holds rows of a side."""
-        return not self.staged and not (side is Side.AFTER and self.kept)
-
 
 def sides_of(pinot: Pinot, table: str, switch: Switch, receipts: Iterable[Receipt]) -> Sides:
     """What a switch brings, takes away and leaves.
@@ -74,7 +70,7 @@ class Servers:
         self._table = table + OFFLINE_SUFFIX
         self._policy = policy
         self._staged = tuple(output.segment for output in sides.staged)
-        self._sides = sides
+        self._of_files = sides.of_files
         self._leaving, self._kept = sides.leaving, sides.kept
         self._away: dict[str, PinotUnreachable] = {}
         self._replicas = pinot.online_replicas(table, [*self._staged, *sides.live])
@@ -93,11 +89,10 @@ class Servers:
         after, of_live = expectation.side is Side.AFTER, expectation.of_live
         staged = tuple(self._by_each_replica(question))
         return Answers(
-            staged=staged or (({},) if self._sides.of_files else ()),
+            staged=staged or (({},) if self._of_files else ()),
             kept=self._by_one(question, self._kept, 0) if after or of_live else {},
             leaving=self._by_one(question, self._leaving, 0) if of_live else {},
             live=bool(self._kept or self._leaving),
-            of_no_segment=self._sides.is_empty(expectation.side),
         )
 
     def _by_each_replica(self, question: Question) -> Iterator[Tally]:

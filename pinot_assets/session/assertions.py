@@ -72,11 +72,11 @@ class _ByShadow:
         self._sides = sides
 
     def finding(self, assertion: Assertion) -> Finding:
-        expectation, empty = assertion.expectation, self._sides.is_empty(assertion.expectation.side)
+        expectation = assertion.expectation
         after = expectation.side is Side.AFTER
         if expectation.of_live and not self._sides.live:
             return nothing_live(assertion)
-        if empty and not after and not self._sides.of_files:
+        if not after and not self._sides.staged and not self._sides.of_files:
             return as_expected(assertion, (), None)
         if self._sides.staged:
             self._shadow.fill(self._sides.staged)
@@ -85,7 +85,7 @@ class _ByShadow:
         question, live = assertion.question, None
         if expectation.of_live:
             live = ask_table(self._run.edges.pinot, self._run.spec.name, question)
-        return as_expected(assertion, (self._shadow.ask(question),), live, of_no_segment=empty)
+        return as_expected(assertion, (self._shadow.ask(question),), live)
 
     def _kept_outputs(self) -> list[Output]:
         """The tars of what stays, as the ledger has them.

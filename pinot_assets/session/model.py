@@ -192,6 +192,11 @@ class Session:
         return self.state is State.IN_PROGRESS and self.audit is not None and not self.audit.passed
 
     @property
+    def passed_without_switch(self) -> bool:
+        """Whether its audit, looked at again, passed where nothing is to be switched."""
+        return self.state is State.IN_PROGRESS and self.audit is not None and self.audit.passed
+
+    @property
     def ending(self) -> bool:
         """Whether the end of its lineage entry was sent: it may complete at any moment."""
         return bool(self.end_issued) and self.end_issued == self.lineage_entry_id

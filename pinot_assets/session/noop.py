@@ -46,6 +46,9 @@ def finish_if_sound(run: Run, session: Session, receipts: Mapping[int, Receipt])
     session = replace(session, state=State.IN_PROGRESS, switch_object=None)
     session, findings = _audited(run, session, receipts)
     if not any(finding.blocks for finding in findings):
+        for finding in findings:  # no gate comes that would show them
+            if not finding.passed:
+                run.note(f"{finding.name}: {finding.message}")
         return finish_without_switch(run, session)
     run.lease.write(session=session)
     return session
@@ -55,6 +58,8 @@ def audit(run: Run, session: Session) -> tuple[Session, tuple[Finding, ...]]:
     """The gate (W4) of a session that would have ended as NOOP, had it passed it: looked at again."""
     staging = run.edges.staging
     session, findings = _audited(run, session, staging.accepted_receipts(staging.plan(session.plan)))
+    if not any(finding.blocks for finding in findings):  # servers may answer now that did not before
+        session = replace(session, last_error="")
     run.lease.write(session=session)
     return session, findings
 

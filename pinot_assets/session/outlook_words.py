@@ -209,8 +209,10 @@ def risk_lines(plan: Outlook) -> Iterator[Line]:
         yield Line(label, _way_back(plan, switch))
         yield _doomed(switch)
     elif seen.plan is not None:
+        audited = ", once that passes the audit" if seen.to_build or seen.plan.done else ""
         yield Line(
-            "no switch", "no segment comes or goes, and none is needed: the ledger learns what was seen"
+            "no switch",
+            f"no segment comes or goes, and none is needed: the ledger learns what was seen{audited}",
         )
     if seen.strays:
         strays = plural(len(seen.strays), "segment")

@@ -221,6 +221,12 @@ def staged_session(run: Run) -> Session:
         )
     if session is not None and session.refused_without_switch:
         require_open_gate(run, session)
+    if session is not None and session.passed_without_switch:
+        raise SnapshotIncomplete(
+            f"nothing of {run.spec.name} has to be switched",
+            why=f"the audit of session {session.id} passes by now, and no segment comes or goes",
+            hint="run the table again: it takes note of the files, and builds none",
+        )
     if session is None or session.state is not State.SWITCH or session.switch_object is None:
         state = "no session is open" if session is None else f"session {session.id} is {session.state}"
         raise SnapshotIncomplete(

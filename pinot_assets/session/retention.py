@@ -17,7 +17,7 @@ from pinot_assets.errors import PinotAssetsError, SnapshotCorrupt
 from pinot_assets.pinot import versions
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.kept import Header, headers, left_behind, revertible
-from pinot_assets.session.model import Pointer, Session
+from pinot_assets.session.model import Mode, Pointer, Session
 from pinot_assets.session.owner import MARKS, why_not_ours
 from pinot_assets.session.removal import remove, tar_keys
 from pinot_assets.session.run import Run
@@ -87,7 +87,7 @@ def needed(
     :param session: the open one.
     :raises SnapshotCorrupt: one of them cannot be read.
     """
-    ref, found = pointer.current_snapshot, set(_of_hold(there, pointer))
+    ref, found = pointer.current_snapshot, set(_of_hold(edges.staging, there, pointer))
     if ref is not None:
         current = edges.staging.outline(ref)
         found |= {ref, *left_behind(current), *_revertible(spec, edges, there)}
@@ -98,10 +98,18 @@ def needed(
     return frozenset(found)
 
 
-def _of_hold(there: Sequence[Header], pointer: Pointer) -> Iterator[SnapshotRef]:
-    """The rollback that holds something back: over it alone that is found again, once the pointer is lost."""
-    session = pointer.hold.key.removeprefix("sessions/").partition("/")[0] if pointer.hold is not None else ""
-    return (header.ref for header in there if session.startswith(f"cp{header.seq}-"))
+def _of_hold(staging: Staging, there: Sequence[Header], pointer: Pointer) -> Iterator[SnapshotRef]:
+    """The rollback that holds something back: over it alone that is found again, once the pointer is lost.
+
+    A later one that was given up has written the hold anew, and left no snapshot.
+    """
+    if pointer.hold is None:
+        return
+    last = int(pointer.hold.key.removeprefix("sessions/cp").partition("-")[0])
+    for header in there:
+        if header.seq <= last and staging.outline(header.ref).mode == Mode.ROLLBACK:
+            yield header.ref
+            return
 
 
 def _revertible(spec: TableSpec, edges: Edges, there: Sequence[Header]) -> Iterator[SnapshotRef]:
@@ -126,7 +134,7 @@ def _foreseen(run: Run, keep: Retention) -> tuple[Header, ...]:
     pointer = run.lease.pointer
     ref = pointer.current_snapshot  # which is the one before then
     new = Header(SnapshotRef("", ""), 1 + max((header.seq for header in there), default=0), now_ms)
-    asked = {new.ref, *_revertible(run.spec, run.edges, there), *_of_hold(there, pointer)}
+    asked = {new.ref, *_revertible(run.spec, run.edges, there), *_of_hold(run.edges.staging, there, pointer)}
     asked |= {ref} if ref is not None else set()
     gone = keep.expired([new, *there], asked, now_ms)
     return () if len(gone) * SHARE < len(there) + 1 or _why_none_goes(run) else gone

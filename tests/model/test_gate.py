@@ -9,7 +9,7 @@ from model.lives import make_table, planned, write
 from model.specs import spec_of
 from model.table import MODES, TABLE, Table, run
 
-from pinot_assets.errors import SnapshotIncomplete
+from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.forecast import Step
 from pinot_assets.session.report import Report, Result
@@ -106,5 +106,48 @@ def test_a_session_without_a_switch_is_asked_what_it_brings() -> None:
     table.start(run)
     assert table.truth.open_session
     write(C="C1")(table)
+    table.start(run)
+    assert not table.truth.open_session
+
+
+def test_a_warning_of_a_session_without_a_switch_is_told() -> None:
+    table = asserting("sync", "> 0")
+    asked = Audit((Assertion(sql=f"SELECT COUNT(*) FROM {TABLE}", expect="> 0", severity="warn"),))
+    table.spec_of = lambda options: replace(spec_of(options), audit=asked)
+    write(C="")(table)
+    notes: list[str] = []
+
+    def run_noting(driver: Driver) -> Report:
+        report = run(driver)
+        notes.extend(driver.notes)
+        return report
+
+    table.start(run_noting)
+    assert not table.truth.open_session
+    assert [note for note in notes if "COUNT(*) is 0" in note]
+
+
+def test_an_answer_that_comes_late_ends_a_session_without_a_switch_at_the_next_run() -> None:
+    """Not in this one: nothing is staged that could be switched, and the step that switches says so."""
+    table = asserting("sync", "staged >= 0 * live")
+    write(C="")(table)
+    ask = table.pinot.query_server
+
+    def unanswered(*_: object) -> object:
+        raise PinotUnreachable("away")
+
+    table.pinot.query_server = unanswered  # type: ignore[method-assign,assignment]
+    table.start(lambda driver: driver.trigger())
+    table.pinot.query_server = ask  # type: ignore[method-assign]
+    assert table.truth.open_session
+
+    def look_again(driver: Driver) -> None:
+        _, findings = driver.audit()
+        assert all(finding.passed for finding in findings)
+        driver.publish()
+
+    error = table.start(look_again).process.error
+    assert isinstance(error, SnapshotIncomplete)
+    assert "has to be switched" in str(error)
     table.start(run)
     assert not table.truth.open_session

@@ -9,7 +9,7 @@ from model.ending import settle
 from model.lives import make_table, pointer_lost, rolled_back, run_now, write
 from model.process import Kind, Trouble
 from model.specs import spec_of
-from model.table import MODES, TABLE, Table, run
+from model.table import MODES, TABLE, Table, clear, run
 from model.test_gc import Gc
 
 from pinot_assets.session.driver import Driver
@@ -172,7 +172,24 @@ def test_a_rollback_to_the_snapshot_before_works_after_old_ones_went() -> None:
     assert _kept(table) == [5, 4, 3]
 
 
-def test_what_a_rollback_holds_back_is_held_again_when_the_pointer_is_lost() -> None:
+def _rollback_given_up(table: Table) -> None:
+    """A later one, whose driver dies as it begins, and which is cleared: it has written the hold anew."""
+    table.start(lambda driver: driver.rollback("4"), [Trouble("start_", Kind.DIES_AFTER)])
+    table.expire()
+    assert table.start(clear).process.error is None
+    for number in range(2, 4):
+        table.later(DAY)
+        table.clean_up()
+        write(B=f"B{number}b")(table)
+        run_now(table)
+
+
+@pytest.mark.parametrize(
+    ("then", "kept"), [(lambda _: None, [6, 5, 4]), (_rollback_given_up, [9, 8, 4])], ids=["", "given up"]
+)
+def test_what_a_rollback_holds_back_is_held_again_when_the_pointer_is_lost(
+    then: Callable[[Table], None], kept: list[int]
+) -> None:
     """It is found over the snapshot of that rollback: however old, that stays until `resume`."""
     table = make_table("sync")
     for number in range(3):
@@ -186,11 +203,12 @@ def test_what_a_rollback_holds_back_is_held_again_when_the_pointer_is_lost() -> 
         table.clean_up()
         write(B=f"B{number}b")(table)
         run_now(table)
+    then(table)
     table.options["snapshotsToKeep"] = 1
     table.later(DAY)
     gc = Gc()
     assert table.start(gc).process.error is None
-    assert _kept(table) == [6, 5, 4]
+    assert _kept(table) == kept
     seen = table.pinot.visible_segments(TABLE)
     pointer_lost(table)
     table.start(run)

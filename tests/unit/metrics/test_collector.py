@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from fakes.pushgateway import Numbers, numbers
 from fakes.waiting import until
 
@@ -210,6 +211,17 @@ def test_it_looks_until_it_is_stopped() -> None:
     seen.look_for_ever([Part("t", "session", read)], 0.01, stopped)
     assert stopped.wait(30)
     assert len(looks) == 3
+
+
+def test_what_cannot_be_told_ends_a_look() -> None:
+    """Standard error is closed, say; all of the threads that look meet it."""
+
+    def told(_: str) -> None:
+        raise BrokenPipeError
+
+    parts = [Part(f"t{n}", "session", Reads(SourceError("gone"))) for n in range(AT_A_TIME + 1)]
+    with pytest.raises(BrokenPipeError):
+        Collector(told).look(parts)
 
 
 HANGING = """
