@@ -93,6 +93,10 @@ class BuildError(PinotAssetsError):
 # --- Pinot ---------------------------------------------------------------------------------------
 
 
+class TypedWrong(PinotAssetsError):
+    """The command itself cannot be understood: exit code 2, as for all that is typed wrong."""
+
+
 class PinotError(PinotAssetsError):
     """Pinot refused a call."""
 

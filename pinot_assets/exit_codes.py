@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete
+from pinot_assets.errors import (
+    PinotAssetsError,
+    PlanOutdated,
+    PreflightRefused,
+    SnapshotIncomplete,
+    TypedWrong,
+)
 
 
 class ExitCode(IntEnum):
@@ -16,7 +22,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-_REFUSALS = (PlanOutdated, PreflightRefused, SnapshotIncomplete)
+_REFUSALS = (PlanOutdated, PreflightRefused, SnapshotIncomplete, TypedWrong)
 
 MEANINGS = {
     ExitCode.DONE: "Done, or there was nothing to do.",

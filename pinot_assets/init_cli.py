@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
-from pinot_assets.errors import SourceError, SpecError
+from pinot_assets.errors import SourceError, SpecError, TypedWrong
 from pinot_assets.new_file import write_new
 from pinot_assets.settings import tables_directory
 from pinot_assets.spec import TableSpec
@@ -75,12 +75,16 @@ def add_init_command(app: typer.Typer) -> None:
 
 
 def _settings(options: Sequence[str]) -> dict[str, str]:
-    """:raises SourceError: one is not name=value, or is a secret that does not lie in the environment."""
+    """Settings by their names.
+
+    :raises TypedWrong: one is not name=value.
+    :raises SourceError: one is a secret that does not lie in the environment.
+    """
     found = {}
     for option in options:
         name, equals, value = option.partition("=")
         if not equals or not name:
-            raise SourceError(f"--prop {name} is not understood", hint="write name=value")
+            raise TypedWrong(f"--prop {name} is not understood", hint="write name=value")
         if not is_reference(value) and (is_secret_key(name) or is_secret_value(value)):
             hint = f"put it into the environment, and write --prop '{name}=${{{variable_for(name)}}}'"
             raise SourceError(f"--prop {name} holds a literal secret", hint=hint)

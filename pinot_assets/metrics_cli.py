@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from pinot_assets.cli_options import TablesOption, new_console
 from pinot_assets.completion import table_names
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.errors import PinotAssetsError, TypedWrong
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.settings import load_settings, tables_directory
 from pinot_assets.spec import load_tables
@@ -100,11 +100,11 @@ def _listen(collector: Collector, listen: str) -> None:
 def address_of(listen: str) -> tuple[str, int]:
     """Host and port of `127.0.0.1:9469`, `[::1]:9469`.
 
-    :raises PinotAssetsError: it names none.
+    :raises TypedWrong: it names none.
     """
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
-        raise PinotAssetsError(f"{listen} is no address to listen on", hint=f"write HOST:PORT, say {ADDRESS}")
+        raise TypedWrong(f"{listen} is no address to listen on", hint=f"write HOST:PORT, say {ADDRESS}")
     return host.strip("[]"), int(port)
 
 

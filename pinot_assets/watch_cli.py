@@ -21,7 +21,7 @@ from rich.table import Table
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.completion import table_names
 from pinot_assets.connect import open_session_store, open_source, open_staging
-from pinot_assets.errors import SpecError
+from pinot_assets.errors import TypedWrong
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.one_run import Outcome, finish
 from pinot_assets.session.driver import Driver
@@ -74,9 +74,9 @@ def add_watch_command(app: typer.Typer, specs_of: SpecsOf, driver_of: DriverOf) 
         for each change. Exits 0 when it was ended; with --once as the worst of its runs would: 0, 1 or 2.
         """
         if names and every_table:
-            raise SpecError("which tables? Some are named, and --all is given", hint="leave one of them out")
+            raise TypedWrong("which tables? Some are named, and --all is given", hint="leave one of them out")
         if not names and not every_table:
-            raise SpecError("which tables?", hint="name some, or give --all")
+            raise TypedWrong("which tables?", hint="name some, or give --all")
         specs = specs_of(names or (), tables)
         here = _Here(driver_of, _Lines() if as_json else _People())
         if once:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,9 @@ from pinot_assets.infer.yaml_text import Place, spec_text
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.location import is_within
-from pinot_assets.words import plural
+from pinot_assets.words import counted, plural
+
+_BINARY = re.compile(r"\.(?:parquet|avro|orc)(?:\.(?:gz|bz2|zst))?$", re.IGNORECASE)
 
 STAGING = "${PINOT_ASSETS_STAGING}"
 """Where nothing else is sure to lie outside of the files' folder."""
@@ -102,6 +105,10 @@ def _starts(sample: Sample, props: Mapping[str, str]) -> tuple[list[Start], dict
                 continue
             if start is None:
                 continue
+            if start.input_format == "csv" and (named := _BINARY.search(key)) is not None:
+                # Whatever begins as text may be csv; under such a name it is damaged, or called wrong.
+                unlike[key] = f"it is called {named[0]} and holds text"
+                continue
             if starts and (start.input_format, start.reader) != (starts[0].input_format, starts[0].reader):
                 unlike[key] = (
                     f"it is written otherwise than the first file: {_way(start)}, not {_way(starts[0])}"
@@ -113,6 +120,12 @@ def _starts(sample: Sample, props: Mapping[str, str]) -> tuple[list[Start], dict
 def _doubts(sample: Sample, starts: Sequence[Start], proposal: Proposal) -> dict[str, str]:
     shape = starts[0].shape
     doubts = {"the first row": shape.doubt} if shape is not None and shape.doubt else {}
+    if sample.beside:
+        there = counted(sample.beside, "of the same ending lies", "of the same ending lie")
+        doubts["other files"] = (
+            f"{there} beside or below those that are named, and a run reads them, too: write a narrower "
+            "includeFileNamePattern if it should not"
+        )
     for ending, count in sample.others.items():
         kind = f"files that end in {ending}" if ending else "files without an ending"
         read = (
@@ -120,7 +133,7 @@ def _doubts(sample: Sample, starts: Sequence[Start], proposal: Proposal) -> dict
             if sample.include
             else "read by a run, but not looked at"
         )
-        doubts[kind] = f"{count:,} lie there, which are {read}"
+        doubts[kind] = f"{counted(count, 'lies there, which is', 'lie there, which are')} {read}"
     return doubts | {f"column {field.name}": field.doubt for field in proposal.fields if field.doubt}
 
 

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -36,6 +36,7 @@ class Sample:
     :ivar include: pattern of the names of such files; None where they have no ending.
     :ivar count: how many files of that kind were listed, `more` when there may be others.
     :ivar others: how many were listed of each other ending.
+    :ivar beside: where files were named, how many others of that kind a table would read with them.
     """
 
     folder: str
@@ -44,6 +45,7 @@ class Sample:
     count: int
     more: bool
     others: Mapping[str, int]
+    beside: int = 0
 
 
 def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path) -> Sample:
@@ -68,7 +70,8 @@ def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path) -> 
             + ", ".join(sorted(ending.removeprefix("glob:**/*") or "no ending" for ending in endings)),
             hint="a table reads files of one kind: name those, and make another table of the others",
         )
-    return named
+    there = sum(ending_of(info.key) == ending_of(named.files[0].key) for info in islice(_told(store), LISTED))
+    return replace(named, beside=max(0, there - named.count))
 
 
 @contextmanager

@@ -30,8 +30,16 @@ HELD_BACK = gauge("held_back_changes", "File versions and removals that a rollba
 AUDITED_AT = gauge("audit_timestamp_seconds", "When the newest audit was made.")
 AUDIT_PASSED = gauge("audit_passed", "1 where the newest audit opened the gate, 0 where it kept it shut.")
 CHECK_PASSED = gauge("audit_check_passed", "1 where a check of the newest audit passed.", "check")
-CHECK_EXPECTED = gauge("audit_check_expected", "The number that a check of the newest audit wanted.", "check")
-CHECK_FOUND = gauge("audit_check_found", "The number that a check of the newest audit met.", "check")
+CHECK_EXPECTED = gauge(
+    "audit_check_expected",
+    "The number that a check of the newest audit wanted; of an assertion, answers.",
+    "check",
+)
+CHECK_FOUND = gauge(
+    "audit_check_found",
+    "The number that a check of the newest audit met; of an assertion, answers as expected.",
+    "check",
+)
 SWITCH_SECONDS = gauge(
     "last_switch_duration_seconds", "From the beginning of the last published attempt to its end."
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.errors import TypedWrong
 
 _COUNTS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 _BYTES: Final = {
@@ -24,7 +24,7 @@ _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 
 
-class QuantityError(PinotAssetsError):
+class QuantityError(TypedWrong):
     """A quantity that cannot be read, or makes no sense."""
 
 

@@ -150,3 +150,20 @@ def test_a_spec_that_cannot_be_loaded_is_not_left_behind(folder: Path) -> None:
     (folder / "in" / "x.jsonl").write_text('{"größe": 1}\n')
     assert "none is written" in refused("in", "--name", "t")
     assert not (folder / "tables" / "t.yaml").exists()
+
+
+@pytest.mark.parametrize("name", ["z.parquet", "z.orc", "z.avro.gz"])
+def test_text_under_the_name_of_another_format_is_no_csv(folder: Path, name: str) -> None:
+    (folder / name).write_text("PAR1\nrest\n")
+    ending = name.removeprefix("z")
+    assert f"it is called {ending} and holds text" in refused(name)
+    assert not (folder / "tables").exists()
+
+
+def test_a_named_file_beside_others_of_its_kind_tells_that_they_are_read_too(folder: Path) -> None:
+    (folder / "clicks in" / "more").mkdir()
+    for other in ("b.csv", "more/c.csv"):
+        (folder / "clicks in" / other).write_text("id,at,region\n3,2024-01-07T10:00:00Z,eu\n")
+    shown = call("clicks in/a.csv", "--name", "clicks")
+    assert "2 of the same ending lie beside or below those that are named" in shown.stdout.replace("\n", " ")
+    assert "of the same ending" not in call("clicks in", "--name", "all").stdout

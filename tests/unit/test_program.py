@@ -165,7 +165,18 @@ def test_what_standard_output_does_not_take_is_told_on_the_other() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["run"], ["rnu"], ["run", "flights", "--fast"], ["history", "flights", "--newest", "x"]]
+    "words",
+    [
+        ["run"],
+        ["rnu"],
+        ["run", "flights", "--fast"],
+        ["history", "flights", "--newest", "x"],
+        ["snapshots", "flights", "--newest", "-1"],
+        ["simulate", "--outage", "nonsense"],
+        ["watch", "--once"],
+        ["watch", "flights", "--all", "--once"],
+        ["init", ".", "--prop", "region"],
+    ],
 )
 def test_a_command_typed_wrong_is_json_too(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
