@@ -264,7 +264,7 @@ def test_a_session_whose_driver_died(world: Any) -> None:
 
 # --- what cannot be reached ----------------------------------------------------------------------
 
-NEEDS_PINOT = {"replicas_and_crc", "lineage_clean", "orphans", "rollback_window"}
+NEEDS_PINOT = {"replicas_and_crc", "lineage_clean", "orphans", "rollback_window", "head_room"}
 
 
 def test_without_pinot_the_other_checks_go_on_and_it_is_asked_once(world: Any) -> None:
@@ -279,7 +279,7 @@ def test_without_pinot_the_other_checks_go_on_and_it_is_asked_once(world: Any) -
     answers = look(world, pinot=Away)
     unknown = {name for name, a in answers.items() if not a.known}
     assert unknown == NEEDS_PINOT
-    assert set(failed(answers)) == {*NEEDS_PINOT, "head_room"}  # the servers' disks are not known
+    assert set(failed(answers)) == NEEDS_PINOT
     assert {answers[n].severity for n in unknown} == {Severity.WARN}
     assert answers["lineage_clean"].description == "not known: no Pinot: connection refused\n→ start it"
     assert asked == 1
