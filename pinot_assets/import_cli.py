@@ -42,7 +42,7 @@ _COLOURS = {
 
 Config = Annotated[
     Path | None,
-    typer.Argument(help="JSON of the table config, of {OFFLINE: …}, or of TableConfigs.", metavar="[CONFIG]"),
+    typer.Argument(help="JSON of the table config, of {OFFLINE: …}, or of TableConfigs.", metavar="CONFIG"),
 ]
 Schema = Annotated[Path | None, typer.Option("--schema", help="JSON of the schema, if it is not beside it.")]
 FromController = Annotated[

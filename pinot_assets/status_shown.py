@@ -58,6 +58,11 @@ def status_values(spec: TableSpec, seen: Observation, sighting: Sighting) -> dic
     }
 
 
+def _counted(number: int, what: str) -> str:
+    """`1 file`, `2 done`."""
+    return plural(number, what.removesuffix("s")) if what.endswith("s") else f"{number} {what}"
+
+
 def status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Iterator[tuple[str, str]]:
     """For people: labels and texts with markup, one pair for a line."""
     snapshot, session = seen.snapshot, seen.session
@@ -74,7 +79,7 @@ def status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Iter
     if session is None:
         yield "session", "none open"
     else:
-        counts = ", ".join(f"{n} {what}" for what in COUNTS if (n := session.counts.get(what)))
+        counts = ", ".join(_counted(n, what) for what in COUNTS if (n := session.counts.get(what)))
         retries = f"retry {session.retry_count} of {spec.ingestion.max_retries}"
         yield "session", f"{session.id} {session.state}, {retries}: {counts}"
         for failure in seen.failures[:SHOWN]:

@@ -39,9 +39,7 @@ _COLOURS = {State.RUNS: "cyan", State.REFUSED: "yellow", State.ERROR: "red"}
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(
-        help="Tables, as in tables/<name>.yaml.", metavar="[TABLE]...", autocompletion=table_names
-    ),
+    typer.Argument(help="Tables, as in tables/<name>.yaml.", metavar="TABLE", autocompletion=table_names),
 ]
 
 
