@@ -129,9 +129,10 @@ def _line(session: Session | Unreadable) -> str:
         session.state.value,
         session.outcome.value or "open",
         f"retryCount {session.retry_count}",
-        f"attempt {session.attempt}",
-        f"begun {utc_text(session.created_ms)}",
     ]
+    if session.attempt_started_ms:  # a rollback builds nothing
+        parts.append(f"attempt {session.attempt}")
+    parts.append(f"begun {utc_text(session.created_ms)}")
     if session.done_ms:
         parts.append(f"ended {utc_text(session.done_ms)}")
     parts.append(counts_text(session))
@@ -146,7 +147,7 @@ def _details(spec: TableSpec, session: Session) -> Iterator[tuple[str, str]]:
     yield "state", session.state.value
     yield "outcome", session.outcome.value or "open"
     yield "retries", f"retryCount {session.retry_count} of {spec.ingestion.max_retries}"
-    if session.attempt:  # a rollback has none
+    if session.attempt_started_ms:  # a rollback builds nothing
         yield "attempt", f"{session.attempt}, begun {_time(session.attempt_started_ms)}"
     yield "begun", _time(session.created_ms)
     if session.done_ms:

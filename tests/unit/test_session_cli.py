@@ -1,0 +1,55 @@
+"""`pinot-assets session`: what it tells of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fakes.tables import write_table
+from typer.testing import CliRunner
+
+from pinot_assets import session_cli
+from pinot_assets.session.model import Mode, ObjectRef, Session, State
+
+SESSION = Session("cp2-bbbbbb", 2, Mode.SYNC, "f", 1_600_000_000_000, ObjectRef("k", "0"), State.IN_PROGRESS)
+
+
+@contextmanager
+def no_driver(*_: Any) -> Iterator[Any]:
+    raise AssertionError("to look needs no driver")
+    yield
+
+
+def shown(folder: Path, monkeypatch: pytest.MonkeyPatch, session: Session, *words: str) -> str:
+    store = SimpleNamespace(
+        table="t", session_nodes=lambda: [session.node], session=lambda _: session, holder=lambda: None
+    )
+
+    @contextmanager
+    def opened(*_: Any) -> Iterator[Any]:
+        yield store
+
+    monkeypatch.setattr(session_cli, "open_session_store", opened)
+    monkeypatch.setattr(session_cli, "load_settings", lambda: None)
+    spec = write_table(folder, "t")
+    app = session_cli.session_app(lambda name, tables: spec, no_driver)
+    return CliRunner().invoke(app, [*words, "t"]).stdout
+
+
+@pytest.mark.parametrize("words", ["show", "list"])
+def test_a_rollback_has_no_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    text = shown(tmp_path, monkeypatch, replace(SESSION, mode=Mode.ROLLBACK), words)
+    assert "rollback" in text
+    assert "attempt" not in text
+    assert "never" not in text
+
+
+def test_the_first_attempt_of_a_build_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = replace(SESSION, attempt_started_ms=1_700_000_000_000)
+    assert "attempt    0, begun 2023-11-14" in shown(tmp_path, monkeypatch, begun, "show")
+    assert "attempt 0, begun" in shown(tmp_path, monkeypatch, begun, "list")
