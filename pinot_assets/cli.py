@@ -190,7 +190,7 @@ def dev() -> None:
     out.print(
         "starting the Dagster UI"
         if ui.runs_at(default_home()) is None
-        else "the Dagster UI runs already; *Reload definitions* on its page Deployment shows new tables"
+        else "the Dagster UI runs already; Reload definitions, on its page Lineage, shows new tables"
     )
     out.print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
     out.print("materialize `flights` there, or `pinot-assets run flights`; stop with `make down`")

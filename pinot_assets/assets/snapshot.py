@@ -16,8 +16,10 @@ from pinot_assets.assets.metadata import of_checks
 from pinot_assets.assets.picture import Event
 from pinot_assets.assets.published import Publication, publication_by
 from pinot_assets.assets.runs import is_alone
+from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.model import Checked
 from pinot_assets.spec import TableSpec
 from pinot_assets.words import plural
 
@@ -69,11 +71,7 @@ def _gate_again(instance: dg.DagsterInstance, shown: Publication, failed: int) -
     warnings = [f"{plural(failed, 'file')} failed; the others are published"] if failed else []
     if shown.bad_rows:
         warnings.append(f"{plural(shown.bad_rows, 'bad row')} put aside; the others are published")
-    warnings += [
-        f"{check.name}: found {check.found:,g}, expected {check.expected:,g}"
-        for check in shown.checks
-        if not check.passed and check.name not in _COUNTED
-    ]
+    warnings += [_warned(c) for c in shown.checks if not c.passed and c.name not in _COUNTED]
     return dg.AssetCheckEvaluation(
         asset_key=segments,
         check_name=GATE,
@@ -84,6 +82,12 @@ def _gate_again(instance: dg.DagsterInstance, shown: Publication, failed: int) -
         target_materialization_data=checked_materialization(instance, segments),
         blocking=True,
     )
+
+
+def _warned(check: Checked) -> str:
+    if is_assertion(check.name):  # in backticks, since Dagster takes a description for Markdown
+        return f"`{check.name}`: {check.found:,g} of {check.expected:,g} answers are as expected"
+    return f"{check.name}: found {check.found:,g}, expected {check.expected:,g}"
 
 
 def _is_published_already(context: dg.AssetExecutionContext, driver: Driver) -> bool:

@@ -247,3 +247,21 @@ def test_e10_of_two_code_locations_one_proceeds(
         assert staged_and_published(result)[0].keys() == set(), "built a second time"
         assert staged_and_published(result)[1].keys() == {"F1.csv", "F2.csv", ALL_FILES}
         assert table.shown() == ["a", "b"]
+
+
+def test_the_gate_names_the_assertion_that_fails_and_shows_what_was_found(table: Table) -> None:
+    """Two may be answered in the same words. Dagster takes a description for Markdown: COUNT(*) twice would
+    become italics outside of backticks."""
+    path = table.spec.path
+    good, bad = (f"SELECT COUNT(*) FROM {table.name} WHERE v = '{value}'" for value in ("b", "a"))
+    asked = "".join(f'  - {{sql: "{sql}", expect: "= 0"}}\n' for sql in (good, bad))
+    path.write_text(f"{path.read_text()}\naudit:\n{asked}")
+    table.write(F1="a")
+    evaluation = table.evaluation(table.run())
+    said, name = "answers are = 0: COUNT(*) is 1", f"sql: {bad} (= 0)"
+    answers = evaluation.metadata[f"{name}_answers"].value
+    told = f"`{name}`: `0 of {answers} {said}`. Nothing is switched: "
+    assert (evaluation.description or "").startswith(told)
+    assert evaluation.metadata[name].value == f"0 of {answers} {said}"
+    assert evaluation.metadata[f"{name}_answers_as_expected"].value == 0
+    assert evaluation.metadata[f"sql: {good} (= 0)_answers_as_expected"].value == answers
