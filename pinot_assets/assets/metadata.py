@@ -101,10 +101,9 @@ def of_checks(checks: Iterable[Finding | Checked]) -> Metadata:
     values: dict[str, dg.MetadataValue | str | int | float] = {}
     for check in checks:
         # Of an assertion both are numbers of answers: "found: 0" beside "= 0" would read as if it held.
-        names = ("answers", "answers_as_expected") if is_assertion(check.name) else ("expected", "found")
-        expected, found = names
-        values[f"{check.name}_{expected}"] = check.expected
-        values[f"{check.name}_{found}"] = check.found
+        asked = is_assertion(check.name)
+        values[f"{check.name}_{'answers' if asked else 'expected'}"] = check.expected
+        values[f"{check.name}_{'answers_as_expected' if asked else 'found'}"] = check.found
     return values
 
 

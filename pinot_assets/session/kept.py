@@ -117,17 +117,18 @@ def published(staging: Staging, current: Kept) -> Iterator[Kept]:
     one was published which a later one came from; where none tells, the one that was written last.
     """
     yield current
-    came_from = _came_from(current.snapshot)
+    named = came_from(current.snapshot)
     older = (h for h in headers(staged(staging, "snapshots")) if h.seq < current.snapshot.seq)
     for _, same in groupby(older, key=lambda header: header.seq):
-        refs = sorted((header.ref for header in same), key=lambda ref: ref not in came_from)
+        refs = sorted((header.ref for header in same), key=lambda ref: ref not in named)
         kept = next(of_its_cluster(read_kept(staging, refs), current.snapshot), None)
         if kept is not None:
-            came_from |= _came_from(kept.snapshot)
+            named |= came_from(kept.snapshot)
             yield kept
 
 
-def _came_from(snapshot: Snapshot) -> set[SnapshotRef]:
+def came_from(snapshot: Snapshot) -> set[SnapshotRef]:
+    """The snapshots that this one names: its parent, and what a rollback left."""
     return {*left_behind(snapshot), *((snapshot.parent,) if snapshot.parent is not None else ())}
 
 

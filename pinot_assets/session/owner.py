@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pinot_assets.session.kept import headers, left_behind
+from pinot_assets.session.kept import came_from, headers
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
@@ -75,5 +75,5 @@ def _led_back_to(there: Mapping[SnapshotRef, Snapshot], current: SnapshotRef | N
         if ref is None or ref in found or ref not in there:
             continue
         found.add(ref)
-        open_ends += [there[ref].parent, *left_behind(there[ref])]
+        open_ends += came_from(there[ref])
     return found
