@@ -138,6 +138,14 @@ def test_a_node_with_children_stays(zk: Client, root: str) -> None:
         zk.delete(f"{root}/a")
 
 
+def test_a_node_is_deleted_with_what_lies_below_only_where_that_is_said(zk: Client, root: str) -> None:
+    zk.ensure_path(f"{root}/a/b/c")
+    with pytest.raises(NotEmptyError):
+        zk.delete(f"{root}/a")
+    zk.delete(f"{root}/a", recursive=True)
+    assert zk.get_children(root) == []
+
+
 def test_what_one_client_writes_another_reads(join: Callable[..., Client], zk: Client, root: str) -> None:
     zk.create(f"{root}/a", b"x")
     assert join().retry(join().get, f"{root}/a")[0] == b"x"

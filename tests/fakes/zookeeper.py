@@ -211,7 +211,10 @@ class FakeClient:
         with self._writing((f"set {path}",), len(value)):
             return self.server._set(path, value, version)
 
-    def delete(self, path: str, version: int = -1) -> bool:
+    def delete(self, path: str, version: int = -1, recursive: bool = False) -> bool:
+        if recursive:
+            for child in self.server._children(path):
+                self.delete(f"{path}/{child}", recursive=True)
         with self._writing((f"delete {path}",), 0):
             return self.server._delete(path, version)
 

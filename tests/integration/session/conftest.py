@@ -20,6 +20,7 @@ import yaml
 from fakes.builder import BuildsHere
 from fakes.queries import Queries
 from fakes.waiting import until
+from fakes.zookeeper import FakeZooKeeper
 from fakes.zookeeper_server import zookeeper_server
 
 from pinot_assets.audit import Finding
@@ -149,7 +150,7 @@ class World:
 
     table: str
     folder: Path
-    zookeeper: str
+    zookeeper: str | FakeZooKeeper
     options: dict[str, Any]
     pinot: Any
     _seen: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
@@ -205,9 +206,15 @@ class World:
 
     # --- drivers ---------------------------------------------------------------------------------
 
+    def client(self) -> Any:
+        """A started client of its ZooKeeper; close it with `session.zookeeper.close`."""
+        if isinstance(self.zookeeper, FakeZooKeeper):
+            return self.zookeeper.client()
+        return connect(self.zookeeper)
+
     @contextmanager
     def store(self) -> Iterator[SessionStore]:
-        client = connect(self.zookeeper)
+        client = self.client()
         try:
             yield SessionStore(client, CLUSTER, f"{self.table}_OFFLINE", self.waits)
         finally:
@@ -414,15 +421,29 @@ MODES: dict[str, dict[str, Any]] = {
 _tables = itertools.count()
 
 
-@pytest.fixture
-def make_world(zookeeper: str, tmp_path: Path) -> Callable[..., World]:
-    """Makes a world: `make_world("sync", consistentPushMaxRetries=0)`."""
-
+def _make_in(zookeeper: str | FakeZooKeeper, folder: Path) -> Callable[..., World]:
     def make(mode: str, pinot: dict[str, Any] | None = None, **options: Any) -> World:
         fake = fake_pinot.FakePinot(**(pinot or {}))
-        return World(f"world{next(_tables)}", tmp_path, zookeeper, {**MODES[mode], **options}, fake)
+        return World(f"world{next(_tables)}", folder, zookeeper, {**MODES[mode], **options}, fake)
 
     return make
+
+
+@pytest.fixture
+def make_world(tmp_path: Path) -> Callable[..., World]:
+    """Makes a world: `make_world("sync", consistentPushMaxRetries=0)`.
+
+    Its ZooKeeper is in memory; `tests/contract/test_zookeeper.py` holds that to a real one.
+    """
+    zookeeper = FakeZooKeeper()
+    zookeeper.client().ensure_path(f"/{CLUSTER}/PROPERTYSTORE")
+    return _make_in(zookeeper, tmp_path)
+
+
+@pytest.fixture
+def make_addressed_world(zookeeper: str, tmp_path: Path) -> Callable[..., World]:
+    """The same with a real ZooKeeper, for what opens one by its address."""
+    return _make_in(zookeeper, tmp_path)
 
 
 class RealWorld(World):

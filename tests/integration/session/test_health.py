@@ -25,6 +25,10 @@ Answers = dict[str, Health]
 
 @pytest.fixture
 def world(make_world: Callable[..., Any]) -> Any:
+    return _with_two_files(make_world)
+
+
+def _with_two_files(make_world: Callable[..., Any]) -> Any:
     """A table in sync mode with two published files, and servers that can be asked."""
     world = make_world("sync", consistentPushMaxRetries=3)
     world.servers = WithServers(world.pinot)
@@ -306,7 +310,8 @@ def test_a_check_that_breaks_is_a_failed_check_with_its_reason(world: Any) -> No
     assert answers["replicas_and_crc"].passed
 
 
-def test_a_closed_port(world: Any) -> None:
+def test_a_closed_port(make_addressed_world: Callable[..., Any]) -> None:
+    world = _with_two_files(make_addressed_world)
     connection = PinotConnection("http://127.0.0.1:1", timeouts=Timeouts(connect=0.2, call=0.5))
     settings = Settings(connection, world.zookeeper, "pinot")
     started = time.monotonic()

@@ -10,14 +10,14 @@ from pinot_assets.errors import PlanOutdated
 from pinot_assets.session.forecast import Step
 from pinot_assets.session.outlook import Outlook
 from pinot_assets.session.report import Result
-from pinot_assets.session.zookeeper import close, connect
+from pinot_assets.session.zookeeper import close
 
 pytestmark = pytest.mark.integration
 
 
 def everything(world: Any) -> dict[str, Any]:
     """Every node of the table in Pinot's ZooKeeper with its version, and every staged object."""
-    client = connect(world.zookeeper)
+    client = world.client()
     found: dict[str, Any] = {}
 
     def walk(path: str, inside: bool) -> None:
@@ -55,14 +55,14 @@ def run_planned(world: Any, wanted: str) -> Result:
 
 
 def ideal_state_bytes(world: Any) -> int:
-    client = connect(world.zookeeper)
+    client = world.client()
     data, _ = client.get(f"/pinot/IDEALSTATES/{world.table}_OFFLINE")
     close(client)
     return len(data)
 
 
 def lineage_bytes(world: Any) -> int:
-    client = connect(world.zookeeper)
+    client = world.client()
     data, _ = client.get(f"/pinot/PROPERTYSTORE/SEGMENT_LINEAGE/{world.table}_OFFLINE")
     close(client)
     return len(data)

@@ -15,9 +15,9 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def world(make_world: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def world(make_addressed_world: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """P1 and P2 are published; then P1 is gone, F1 built and F2 failed, once more on the retry."""
-    world = make_world("sync")
+    world = make_addressed_world("sync")
     monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("PINOT_ZOOKEEPER", world.zookeeper)
     world.write("P1", "P2")
@@ -119,8 +119,8 @@ def test_a_session_that_is_not_kept(world: Any) -> None:
     assert "kept are the newest: cp1, cp2" in str(asked.exception)
 
 
-def test_a_table_without_sessions(make_world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = make_world("sync")
+def test_a_table_without_sessions(make_addressed_world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_addressed_world("sync")
     monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("PINOT_ZOOKEEPER", world.zookeeper)
     assert call(world, "list").stdout == f"{world.table} has had no session yet\n"

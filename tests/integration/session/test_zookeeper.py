@@ -355,9 +355,9 @@ def test_every_change_of_pinot_is_over_before_the_lease_can_pass_on() -> None:
 
 
 def test_writes_are_few_and_small_whatever_the_number_of_files(
-    make_world: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    make_addressed_world: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = make_world("sync")
+    world = make_addressed_world("sync")
     sizes: list[int] = []
     commit = TransactionRequest.commit
 
