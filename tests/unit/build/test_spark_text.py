@@ -23,10 +23,10 @@ def written(folder: Path, data: bytes) -> Path:
 @pytest.mark.parametrize(
     ("data", "uri", "input_format", "why"),
     [
-        (gzip.compress(b"a"), "file:///a.csv", "csv", "for Spark, but it is gzip"),
+        (gzip.compress(b"a", mtime=0), "file:///a.csv", "csv", "for Spark, but it is gzip"),
         (b"a", "file:///a.json.gz", "json", "is gzip for Spark, but it is plain text"),
         (bz2.compress(b"a"), "file:///a.gz", "csv", "is gzip for Spark, but it is bz2"),
-        (gzip.compress(b"PAR1"), "file:///a.parquet", "parquet", "no parquet file that is packed by gzip"),
+        (gzip.compress(b"PAR1", mtime=0), "file:///a.parquet", "parquet", "no parquet file that is packed by gzip"),
     ],
 )
 def test_packing_goes_by_name(tmp_path: Path, data: bytes, uri: str, input_format: str, why: str) -> None:
@@ -35,7 +35,7 @@ def test_packing_goes_by_name(tmp_path: Path, data: bytes, uri: str, input_forma
 
 
 def test_packing_that_spark_sees_too(tmp_path: Path) -> None:
-    check_packing(written(tmp_path, gzip.compress(b"a")), "file:///a.csv.gz", "csv")
+    check_packing(written(tmp_path, gzip.compress(b"a", mtime=0)), "file:///a.csv.gz", "csv")
     check_packing(written(tmp_path, b"a"), "file:///a.csv", "csv")
     check_packing(written(tmp_path, b"PAR1"), "file:///a.gz", "parquet")
 
