@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
+# tests/lanes.py says what stays together. A third worker has the processor while two wait for servers.
+SPREAD := --numprocesses=3 --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo realtime-demo audit-demo test oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock clean
@@ -34,7 +36,7 @@ audit-demo: $(DONE) ## Lose half of a file's rows in three ways; each tier of th
 	@$(BIN)/python -m pinot_assets.demo.audit
 
 test: check ## Run all tests, integration included, after the static checks
-	@$(BIN)/pytest --maxfail=20
+	@$(BIN)/pytest $(SPREAD) --maxfail=20
 
 oracle: $(DONE) ## Compare 500 generated tables with Pinot's own builder, byte for byte (ten minutes)
 	@ORACLE_EXAMPLES=500 $(BIN)/pytest tests/oracle

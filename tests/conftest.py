@@ -9,12 +9,14 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import fakes.builder as fake_builder
 import kazoo.protocol.connection
 import kazoo.retry
 import pytest
 from fakes.kafka_table import Clicks, clicks_table
+from lanes import Lanes, precedence
 
 from pinot_assets.local import Stack, StackState, load_state
 
@@ -26,6 +28,16 @@ def pytest_configure() -> None:
     # a test's data are drawn, would take that for the test's own doing. So kazoo has one of its own.
     for module in (kazoo.protocol.connection, kazoo.retry):
         module.random = random.Random()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):  # a worker of pytest-xdist
+        items.sort(key=lambda item: precedence(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
+    return Lanes(config, log)
 
 
 @pytest.fixture(autouse=True)

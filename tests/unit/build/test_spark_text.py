@@ -26,7 +26,12 @@ def written(folder: Path, data: bytes) -> Path:
         (gzip.compress(b"a", mtime=0), "file:///a.csv", "csv", "for Spark, but it is gzip"),
         (b"a", "file:///a.json.gz", "json", "is gzip for Spark, but it is plain text"),
         (bz2.compress(b"a"), "file:///a.gz", "csv", "is gzip for Spark, but it is bz2"),
-        (gzip.compress(b"PAR1", mtime=0), "file:///a.parquet", "parquet", "no parquet file that is packed by gzip"),
+        (
+            gzip.compress(b"PAR1", mtime=0),
+            "file:///a.parquet",
+            "parquet",
+            "no parquet file that is packed by gzip",
+        ),
     ],
 )
 def test_packing_goes_by_name(tmp_path: Path, data: bytes, uri: str, input_format: str, why: str) -> None:
