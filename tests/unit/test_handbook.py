@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from pymdownx.slugs import slugify
 
-from pinot_assets import errors
-from pinot_assets.build import task
-from pinot_assets.build.rejected import FileRejected
-from pinot_assets.build.spark_pinot import ExpressionFailed
-from pinot_assets.build.spark_rows import SparkFailed
 from pinot_assets.health import CHECKS
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
 from pinot_assets.sensors import notice
-from pinot_assets.session import publisher
 from pinot_assets.session.model import Pointer
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.plan import NO_HOLD
@@ -30,11 +23,6 @@ ALERTS = {
     for group in yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yml").read_text())["groups"]
     for rule in group["rules"]
 }
-ERRORS = [
-    name
-    for name, kind in vars(errors).items()
-    if isinstance(kind, type) and issubclass(kind, errors.PinotAssetsError)
-]
 
 
 def sections() -> dict[str, str]:
@@ -66,24 +54,6 @@ def test_no_section_is_of_an_alert_that_is_gone() -> None:
 @pytest.mark.parametrize("name", [check.name for check in (*CHECKS, *OF_STREAMS)])
 def test_every_health_check_has_its_row(name: str) -> None:
     assert len(row_of(name)) == 3, "means, do, do not"
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_every_error_has_its_row(name: str) -> None:
-    assert len(row_of(name)) == 2, "means, do"
-
-
-def codes() -> Iterator[str]:
-    """What a failed file may be said to have."""
-    kinds = [*FileRejected.__subclasses__(), ExpressionFailed, SparkFailed]
-    yield from {kind.code for kind in kinds}
-    yield from (code for _, code in task._CODES)
-    yield from (publisher.REFUSED, "AUDIT", "INTERNAL")
-
-
-@pytest.mark.parametrize("code", sorted(codes()))
-def test_every_code_of_a_failed_file_has_its_row(code: str) -> None:
-    assert re.search(rf"^\|.*`{code}`.*\|.*\|.*\|$", sections()["codes-of-failed-files"], re.MULTILINE)
 
 
 def test_every_notice_of_the_webhook_has_its_row() -> None:

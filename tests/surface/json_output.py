@@ -1,0 +1,103 @@
+"""Keys of what commands print with `--json`, of the notices to a webhook, and of Dagster's metadata."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+import pinot_assets.assets
+import pinot_assets.sensors
+from pinot_assets import doctor, one_run, pinot_doctor, program, watch_cli
+from pinot_assets.cli import app
+from pinot_assets.cli_page import commands
+from pinot_assets.health.finding import Health
+from pinot_assets.local.stack import PartStatus
+from pinot_assets.local.state import StackState
+from pinot_assets.realtime import metrics, rebalance, rebalancing, rows
+from pinot_assets.realtime.preflight.answer import Answer
+from pinot_assets.realtime.repair import model as repair
+from pinot_assets.realtime.repair import words
+from pinot_assets.sensors import notice
+from pinot_assets.session.counted import Counted
+from pinot_assets.session.history import FileState
+from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.spec.problem import Note, Problem
+from surface.json_keys import Reader, Scope
+
+MEANINGS: dict[str, Any] = {
+    "cli:outcome.values": one_run.Outcome.values.fget,
+    "doctor:c": doctor.Check,
+    "doctor:looked": pinot_doctor.PinotLook,
+    "local.cli:part": PartStatus,
+    "local.cli:state": StackState,
+    "realtime.health_cli:answer": Health,
+    "realtime.health_cli:metric": metrics.Metric,
+    "realtime.preflight.show:answer.values()": Answer.values,
+    "realtime.rebalance_cli:one": rebalance.Objection,
+    "realtime.rebalance_cli:report": rebalancing.Report,
+    "realtime.repair_cli:manual(step)": words.Manual,
+    "realtime.repair_cli:refusal": repair.Refusal,
+    "realtime.repair_cli:step": repair.Step,
+    "realtime.repair_cli:waiting": repair.Waiting,
+    "realtime.rows:row": rows.SegmentRow,
+    "rollback_cli:answer": Counted,
+    "session.outlook_json:found.to_json()": Fingerprint,
+    "session_cli:state": FileState,
+    "spec.shown:note": Note,
+    "spec.shown:problem": Problem,
+}
+"""What the source does not say by itself: which class is written, or which method is asked."""
+READER = Reader(MEANINGS)
+
+
+def json_output() -> Iterator[str]:
+    """`<command>: <key>` for each command that has `--json`; `error` is how all of them print an error."""
+    for path, command in commands(get_command(app)):
+        if any("--json" in parameter.opts for parameter in command.params):
+            found = READER.printed(command.callback)
+            found |= READER.printed(watch_cli._Lines.told) if path == ("watch",) else set()
+            assert found, f"{path} has --json, and no key of it was found"
+            yield from (f"{' '.join(path)}: {key}" for key in found)
+    yield from (f"error: {key}" for key in READER.returned(program.error_values))
+
+
+def notices() -> Iterator[str]:
+    """Keys of what the webhook gets."""
+    yield from READER.returned(notice.of_run) | READER.returned(notice.least)
+    yield from (f"session.{key.partition('.')[2]}" for key in _of_table("session"))
+    yield from (f"still_served.{key.partition('.')[2]}" for key in _of_table("snapshot"))
+
+
+def _of_table(part: str) -> list[str]:
+    return [key for key in READER.returned(notice.of_table) if key.startswith(f"{part}.")]
+
+
+def dagster_metadata() -> Iterator[str]:
+    """Keys of all metadata that assets, checks and sensors give to Dagster."""
+    for package in (pinot_assets.assets, pinot_assets.sensors):
+        for info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            module = importlib.import_module(info.name)
+            tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+            name = info.name.removeprefix("pinot_assets.")
+            for function in ast.walk(tree):
+                if isinstance(function, ast.FunctionDef):
+                    found = _metadata_of(Scope(function, name, vars(module)))
+                    yield from (key for key in found if key[0] != "*")
+
+
+def _metadata_of(scope: Scope) -> Iterator[str]:
+    assert isinstance(scope.node, ast.FunctionDef)
+    returns_it = scope.node.returns is not None and "Metadata" in ast.unparse(scope.node.returns)
+    for one in ast.walk(scope.node):
+        is_it = isinstance(one, ast.keyword) and one.arg == "metadata"
+        is_it |= isinstance(one, ast.Return) and one.value is not None and returns_it
+        if is_it:
+            yield from READER.keys(one.value, scope)
+        elif isinstance(one, ast.Dict) and "**metadata" in ast.unparse(one):
+            yield from READER.keys(one, scope)

@@ -1,0 +1,78 @@
+"""Every error that can be met is in the registry, and docs/reference/errors.md is made of it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pinot_assets
+from pinot_assets import error_codes, errors
+from pinot_assets.errors_page import errors_page
+from pinot_assets.session.receipt import Failure
+
+PACKAGE = Path(pinot_assets.__file__).parent
+PAGE = PACKAGE.parent / "docs" / "reference" / "errors.md"
+CODE = [*Failure.__dataclass_fields__].index("code")
+
+
+def test_the_page_is_fresh() -> None:
+    # Write it with: python -m pinot_assets.errors_page > docs/reference/errors.md
+    assert PAGE.read_text(encoding="utf-8") == errors_page()
+
+
+def test_every_class_of_errors_is_registered_and_no_other() -> None:
+    found = {
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.PinotAssetsError)
+    }
+    assert found == set(error_codes.CLASSES)
+
+
+def test_every_code_of_a_failed_file_is_registered_and_no_other() -> None:
+    assert set(used()) == set(error_codes.CODES)
+
+
+def used() -> Iterator[str]:
+    """Codes in the source: of a kind of error, of the list that maps kinds to codes, of a `Failure` made."""
+    for path in PACKAGE.rglob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        if "FileRejected" not in source and "Failure(" not in source:
+            continue
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef):
+                yield from _of_class(node)
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "Failure":
+                yield from _of_failure(node, path)
+            elif isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_CODES":
+                yield from (code for _, code in _value_of("_CODES", path))
+            elif (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func) == "next"
+                and "_CODES" in ast.unparse(node)
+            ):
+                yield ast.literal_eval(node.args[1])
+
+
+def _of_class(node: ast.ClassDef) -> Iterator[str]:
+    for line in node.body:
+        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "code":
+            yield ast.literal_eval(line.value)
+
+
+def _of_failure(call: ast.Call, path: Path) -> Iterator[str]:
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
+    if len(call.args) <= CODE and not named:
+        return  # read from where it was stored
+    code = named[0] if named else call.args[CODE]
+    if isinstance(code, ast.Constant):
+        yield str(code.value)
+    elif ast.unparse(code) != "code":  # `failure_of`: what a kind of error, or the list of them, says
+        yield str(_value_of(ast.unparse(code), path))
+
+
+def _value_of(name: str, path: Path) -> object:
+    module = "pinot_assets." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+    return getattr(importlib.import_module(module), name)
