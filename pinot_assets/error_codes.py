@@ -49,7 +49,10 @@ CLASSES: Final = {
         "repair or remove the file, run again",
     ),
     "PinotError": Meaning("Pinot refused a call", "as the text says"),
-    "PinotUnreachable": Meaning("no connection; nothing was done", "start Pinot, check the address"),
+    "PinotUnreachable": Meaning(
+        "no connection for one call, or no answer to a read; the text says what was done before it",
+        "start Pinot, check the address, then type the command that the text names",
+    ),
     "PinotNotFound": Meaning("table, schema or segment is not there", "`pinot-assets tables apply <table>`"),
     "PushRefused": Meaning(
         "Pinot refused an upload (quota, unreachable staging area, …)", "as the text says"
@@ -60,7 +63,7 @@ CLASSES: Final = {
         "run again; for a foreign entry, let its owner end or revert it",
     ),
     "SwitchStateUnknown": Meaning(
-        "a call may or may not have happened, or a broker lags",
+        "a call may or may not have happened, or a broker lags; the text says what was done before it",
         "run again: it reads the lineage and finishes",
     ),
     "SnapshotIncomplete": Meaning(

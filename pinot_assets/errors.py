@@ -102,7 +102,9 @@ class PinotError(PinotAssetsError):
 
 
 class PinotUnreachable(PinotError):
-    """No connection could be made, so nothing was done."""
+    """No connection could be made for this call, so it was not sent; or a read got no answer.
+
+    Calls before it may have had their effects: what breaks off says so (`pinot_assets.effects`)."""
 
 
 class PinotNotFound(PinotError):

@@ -13,7 +13,6 @@ import dagster as dg
 
 from pinot_assets.assets.realtime_operations import Operation, Work
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.commands import runs
 from pinot_assets.realtime.drill import Lengths
 from pinot_assets.realtime.drilling import Drill
@@ -34,7 +33,7 @@ def _is_confirmed(work: Work) -> bool:
 
 def _restart(work: Work) -> str:
     named = work.config["segments"]
-    with RealtimePinot(work.settings.pinot) as pinot:
+    with work.pinot() as pinot:
         read = work.reader(pinot)
         if not _is_confirmed(work):
             found = restart_from(read(), named)
@@ -67,7 +66,7 @@ def _drill(work: Work) -> str:
         )
     seconds = work.config["seconds"]
     with (
-        RealtimePinot(work.settings.pinot) as pinot,
+        work.pinot() as pinot,
         hold_table(work.settings, work.table, work.run) as lease,
     ):
         broker = pinot.brokers_of(work.table)[0]

@@ -6,12 +6,14 @@ what it did; what went wrong is an error.
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
 
+from pinot_assets.effects import recording
 from pinot_assets.errors import SpecDrift, SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.deep_store import open_deep_store, sweeper
@@ -59,6 +61,13 @@ class Work:
         """With `_REALTIME`."""
         return self.spec.name_with_type
 
+    @contextmanager
+    def pinot(self) -> Iterator[RealtimePinot]:
+        """A client whose silence says what was done through it."""
+        again = "the same job looks at the table first and does what is left"
+        with RealtimePinot(self.settings.pinot) as door, recording(door, again) as pinot:
+            yield pinot
+
     def reader(self, pinot: RealtimePinot) -> Reader:
         """Reads the table anew."""
         store = open_deep_store(pinot)
@@ -85,7 +94,7 @@ class Operation:
 
 
 def _preflight(work: Work) -> str:
-    with RealtimePinot(work.settings.pinot) as pinot:
+    with work.pinot() as pinot:
         facts = gather(pinot, work.table, work.spec.table_json)
     answers = judge(facts)
     for answer in answers:
@@ -97,7 +106,7 @@ def _preflight(work: Work) -> str:
 
 def _repair(work: Work) -> str:
     limits = Limits(steps=work.config["limit"])
-    with RealtimePinot(work.settings.pinot) as pinot:
+    with work.pinot() as pinot:
         if not work.config["apply"]:
             with open_operations(work.settings, work.table) as operations:
                 remembered = operations.recall(memory.SUBJECT)
@@ -146,7 +155,7 @@ def _drain(work: Work, goal: Goal) -> str:
             hint=f"write pauselessConsumptionEnabled: {wanted} there, reload, and run it again",
         )
     with (
-        RealtimePinot(work.settings.pinot) as pinot,
+        work.pinot() as pinot,
         hold_table(work.settings, work.table, work.run) as lease,
     ):
         repair = work.repair(pinot, lease, USUAL_LIMITS)
@@ -167,7 +176,7 @@ def _rebalance(work: Work) -> str:
         request = Request.of(**work.config["options"])
     except ValueError as error:
         raise SpecError(f"the options of the rebalance cannot be read: {error}") from None
-    with RealtimePinot(work.settings.pinot) as pinot:
+    with work.pinot() as pinot:
         read = work.reader(pinot)
         if not work.config["apply"]:
             _, judged = preview_rebalance(pinot, read, work.table, request)

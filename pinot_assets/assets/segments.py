@@ -111,7 +111,7 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
             if not isinstance(error, PinotAssetsError):
                 context.log.exception("the gate broke")
             said = str(error) if isinstance(error, PinotAssetsError) else repr(error)
-            return dg.AssetCheckResult(passed=False, description=f"{said}. Nothing is switched")
+            return dg.AssetCheckResult(passed=False, description=f"{said}. The gate stays shut")
         failed = [f for f in findings if not f.passed]
         said = "; ".join(map(_told, failed or findings))
         if any(f.blocks for f in findings):

@@ -38,7 +38,7 @@ def row_change(bound: RowChange, seen: Mapping[str, RowsSeen]) -> Finding:
     """
     judged = {what: rows for what, rows in seen.items() if rows.now}
     bad = [
-        f"{base_name(what)} {_change(rows)}"
+        f"{base_name(what)} {row_words(rows)}"
         for what, rows in judged.items()
         if not _holds(bound, rows.percent)
     ]
@@ -55,22 +55,23 @@ def row_change(bound: RowChange, seen: Mapping[str, RowsSeen]) -> Finding:
         text = "; ".join(bad[:3]) + more
         message = f"{text}, where {wanted} is allowed"
     else:
-        message = f"{_change(RowsSeen(expected, found))}, where {wanted} is allowed"
+        message = f"{row_words(RowsSeen(expected, found))}, where {wanted} is allowed"
     finding = Finding(name, not bad, expected, found, message)
     return replace(finding, warns=bound.severity == "warn", of_data=True)
 
 
 def empty_outputs(receipts: Collection[Receipt], bound: EmptyOutputs | None) -> Finding:
-    """Every file has rows; told only, where the table spec does not ask.
+    """Every file has rows; only a warning, where the table spec does not ask for it.
 
     :param bound: None where the table spec does not.
     """
     read = [receipt for receipt in receipts if receipt.sha256]  # one that could not be read was skipped
     bad = [f"{file_name(receipt)} has none" for receipt in read if not receipt.rows]
     found = finding_of("empty_outputs", len(read), len(read) - len(bad), bad, "files have rows")
-    if bound is None:
-        return replace(found, passed=True)
-    return replace(found, warns=bound.severity == "warn", of_data=True)
+    if bad and (bound is None or bound.severity == "warn"):
+        why = "audit: does not ask for empty_outputs" if bound is None else "its severity is warn"
+        found = replace(found, message=f"{found.message}; allowed, since {why}", warns=True)
+    return replace(found, of_data=bound is not None)
 
 
 def time_range(bound: TimeRange, outputs: Sequence[Output], now_ms: int) -> Finding:
@@ -100,7 +101,8 @@ def _holds(bound: RowChange, percent: float) -> bool:
     return (bound.min is None or percent >= bound.min) and (bound.max is None or percent <= bound.max)
 
 
-def _change(rows: RowsSeen) -> str:
+def row_words(rows: RowsSeen) -> str:
+    """The change in words, of something that had rows."""
     return f"goes from {rows.now:,} to {rows.after:,} rows ({rows.percent:+.3g}%)"
 
 

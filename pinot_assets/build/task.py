@@ -23,6 +23,7 @@ from pinot_assets.build.order import BuildOrder, FileTask, segment_name
 from pinot_assets.build.read import read_batches
 from pinot_assets.build.rejected import FileRejected
 from pinot_assets.build.scratch import scratch_folder
+from pinot_assets.build.values import Values
 from pinot_assets.build.verdicts import Limit, Quarantine, Verdicts
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import (
@@ -108,7 +109,9 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
     read, sha256 = _fetch(source, task.file.uri, local)
     signs.worked()
     verdicts = _verdicts(order, task, folder)
-    tables = rows_of(local, read, Wanted.of(spec), verdicts)
+    wanted = Wanted.of(spec)
+    values = Values(wanted.schema.names)
+    tables = values.watched(rows_of(local, read, wanted, verdicts))
     segments = open_store(order.segments_uri, order.staging_props)
     staged = [
         _stage(order, task, spec, segments, rows, k, read, folder, signs)
@@ -132,7 +135,7 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
         worker=f"{socket.gethostname()}/{os.getpid()}",
         tars=tuple(_token(segments, output) for output in outputs),
         bad_rows_uri=_put_bad_rows(order, task, read, folder) if verdicts.bad_rows else "",
-        missing=verdicts.missing,
+        missing=values.missing(verdicts.missing),
         rows_read=verdicts.rows,
         rows_filtered=_filtered(order, verdicts, rows),
         facts=tuple(facts for _, facts in staged),

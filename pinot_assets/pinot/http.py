@@ -1,6 +1,6 @@
 """One HTTP call to Pinot: a deadline, safe retries, and the only place where failures become our errors.
 
-What a caller may conclude from an error is the point. `PinotUnreachable`: nothing was sent, nothing was done.
+What a caller may conclude from an error is the point. `PinotUnreachable`: it was not sent, or was a read.
 `SwitchStateUnknown`: it was sent and no answer came, so it may have happened. Anything else: Pinot answered.
 """
 
@@ -199,11 +199,13 @@ class Door:
             return PinotUnreachable(
                 f"no connection for {self._name(call)}",
                 why=reason,
-                hint="nothing was done; is Pinot running there, and is the address right?",
+                hint="this call was not sent; is Pinot running there, and is the address right?",
             )
         if call.kind is Kind.READ:
             return PinotUnreachable(
-                f"no answer to {self._name(call)}", why=reason, hint="a read changes nothing: try again"
+                f"no answer to {self._name(call)}",
+                why=reason,
+                hint="is Pinot running there? This was only a read",
             )
         late = isinstance(error, httpx.TimeoutException)
         return _unknown(SwitchStateUnknown if late else CutOff, self._name(call), reason)
@@ -226,7 +228,7 @@ class Door:
         if status in GATEWAY:
             if call.kind is Kind.READ:
                 away = NotReady if status == 503 else PinotUnreachable
-                return away(what, why=reason, hint="a read changes nothing: try again")
+                return away(what, why=reason, hint="is Pinot running there? This was only a read")
             kind = SwitchStateUnknown if status == 504 else CutOff
             return _unknown(kind, name, f"status {status}: {reason}")
         if call.kind is Kind.UPLOAD:
@@ -254,8 +256,7 @@ def _unknown(kind: type[SwitchStateUnknown], name: str, reason: str) -> SwitchSt
     return kind(
         f"{name} was sent and no answer came",
         why=reason,
-        hint="it may have happened, or still may: read the lineage and the segments before anything else"
-        " (of a REALTIME table: its state)",
+        hint="it may have happened, or still may (of a REALTIME table: its state)",
     )
 
 

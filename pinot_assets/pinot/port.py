@@ -101,8 +101,8 @@ class SegmentMetadata:
 class Pinot(Protocol):
     """A Pinot cluster, seen from the session driver.
 
-    Errors, for every method: `PinotUnreachable` — no connection, nothing was done (for a read: no answer, and
-    a read does nothing); `PinotNotFound` — no such table or segment; `PinotError` — anything else that Pinot
+    Errors, for every method: `PinotUnreachable` — no connection, so the call was not sent (for a read: no
+    answer); `PinotNotFound` — no such table or segment; `PinotError` — anything else that Pinot
     refused. For a call that changes something: `SwitchStateUnknown` — sent, but no answer came: look first.
     """
 

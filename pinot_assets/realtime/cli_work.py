@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from pinot_assets.effects import recording
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.cli_table import find_table
 from pinot_assets.realtime.deep_store import open_deep_store, sweeper
@@ -27,6 +28,7 @@ DeepStore = Annotated[
     str | None,
     typer.Option("--deep-store", help="Folder or bucket of the deep store; the controller's data directory."),
 ]
+_AGAIN = "the same command looks at the table first and does what is left"
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 
 
@@ -70,7 +72,7 @@ def open_work(table: str, deep_store: str | None = None) -> Iterator[Work]:
     :raises PinotNotFound: there is no such table.
     """
     settings = load_settings()
-    with RealtimePinot(settings.pinot) as pinot:
+    with RealtimePinot(settings.pinot) as door, recording(door, _AGAIN) as pinot:
         name = find_table(pinot, table)
         yield Work(settings, pinot, name, open_deep_store(pinot, deep_store))
 

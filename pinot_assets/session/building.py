@@ -30,6 +30,7 @@ def build(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[F
         run.progress.built(outcome)
         if isinstance(outcome, Receipt):
             receipts.append(outcome)
+            run.built += 1
         else:
             failures.append(outcome)
 

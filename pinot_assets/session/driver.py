@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
 from pinot_assets.audit import Finding
-from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown
+from pinot_assets.effects import told_so_far
+from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionHeld, SwitchStateUnknown
 from pinot_assets.gc.collect import Collected, Told, collect
 from pinot_assets.gc.look import Garbage, look
 from pinot_assets.session import noop, plain
@@ -36,6 +37,7 @@ from pinot_assets.session.retention import expire
 from pinot_assets.session.run import Run
 from pinot_assets.session.settle import settle
 from pinot_assets.session.shadow import sweep_shadow
+from pinot_assets.session.so_far import so_far
 from pinot_assets.session.trigger import trigger, trigger_planned, trigger_without_retry
 from pinot_assets.session.unleased import only_reading
 from pinot_assets.session.watchdog import Fed, Watchdog
@@ -48,17 +50,19 @@ T = TypeVar("T")
 
 
 def _watched(step: Callable[Concatenate[Driver, P], T]) -> Callable[Concatenate[Driver, P], T]:
-    """A step under the driver's watchdog (rule R25); one that leaves a write to Pinot unknown says so."""
+    """A step under the driver's watchdog (rule R25); one that leaves a write to Pinot unknown says so, and an
+    error that breaks it off says what was done before."""
 
     @wraps(step)
     def watched(driver: Driver, /, *args: P.args, **kwargs: P.kwargs) -> T:
         begun = time.monotonic()
         try:
-            with driver.guard():
+            with driver.guard(), told_so_far(lambda: so_far(driver._run, step.__name__)):
                 try:
                     came_to = step(driver, *args, **kwargs)
-                except SwitchStateUnknown:
-                    driver._run.lease.left_unknown()
+                except PinotAssetsError as error:
+                    if isinstance(error, SwitchStateUnknown) or driver._run.effects.unknown:
+                        driver._run.lease.left_unknown()
                     raise
         except Exception as error:
             driver.steps[step.__name__] = Step(time.monotonic() - begun, error)

@@ -6,17 +6,29 @@ and rules R1, R3, R4 and R6, spec/lineage.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from pinot_assets.errors import SwitchConflict, SwitchStateUnknown
+from pinot_assets.errors import PinotUnreachable, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import is_ours
 from pinot_assets.session.staging import Switch
 
 Start = Callable[[str, Collection[str], Collection[str]], str]
+
+
+@contextmanager
+def _still_unknown(what: str) -> Iterator[None]:
+    """A look that tells what became of a call: without an answer, that stays unknown.
+
+    :raises SwitchStateUnknown: in the place of `PinotUnreachable`, which would be about the look alone.
+    """
+    try:
+        yield
+    except PinotUnreachable as error:
+        raise SwitchStateUnknown(f"it is not known {what}", why=error.reason, hint=error.hint) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +40,8 @@ class Entries:
     :ivar starts_forced: every start is a forced one: on a REFRESH table, Pinot then deletes the generation
         before `segmentsFrom` at the start (`rollbackWindow: pinotDefault`).
     :ivar before_write: called before every write to Pinot: lease held, former owner waited out (rule R2).
+    :ivar settled: called with `start`, `end` or `revert` and the entry's id when one that may have given no
+        answer was seen to have happened.
     """
 
     table: str
@@ -35,6 +49,7 @@ class Entries:
     entry_max_age_ms: int
     starts_forced: bool
     before_write: Callable[[], None]
+    settled: Callable[[str, str], None]
 
     @property
     def lineage(self) -> Lineage:
@@ -120,10 +135,12 @@ class Entries:
         try:
             return start(self.table, segments_from, segments_to)
         except SwitchStateUnknown:
-            found = self.lineage.find(segments_from, segments_to)
+            with _still_unknown(f"whether the lineage of {self.table} got a new entry"):
+                found = self.lineage.find(segments_from, segments_to)
             new = [e for e in found if e.state is LineageState.IN_PROGRESS and e.id not in known]
             if not new:
                 raise
+            self.settled("start", new[-1].id)
             return new[-1].id
 
     def _refuse_foreign(self, entries: Collection[LineageEntry], switch: Switch) -> None:
@@ -188,11 +205,13 @@ class Entries:
     def _await_completed(self, entry_id: str) -> None:
         # The controller goes on when the caller has gone, so an IN_PROGRESS entry may complete any moment.
         for _ in range(20):
-            entry = self.lineage.get(entry_id)
-            if entry is None or entry.state is LineageState.REVERTED:
-                break
-            if entry.state is LineageState.COMPLETED:
-                return
+            with suppress(PinotUnreachable):  # it may be back in a moment, with the switch made
+                entry = self.lineage.get(entry_id)
+                if entry is None or entry.state is LineageState.REVERTED:
+                    break
+                if entry.state is LineageState.COMPLETED:
+                    self.settled("end", entry_id)
+                    return
             self.edges.sleep(0.5)
         raise SwitchStateUnknown(
             f"it cannot be told yet whether {self.table} was switched",
@@ -206,7 +225,10 @@ class Entries:
         # Reverted or reaped before, or the reply got lost: what stands there now decides.
         with suppress(SwitchConflict, SwitchStateUnknown):
             self.edges.pinot.force_revert_replace_segments(self.table, entry_id)
-        entry = self.lineage.get(entry_id)
+        with _still_unknown(f"whether lineage entry {entry_id} of {self.table} was reverted"):
+            entry = self.lineage.get(entry_id)
+        if entry is None or entry.state is LineageState.REVERTED:
+            self.settled("revert", entry_id)
         if entry is not None and entry.state is not LineageState.REVERTED:
             raise SwitchConflict(
                 f"lineage entry {entry_id} of {self.table} could not be reverted",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from pinot_assets.audit.losses import MOST_PERCENT
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.abandon import rows_twice
 from pinot_assets.session.amount import Amount
 from pinot_assets.session.forecast import Step
 from pinot_assets.session.ideal_state import LIMIT_BYTES
 from pinot_assets.session.lineage_room import LIMIT_BYTES as LINEAGE_LIMIT
-from pinot_assets.session.model import PushKind, utc_text
+from pinot_assets.session.model import Mode, PushKind, utc_text
 from pinot_assets.session.outlook import FileChange, Outlook
 from pinot_assets.session.room_after import Disk
 from pinot_assets.session.switching import Sums, Switching
@@ -201,6 +202,7 @@ def risk_lines(plan: Outlook) -> Iterator[Line]:
     audit = seen.session.audit if seen.session is not None else None
     if seen.step in (Step.CONTINUE, Step.RETRY) and audit is not None and not audit.passed:
         yield Line("last audit", f"kept the gate shut: {audit.summary}", warns=True)
+    yield from _shrinking(plan)
     label = "way back"
     if plan.revert_until_ms is not None:
         yield Line(label, f"now: by one revert until {utc_text(plan.revert_until_ms)}")
@@ -229,6 +231,28 @@ def risk_lines(plan: Outlook) -> Iterator[Line]:
             yield Line("", f"→ {seen.refused.hint}")
     if plan.holder is not None:
         yield Line("lease", f"held by {plan.holder}: no run can begin until it lets go", warns=True)
+
+
+def _shrinking(plan: Outlook) -> Iterator[Line]:
+    """Rewritten files that lost most of their bytes: whether their rows, too, only the build can tell."""
+    if plan.forecast.mode is Mode.APPEND:
+        return
+    to_build = {row.uri for row in plan.forecast.to_build}
+    small = [
+        change
+        for change in plan.of_kind("rewritten")
+        if change.uri in to_build and change.before is not None and change.after is not None
+        if 100 * (change.before.size - change.after.size) > MOST_PERCENT * change.before.size
+    ]
+    if small:
+        first = small[0]
+        more = f" and {len(small) - 1} more" if len(small) > 1 else ""
+        yield Line(
+            "gate",
+            f"stays shut if rows go as bytes do, by more than {MOST_PERCENT}%: "
+            f"{_below(plan, first.uri)} {_versions(first)}{more}",
+            warns=True,
+        )
 
 
 def _way_back(plan: Outlook, switch: Switching) -> str:

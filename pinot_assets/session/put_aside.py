@@ -1,4 +1,4 @@
-"""What people are told of rows that were put aside, and of columns that files lack."""
+"""What people are told of rows that were put aside, and of columns without values."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def _of_missing(receipts: Sequence[Receipt]) -> tuple[str, ...]:
         return ()
     first = receipts[0]
     return (
-        f"{plural(len(receipts), 'file')} without columns of the table, which are null in all rows: "
-        f"{first.uri} lacks {', '.join(first.missing)}{_and_more(receipts)}",
+        f"{plural(len(receipts), 'file')} without values in columns of the table (null in all rows): "
+        f"{first.uri} has none for {', '.join(first.missing)}{_and_more(receipts)}",
     )
 
 

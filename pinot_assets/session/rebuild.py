@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pinot_assets.build.keys import file_id, version_from_text
-from pinot_assets.errors import SessionError, SourceError
+from pinot_assets.build.keys import version_from_text
+from pinot_assets.errors import SessionError
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import SegmentMetadata
 from pinot_assets.session.hold import still_held
 from pinot_assets.session.kept import Kept, kept_refs, read_kept
+from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.model import Mode, ObjectRef, is_ours, new_session_id
 from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.session.receipt import Output, Receipt
@@ -173,7 +174,7 @@ def _read_back(run: Run, name: str) -> tuple[PublishedFile, Output]:
             why=f"ZooKeeper remembers no snapshot, and the segment's custom map cannot be read: {error!r}",
             hint=f"restore {run.edges.store.path}, or delete this project's segments and ingest again",
         ) from error
-    receipt = _receipt(run.edges.staging, session, uri, read.token)
+    receipt = kept_receipts(run.edges.staging, session, {uri: read.token}).get(uri)
     return PublishedFile(
         uri=uri,
         fingerprint=read,
@@ -185,17 +186,6 @@ def _read_back(run: Run, name: str) -> tuple[PublishedFile, Output]:
         version=read.token,
         seconds=receipt.seconds if receipt else 0.0,
     ), _output(run.edges.staging, metadata, receipt)
-
-
-def _receipt(staging: Staging, session: str, uri: str, version: str) -> Receipt | None:
-    prefix = f"sessions/{session}/files/{file_id(uri)}-{version}-"
-    keys = [i.key for i in staged(staging, f"sessions/{session}/files") if i.key.startswith(prefix)]
-    for key in sorted(keys, reverse=True):
-        try:
-            return Receipt.from_bytes(staging.store.read(key))
-        except (SourceError, ValueError):
-            continue
-    return None
 
 
 def _output(staging: Staging, metadata: SegmentMetadata, receipt: Receipt | None) -> Output:

@@ -88,7 +88,8 @@ class Receipt:
     :ivar tars: version token of each output's tar as the staging area showed it; while it shows the same,
         the content need not be read again (rule R12).
     :ivar bad_rows_uri: Parquet file with the rows that were left out and why; empty without any.
-    :ivar missing: columns of the table that the file lacks: null in all of its rows.
+    :ivar missing: columns of the table without a value in any of its rows: the file lacks them, or they are
+        null throughout (earlier releases named only those that it lacks).
     :ivar rows_read: rows of the file as its reader counted them (the footer's number, where there is one);
         None where nobody did: a writer before this field, or Spark over text with a filter.
     :ivar rows_filtered: how many of them the table spec's filter left out.

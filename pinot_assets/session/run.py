@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from pinot_assets.effects import Effects
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.edges import Edges
@@ -29,6 +30,9 @@ class Run:
     """A table, its clients and the lease.
 
     :ivar notes: what this run did that a person should know.
+    :ivar effects: what it has changed in Pinot, through `edges.pinot`.
+    :ivar built: how many files it has built.
+    :ivar found: the open session as it was last read, None without one.
     """
 
     spec: TableSpec
@@ -36,7 +40,13 @@ class Run:
     lease: Lease
     progress: Progress
     notes: list[str] = field(default_factory=list)
+    effects: Effects = field(default_factory=Effects)
+    built: int = 0
     _read: tuple[SnapshotRef, Snapshot] | None = field(default=None, init=False, repr=False)
+    found: Session | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.edges = replace(self.edges, pinot=self.effects.recorded(self.edges.pinot))
 
     @property
     def mode(self) -> Mode:
@@ -81,6 +91,7 @@ class Run:
             entry_max_age_ms=max_age_ms,
             starts_forced=self.spec.ingestion.rollback_window == "pinotDefault",
             before_write=self.before_pinot_write,
+            settled=self.effects.settled,
             push_mode=mode,
         )
 
@@ -91,7 +102,13 @@ class Run:
 
     def active_session(self) -> Session | None:
         """The session without an outcome, as stored."""
-        return self.edges.store.active_session(self.lease.pointer)
+        self.found = self.edges.store.active_session(self.lease.pointer)
+        return self.found
+
+    @property
+    def opened(self) -> Session | None:
+        """The session that this run works on, as it last wrote or read it; nothing is asked."""
+        return self.lease.session or self.found
 
     def current_snapshot(self) -> Snapshot | None:
         """The ledger; None only when nothing was ever published. Read once: its object never changes.

@@ -241,6 +241,7 @@ class Lease:
     """The right to write, as long as the ZooKeeper session lives and nobody took over.
 
     :ivar pointer: the pointer as this owner last wrote it.
+    :ivar session: the session as this owner last wrote it, None as long as it has written none.
     :ivar on_progress: called after every write, and before every one to Pinot.
     :ivar took_over_from: who may still have a Pinot call under way: the owner before, if it never let go
         itself, or did not know what became of its last one; None after a clean release.
@@ -252,6 +253,7 @@ class Lease:
         self._store = store
         self._zk = store._zk
         self.pointer = pointer
+        self.session: Session | None = None
         self._pointer_version = version
         self.took_over_from = took_over_from
         self.on_progress: Callable[[], None] = lambda: None
@@ -275,6 +277,7 @@ class Lease:
         if failure is not None:
             raise self._lost(failure) from failure
         self.on_progress()
+        self.session = session or self.session
         if pointer is not None:
             self.pointer = pointer
             self._pointer_version += 1

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from pinot_assets.effects import recording
 from pinot_assets.errors import SpecDrift
 from pinot_assets.spec.difference import Difference, diff_schema, diff_table
 from pinot_assets.spec.model import TableSpec
@@ -83,17 +84,23 @@ def apply_plan(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
     :raises PinotError: Pinot refused (a column removed or its type changed, for one).
     :raises SpecDrift: Pinot accepted everything and holds something else, so that every run would refuse.
     """
+    with recording(store, f"`pinot-assets tables apply {plan.spec.name}` does what is left") as door:
+        left = _applied(plan, door)
+    if left:
+        raise SpecDrift(
+            f"Pinot took the configs of {plan.spec.name} but did not keep all of them:{_listed(left)}",
+            hint="this Pinot does not know these settings, or rewrites them: take them out of the spec",
+        )
+
+
+def _applied(plan: ApplyPlan, store: SchemaAndTableStore) -> list[Difference]:
     if plan.schema.action != "keep":
         store.put_schema(plan.spec.schema_json)
     if plan.table.action == "create":
         store.create_table(plan.spec.table_json)
     elif plan.table.action == "update":
         store.update_table(plan.spec.table_json)
-    if left := drift(plan.spec, store):
-        raise SpecDrift(
-            f"Pinot took the configs of {plan.spec.name} but did not keep all of them:{_listed(left)}",
-            hint="this Pinot does not know these settings, or rewrites them: take them out of the spec",
-        )
+    return drift(plan.spec, store)
 
 
 def drift(spec: AnyTableSpec, store: SchemaAndTableStore) -> list[Difference]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
@@ -119,6 +119,18 @@ class EmptyOutputs(_Item):
     """error keeps the gate shut; warn is shown, as it is without this check."""
 
 
+LossName = Literal["emptied_files", "shrunk_files", "vanished_columns", "shrunk_table"]
+
+
+class Loss(_Item):
+    """What a switch may take away: these checks keep the gate shut unless the table spec lets them warn."""
+
+    check: LossName
+    """A rewritten file without rows; with under a tenth of them; without a column; a swap of the table."""
+    severity: Severity = "error"
+    """error keeps the gate shut, as it is without this check; warn allows it, and is shown."""
+
+
 class Replicas(_Item):
     """Of how many replicas must be known that they are as built."""
 
@@ -126,10 +138,13 @@ class Replicas(_Item):
     """all, or one of each segment: the others are told, where a server is down."""
 
 
-Check = RowChange | TimeRange | EmptyOutputs
-CHECKS: Final[dict[str, type[RowChange] | type[TimeRange] | type[EmptyOutputs]]] = {
+Check = RowChange | TimeRange | EmptyOutputs | Loss
+CHECKS: Final[dict[str, type[Check]]] = {
     "row_change": RowChange,
     "time_range": TimeRange,
     "empty_outputs": EmptyOutputs,
+    **dict.fromkeys(get_args(LossName), Loss),
 }
 """Those with something to be set, by name; all others always hold, or the gate is shut."""
+CHECK_KINDS: Final = tuple(dict.fromkeys(CHECKS.values()))
+"""Their classes, each once."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fakes.tables import write_table
 from model.table import TABLE
 
 from pinot_assets.spec import TableSpec
+from pinot_assets.spec.audit_block import Audit
+from pinot_assets.spec.audit_check import Loss, LossName
 
 FOLDERS = {"inputDirURI": "/model/source", "output.segment.dir.uri": "/model/staging"}
 
@@ -19,6 +22,12 @@ def spec_of(options: dict[str, Any]) -> TableSpec:
     """With these keys of the ingestion block; its folders are names only, the stores are in memory: the same
     for all, so that two specs differ in nothing but these keys."""
     return _spec(frozenset(options.items()))
+
+
+def losing_spec_of(options: dict[str, Any]) -> TableSpec:
+    """The same for a table whose files may lose their rows: the gate does not ask."""
+    allowed = tuple(Loss(check=name, severity="warn") for name in get_args(LossName))
+    return replace(spec_of(options), audit=Audit(checks=allowed))
 
 
 @cache

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from model.ending import settle
 from model.process import Kind, Trouble
-from model.specs import spec_of
+from model.specs import losing_spec_of
 from model.table import MODES, Running, Table, clear, run
 
 EXAMPLES = os.environ.get("PINOT_ASSETS_MODEL_EXAMPLES")
@@ -48,7 +48,7 @@ class Sessions(RuleBasedStateMachine):
 
     @initialize(mode=st.sampled_from(sorted(MODES)), retries=st.integers(0, 2))
     def begin(self, mode: str, retries: int) -> None:
-        self.table = Table(spec_of, mode, {"consistentPushMaxRetries": retries})
+        self.table = Table(losing_spec_of, mode, {"consistentPushMaxRetries": retries})
         self.contents = 0
 
     # --- the source ------------------------------------------------------------------------------

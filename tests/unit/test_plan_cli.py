@@ -209,3 +209,15 @@ def test_json() -> None:
 def test_a_listing_that_fails_is_the_runs_own_error() -> None:
     error = ListingFailed("the listing broke off")
     assert call(error).exception is error
+
+
+@pytest.mark.parametrize(("mode", "warned"), [("sync", True), ("swap", True), ("append", False)])
+def test_a_rewritten_file_that_lost_most_of_its_bytes(mode: str, warned: bool) -> None:
+    """Its rows are not known before the build, but what would shut the gate is told before."""
+    table = make_table(mode)
+    write(A=" ".join(f"A{n}" for n in range(10)))(table)
+    run_now(table)
+    write(A="A")(table)
+    told = [line for line in said(planned(table)) if "stays shut if rows go as bytes do" in line]
+    assert bool(told) == warned
+    assert all("by more than 90%: A 29 B" in line for line in told)

@@ -157,8 +157,8 @@ def test_what_an_audit_warns_of_and_its_numbers_stand_in_the_last_word_of_the_ga
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (PinotUnreachable("ZooKeeper went away"), "ZooKeeper went away. Nothing is switched"),
-        (ConnectionLoss("gone"), "ConnectionLoss('gone'). Nothing is switched"),
+        (PinotUnreachable("ZooKeeper went away"), "ZooKeeper went away. The gate stays shut"),
+        (ConnectionLoss("gone"), "ConnectionLoss('gone'). The gate stays shut"),
     ],
 )
 def test_a_gate_that_breaks_is_shut_and_says_so(

@@ -37,7 +37,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRealtime:
         with store.take(Owner(run, "host", 1, 1)) as lease:
             yield lease
 
-    monkeypatch.setattr(realtime_confirmed, "RealtimePinot", lambda _: made.pinot())
+    monkeypatch.setattr(realtime_operations, "RealtimePinot", lambda _: made.pinot())
     monkeypatch.setattr(realtime_confirmed, "hold_table", hold)
     monkeypatch.setattr(realtime_operations, "open_deep_store", lambda _: None)
     monkeypatch.setattr(realtime_operations, "read_state", lambda *_, **__: made.look())

@@ -76,12 +76,17 @@ def test_a_warning_keeps_nothing_back() -> None:
 def test_files_without_rows() -> None:
     receipts = [receipt("a", 3), receipt("b", 0), replace(receipt("skipped", 0), sha256="")]
     told = empty_outputs(receipts, None)
-    assert (told.passed, told.expected, told.found) == (True, 2, 1)
-    assert "b has none" in told.message
+    assert (told.passed, told.blocks, told.of_data) == (False, False, False)
+    assert (told.expected, told.found) == (2, 1)
+    assert "b has none; allowed, since audit: does not ask for empty_outputs" in told.message
     asked = empty_outputs(receipts, EmptyOutputs(check="empty_outputs"))
     assert (asked.blocks, asked.of_data, "b has none" in asked.message) == (True, True, True)
     warned = empty_outputs(receipts, EmptyOutputs(check="empty_outputs", severity="warn"))
     assert (warned.passed, warned.blocks) == (False, False)
+    assert "b has none; allowed, since its severity is warn" in warned.message
+    for bound in (None, EmptyOutputs(check="empty_outputs")):
+        whole = empty_outputs([receipt("a", 3)], bound)
+        assert (whole.passed, whole.message) == (True, "1 of 1 files have rows")
 
 
 @pytest.mark.parametrize(

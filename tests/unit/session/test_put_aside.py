@@ -19,7 +19,7 @@ def test_bad_rows_and_missing_columns_are_told_with_the_first_file() -> None:
     lacking = replace(BAD, uri="file:///c", missing=("x", "y"))
     assert notes([WHOLE, BAD, lacking]) == (
         "4 bad rows of 2 files put aside: 2 of file:///b in file:///s/bad, and 1 more",
-        "1 file without columns of the table, which are null in all rows: file:///c lacks x, y",
+        "1 file without values in columns of the table (null in all rows): file:///c has none for x, y",
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.errors import SpecDrift
+from pinot_assets.errors import PinotUnreachable, SpecDrift
 from pinot_assets.spec.apply import apply_plan, drift, plan_apply, refuse_drift
 
 
@@ -106,3 +106,19 @@ def test_a_run_refuses_on_drift_with_all_of_it(folder):
         refuse_drift(spec, controller)
     assert "schema.columns.carrier.dataType" in str(caught.value)
     assert 'table.segmentsConfig.replication: wanted "2", found "1"' in str(caught.value)
+
+
+def test_an_apply_that_is_broken_off_says_what_was_written(folder):
+    spec, controller = folder.load(), Controller()
+    plan = plan_apply(spec, controller)
+
+    def away(config):
+        raise PinotUnreachable("no connection", hint="is Pinot running there?")
+
+    controller.create_table = away
+    with pytest.raises(PinotUnreachable) as broken:
+        apply_plan(plan, controller)
+    assert broken.value.hint == (
+        "done so far: schema flights written; `pinot-assets tables apply flights` does what is left; "
+        "is Pinot running there?"
+    )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pinot_assets.spec.audit_block import Audit
-from pinot_assets.spec.audit_check import EmptyOutputs, RowChange, TimeRange, moment_ms
+from pinot_assets.spec.audit_check import EmptyOutputs, Loss, RowChange, TimeRange, moment_ms
 
 ROWS = {"sql": "SELECT COUNT(*) FROM flights WHERE distance < 0", "expect": "= 0"}
 
@@ -32,6 +32,8 @@ def test_checks_are_read_beside_assertions(folder):
         {"check": "row_change", "min": "-5%", "severity": "warn"},
         {"check": "time_range", "from": "2020-01-01", "to": "now  +  1d"},
         {"check": "empty_outputs"},
+        {"check": "emptied_files", "severity": "WARN"},
+        {"check": "vanished_columns"},
         {"replicas": "ONE"},
     ]
     audit = folder.load(change=lambda w: w.update(audit=block)).audit
@@ -40,6 +42,8 @@ def test_checks_are_read_beside_assertions(folder):
         RowChange(check="row_change", min="-5%", severity="warn"),
         TimeRange(check="time_range", from_="2020-01-01", to="now + 1d"),
         EmptyOutputs(check="empty_outputs"),
+        Loss(check="emptied_files", severity="warn"),
+        Loss(check="vanished_columns"),
     )
     assert (audit.checks[0].of, audit.checks[0].min, audit.checks[0].max) == ("file", -20.0, 50.5)
     assert (len(audit.assertions), audit.replicas) == (1, "one")
@@ -68,6 +72,7 @@ def test_moments(text, ms):
         ({"check": "row_chang", "min": "-1%"}, "row_change"),
         ({"check": "empty_outputs", "severty": "warn"}, "severity"),
         ({"check": "crc_as_built"}, "all others always hold"),
+        ({"check": "emptied_file"}, "emptied_files"),
     ],
 )
 def test_a_slip_is_told_with_what_was_meant(folder, item, fix):

@@ -34,12 +34,19 @@ def test_e02_all_files_deleted(make_world: Make, mode: str, after: list[str]) ->
 
 
 @pytest.mark.parametrize("empty", ["", "v\n"], ids=["0 bytes", "0 rows"])
-def test_e05_an_empty_file_is_done_and_takes_its_older_version_away(make_world: Make, empty: str) -> None:
+def test_e05_an_empty_file_takes_its_older_version_away_only_where_that_is_allowed(
+    make_world: Make, empty: str
+) -> None:
     world = make_world("sync")
     world.write("F1", "F2")
     world.run()
     (world.source / "F1").write_text(empty)
     world.run()
+    assert world.visible == ["F1", "F2"]
+    assert "F1 goes from 1 to 0 rows (-100%)" in world.session.last_error
+    world.audit_block.append({"check": "emptied_files", "severity": "warn"})
+    world.run()
+    assert world.builds == 2  # what was built is taken
     assert world.visible == ["F2"]
     assert world.ledger["F1"] == ()
     assert world.run().result is Result.NOTHING  # it is known, and wakes nobody

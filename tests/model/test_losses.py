@@ -1,0 +1,215 @@
+"""Nothing that was published is lost in silence: a rewritten file without its rows keeps the gate shut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from model.lives import make_table, planned, remove, rolled_back, write
+from model.specs import spec_of
+from model.table import CLUSTER, TABLE, Table, run
+
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.model import Session
+from pinot_assets.session.outlook_words import risk_lines
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.store import SessionStore
+from pinot_assets.spec.audit_block import Audit
+from pinot_assets.spec.audit_check import Check, EmptyOutputs, Loss, LossName, RowChange
+
+TEN = " ".join(f"A{n}" for n in range(10))
+TWENTY = " ".join(f"A{n}" for n in range(20))
+
+
+def asks(table: Table, *checks: Check) -> None:
+    table.spec_of = lambda options: replace(spec_of(options), audit=Audit(checks=checks))
+
+
+def allow(name: LossName) -> Loss:
+    return Loss(check=name, severity="warn")
+
+
+def published(mode: str, **files: str) -> Table:
+    table = make_table(mode)
+    write(**files)(table)
+    assert table.start(run).process.error is None
+    assert not table.truth.open_session
+    return table
+
+
+def audited(table: Table) -> dict[str, Any]:
+    """A whole job; what its gate found, by the name of the check."""
+    found: dict[str, Any] = {}
+
+    def job(driver: Driver) -> Any:
+        report = driver.trigger()
+        if report.session is None or not table.truth.open_session:
+            return report
+        _, findings = driver.audit()
+        found.update({finding.name: finding for finding in findings})
+        if not any(finding.blocks for finding in findings):
+            driver.publish()
+        return report
+
+    assert table.start(job).process.error is None
+    return found
+
+
+def open_session(table: Table) -> Session:
+    store = SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")  # type: ignore[arg-type]
+    session = store.active_session(store.pointer())
+    assert session is not None
+    return session
+
+
+def barred_by(table: Table, name: str, text: str) -> None:
+    """The gate is shut by this check alone, queries see what they saw, and no retry is spent."""
+    seen = table.pinot.visible_segments(TABLE)
+    found = audited(table)
+    assert [each.name for each in found.values() if each.blocks] == [name]
+    assert text in found[name].message
+    assert table.pinot.visible_segments(TABLE) == seen
+    session = open_session(table)
+    assert session.audit is not None
+    assert (session.retry_count, session.audit.waits, session.audit.of_data) == (0, True, True)
+    assert text in session.last_error
+    told = [line.text for line in risk_lines(planned(table)) if line.label == "last audit"]
+    assert len(told) == 1
+    assert text in told[0]  # the plan tells what the files showed once they were built
+
+
+@pytest.mark.parametrize("mode", ["sync", "swap"])
+def test_a_rewritten_file_without_rows(mode: str) -> None:
+    table = published(mode, A=TEN, B=TWENTY)
+    write(A="")(table)
+    barred_by(table, "emptied_files", "0 of 1 rewritten files that had rows still have some: A goes from 10")
+    write(A="A2")(table)  # repaired: only it is read again
+    asks(table, allow("shrunk_files"))
+    assert audited(table)["emptied_files"].passed
+    assert not table.truth.open_session
+
+
+@pytest.mark.parametrize("mode", ["sync", "swap"])
+@pytest.mark.parametrize(("name", "rows"), [("emptied_files", ""), ("shrunk_files", "A0")])
+def test_one_word_opens_the_gate_without_another_build(mode: str, name: LossName, rows: str) -> None:
+    table = published(mode, A=TWENTY, B=TWENTY)
+    write(A=rows)(table)
+    barred_by(table, name, "A goes from 20 to")
+    asks(table, allow(name))
+    found = audited(table)
+    assert (found[name].passed, found[name].blocks) == (False, False)
+    assert "allowed by" in found[name].message
+    assert not table.truth.open_session
+    assert not table.orphans
+
+
+def test_a_file_that_keeps_a_tenth_of_its_rows_is_taken() -> None:
+    table = published("sync", A=TEN)
+    write(A="A0")(table)
+    assert audited(table)["shrunk_files"].passed
+    assert not table.truth.open_session
+
+
+@pytest.mark.parametrize("change", [write(A="", B=TEN), write(A="A0", B=TEN)])
+def test_append_takes_nothing_away(change: Callable[[Table], object]) -> None:
+    table = published("append", A=TWENTY)
+    seen = table.pinot.visible_segments(TABLE)
+    change(table)
+    audited(table)
+    assert not table.truth.open_session
+    assert table.pinot.visible_segments(TABLE) > seen
+
+
+def test_files_that_are_deleted_or_new_are_judged_by_other_rules() -> None:
+    table = published("sync", A=TWENTY, B="B0")
+    remove("A")(table)
+    write(C="")(table)
+    found = audited(table)
+    assert not {"emptied_files", "shrunk_files", "vanished_columns"} & found.keys()
+    assert (found["empty_outputs"].passed, found["empty_outputs"].blocks) == (False, False)
+    assert not table.truth.open_session
+
+
+def test_a_swap_by_files_of_other_names_that_loses_most_of_the_table() -> None:
+    table = published("swap", A=TWENTY)
+    remove("A")(table)
+    write(B="B0")(table)
+    barred_by(table, "shrunk_table", f"{TABLE} goes from 20 to 1 rows (-95%)")
+    asks(table, allow("shrunk_table"))
+    audited(table)
+    assert not table.truth.open_session
+
+
+@pytest.mark.parametrize("mode", ["append", "sync", "swap"])
+def test_a_first_load_loses_nothing(mode: str) -> None:
+    table = make_table(mode)
+    write(A="", B="B0")(table)
+    found = audited(table)
+    assert not any(finding.blocks for finding in found.values())
+    assert not table.truth.open_session
+
+
+@pytest.mark.parametrize(
+    ("mode", "bound", "name"),
+    [
+        ("sync", RowChange(check="row_change", of="file", min="-97%"), "shrunk_files"),
+        ("swap", RowChange(check="row_change", min="-97%"), "shrunk_table"),
+    ],
+)
+def test_a_bound_of_the_table_spec_takes_its_place(mode: str, bound: RowChange, name: str) -> None:
+    table = published(mode, A=TWENTY)
+    remove("A")(table) if mode == "swap" else None
+    write(**{"B" if mode == "swap" else "A": "A0"})(table)
+    asks(table, bound)
+    assert name not in audited(table)
+    assert not table.truth.open_session
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        RowChange(check="row_change", of="file", min="-50%", severity="warn"),
+        RowChange(check="row_change", of="file", max="50%"),
+        EmptyOutputs(check="empty_outputs", severity="warn"),
+    ],
+)
+def test_a_bound_that_only_warns_does_not(asked: Check) -> None:
+    table = published("sync", A=TWENTY, B=TWENTY)
+    asks(table, asked)
+    write(A="A0")(table)
+    barred_by(table, "shrunk_files", "A goes from 20 to 1 rows (-95%)")
+
+
+def test_what_a_rollback_brought_back_is_what_is_lost_from() -> None:
+    """And the rollback itself is never barred, however many rows it takes away."""
+    table = published("sync", A="A0")
+    write(A=TWENTY)(table)
+    audited(table)
+    rolled_back(table)
+    assert table.pinot.visible_segments(TABLE)
+    write(A="")(table)
+    barred_by(table, "emptied_files", "A goes from 1 to 0 rows")
+
+
+def test_a_rollback_that_takes_away_nearly_all_is_not_barred() -> None:
+    table = published("sync", A="A0")
+    before = table.pinot.visible_segments(TABLE)
+    write(A=TWENTY)(table)
+    audited(table)
+    rolled_back(table)
+    assert table.pinot.visible_segments(TABLE) == before
+
+
+def test_a_session_without_a_switch_is_held_back_too() -> None:
+    """Pinot has deleted the published segments by time: no segment comes or goes."""
+    table = published("sync", A=TEN, B="B0")
+    store = SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")  # type: ignore[arg-type]
+    ref = store.pointer().current_snapshot
+    assert ref is not None
+    [uri] = [uri for uri in Staging(table.staging).snapshot(ref).ledger if uri.endswith("A")]
+    of_a = Staging(table.staging).snapshot(ref).ledger[uri]
+    table.pinot.delete_segments(TABLE, [output.segment for output in of_a.outputs])
+    write(A="")(table)
+    barred_by(table, "emptied_files", "A goes from 10 to 0 rows")

@@ -1,0 +1,225 @@
+"""A controller that dies at any call of a session: the error says what was done before, and what goes on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from model.lives import make_table, write
+from model.process import Kind, Trouble
+from model.table import CLUSTER, TABLE, Table, run
+from model.watched import WRITES
+
+from pinot_assets.errors import PinotUnreachable, SourceError, SwitchStateUnknown
+from pinot_assets.pinot import LineageState
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.model import Outcome
+from pinot_assets.session.store import SessionStore
+
+COMMANDS = {
+    "run": f"`pinot-assets run {TABLE}`",
+    "rollback": f"`pinot-assets rollback {TABLE}`",
+    "clear": f"`pinot-assets session clear {TABLE}`",
+}
+
+
+class Dying:
+    """A controller that dies at its n-th call, before or after that had its effect, and stays dead."""
+
+    def __init__(self, table: Table, at: int, *, after: bool) -> None:
+        self._at, self._after = at, after
+        self.calls: list[str] = []
+        self._pinot, self._call = table.pinot, table.pinot._call
+        self.sent = ""
+
+    def __enter__(self) -> Dying:
+        self._pinot._call = self._one  # type: ignore[method-assign,assignment]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        del self._pinot._call  # type: ignore[method-assign]
+
+    @contextmanager
+    def _one(self, name: str) -> Iterator[None]:
+        self.calls.append(name)
+        number = len(self.calls)
+        if number > self._at or (number == self._at and not self._after):
+            raise PinotUnreachable("no connection", why="refused", hint="is Pinot running there?")
+        with self._call(name):
+            yield
+        if number == self._at:
+            self.sent = name
+            kind = SwitchStateUnknown if name in WRITES - {"rebuild_routing"} else PinotUnreachable
+            raise kind("no answer came", hint="it may have happened")
+
+
+def story(table: Table) -> None:
+    """A switch that replaces a file, and adds one."""
+    write(A="A1 A2", B="B1")(table)
+    table.start(run)
+    write(A="A3 A4", C="C1")(table)
+
+
+def staged(table: Table) -> None:
+    story(table)
+    table.start(lambda driver: driver.trigger())
+
+
+def published(table: Table) -> None:
+    story(table)
+    table.start(run)
+
+
+def rollback(driver: Driver) -> None:
+    driver.rollback()
+
+
+def clear(driver: Driver) -> None:
+    driver.clear()
+
+
+def seen(table: Table) -> dict[str, Any]:
+    """What stands in Pinot, in the staging area and in ZooKeeper, without the lease."""
+    store = SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")  # type: ignore[arg-type]
+    entries = {entry.id: entry.state for entry in table.pinot.lineage(TABLE)}
+    return {
+        "segments": table.pinot.all_segments(TABLE),
+        "visible": table.pinot.visible_segments(TABLE),
+        "entries": entries,
+        "receipts": sum("/files/" in info.key for info in table.staging.list()),
+        "sessions": store.sessions(),
+    }
+
+
+LIVES: dict[str, tuple[Callable[[Table], None], Callable[[Driver], Any]]] = {
+    "run": (story, run),
+    "rollback": (published, rollback),
+    "clear": (staged, clear),
+}
+
+
+def broken_off(mode: str, what: str, at: int, *, after: bool) -> tuple[Table, Dying, Any, dict[str, Any]]:
+    table = make_table(mode)
+    before, job = LIVES[what]
+    before(table)
+    stood = seen(table)
+    with Dying(table, at, after=after) as dying:
+        error = table.start(job).process.error
+    return table, dying, error, stood
+
+
+def around_writes(calls: list[str]) -> list[int]:
+    """The numbers of the writes, of the calls beside them, and of the first and the last call: what lies
+    between two reads stands as it did before them."""
+    writes = {n for n, name in enumerate(calls, 1) if name in WRITES}
+    beside = {n + step for n in writes for step in (-1, 0, 1)} | {1, len(calls)}
+    return sorted(n for n in beside if 1 <= n <= len(calls))
+
+
+CASES = [("run", "sync"), ("run", "swap"), ("run", "append"), ("rollback", "sync"), ("clear", "sync")]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(("what", "mode"), CASES)
+def test_wherever_the_controller_dies_the_error_says_what_stands(what: str, mode: str, after: bool) -> None:
+    _, living, error, _ = broken_off(mode, what, 1_000_000, after=False)
+    assert error is None
+    assert len(living.calls) > 10
+    for at in around_writes(living.calls):
+        table, dying, error, stood = broken_off(mode, what, at, after=after)
+        if error is None:  # the last calls only tidy up, and may be left to the next run
+            continue
+        now, text = seen(table), str(error)
+        place = f"call {at} of {len(living.calls)} ({dying.sent}): {text}"
+        true_of(text, stood, now, dying, place)
+        assert COMMANDS[what] in text, place
+        if what != "rollback":  # whose set the truth does not know
+            table.start(run)
+            table.start(run)
+            assert not table.truth.violations, place
+
+
+def true_of(text: str, stood: dict[str, Any], now: dict[str, Any], dying: Dying, place: str) -> None:
+    """What the error says is what stands."""
+    assert "nothing was done" not in text, place
+    built = now["receipts"] - stood["receipts"]
+    if built > 0:
+        assert re.search(rf"done so far: {built} files? built and staged", text), place
+    same = all(stood[part] == now[part] for part in ("segments", "entries"))
+    if "nothing was changed in Pinot" in text:
+        assert same, place
+        assert built <= 0, place
+    for entry, state in now["entries"].items():
+        if stood["entries"].get(entry) != state:
+            told = re.search(rf"lineage entry {entry} (opened|ended|reverted)", text)
+            assert told or dying.sent.endswith("start_replace_segments"), place
+    pushed = len(now["segments"] - stood["segments"])
+    if pushed:
+        assert re.search(r"[0-9]+ segments? pushed", text), place
+    if "queries see what they saw before" in text:
+        assert stood["visible"] == now["visible"], place
+    if "Pinot has made the switch" in text:
+        assert stood["visible"] != now["visible"], place
+    if dying.sent in WRITES - {"rebuild_routing"}:
+        assert "not known whether it happened" in text, place
+    for session in now["sessions"]:
+        if session.outcome is Outcome.OPEN:
+            assert f"session {session.id} is open" in text, place
+
+
+def test_an_end_that_gave_no_answer_is_unknown_while_the_controller_is_away() -> None:
+    """Also when the lineage cannot be read: the switch is made, and becomes visible by itself."""
+    table = make_table("sync")
+    staged(table)
+    table.start(lambda driver: driver.audit())
+
+    def die() -> None:
+        Dying(table, 0, after=False).__enter__()
+        raise SwitchStateUnknown("no answer came")
+
+    table.pinot.after("end_replace_segments", die)
+    error = table.start(lambda driver: driver.publish()).process.error
+    del table.pinot._call  # type: ignore[method-assign]
+    assert isinstance(error, SwitchStateUnknown)
+    *_, entry = (e for e in table.pinot.lineage(TABLE) if e.state is LineageState.COMPLETED)
+    for text in (
+        f"it cannot be told yet whether {TABLE} was switched",
+        f"not known whether it happened: lineage entry {entry.id} ended",
+        "whether queries see the switch is not known: Pinot may still make it by itself",
+        f"{COMMANDS['run']} goes on from there with what is built",
+    ):
+        assert text in str(error)
+    table.start(run)
+    assert not table.truth.open_session
+
+
+def test_a_pinot_that_was_never_there_has_nothing_done_to_it() -> None:
+    table = make_table("sync")
+    write(A="A1")(table)
+    with Dying(table, 0, after=False):
+        error = table.start(run).process.error
+    assert isinstance(error, PinotUnreachable)
+    assert str(error) == (
+        "no connection: refused\n"
+        "  → no file was built, and nothing was changed in Pinot; "
+        f"{COMMANDS['run']} begins again; is Pinot running there?"
+    )
+
+
+def test_a_staging_area_that_goes_away_is_told_with_what_was_done() -> None:
+    table = make_table("sync")
+    story(table)
+    effects = [re.sub(r"cp[0-9]+-[0-9a-f]{6}", "cp", what) for what in table.start(run).process.effects]
+    at = next(n for n, what in enumerate(effects, 1) if what.startswith("put sessions/cp/switch-1"))
+    table = make_table("sync")
+    story(table)
+    error = table.start(run, [Trouble(at, Kind.CALL_LOST)]).process.error
+    assert isinstance(error, SourceError)
+    assert re.search(
+        r"done so far: 2 files built and staged; queries see what they saw before; "
+        rf"session cp2-\w+ is open \(IN_PROGRESS\); {COMMANDS['run']} goes on from there with what is built",
+        str(error),
+    )

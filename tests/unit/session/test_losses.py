@@ -1,0 +1,83 @@
+"""A column that vanished from a rewritten file is found in what real builds leave behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fakes.builder import make_order, tasks_of
+
+from pinot_assets.build import BuildOrder, build_file
+from pinot_assets.session.kept_receipts import kept_receipts
+from pinot_assets.session.losses import loss_findings
+from pinot_assets.session.model import Mode
+from pinot_assets.session.receipt import Receipt
+from pinot_assets.session.staging import Staging
+from pinot_assets.snapshot.manifest import PublishedFile
+from pinot_assets.source import open_store
+from pinot_assets.spec.audit_block import Audit
+from pinot_assets.spec.audit_check import Check, Loss
+
+WHOLE = "name,count,at\na,1,2020-01-01T00:00:00Z\nb,2,2020-01-01T00:00:00Z\n"
+RENAMED = WHOLE.replace("count", "Count", 1)
+NULL = "name,count,at\na,,2020-01-01T00:00:00Z\nb,,2020-01-01T00:00:00Z\n"
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> BuildOrder:
+    return make_order(tmp_path)
+
+
+def built(root: Path, order: BuildOrder, text: str) -> Receipt:
+    (root / "in" / "a.csv").write_text(text)
+    [task] = tasks_of(order)
+    receipt = build_file(order, task)
+    assert isinstance(receipt, Receipt), receipt
+    return receipt
+
+
+def rebuilt(root: Path, order: BuildOrder, before: str, after: str, *checks: Check) -> dict[str, Any]:
+    """What is found where a file was published and is rewritten, by the name of the check."""
+    former = built(root, order, before)
+    current = SimpleNamespace(ledger={former.uri: PublishedFile.from_receipt(former, order.session)}, rows=2)
+    later = replace(order, session="cp8-abc", staging_uri=order.staging_uri.replace("cp7", "cp8"))
+    run: Any = SimpleNamespace(
+        current_snapshot=lambda: current,
+        spec=SimpleNamespace(audit=Audit(checks=checks), name="names"),
+        edges=SimpleNamespace(staging=Staging(open_store((root / "staging").as_uri(), {}))),
+    )
+    session: Any = SimpleNamespace(mode=Mode.SYNC)
+    return {f.name: f for f in loss_findings(run, session, [built(root, later, after)])}
+
+
+@pytest.mark.parametrize("after", [RENAMED, NULL])
+def test_a_renamed_column_and_one_that_is_null_throughout(
+    tmp_path: Path, order: BuildOrder, after: str
+) -> None:
+    finding = rebuilt(tmp_path, order, WHOLE, after)["vanished_columns"]
+    assert (finding.blocks, finding.of_data) == (True, True)
+    assert "a.csv has no value in count;" in finding.message
+
+
+def test_it_may_be_allowed(tmp_path: Path, order: BuildOrder) -> None:
+    asked = Loss(check="vanished_columns", severity="warn")
+    finding = rebuilt(tmp_path, order, WHOLE, RENAMED, asked)["vanished_columns"]
+    assert (finding.passed, finding.blocks) == (False, False)
+
+
+@pytest.mark.parametrize(("before", "after"), [(RENAMED, NULL), (NULL, RENAMED), (RENAMED, WHOLE)])
+def test_a_column_that_had_no_value_has_not_vanished(
+    tmp_path: Path, order: BuildOrder, before: str, after: str
+) -> None:
+    assert rebuilt(tmp_path, order, before, after)["vanished_columns"].passed
+
+
+def test_receipts_of_published_files_are_found_by_their_versions(tmp_path: Path, order: BuildOrder) -> None:
+    receipt = built(tmp_path, order, WHOLE)
+    staging = Staging(open_store((tmp_path / "staging").as_uri(), {}))
+    assert kept_receipts(staging, order.session, {receipt.uri: receipt.read.token}) == {receipt.uri: receipt}
+    assert kept_receipts(staging, order.session, {receipt.uri: "another"}) == {}
+    assert kept_receipts(staging, "cp1-fff", {receipt.uri: receipt.read.token}) == {}
