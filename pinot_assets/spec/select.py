@@ -20,6 +20,8 @@ def read_select(text: str) -> exp.Select:
         found = error.errors[0] if hasattr(error, "errors") and error.errors else {}
         where = f" at line {found['line']}, column {found['col']}" if found.get("line") else ""
         raise ValueError(f"is no SQL that is understood{where}: {found.get('description', error)}") from None
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
     if len(parsed) != 1 or not isinstance(parsed[0], exp.Select):
         raise ValueError("is not one SELECT")
     return parsed[0]
