@@ -18,6 +18,7 @@ from pinot_assets.build.spark_reader import use_in_thread
 from pinot_assets.errors import BuildError
 from pinot_assets.expressions.refused import ExpressionRefused
 from pinot_assets.expressions.spark import check_spark_expression, reads_table, refused_function
+from pinot_assets.expressions.spark_names import OPERATORS
 
 _CALL: Final = "UnresolvedFunction"
 _BY_A_MADE_NAME: Final = "ExpressionWithUnresolvedIdentifier"
@@ -76,7 +77,7 @@ def _check_tree(session: SparkSession, tree: Any) -> None:
         if kind == _CALL:
             parts = node.nameParts()
             name = ".".join(parts.apply(n) for n in range(parts.size()))
-            if (refused := refused_function(name)) is not None:
+            if name.lower() not in OPERATORS and (refused := refused_function(name)) is not None:
                 raise refused
 
 

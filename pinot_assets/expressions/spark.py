@@ -14,7 +14,7 @@ from pinot_assets.expressions.tokens import END, SPARK, Token, read_tokens, word
 
 _CALLED_BY_GRAMMAR: Final = frozenset(("try_cast", "timestampadd", "timestampdiff"))
 """What is written like a call, is none of Spark's list of functions, and computes with values alone."""
-_INSTEAD: Final = "use functions of Spark SQL that make one value of one row, the same each time, or make the column upstream"
+_INSTEAD: Final = "use functions of Spark SQL that make one value of one row, always the same one"
 _OPERATORS: Final = words(
     """
     all and any as at between both case collate comment day days distinct div else end escape false for
@@ -118,13 +118,13 @@ def _called(tokens: list[Token], place: int) -> str:
 
 def _check_word(tokens: list[Token], place: int, call: str) -> None:
     token, before, after = tokens[place], tokens[place - 1], tokens[place + 1]
-    if "." in (before.text, after.text) and token.name not in _STARTS_QUERY:
-        return  # a member of a structure, or a structure
     if token.name in _STARTS_QUERY:
         raise reads_table(token.text.upper())
-    if token.name in _MOVES and after.text != "(":
+    if before.text == ".":
+        return  # a member of a structure
+    if token.name in _MOVES and after.text not in ("(", "."):
         raise ExpressionRefused(
-            f"asks for {token.text}, which {REFUSED[token.name]}", "leave it out; a column needs another name"
+            f"asks for {token.text}, which {REFUSED[token.name]}", "put the name of a column into backquotes"
         )
     if token.name in _STARTS_TABLE and _is_operand(after):
         joins = before.name == "distinct" or (call in _WITH_FROM and before.is_value)
@@ -138,7 +138,7 @@ def _check_word(tokens: list[Token], place: int, call: str) -> None:
 
 
 def _is_operand(token: Token) -> bool:
-    """Whether a value begins with it, as behind FROM or TABLE, and no operator that a column stands before."""
+    """Whether a value begins with it, as behind FROM or TABLE; behind a column, an operator does."""
     return (token.is_value and token.name not in _OPERATORS) or token.text == "("
 
 

@@ -140,7 +140,7 @@ def _strange(text: str, place: int) -> ExpressionRefused:
         return ExpressionRefused("has a ;, behind which another statement could stand", "leave it out")
     if found in "'\"`":
         return ExpressionRefused(f"has a {found} that is not closed")
-    if found in "?:@#${}\\":
+    if found.isascii() and found.isprintable():
         return ExpressionRefused(f"has a {found}, which is no part of an expression here")
     return ExpressionRefused(
         f"has the character U+{ord(found):04X} outside of a text", "put names into quotes"

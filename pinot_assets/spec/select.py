@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+
+_QUERY: Final = re.compile(r"\s*(?:select|with|\()", re.IGNORECASE)
 
 
 def read_select(text: str) -> exp.Select:
@@ -14,6 +18,8 @@ def read_select(text: str) -> exp.Select:
 
     :raises ValueError: it is no SQL, or not one SELECT.
     """
+    if not _QUERY.match(text):  # of other statements, the parser would warn in the log
+        raise ValueError("is not one SELECT")
     try:
         parsed = sqlglot.parse(text)
     except SqlglotError as error:
