@@ -1,4 +1,4 @@
-"""Spark itself against the lists of its functions, and the rows that expressions gave before there were any."""
+"""Spark against the lists of its functions, and the rows that expressions gave before there were any."""
 
 from __future__ import annotations
 
