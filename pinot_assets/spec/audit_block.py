@@ -49,7 +49,7 @@ class Assertion(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     sql: Annotated[str, BeforeValidator(_sql), WithJsonSchema({"type": "string", "minLength": 1})]
-    """SELECT of COUNT, SUM, MIN and MAX from this table, with WHERE, GROUP BY; via shadow, any aggregation."""
+    """SELECT of COUNT, SUM, MIN, MAX from this table, with WHERE, GROUP BY; via shadow, any aggregation."""
     expect: Annotated[
         str, BeforeValidator(_expect), WithJsonSchema({"type": ["string", "number"], "minLength": 1})
     ]

@@ -13,12 +13,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from pinot_assets.expressions.pinot_names import canonical
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.pinot_json import field_specs
 from pinot_assets.spec.problem import Problem
 
-_GROOVY: Final = re.compile(r"groovy[\s\"]*\(", re.IGNORECASE)
+_GROOVY: Final = re.compile(r"groovy(?:[\s\"]|/\*.*?\*/|--[^\n]*\n)*\(|u&\"", re.IGNORECASE | re.DOTALL)
+"""Its call as Pinot finds it, whatever stands between name and parenthesis; or a name spelled in escapes."""
 _FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
 """Without expressions; the settings of a stream may refer to the environment."""
 
@@ -73,7 +75,7 @@ def _problem(place: Part, text: str) -> Problem | None:
         refuse_reference(text)
     except ExpressionRefused as refused:
         return place.problem(refused.reason, "write the value")
-    if _GROOVY.search(text):
+    if _GROOVY.search(canonical(text)):
         fix = "write it with Pinot's own functions"
         return place.problem("calls Groovy(), which runs code on Pinot's servers", fix)
     return None

@@ -182,7 +182,8 @@ def test_what_pinot_evaluates_of_a_realtime_table_has_no_code_and_no_variables(
 
 
 def test_what_brokers_put_into_queries_has_no_code_either(folder: Any) -> None:
-    for sql in ("groovy('{}', 'x')", "'${PINOT_PASSWORD}'"):
+    hidden = ("gro_ovy -- (\n('', 'x')", "GROOVY/* /* */\n('', 'x')", '"groovy" (1)', 'U&"\\0067roovy"(1)')
+    for sql in ("groovy('{}', 'x')", *hidden, "'${PINOT_PASSWORD}'"):
         change = {"expressionOverrideMap": {"carrier": sql}}
         [problem] = folder.problems(change=lambda whole, change=change: whole["table"].update(query=change))
         assert problem.key == "table.query.expressionOverrideMap.carrier"
