@@ -54,7 +54,8 @@ old-spark-test: $(DONE) ## Run what touches Spark on Spark 3.5 (needs Python 3.1
 	@$(VENV)/spark35/bin/python -m pip install --quiet --disable-pip-version-check \
 	  --constraint $(VENV)/constraints.txt --editable '.[dev,avro,sql]' 'pyspark<3.6'
 	@$(VENV)/spark35/bin/pytest -W 'ignore:unclosed <socket:ResourceWarning' tests/contract/test_builder.py \
-	  tests/integration/test_spark_build.py tests/integration/test_spark_cluster.py tests/integration/test_spark_sql.py
+	  tests/integration/test_spark_build.py tests/integration/test_spark_cluster.py tests/integration/test_spark_functions.py \
+	  tests/integration/test_spark_sql.py
 
 pauseless-test: $(DONE) ## Kill servers of pauseless tables on Pinot 1.5.1 where that takes long (twenty minutes, needs javac)
 	@$(BIN)/pytest tests/pauseless

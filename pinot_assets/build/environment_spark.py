@@ -85,7 +85,9 @@ def _asked(
     if python:
         os.environ.setdefault("PYSPARK_PYTHON", python)
     # A copy of resources/ or sensors/ in a worker's folder must not be imported there.
-    return {"spark.app.name": APP_NAME, "spark.executorEnv.PYTHONSAFEPATH": "1", **settings}
+    named = {"spark.app.name": APP_NAME, "spark.executorEnv.PYTHONSAFEPATH": "1", **settings}
+    # Whatever is set: nothing of the environment gets into an expression.
+    return named | {"spark.sql.variable.substitute": "false"}
 
 
 def environment_settings(environ: Mapping[str, str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment.pinot_expression import Translation
 from pinot_assets.segment.transform_config import read_transforms
 
@@ -29,9 +30,16 @@ class Query:
     def of(cls, where: str, transforms: Mapping[str, str], table_config: Mapping[str, Any]) -> Self:
         """The query of a table spec.
 
-        :param table_config: one that the segment writer takes; what it cannot translate is refused there.
+        :param table_config: one that the segment writer takes.
+        :raises UnsupportedFeature: its `transformConfigs` or `filterConfig` cannot be translated.
         """
         pinot = read_transforms(table_config)
+        if pinot.problems:
+            raise UnsupportedFeature(
+                "the table's own functions cannot be translated to Spark SQL",
+                why="; ".join(pinot.problems),
+                hint="write transforms and filter in fileIngestion",
+            )
         return cls(where, dict(transforms), pinot.derived, pinot.dropped)
 
     @property

@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
-from pinot_assets.build.spark_query import check_expressions, first_line, missing_columns, shaped
+from pinot_assets.build.spark_expression import first_line
+from pinot_assets.build.spark_query import check_expressions, missing_columns, shaped
 from pinot_assets.build.spark_reader import (
     check_readers,
     open_file,
@@ -68,7 +69,7 @@ class SparkFiles:
         # PySpark logs every refused expression with its whole stack trace; the error says it once.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         check_readers(self._session, order)
-        check_expressions(self._session, query)
+        check_expressions(self._session, query, order.table)
 
     def results(self) -> Generator[Result | None, None, None]:
         """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.

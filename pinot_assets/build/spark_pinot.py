@@ -28,6 +28,7 @@ from pyspark.sql.types import (
 
 from pinot_assets.build.query import Query
 from pinot_assets.build.rejected import FileRejected
+from pinot_assets.build.spark_expression import compiled
 from pinot_assets.build.spark_rows import MADE
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.segment.pinot_expression import Translation, quoted
@@ -63,7 +64,7 @@ def apply_pinot(frame: DataFrame, query: Query, broken: Column) -> DataFrame:
             raise _mixed(frame, column)
     if query.dropped is not None:
         _check_texts(frame, query.dropped)
-        frame = frame.where(broken | ~F.coalesce(F.expr(query.dropped.sql), F.lit(False)))
+        frame = frame.where(broken | ~F.coalesce(compiled(query.dropped.sql), F.lit(False)))
     return frame
 
 
@@ -112,7 +113,7 @@ def _check_texts(frame: DataFrame, step: Translation) -> None:
 
 def _filled(frame: DataFrame, column: str, made: Translation, broken: Column) -> DataFrame:
     """With what is made of a column, and the column as the steps that follow see it, where there is such."""
-    value = F.expr(made.sql)
+    value = compiled(made.sql)
     if column not in frame.columns:
         frame = frame.withColumn(MADE + column, F.when(~broken, value))
         return frame.withColumn(column, F.col(quoted(MADE + column)))

@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from pyspark.errors import ParseException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pinot_assets.build.query import Query
 from pinot_assets.build.rejected import Unreadable
+from pinot_assets.build.spark_expression import compiled, first_line, parsed
 from pinot_assets.build.spark_pinot import ExpressionFailed, apply_pinot, table_columns
 from pinot_assets.build.spark_rows import CORRUPT, END, ROW
 from pinot_assets.build.wanted import Wanted
@@ -31,15 +32,16 @@ _MOVING: Final = re.compile(
 """Literals of Spark's that are another moment every day, and constants like others once they are parsed."""
 
 
-def check_expressions(session: SparkSession, query: Query) -> None:
-    """Whether all of them are SQL that says the same every day, before any file is looked at.
+def check_expressions(session: SparkSession, query: Query, table: str) -> None:
+    """Whether all of them are SQL that may run and says the same every day, before any file is looked at.
 
+    :param table: whose they are, for the error.
     :raises BuildError: one is not.
     """
     for name, sql in query.expressions.items():
         if (found := moving_literal(sql)) is not None:
-            raise _unsteady(BuildError, f"{name}: {found} is")
-        _parsed(session, name, sql)
+            raise _unsteady(BuildError, f"{table}: {name}: {found} is")
+        parsed(session, f"{table}: {name}", sql)
 
 
 def moving_literal(sql: str) -> str | None:
@@ -54,9 +56,7 @@ def missing_columns(session: SparkSession, frame: DataFrame, query: Query, wante
     :raises Unreadable: it has none of all that.
     """
     made = {*query.transforms, *dict(query.derived)}
-    read = [
-        name for key, sql in query.expressions.items() for name in _references(_parsed(session, key, sql))
-    ]
+    read = [name for key, sql in query.expressions.items() for name in _references(parsed(session, key, sql))]
     used = dict.fromkeys([*(c for c in wanted.schema.names if c not in made), *read])
     ours = {*made, "_metadata"} if query.derived or query.dropped else {"_metadata"}
     missing = tuple(name for name in used if name not in frame.columns and name not in ours)
@@ -86,14 +86,6 @@ def shaped(frame: DataFrame, query: Query, missing: Iterable[str], wanted: Wante
     return rows.withColumn(END, F.lit(False)).union(mark).coalesce(1)
 
 
-def first_line(error: Exception) -> str:
-    """What Spark says, without its plans and stack traces."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    named = [line[line.index("[") :] for line in lines if ": [" in line or line.startswith("[")]
-    java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
-    return (named or java or lines or [type(error).__name__])[0][:500]
-
-
 def _query(
     frame: DataFrame, number: Column, query: Query, missing: Iterable[str], wanted: Wanted
 ) -> DataFrame:
@@ -104,9 +96,9 @@ def _query(
     members = _members(frame.sparkSession, query)
     frame = frame.withColumns({name: F.lit(None).cast(_null_type(members.get(name, {}))) for name in missing})
     if query.where:
-        frame = frame.where(broken | F.expr(query.where))
+        frame = frame.where(broken | compiled(query.where))
     if query.transforms:
-        frame = frame.withColumns({c: F.when(~broken, F.expr(sql)) for c, sql in query.transforms.items()})
+        frame = frame.withColumns({c: F.when(~broken, compiled(sql)) for c, sql in query.transforms.items()})
     if query.derived or query.dropped:
         frame = apply_pinot(frame, query, broken)
     return frame.select(*table_columns(frame, wanted), F.col(quoted(ROW)), F.col(quoted(CORRUPT)))
@@ -116,7 +108,7 @@ def _members(session: SparkSession, query: Query) -> dict[str, Any]:
     """The names that expressions read, as a tree: `a.b` and `a.c` are {a: {b, c}}."""
     tree: dict[str, Any] = {}
     for name, sql in query.expressions.items():
-        for path in _paths(_parsed(session, name, sql)):
+        for path in _paths(parsed(session, name, sql)):
             place = tree
             for step in path:
                 place = place.setdefault(step, {})
@@ -160,15 +152,6 @@ def _inner(plan: Any) -> Iterator[Any]:
         yield plan
     for n in range(children.size()):
         yield from _inner(children.apply(n))
-
-
-def _parsed(session: SparkSession, name: str, sql: str) -> Any:
-    try:
-        return session._jsparkSession.sessionState().sqlParser().parseExpression(sql)
-    except ParseException as error:
-        raise BuildError(
-            f"{name} is not Spark SQL", why=first_line(error), hint="write one expression, as in SELECT"
-        ) from error
 
 
 def _references(expression: Any) -> Iterator[str]:

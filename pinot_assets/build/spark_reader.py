@@ -43,6 +43,7 @@ SETTINGS: Final = {
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.sources.ignoreDataLocality": "true",
+    "spark.sql.variable.substitute": "false",  # nothing of the environment gets into an expression
 }
 """What the session that reads is set to, whatever the user's own session says."""
 

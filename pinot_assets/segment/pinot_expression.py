@@ -8,6 +8,7 @@ date), Spark raises and the file fails.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,11 +45,13 @@ class NotTranslated(ValueError):
     """There is no Spark SQL that certainly says the same.
 
     :ivar is_groovy: because it is a Groovy script.
+    :ivar is_reference: because Pinot or Spark would put a variable of the environment into it.
     """
 
-    def __init__(self, what: str, *, is_groovy: bool = False) -> None:
+    def __init__(self, what: str, *, is_groovy: bool = False, is_reference: bool = False) -> None:
         super().__init__(what)
         self.is_groovy = is_groovy
+        self.is_reference = is_reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,13 @@ def translate(function: str) -> Translation:
     """
     if _GROOVY.match(function):
         raise NotTranslated("Groovy, a script,", is_groovy=True)
+    if "${" in function:
+        raise NotTranslated("${, a variable of the environment,", is_reference=True)
     parser = _Parser(function)
-    found = parser.whole()
+    try:
+        found = parser.whole()
+    except RecursionError:
+        raise NotTranslated("too many parentheses in each other") from None
     columns, texts = frozenset(parser.columns), frozenset(parser.texts)
     return Translation(found.sql, columns, texts, found.kind == "BOOLEAN")
 
@@ -188,7 +196,9 @@ class _Parser:
     def _call(self, name: str, arguments: list[Argument]) -> Argument:
         function = FUNCTIONS.get((name, len(arguments)))
         if function is None:
-            raise NotTranslated(f"the function {name} of {len(arguments)} values, which is not translated,")
+            raise NotTranslated(
+                f"the function {name} of {len(arguments)} values, which is not translated{_meant(name)},"
+            )
         for argument, kind in zip(arguments, function.parameters, strict=True):
             if argument.column is not None and kind == "STRING":
                 self.texts.add(argument.column)
@@ -222,6 +232,13 @@ class _Parser:
     def _expect(self, sign: str) -> None:
         if self._take() != ("sign", sign):
             raise NotTranslated(f"no {sign} where one was expected")
+
+
+def _meant(name: str) -> str:
+    """The function that may have been meant, for the error; "" where none is near."""
+    names = {known for known, _ in FUNCTIONS} - {name}
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.75)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:

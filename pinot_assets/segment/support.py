@@ -265,6 +265,12 @@ class Feature(Enum):
         "Spark SQL cannot say what a script does: write transforms and filter in fileIngestion",
         "GROOVY_REFUSED",
     )
+    TRANSFORM_REFERENCE = _refused(
+        Section.INGESTION,
+        "`transformConfigs`, `filterConfig` with `${` in them",
+        "Pinot and Spark would put a variable of the environment there, which must not become table data",
+        "REFERENCE_REFUSED",
+    )
     TRANSFORM_INVALID = _refused(
         Section.INGESTION,
         "two functions of one column, functions that need each other, a `filterConfig` that is no condition",

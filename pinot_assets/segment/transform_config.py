@@ -66,7 +66,11 @@ def _translate(where: str, function: str, problems: list[str]) -> Translation | 
     try:
         return translate(function)
     except NotTranslated as error:
-        feature = Feature.GROOVY if error.is_groovy else Feature.TRANSFORM_OTHER
+        feature = Feature.TRANSFORM_OTHER
+        if error.is_groovy:
+            feature = Feature.GROOVY
+        elif error.is_reference:
+            feature = Feature.TRANSFORM_REFERENCE
         shown = function.replace("; ", ";")  # which separates problems
         problems.append(feature.refusal(where, f"{error} in {shown}"))
         return None

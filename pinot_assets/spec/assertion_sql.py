@@ -3,7 +3,7 @@
 A server answers for its segments alone, and what it sends of `AVG` or `DISTINCTCOUNT` only Pinot's brokers
 can merge. So an assertion asks for COUNT, SUM, MIN and MAX, filtered and grouped; everything else is refused
 by name, or asked of a shadow table (`shadow_sql`). Nothing of the text is rewritten but the table's name,
-which servers want with its type.
+which servers want with its type; comments are not sent.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from pinot_assets.expressions.pinot import check_question, plain_question
 from pinot_assets.spec.question import Question
 from pinot_assets.spec.select import (
     keys_of,
@@ -59,13 +60,14 @@ def read_question(sql: str) -> Question:
 
     :raises ValueError: it is no SELECT that can be asked of servers; the text says what and why.
     """
-    text = sql.strip().rstrip(";").rstrip()
+    text = plain_question(sql)
     select = read_select(text)
     for refused in _refused(select):
         raise ValueError(f"asks for {refused}: {_NO_DOOR}")
     for misread in _misread(select):
         raise ValueError(misread)
     table, start, end = table_place(select)
+    check_question(text)
     keys = keys_of(select)
     aggregates = list(_aggregates(select, frozenset(map(meaning_of, keys))))
     if not aggregates:

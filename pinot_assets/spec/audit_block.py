@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema, model_validator
+from pydantic_core import ErrorDetails
 
+from pinot_assets.expressions.refused import ExpressionRefused
 from pinot_assets.spec.audit_check import CHECKS, Check, Replicas, Severity, TimeRange
 from pinot_assets.spec.document import Part, canonical_json
 from pinot_assets.spec.environment import has_reference
@@ -47,7 +49,7 @@ class Assertion(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     sql: Annotated[str, BeforeValidator(_sql), WithJsonSchema({"type": "string", "minLength": 1})]
-    """SELECT of COUNT, SUM, MIN and MAX from this table, with WHERE and GROUP BY; via shadow, of anything."""
+    """SELECT of COUNT, SUM, MIN, MAX from this table, with WHERE, GROUP BY; via shadow, any aggregation."""
     expect: Annotated[
         str, BeforeValidator(_expect), WithJsonSchema({"type": ["string", "number"], "minLength": 1})
     ]
@@ -163,11 +165,18 @@ def _item(place: Part) -> tuple[Assertion | Check | Replicas | None, list[Proble
         return kind.model_validate(place.value), []
     except ValidationError as invalid:
         for error in invalid.errors(include_input=False, include_url=False):
-            text = error["msg"].removeprefix("Value error, ").replace("Field required", "is missing")
             # What none of its keys has alone is about the SQL, read as `via` says.
             where = error["loc"] or (("sql",) if kind is Assertion else ())
-            problems.append(place.at(*where).problem(text))
+            problems.append(place.at(*where).problem(*_reason(error)))
         return None, problems
+
+
+def _reason(error: ErrorDetails) -> tuple[str, str | None]:
+    """What is wrong, and what to write instead where that is known."""
+    raised = error.get("ctx", {}).get("error")
+    if isinstance(raised, ExpressionRefused):
+        return raised.reason, raised.fix
+    return error["msg"].removeprefix("Value error, ").replace("Field required", "is missing"), None
 
 
 def _strange(place: Part, kind: type[BaseModel]) -> Iterator[Problem]:

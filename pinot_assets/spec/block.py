@@ -18,6 +18,7 @@ from pinot_assets.spec.ingestion import (
     family_of,
     model_input,
     reader_problem,
+    refused_expression,
     stray_reference,
 )
 from pinot_assets.spec.problem import KeyPath, Note, Problem, nearest
@@ -86,6 +87,8 @@ class _Reading:
         elif key in KNOWN_KEYS or family_of(key) is not None:
             if stray := stray_reference(key, text):
                 self._refuse(key, stray, "write the value")
+            elif refused := refused_expression(key, text):
+                self._refuse(key, refused.reason, refused.fix)
             else:
                 self.texts[key] = text
         elif key == _NAME_GENERATOR or key.startswith(f"{_NAME_GENERATOR}."):

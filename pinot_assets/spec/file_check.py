@@ -14,6 +14,7 @@ from pinot_assets.spec.document import Document, Part, read_document
 from pinot_assets.spec.ingestion import FileIngestion
 from pinot_assets.spec.literal_secret import secret_problems
 from pinot_assets.spec.model import TableSpec
+from pinot_assets.spec.pinot_code import code_problems, query_code_problems
 from pinot_assets.spec.pinot_json import (
     FILE_INGESTION_TASK,
     agreement_problems,
@@ -77,7 +78,7 @@ class FileCheck:
         table_value = {}
         if both := _mappings(schema, table):
             table_value = both[1].value
-            self.problems += agreement_problems(*both)
+            self.problems += [*agreement_problems(*both), *query_code_problems(both[1])]
             self.notes += table_notes(both[1])
         # What else goes by them is looked at whatever is wrong with the block: all problems are told at once.
         sound = None if self.problems else both
@@ -124,7 +125,7 @@ class FileCheck:
         both = _mappings(schema, table)
         if both is None:
             return None
-        self.problems += agreement_problems(*both)
+        self.problems += [*agreement_problems(*both), *code_problems(*both)]
         if found:
             return None
         config, problems, notes = merge_block(root.at(_REALTIME), both[1], frozenset(self._refused))

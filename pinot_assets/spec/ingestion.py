@@ -9,6 +9,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from pinot_assets.expressions.refused import ExpressionRefused
+from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.spec.environment import has_reference, malformed_reference
 from pinot_assets.spec.quartz import to_cron
 from pinot_assets.spec.values import (
@@ -42,6 +44,7 @@ INPUT_PROP: Final = "input.fs.prop"
 OUTPUT_PROP: Final = "output.fs.prop"
 READER_PROP: Final = "recordReader.prop"
 TRANSFORMS: Final = "transforms"
+FILTER: Final = "filter"
 FAMILIES: Final = (INPUT_PROP, OUTPUT_PROP, READER_PROP, TRANSFORMS)
 """Keys that are the beginning of many: `input.fs.prop.region`."""
 
@@ -289,6 +292,17 @@ def stray_reference(key: str, text: str) -> str | None:
     if may_refer or not (has_reference(text) or malformed_reference(text)):
         return None
     return "refers to the environment, which is only read for directories and fs properties"
+
+
+def refused_expression(key: str, text: str) -> ExpressionRefused | None:
+    """What a value of Spark SQL may not say, None if it may or is none."""
+    if key != FILTER and not key.startswith(f"{TRANSFORMS}."):
+        return None
+    try:
+        check_spark_expression(text)
+    except ExpressionRefused as refused:
+        return refused
+    return None
 
 
 def family_of(key: str) -> tuple[str, str] | None:

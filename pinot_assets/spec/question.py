@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from pinot_assets.errors import SpecError
+from pinot_assets.expressions.pinot import check_question
+from pinot_assets.expressions.refused import ExpressionRefused
+
 MOST_GROUPS: Final = 10_000
 """Groups that are asked for at the most; without a limit Pinot sends ten."""
 MOST_WITH_HAVING: Final = 1_000_000
@@ -41,10 +45,16 @@ class Question:
     having: bool = False
 
     def of(self, table_with_type: str) -> str:
-        """The text for Pinot.
+        """The text for Pinot: the only way from an assertion to a server or a broker.
 
         :param table_with_type: `orders_OFFLINE`.
+        :raises SpecError: it asks for what no assertion may ask, however this question was made.
         """
         most = MOST_WITH_HAVING if self.having else MOST_GROUPS
         limit = f"\nLIMIT {most}" if self.keys and not self.limited else ""
-        return f'{self.before}"{table_with_type}"{self.after}{limit}'
+        text = f'{self.before}"{table_with_type}"{self.after}{limit}'
+        try:
+            check_question(text)
+        except ExpressionRefused as refused:
+            raise SpecError(f"an assertion about {self.table} {refused.reason}", hint=refused.fix) from None
+        return text

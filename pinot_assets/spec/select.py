@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+
+_QUERY: Final = re.compile(r"\s*(?:select|with|\()", re.IGNORECASE)
 
 
 def read_select(text: str) -> exp.Select:
@@ -14,12 +18,16 @@ def read_select(text: str) -> exp.Select:
 
     :raises ValueError: it is no SQL, or not one SELECT.
     """
+    if not _QUERY.match(text):  # of other statements, the parser would warn in the log
+        raise ValueError("is not one SELECT")
     try:
         parsed = sqlglot.parse(text)
     except SqlglotError as error:
         found = error.errors[0] if hasattr(error, "errors") and error.errors else {}
         where = f" at line {found['line']}, column {found['col']}" if found.get("line") else ""
         raise ValueError(f"is no SQL that is understood{where}: {found.get('description', error)}") from None
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
     if len(parsed) != 1 or not isinstance(parsed[0], exp.Select):
         raise ValueError("is not one SELECT")
     return parsed[0]

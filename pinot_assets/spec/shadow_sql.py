@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from pinot_assets.expressions.pinot import check_question, plain_question
 from pinot_assets.spec.assertion_sql import PART_NAMES
 from pinot_assets.spec.question import Question
 from pinot_assets.spec.select import (
@@ -31,8 +32,6 @@ _TAKEN: Final[dict[type, set[str]]] = {
     exp.Group: {"expressions"},
     exp.Table: {"this"},
 }
-_OTHER_QUERIES: Final = ("insubquery", "inpartitionedsubquery")
-"""Functions that hold a query as text, whose table would not be the shadow table."""
 
 
 def read_shadow_question(sql: str) -> Question:
@@ -41,13 +40,14 @@ def read_shadow_question(sql: str) -> Question:
     :raises ValueError: it is no SELECT that a broker can be asked of one table alone, or not every column of
         its answer is a key or a value; the text says what and why.
     """
-    text = sql.strip().rstrip(";").rstrip()
+    text = plain_question(sql)
     select = read_select(text)
     for refused in _refused(select):
         raise ValueError(f"asks for {refused}, which a shadow table does not answer")
     for column in qualified_columns(select):
         raise ValueError(f"names {text_of(column)}: write {column.name}, the table has another name there")
     table, start, end = table_place(select)
+    check_question(text)
     keys = keys_of(select)
     places = tuple(_places(select, keys))
     values = [column.unalias() for n, column in enumerate(select.expressions) if n not in places]
@@ -79,9 +79,6 @@ def _refused(select: exp.Select) -> Iterator[str]:
     if select.find(exp.Window) is not None:
         yield "OVER"
     yield from odd_keys(select)
-    for call in select.find_all(exp.Anonymous):
-        if call.name.lower().replace("_", "") in _OTHER_QUERIES:
-            yield call.name
 
 
 def _places(select: exp.Select, keys: list[exp.Expression]) -> Iterator[int]:

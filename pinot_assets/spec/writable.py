@@ -14,6 +14,8 @@ from pinot_assets.spec.pinot_json import field_specs
 from pinot_assets.spec.problem import Note, Problem, did_you_mean
 
 _COLUMN: Final = re.compile(r"column (.*?):")
+_TRANSFORM: Final = re.compile(r"ingestionConfig\.transformConfigs: column (.*?):")
+_FILTER: Final = "ingestionConfig.filterConfig:"
 
 
 def transform_problems(block: Part, schema: Part, transforms: Iterable[str]) -> list[Problem]:
@@ -36,7 +38,7 @@ def writer_findings(schema: Part, table: Part, min_server: str) -> tuple[list[Pr
 
     def place_of(text: str) -> Part:
         column = _COLUMN.match(text)
-        return places.get(column.group(1), table) if column else table
+        return places.get(column.group(1), table) if column else _expression_place(table, text)
 
     try:
         spec = SegmentSpec.from_pinot(schema.value, table.value, min_server=min_server)
@@ -49,3 +51,14 @@ def writer_findings(schema: Part, table: Part, min_server: str) -> tuple[list[Pr
         reason = "has a setting that is not of the shape that Pinot gives it"
         return [table.problem(reason, "compare it with a table config that Pinot has accepted")], []
     return [], [place_of(text).note(text) for text in spec.notes]
+
+
+def _expression_place(table: Part, text: str) -> Part:
+    """Where the function is that a reason is about; the table config, where it is about none."""
+    if text.startswith(_FILTER):
+        return table.at("ingestionConfig", "filterConfig", "filterFunction")
+    if (made := _TRANSFORM.match(text)) is not None:
+        for number, entry in enumerate(table.value["ingestionConfig"]["transformConfigs"]):
+            if entry.get("columnName") == made[1]:
+                return table.at("ingestionConfig", "transformConfigs", number, "transformFunction")
+    return table

@@ -18,7 +18,14 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from pinot_assets.build import BuildOrder, build_file, moving, spark_files, spark_reader
+from pinot_assets.build import (
+    BuildOrder,
+    build_file,
+    moving,
+    spark_expression,
+    spark_files,
+    spark_reader,
+)
 from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark import SparkBuilder
@@ -166,20 +173,60 @@ def test_bad_rows_are_put_aside_whatever_the_filter_says(
     ]
 
 
+NOT_TO_BE = [
+    (Query(transforms={"name": "uuid()"}), "calls uuid()", "another value each time"),
+    (Query(transforms={"at": "now()"}), "calls now()", "another value each time"),
+    (Query(where="rand() < 1"), "calls rand()", "another value each time"),
+    (Query(transforms={"name": "max(name)"}), "calls max()", "MISSING_GROUP_BY"),
+    (Query(transforms={"name": "explode(split(name, ''))"}), "calls explode()", "UNSUPPORTED_GENERATOR"),
+    (
+        Query(transforms={"name": "first_value(name) OVER (ORDER BY count)"}),
+        "calls first_value()",
+        "more than a row at a time",
+    ),
+    (Query(transforms={"name": "(SELECT 1)"}), "has SELECT", "a subquery"),
+    (Query(where="nosuch(name)"), "calls nosuch()", "UNRESOLVED_ROUTINE"),
+]
+"""Queries, and what is refused in them: by their text, and by what Spark makes of it."""
+
+
+@pytest.mark.parametrize(("query", "refused"), [(query, refused) for query, refused, _ in NOT_TO_BE])
+def test_expressions_that_may_not_be_are_refused_before_any_file_is_read(
+    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path, query: Query, refused: str
+) -> None:
+    fakes.write_names(tmp_path / "in" / "a.csv", 5)
+    with pytest.raises(BuildError) as error:
+        build(replace(order, query=query))
+    [name] = query.expressions
+    assert error.value.what.startswith(f"{order.table}: {name} {refused}")
+
+
+@pytest.mark.parametrize(("query", "why"), [(query, why) for query, _, why in NOT_TO_BE])
+def test_what_spark_makes_of_an_expression_is_looked_at_whatever_its_text_is(
+    build: Build,
+    fakes: ModuleType,
+    order: BuildOrder,
+    tmp_path: Path,
+    query: Query,
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spark_expression, "check_spark_expression", lambda sql: None)
+    monkeypatch.setattr(spark_expression, "_check_tree", lambda session, tree: None)
+    fakes.write_names(tmp_path / "in" / "a.csv", 5)
+    [failure] = build(replace(order, query=query)).values()
+    assert isinstance(failure, Failure)
+    assert (failure.code, why in failure.reason) == ("EXPRESSION", True), failure
+
+
 @pytest.mark.parametrize(
     ("query", "why"),
     [
-        (Query(transforms={"name": "uuid()"}), "another value each time"),
-        (Query(transforms={"at": "now()"}), "another value each time"),
-        (Query(where="rand() < 1"), "another value each time"),
-        (Query(transforms={"name": "max(name)"}), "MISSING_GROUP_BY"),
-        (Query(transforms={"name": "explode(split(name, ''))"}), "UNSUPPORTED_GENERATOR"),
-        (Query(transforms={"name": "first_value(name) OVER (ORDER BY count)"}), "more than a row at a time"),
-        (Query(transforms={"name": "(SELECT 1)"}), "a subquery"),
-        (Query(where="nosuch(name)"), "UNRESOLVED_ROUTINE"),
+        (Query(where="size(name) > 1"), "DATATYPE_MISMATCH"),
+        (Query(transforms={"name": "upper(name, name)"}), "WRONG_NUM_ARGS"),
     ],
 )
-def test_expressions_that_may_not_be(
+def test_expressions_that_cannot_be_applied_to_a_file(
     build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path, query: Query, why: str
 ) -> None:
     fakes.write_names(tmp_path / "in" / "a.csv", 5)

@@ -238,6 +238,10 @@ EXAMPLES: dict[Feature, list[Example]] = {
         transform("Groovy({x; y}, x, y)"),
         ingestion(filterConfig={"filterFunction": "groovy({x > 1}, x)"}),
     ],
+    Feature.TRANSFORM_REFERENCE: [
+        transform("lower('${env:HOME}')"),
+        ingestion(filterConfig={"filterFunction": "startsWith(c, '${sys:user.home}')"}),
+    ],
     Feature.TRANSFORM_INVALID: [
         transform("upper(c)"),
         ingestion(filterConfig={"filterFunction": "upper(c)"}),

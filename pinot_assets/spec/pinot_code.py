@@ -1,0 +1,81 @@
+"""Code and variables in expressions that Pinot evaluates: those of REALTIME tables, and of queries.
+
+pinot-assets hands such a table config to Pinot with rights of its own, which whoever writes the spec may not
+have. Pinot runs Groovy where its installation lets it, and puts variables of its servers into a table config
+(`${NAME}`). What an expression makes of either becomes the table's data, so both are refused here.
+
+Where an installation lets its specs have code, this is the module to ask less of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from pinot_assets.expressions.pinot_names import canonical
+from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference
+from pinot_assets.spec.document import Part
+from pinot_assets.spec.pinot_json import field_specs
+from pinot_assets.spec.problem import Problem
+
+_GROOVY: Final = re.compile(r"groovy(?:[\s\"]|/\*.*?\*/|--[^\n]*\n)*\(|u&\"", re.IGNORECASE | re.DOTALL)
+"""Its call as Pinot finds it, whatever stands between name and parenthesis; or a name spelled in escapes."""
+_FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
+"""Without expressions; the settings of a stream may refer to the environment."""
+
+
+def code_problems(schema: Part, table: Part) -> list[Problem]:
+    """Every expression of a REALTIME table that has code or refers to the environment.
+
+    :param schema: a schema, a mapping.
+    :param table: a table config, a mapping.
+    """
+    ingestion = table.value.get("ingestionConfig")
+    parts = [
+        field.at("transformFunction")
+        for _, field in field_specs(schema)
+        if "transformFunction" in field.value
+    ]
+    parts += [
+        table.at("ingestionConfig", key)
+        for key in (ingestion if isinstance(ingestion, dict) else {})
+        if key not in _FEEDS
+    ]
+    return [*_in_all(parts), *query_code_problems(table)]
+
+
+def query_code_problems(table: Part) -> list[Problem]:
+    """The same of what brokers put into queries of any table (`query.expressionOverrideMap`)."""
+    return list(_in_all([table.at("query")] if "query" in table.value else []))
+
+
+def _in_all(parts: Iterable[Part]) -> Iterator[Problem]:
+    for part in parts:
+        for place, text in _texts(part, part.value):
+            if (problem := _problem(place, text)) is not None:
+                yield problem
+
+
+def _texts(part: Part, value: Any) -> Iterator[tuple[Part, str]]:
+    """Every text at or below a place: keys, which are expressions in some maps, as well as values."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield part.at(key), key
+            yield from _texts(part.at(key), inner)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _texts(part.at(number), inner)
+    elif isinstance(value, str):
+        yield part, value
+
+
+def _problem(place: Part, text: str) -> Problem | None:
+    try:
+        refuse_reference(text)
+    except ExpressionRefused as refused:
+        return place.problem(refused.reason, "write the value")
+    if _GROOVY.search(canonical(text)):
+        fix = "write it with Pinot's own functions"
+        return place.problem("calls Groovy(), which runs code on Pinot's servers", fix)
+    return None

@@ -1,0 +1,104 @@
+"""Spark against the lists of its functions, and the rows that expressions gave before there were any."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from fakes.expression_rows import ASSERTED, frame_of, recorded, rows_of, spark_sql_of
+from fakes.hostile_expressions import HOSTILE
+from fakes.legitimate_expressions import LEGITIMATE
+from pyspark.sql import SparkSession
+
+from pinot_assets.build import spark_expression
+from pinot_assets.build.local_spark import local_session
+from pinot_assets.build.spark_expression import compiled, parsed
+from pinot_assets.build.spark_reader import reading_session
+from pinot_assets.errors import BuildError
+from pinot_assets.expressions.spark_names import ALLOWED, OPERATORS, REFUSED
+
+pytestmark = pytest.mark.spark
+
+SUBSTITUTE = "spark.sql.variable.substitute"
+
+
+@pytest.fixture(scope="module")
+def users_session() -> Iterator[SparkSession]:
+    """A user's own, which puts variables into SQL, as Spark's do by themselves."""
+    started = local_session("spark functions", 1)
+    started.conf.set(SUBSTITUTE, "true")
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def session(users_session: SparkSession) -> SparkSession:
+    return reading_session(users_session)
+
+
+def test_every_function_of_spark_is_on_one_of_the_lists(session: SparkSession) -> None:
+    functions = {row[0] for row in session.sql("SHOW FUNCTIONS").collect()}
+    assert functions - ALLOWED - OPERATORS - REFUSED.keys() == set()
+    unknown = (ALLOWED | REFUSED.keys()) - functions
+    assert not unknown or session.version < "4.3", (
+        f"no function of Spark {session.version}: {sorted(unknown)}"
+    )
+
+
+def test_expressions_give_the_rows_that_they_gave(users_session: SparkSession) -> None:
+    _, frame = frame_of(users_session)
+    before = recorded()
+    of_files = [key for key in LEGITIMATE if key[0] not in ASSERTED]
+    now = rows_of(frame, {key: compiled(spark_sql_of(*key)) for key in of_files})
+    assert [(key, before[key], now[key]) for key in of_files if before[key] != now[key]] == []
+
+
+def test_spark_reads_what_people_write_as_calls_of_listed_functions(session: SparkSession) -> None:
+    for place, sql in LEGITIMATE:
+        if place not in ASSERTED:
+            parsed(session, place, spark_sql_of(place, sql))
+
+
+def test_the_environment_stays_out_whatever_the_users_session_says(
+    users_session: SparkSession, session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "PATH" if "PATH" in os.environ else next(iter(os.environ))  # of the JVM's, which runs already
+    literal = f"'${{env:{name}}}'"
+    assert users_session.sql(f"SELECT {literal}").collect()[0][0] == os.environ[name], "Spark does substitute"
+    monkeypatch.setattr(spark_expression, "check_spark_expression", lambda sql: None)
+    spark_expression.use_in_thread(users_session)
+    tree = parsed(session, "filter", literal)
+    assert str(tree.toString()) == literal.strip("'")
+    assert users_session.sql(f"SELECT {literal}").collect()[0][0] == os.environ[name], "and is as it was"
+    _, frame = frame_of(users_session)
+    assert frame.select(compiled(literal)).first() == (literal.strip("'"),)
+
+
+CALLS = sorted({sql for place, sql in HOSTILE if place == "filter" and "${" not in sql})
+NO_CALLS = {
+    "/* /* */ reflect('a', 'b') -- */ carrier",  # to Spark, the comment ends where the second one does
+    "carrier -- over \\\n the end",
+    "carrier = ?",
+    "carrier = :name",
+    "current_timestamp",
+    "current_user",
+}
+"""What Spark takes for columns, values and comments. A parameter has no value, and `spark_query` refuses what
+the last two become."""
+
+
+def test_what_spark_has_read_is_looked_at_as_well(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Should our reading ever be another one than Spark's: the tree has the names that Spark will call."""
+    monkeypatch.setattr(spark_expression, "check_spark_expression", lambda sql: None)
+    assert {sql for sql in CALLS if not is_refused(session, sql)} == NO_CALLS
+
+
+def is_refused(session: SparkSession, sql: str) -> bool:
+    try:
+        parsed(session, "filter", sql)
+    except BuildError:
+        return True
+    return False

@@ -1,0 +1,26 @@
+"""The lists of functions."""
+
+from __future__ import annotations
+
+from pinot_assets.build.spark_reader import SETTINGS
+from pinot_assets.expressions import pinot_names, spark_names
+
+
+def test_no_function_is_allowed_and_refused() -> None:
+    assert not spark_names.ALLOWED & spark_names.REFUSED.keys()
+    assert not pinot_names.ALLOWED & pinot_names.REFUSED.keys()
+    assert all(map(str.islower, spark_names.ALLOWED | spark_names.REFUSED.keys()))
+
+
+def test_names_of_pinot_are_as_pinot_looks_them_up() -> None:
+    for names in (pinot_names.ALLOWED, pinot_names.REFUSED):
+        assert [name for name in names if pinot_names.canonical(name) != name] == []
+
+
+def test_each_reason_stands_behind_a_name() -> None:
+    for reasons in (spark_names.REFUSED, pinot_names.REFUSED):
+        assert all(reason and not reason.endswith(".") for reason in reasons.values())
+
+
+def test_what_reads_files_substitutes_nothing() -> None:
+    assert SETTINGS["spark.sql.variable.substitute"] == "false"

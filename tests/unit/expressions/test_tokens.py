@@ -1,0 +1,71 @@
+"""How an expression is taken apart, and what is refused because parsers differ."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pinot_assets.expressions.refused import MOST_DEPTH, ExpressionRefused
+from pinot_assets.expressions.spark import check_spark_expression
+from pinot_assets.expressions.tokens import PINOT, SPARK, read_tokens, without_comments
+from pinot_assets.spec.assertion_sql import read_question
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "tokens"),
+    [
+        (SPARK, "a+ `b``c`", ["word a", "sign +", "quoted `b``c`"]),
+        (SPARK, "'it\\'s' \"x\" r'\\'", ["text 'it\\'s'", 'text "x"', "text r'\\'"]),
+        (SPARK, "1e3D 2BD .5 1.", ["number 1e3D", "number 2BD", "number .5", "number 1."]),
+        (SPARK, "a /* b */ -- c\nd", ["word a", "word d"]),
+        (SPARK, "a->b::int", ["word a", "sign -", "sign >", "word b", "sign :", "sign :", "word int"]),
+        (PINOT, "'it''s' \"x\"", ["text 'it''s'", 'quoted "x"']),
+        (PINOT, "'a -- b' $docId größe", ["text 'a -- b'", "word $docId", "word größe"]),
+    ],
+)
+def test_tokens(dialect: re.Pattern[str], text: str, tokens: list[str]) -> None:
+    assert [f"{token.kind} {token.text}" for token in read_tokens(text, dialect)] == tokens
+
+
+@pytest.mark.parametrize("dialect", [SPARK, PINOT])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a /*+ hint */",
+        "a /* /* */ b */",
+        "a -- b \\\n c",
+        "a /* b",
+        "a 'b",
+        'a "b',
+        "a\u00a0b",
+        "a{b}",
+        "a#b",
+        "a\x00",
+    ],
+)
+def test_what_parsers_read_differently_is_refused(dialect: re.Pattern[str], text: str) -> None:
+    with pytest.raises(ExpressionRefused):
+        read_tokens(without_comments(text, dialect), dialect)
+
+
+def test_comments_go_and_lines_stay() -> None:
+    text = "a -- b\n/* c\n d */ 'e -- /* f */'"
+    assert without_comments(text, PINOT) == "a     \n    \n      'e -- /* f */'"
+
+
+def test_a_letter_of_another_alphabet_is_none_of_ours() -> None:
+    kelvin, ascii_k = read_tokens("loo\u212aup look", PINOT)
+    assert (kelvin.name, ascii_k.name) == ("", "look")
+
+
+@pytest.mark.parametrize("opened", ["(", "[", "abs("])
+def test_what_is_nested_too_deeply_is_refused_and_stops_nothing(opened: str) -> None:
+    closed = "]" if opened == "[" else ")"
+    check_spark_expression("abs(" * MOST_DEPTH + "a" + ")" * MOST_DEPTH)
+    for depth in (MOST_DEPTH + 1, 5000):
+        text = opened * depth + "a" + closed * depth
+        with pytest.raises(ExpressionRefused, match="too many parentheses"):
+            check_spark_expression(text)
+        with pytest.raises(ValueError, match=r"too many|deeply|understood"):
+            read_question(f"SELECT COUNT(*) FROM t WHERE {text} = 1")
