@@ -192,9 +192,11 @@ def _receipt(staging: Staging, session: str, uri: str, version: str) -> Receipt 
     keys = [i.key for i in staged(staging, f"sessions/{session}/files") if i.key.startswith(prefix)]
     for key in sorted(keys, reverse=True):
         try:
-            return Receipt.from_bytes(staging.store.read(key))
-        except (SourceError, ValueError):
+            receipt = staging.readable_receipt(key)
+        except SourceError:
             continue
+        if receipt is not None:
+            return receipt
     return None
 
 
