@@ -7,7 +7,6 @@ and only the reference in ZooKeeper counts (rules R12, R13).
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -36,6 +35,7 @@ from pinot_assets.snapshot.manifest import (
 )
 from pinot_assets.source.objects import ObjectStore
 from pinot_assets.source.uris import check_key
+from pinot_assets.temporary import temporary_folder
 
 T = TypeVar("T")
 
@@ -233,8 +233,8 @@ class Staging:
         :raises SnapshotCorrupt: the tar is not what was staged.
         :raises SourceError: it is not there.
         """
-        with tempfile.TemporaryDirectory(prefix="pinot-assets-") as folder:
-            old, new = Path(folder) / "old.tar.gz", Path(folder) / "new.tar.gz"
+        with temporary_folder("rename") as folder:
+            old, new = folder / "old.tar.gz", folder / "new.tar.gz"
             if self.store.download(self.key_of(output.tar_uri), old) != output.tar_sha256:
                 raise SnapshotCorrupt(
                     f"{output.tar_uri} is not what was staged there",
