@@ -33,6 +33,7 @@ from pinot_assets.local.java import find_java
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
 from pinot_assets.local.state import Record, load_record
 from pinot_assets.pinot_doctor import look_at_pinot, show_pinot
+from pinot_assets.temporary import temporary_folder
 
 Outcome = Literal["ok", "warn", "fail"]
 
@@ -157,7 +158,7 @@ def _package_problem(requirement: Requirement) -> str | None:
 def _package_index() -> Check:
     """Whether pip, as it is configured, can reach a package index."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "packaging"]
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder("doctor") as folder:
         answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if answer.returncode == 0:
         return Check("package index", "ok", "pip can fetch packages.")

@@ -79,6 +79,10 @@ class StoreConflict(SourceError):
     """Another object with other content already stands at that name (rule R13)."""
 
 
+class TooLarge(SourceError):
+    """An object is larger than what is read of its kind (`pinot_assets/limits.py`)."""
+
+
 class StreamUnreadable(SourceError):
     """What a stream holds could not be read beside Pinot."""
 
@@ -139,6 +143,10 @@ class PreflightRefused(PinotAssetsError):
 
 class SessionError(PinotAssetsError):
     """The stored session does not allow what was asked."""
+
+
+class NodeUnreadable(SessionError):
+    """A node in ZooKeeper holds something else than it should; names the node."""
 
 
 class SessionHeld(SessionError):

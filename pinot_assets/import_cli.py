@@ -14,6 +14,7 @@ from rich.markup import escape
 from pinot_assets.cli_options import AsJson, new_console, show_json
 from pinot_assets.errors import SpecError
 from pinot_assets.exit_codes import ExitCode
+from pinot_assets.foreign import read_json
 from pinot_assets.importing.block import block_of
 from pinot_assets.importing.found import in_job, in_table, table_and_schema
 from pinot_assets.importing.secrets import Secrets
@@ -22,14 +23,11 @@ from pinot_assets.importing.yaml_text import spec_text
 from pinot_assets.new_file import write_new
 from pinot_assets.settings import tables_directory
 from pinot_assets.spec.apply import SchemaAndTableStore
-from pinot_assets.spec.document import parse_document
+from pinot_assets.spec.document import parse_document, read_spec_bytes
 from pinot_assets.spec.environment import referenced
 from pinot_assets.spec.load import check_files
 from pinot_assets.spec.pinot_json import NAMES, raw_table_name, usable_name
 from pinot_assets.spec.shown import findings_values
-
-DEEPEST = 100
-"""How deep the JSON of a table may be nested; Pinot's own is by a dozen levels."""
 
 OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
 _COLOURS = {
@@ -133,23 +131,9 @@ def _held(name: str, open_store: OpenStore) -> tuple[dict[str, Any], dict[str, A
 
 def _json(file: Path) -> Any:
     try:
-        value = json.loads(_text(file))
+        return read_json(_text(file))
     except ValueError as error:
-        raise SpecError(f"{file} is no JSON", why=str(error)) from None
-    except RecursionError:
-        raise SpecError(f"{file} is nested too deeply") from None
-    if _depth(value) > DEEPEST:
-        raise SpecError(f"{file} is nested too deeply")
-    return value
-
-
-def _depth(value: Any) -> int:
-    depth, level = 0, [value]
-    while level:
-        depth += 1
-        nested = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [child for one in nested if not isinstance(one, str | int | float | None) for child in one]
-    return depth
+        raise SpecError(f"{file} is no JSON that can be read", why=str(error)) from None
 
 
 def _yaml(file: Path) -> Any:
@@ -162,7 +146,7 @@ def _yaml(file: Path) -> Any:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return read_spec_bytes(file).decode()
     except OSError as error:
         raise SpecError(f"{file} cannot be read", why=error.strerror) from None
     except UnicodeDecodeError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from pinot_assets.limits import ANSWER, OBJECT, RECEIPT, REPLY
 from pinot_assets.session.waits import Waits
 from pinot_assets.settings import DEFAULT_CLUSTER, DEFAULT_TABLES, Profile
 
@@ -137,6 +138,16 @@ VARIABLES: Final = {
             "takes to copy the largest file, or to build one segment.",
             f"{_WAITS.stall / 60:g}",
             "minutes",
+        ),
+        *(
+            Variable(
+                limit.variable,
+                "1 to 1048576",
+                f"The most that is read of {limit.what}; more is refused before it is in memory.",
+                str(limit.mib),
+                "MiB",
+            )
+            for limit in (REPLY, ANSWER, OBJECT, RECEIPT)
         ),
         Variable(
             "PINOT_ASSETS_HOLD_HOURS",

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 
 import pyarrow as pa
 
+from pinot_assets.foreign import fitting, read_json
 from pinot_assets.session.model import Mode
 from pinot_assets.session.observe import Observation, Sighting, sight
 from pinot_assets.session.run import WRITER_VERSION
@@ -80,12 +81,10 @@ class Cursor:
     def read(cls, text: str) -> Cursor:
         """An empty one for an empty text, and for one that somebody else wrote."""
         try:
-            values = json.loads(text)
-            cursor = cls(**{**values, "sweep": Bookmark.read(values.get("sweep"))})
+            values = read_json(text)
+            return fitting(cls(**{**values, "sweep": Bookmark.read(values.get("sweep"))}))
         except (ValueError, TypeError, AttributeError):
             return cls()
-        numbers = (cursor.at_s, cursor.times, cursor.since_s, cursor.quiet_s, cursor.settled_s)
-        return cursor if all(isinstance(n, int) for n in numbers) else cls()
 
     @property
     def text(self) -> str:

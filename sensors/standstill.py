@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 
 import dagster as dg
 
+from pinot_assets.foreign import fitting, read_json
 from pinot_assets.session.model import Mode, Session, utc_text
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.run import WRITER_VERSION
@@ -50,12 +51,9 @@ class Watch:
     def read(cls, cursor: str) -> Watch:
         """A new one for an empty cursor, and for one that somebody else wrote."""
         try:
-            watch = cls(**json.loads(cursor))
+            return fitting(cls(**read_json(cursor)))
         except (ValueError, TypeError):
             return cls()
-        numbers = (watch.epoch, watch.since_s, watch.launched_s, watch.times)
-        whole = isinstance(watch.progress, str) and all(isinstance(n, int) for n in numbers)
-        return watch if whole else cls()
 
     def write(self) -> str:
         """As a cursor."""

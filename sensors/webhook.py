@@ -75,8 +75,13 @@ class Webhook:
         :raises _Unanswered: none, or one that says to come back later.
         """
         try:
-            with _unlogged(), httpx.Client(timeout=TIMEOUT) as client:
-                status = client.post(self.url, content=notice, headers=_JSON).status_code
+            with (
+                _unlogged(),
+                httpx.Client(timeout=TIMEOUT) as client,
+                # Its body says nothing that is made use of, so none of it is read.
+                client.stream("POST", self.url, content=notice, headers=_JSON) as answer,
+            ):
+                status = answer.status_code
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _Unanswered(type(error).__name__) from None
         if status in (408, 429) or status >= 500:

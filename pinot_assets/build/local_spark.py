@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from pinot_assets.build.spark_home import remember_jvm, spark_home, temporary_files_in, usual_signals
 from pinot_assets.local.java import find_java
 
 _LOG4J = """\
@@ -31,9 +31,8 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 
 def local_session(app_name: str, cores: int) -> SparkSession:
     """The session of this process, on `local_context`, or on the context that is there already."""
-    builder = SparkSession.builder
-    with _silent_on_pandas():
-        return builder.config(map={**_settings(app_name, cores)}).getOrCreate()
+    with _silent_on_pandas(), _own_jvm(app_name, cores) as settings:
+        return SparkSession.builder.config(map={**settings}).getOrCreate()
 
 
 def local_context(app_name: str, cores: int) -> SparkContext:
@@ -44,8 +43,8 @@ def local_context(app_name: str, cores: int) -> SparkContext:
     :param cores: Python workers at a time. A worker that dies is retried, up to three times a file.
     :raises LocalStackError: there is no Java, or it is too old.
     """
-    with _silent_on_pandas():
-        return SparkContext.getOrCreate(SparkConf().setAll([*_settings(app_name, cores).items()]))
+    with _silent_on_pandas(), _own_jvm(app_name, cores) as settings:
+        return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
 
 
 @contextmanager
@@ -56,14 +55,22 @@ def _silent_on_pandas() -> Iterator[None]:
         yield
 
 
-def _settings(app_name: str, cores: int) -> dict[str, str]:
+@contextmanager
+def _own_jvm(app_name: str, cores: int) -> Iterator[dict[str, str]]:
+    """Settings for a JVM that is gone, and its folder with it, soon after this process: around its start."""
     find_java()  # Spark's own script would only say that its gateway exited
+    home = spark_home()
+    with usual_signals(), temporary_files_in(home):
+        yield _settings(app_name, cores, home)
+        if (jvm := getattr(SparkContext._gateway, "proc", None)) is not None:
+            remember_jvm(home, jvm.pid)
+
+
+def _settings(app_name: str, cores: int, home: Path) -> dict[str, str]:
     # Spark reads these three from the environment alone, when its JVM starts.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("PYTHONSAFEPATH", "1")
-    home = Path(tempfile.gettempdir()) / f"pinot-assets-spark-{os.getuid()}"
-    home.mkdir(mode=0o700, exist_ok=True)
     log4j = home / "log4j2.properties"
     log4j.write_text(_LOG4J)
     return {

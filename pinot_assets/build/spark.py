@@ -11,7 +11,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
@@ -166,8 +166,10 @@ class _Job:
                     yield None
                 yield from self._outcome(job)
             finally:
-                if not job.done():
-                    self._context.cancelJobGroup(self._group)
+                while not job.done():  # again and again: the thread may just be starting its job
+                    with suppress(Exception):  # Spark may be what failed
+                        self._context.cancelJobGroup(self._group)
+                    wait([job], timeout=_LOOK_S)
 
     def moved(self) -> bool:
         """Never: every task tells by itself."""

@@ -34,6 +34,7 @@ from pinot_assets.errors import (
     StoreConflict,
     UnsupportedFeature,
 )
+from pinot_assets.limits import RECEIPT
 from pinot_assets.memory import keep_freed_memory, take_memory_from_system
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.stated import read_facts
@@ -258,8 +259,11 @@ def _record(order: BuildOrder, receipt: Receipt) -> Receipt:
     key = receipt_key(receipt.uri, receipt.read, receipt.attempt)
     try:
         staging.put_if_absent(key, receipt.to_bytes())
-    except StoreConflict:
-        winner = Receipt.from_bytes(staging.read(key))
+    except StoreConflict as conflict:
+        try:
+            winner = Receipt.from_bytes(staging.read(key, RECEIPT))
+        except ValueError:
+            raise conflict from None  # no receipt: the next attempt has a name of its own
         if winner.outputs != receipt.outputs or winner.uri != receipt.uri:
             raise
         return winner

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from pinot_assets.pinot import PinotCluster, PushMode, wait_online
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.staging import Staging
+from pinot_assets.temporary import temporary_folder
 
 
 def push_plainly(
@@ -32,8 +32,8 @@ def push_plainly(
 
 
 def _push_one(pinot: PinotCluster, table: str, staging: Staging, output: Output, name: str) -> None:
-    with tempfile.TemporaryDirectory(prefix="pinot-assets-") as folder:
-        source, target = Path(folder) / "source", Path(folder) / "target"
+    with temporary_folder("demo") as folder:
+        source, target = folder / "source", folder / "target"
         staging.store.download(staging.key_of(output.tar_uri), source)
         renamed = rename_tar(source, target, name=name)
         plain = replace(

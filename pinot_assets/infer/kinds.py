@@ -6,13 +6,13 @@ could be told is never wider than what a run can build.
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
 from pinot_assets.build.json_values import Real
+from pinot_assets.foreign import read_json
 from pinot_assets.segment.time_format import PATTERNS, parse_date
 
 
@@ -141,8 +141,8 @@ def _of_integer(value: int) -> Kind:
 
 def _is_json(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), dict | list)
-    except (ValueError, RecursionError):
+        return isinstance(read_json(text), dict | list)
+    except ValueError:
         return False
 
 

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from pinot_assets.errors import SourceError
 from pinot_assets.source import ObjectInfo, ObjectStore, open_store
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec.location import normalise_location
+from pinot_assets.temporary import temporary_folder
 
 FILES: Final = 5
 """So many files are looked at."""
@@ -81,8 +81,8 @@ def local_copies(sample: Sample, props: Mapping[str, str]) -> Iterator[Iterator[
     :raises SourceError: one cannot be read.
     """
     store = open_store(sample.folder, props)
-    with TemporaryDirectory(prefix="pinot-assets-init-") as folder:
-        yield (_local(store, info, Path(folder, str(n))) for n, info in enumerate(sample.files))
+    with temporary_folder("init") as folder:
+        yield (_local(store, info, folder / str(n)) for n, info in enumerate(sample.files))
 
 
 def _local(store: ObjectStore, info: ObjectInfo, folder: Path) -> tuple[str, Path]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local.java import find_java
 from pinot_assets.local.paths import default_cache
+from pinot_assets.temporary import temporary_folder
 
 MINIMUM_FREE_BYTES = 1_000_000_000
 """A cold cache takes about 300 MB here and as much in Maven's own repository."""
@@ -86,16 +87,16 @@ def check_reachable() -> None:
 
     :raises LocalStackError: it could not; says why.
     """
-    with tempfile.TemporaryDirectory() as scratch:
+    with temporary_folder("maven") as scratch:
         # A parent pom is fetched before anything else, and nothing else is when there is no module to build.
-        pom = Path(scratch, "reachable.xml")
+        pom = scratch / "reachable.xml"
         pom.write_text(
             "<project><modelVersion>4.0.0</modelVersion><artifactId>reachable</artifactId>"
             "<packaging>pom</packaging><parent><groupId>org.apache</groupId><artifactId>apache</artifactId>"
             "<version>29</version><relativePath/></parent></project>"
         )
-        log = Path(scratch, "log")
-        empty = f"-Dmaven.repo.local={Path(scratch, 'repository')}"
+        log = scratch / "log"
+        empty = f"-Dmaven.repo.local={scratch / 'repository'}"
         command = [str(find_maven()), "--batch-mode", "--file", str(pom), *_TIME_OUTS, empty, "validate"]
         with log.open("w") as lines:
             answer = subprocess.run(

@@ -16,6 +16,11 @@ import psutil
 
 from pinot_assets.local.state import ProcessRecord
 
+_USUAL_SIGNALS = [signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
+"""What a child would inherit as ignored: SIGPIPE, which Python ignores, and others after `nohup`, in the
+background of a shell or under some supervisors. A service that ignores SIGTERM takes the whole grace of each
+stop."""
+
 
 def spawn(command: list[str], log: Path) -> ProcessRecord:
     """Start `command` in a session of its own, with its output appended to `log`.
@@ -34,7 +39,7 @@ def spawn(command: list[str], log: Path) -> ProcessRecord:
         ],
         setsid=True,  # Ctrl-C in the terminal is for the command, not for the stack
         setsigmask=[],
-        setsigdef=[signal.SIGPIPE],  # Python ignores it, which a child would inherit
+        setsigdef=_USUAL_SIGNALS,
     )
     return ProcessRecord(pid=pid, create_time=psutil.Process(pid).create_time())
 

@@ -8,12 +8,12 @@ reason is looked up.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict
+from pinot_assets.foreign import fields_of_json
 from pinot_assets.pinot.http import Call, Kind
 from pinot_assets.pinot.lineage import Lineage, why_not_end, why_not_revert, why_not_start
 from pinot_assets.pinot.port import Replicas, SegmentMetadata
@@ -84,7 +84,7 @@ class Controller(Tables):
             segment=name,
             crc=int(value["segment.crc"]),
             total_docs=int(value["segment.total.docs"]),
-            custom=json.loads(value.get("custom.map") or "{}"),
+            custom=_custom(value.get("custom.map")),
             download_url=value.get("segment.download.url", ""),
             start_ms=_millis(value.get("segment.start.time")),
             end_ms=_millis(value.get("segment.end.time")),
@@ -168,6 +168,14 @@ class Controller(Tables):
         return self._door.send_json(
             Call("POST", path, Kind.LINEAGE, deadline, params={"type": "OFFLINE", **params}, json=body or {})
         )
+
+
+def _custom(text: str | None) -> dict[str, Any]:
+    """What a segment says of itself; nothing where that cannot be read: whoever needs it, misses it."""
+    try:
+        return fields_of_json(text or "{}")
+    except (ValueError, TypeError):
+        return {}
 
 
 def _millis(text: str | None) -> int | None:

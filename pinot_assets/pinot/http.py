@@ -6,7 +6,6 @@ What a caller may conclude from an error is the point. `PinotUnreachable`: it wa
 
 from __future__ import annotations
 
-import json
 import re
 import ssl
 import time
@@ -33,7 +32,10 @@ from pinot_assets.errors import (
     SwitchConflict,
     SwitchStateUnknown,
 )
+from pinot_assets.foreign import read_json
+from pinot_assets.limits import ERROR_BYTES, REPLY
 from pinot_assets.pinot.connection import PinotConnection
+from pinot_assets.pinot.reply import ACCEPTED, BadReply, unpacked
 
 ATTEMPTS = 3
 # Failures that httpx reports before the first byte of the request left.
@@ -99,7 +101,9 @@ class Door:
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self._connection = connection
-        headers = {"Authorization": connection.auth.header} if connection.auth is not None else None
+        headers = {"Accept-Encoding": ACCEPTED}
+        if connection.auth is not None:
+            headers["Authorization"] = connection.auth.header
         self._client = httpx.Client(
             base_url=self.base_url,
             headers=headers,
@@ -140,6 +144,11 @@ class Door:
             status, text = retrying(self._once, call, until)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self._no_answer(call, error) from None
+        except BadReply as error:
+            hint = "does the address belong to a Pinot controller or broker?"
+            raise self._unread(call, str(error), hint) from None
+        except _ReplyTooLarge:
+            raise self._unread(call, REPLY.why, REPLY.hint) from None
         if 200 <= status < 300:
             return text
         raise self._refusal(call, status, text)
@@ -153,7 +162,7 @@ class Door:
         if not text.strip():
             return None
         try:
-            return json.loads(text)
+            return read_json(text)
         except ValueError:
             raise PinotError(
                 f"{self._name(call)} did not answer with JSON",
@@ -178,14 +187,9 @@ class Door:
         # httpx's own time-outs are per read, so a reply that trickles is cut off here.
         response = self._client.send(request, stream=True)
         try:
-            chunks = []
-            for chunk in response.iter_bytes():
-                chunks.append(chunk)
-                if time.monotonic() > until:
-                    raise httpx.ReadTimeout("the reply did not end before the deadline", request=request)
+            return response.status_code, _text(response, until)
         finally:
             response.close()
-        return response.status_code, b"".join(chunks).decode("utf-8", "replace")
 
     def _name(self, call: Call) -> str:
         return f"{call.method} {self.base_url}{call.path}"
@@ -209,6 +213,12 @@ class Door:
             )
         late = isinstance(error, httpx.TimeoutException)
         return _unknown(SwitchStateUnknown if late else CutOff, self._name(call), reason)
+
+    def _unread(self, call: Call, why: str, hint: str) -> PinotError:
+        """A reply that was not read to its end: of a write it says nothing of what was done."""
+        if call.kind is Kind.READ:
+            return PinotError(f"the answer to {self._name(call)} is not read", why=why, hint=hint)
+        return _unknown(SwitchStateUnknown, self._name(call), f"an answer came that is not read: {why}")
 
     def _refusal(self, call: Call, status: int, text: str) -> PinotError:
         name, reason = self._name(call), self._shorten(pinots_own_words(text)) or f"status {status}"
@@ -238,10 +248,34 @@ class Door:
         return PinotError(what, why=reason)
 
 
+class _ReplyTooLarge(Exception):
+    pass
+
+
+def _text(response: httpx.Response, until: float) -> str:
+    """Its body. Of a reply that refuses the call only the beginning: its status says what counts.
+
+    :raises _ReplyTooLarge: there is more than is read.
+    """
+    refused = not 200 <= response.status_code < 300
+    most = ERROR_BYTES if refused else REPLY.bytes
+    body = bytearray()
+    for chunk in unpacked(response):
+        body += chunk
+        if len(body) > most:
+            if not refused:
+                raise _ReplyTooLarge
+            del body[most:]
+            break
+        if time.monotonic() > until:
+            raise httpx.ReadTimeout("the reply did not end before the deadline", request=response.request)
+    return body.decode("utf-8", "replace")
+
+
 def pinots_own_words(text: str) -> str:
     """The error text of a reply: `error` or `message` of JSON, the title of an HTML page, else all of it."""
     try:
-        value = json.loads(text)
+        value = read_json(text)
     except ValueError:
         plain = re.sub(r"<(style|script|head)\b.*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL | re.IGNORECASE)
         return " ".join(plain.split())

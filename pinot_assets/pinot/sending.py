@@ -6,7 +6,6 @@ an earlier, lost call put there (rule R8). Source: spec/push.md sections 1 to 5,
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from pinot_assets.pinot.leftovers import await_no_leftovers
 from pinot_assets.pinot.port import PushMode, StagedObjects
 from pinot_assets.pinot.upload import Uploader, Uploads
 from pinot_assets.session.receipt import Output
+from pinot_assets.temporary import temporary_folder
 from pinot_assets.words import plural
 
 THREADS = 4
@@ -144,8 +144,8 @@ class Sending:
         with ThreadPoolExecutor(min(THREADS, len(outputs)), "push") as pool:
             for start in range(0, len(outputs), THREADS):
                 group = outputs[start : start + THREADS]
-                with tempfile.TemporaryDirectory(prefix="pinot-assets-") as folder:
-                    ready = list(pool.map(partial(self._ready, uploader, Path(folder)), group))
+                with temporary_folder("push") as folder:
+                    ready = list(pool.map(partial(self._ready, uploader, folder), group))
                     self._before_upload()
                     self.calls += len(group)
                     told = zip(group, pool.map(_trouble, ready), strict=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from secrets import randbits
 from typing import Any, Final
@@ -17,13 +18,13 @@ import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
+from pinot_assets.limits import ANSWER
 from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.data_table import DataTable, read_data_table
 
 _PACKAGE: Final = "org.apache.pinot.common.proto"
 _METHOD: Final = f"/{_PACKAGE}.PinotQueryServer/Submit"
 _UNREACHABLE: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-_MOST_BYTES: Final = 64 * 1024**2
 _ASKER: Final = "pinot-assets"
 
 
@@ -48,11 +49,14 @@ def ask_server(address: str, sql: str, segments: Sequence[str], connection: Pino
             _METHOD, request_serializer=_REQUEST.SerializeToString, response_deserializer=_RESPONSE.FromString
         )
         try:
-            answers = [answer.payload for answer in submit(request, timeout=connection.timeouts.query)]
+            # A second one is one too many, however many more would come.
+            told = submit(request, timeout=connection.timeouts.query)
+            answers = [answer.payload for answer in islice(told, 2)]
+            told.cancel()
         except grpc.RpcError as error:
             raise _refusal(address, error, connection) from error
     if len(answers) != 1:
-        raise PinotError(f"{address} gave {len(answers)} answers to one question")
+        raise PinotError(f"{address} gave {'several answers' if answers else 'no answer'} to one question")
     return _whole(address, read_data_table(answers[0]), segments)
 
 
@@ -99,7 +103,7 @@ def _metadata(connection: PinotConnection) -> dict[str, str]:
 def _channel(address: str, connection: PinotConnection) -> grpc.Channel:
     # As for HTTP, no proxy of the environment: nobody else is to see what is asked, and by whom.
     options: list[tuple[str, int | str]] = [
-        ("grpc.max_receive_message_length", _MOST_BYTES),
+        ("grpc.max_receive_message_length", ANSWER.bytes),
         ("grpc.enable_http_proxy", 0),
     ]
     if connection.grpc.server_name is not None:
@@ -145,7 +149,12 @@ def _refusal(address: str, error: grpc.RpcError, connection: PinotConnection) ->
                 else "It is asked without TLS; PINOT_GRPC_TLS says otherwise"
             ),
         )
-    return PinotError(f"the server at {address} refused a query", why=f"{code.name}: {details}")
+    too_large = code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    return PinotError(
+        f"the server at {address} refused a query",
+        why=f"{code.name}: {details}",
+        hint=ANSWER.hint if too_large else None,
+    )
 
 
 def _messages() -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from pinot_assets.foreign import fitting, read_json
 from pinot_assets.realtime.repair.facts import not_known, topic_paused, young
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 from pinot_assets.words import plural, plural_are
@@ -95,9 +96,9 @@ class DrainMemory:
         if not text:
             return cls(goal)
         try:
-            fields = json.loads(text)
+            fields = read_json(text)
             marks = tuple((int(partition), int(sequence)) for partition, sequence in fields.pop("marks"))
-            found = cls(**{**fields, "goal": Goal(fields["goal"]), "marks": marks})
+            found = fitting(cls(**{**fields, "goal": Goal(fields["goal"]), "marks": marks}))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not what a drain remembers: {error!r}") from error
         return found if found.goal is goal else cls(goal, paused_ms=found.paused_ms)

@@ -25,8 +25,9 @@ from kazoo.exceptions import (
 )
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
-from pinot_assets.session.model import Owner
+from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
+from pinot_assets.foreign import reading
+from pinot_assets.session.model import Owner, fields_of
 from pinot_assets.session.zookeeper import (
     answered,
     first_error,
@@ -115,14 +116,9 @@ class OperationsStore:
             return {}, -1
         if not data:
             return {}, stat.version
-        try:
-            return dict(json.loads(data)["simpleFields"]), stat.version
-        except (ValueError, KeyError, TypeError) as error:
-            raise SessionError(
-                f"what operations on {self.table} remember cannot be read",
-                why=str(error),
-                hint=f"look at {self.path} in Pinot's ZooKeeper browser; deleted, it is made anew",
-            ) from error
+        hint = f"look at {self.path} in Pinot's ZooKeeper browser; deleted, it is made anew"
+        with reading(f"what operations on {self.table} remember", NodeUnreadable, hint=hint):
+            return fields_of(data), stat.version
 
     def _is_ours(self) -> bool:
         return lease_is_ours(self._zk, self.path)

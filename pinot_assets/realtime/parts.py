@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pinot_assets.foreign import fields_of_json
 from pinot_assets.pinot.nodes import Node, Stat
 from pinot_assets.realtime.names import parse_name
 from pinot_assets.realtime.state import NOT_PAUSED, Consumption, Pause, PauseReason, Replica, Segment, Status
@@ -96,7 +96,7 @@ def pause_of(ideal: Node) -> Pause:
         paused = ideal.simple.get("isTablePaused", "").lower() == "true"
         return Pause(PauseReason.ADMINISTRATIVE) if paused else NOT_PAUSED
     try:
-        value = json.loads(told)
+        value = fields_of_json(told)
     except ValueError:
         return Pause(PauseReason.OTHER, comment="its reason cannot be read")
     return Pause(

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
+from pinot_assets.foreign import read_json
 from pinot_assets.realtime.drain import may_pause
 from pinot_assets.realtime.repair.facts import lost_from_stream, not_known
 from pinot_assets.realtime.repair.means import deletes_from_sequence
@@ -78,7 +79,7 @@ class RestartMemory:
         if not text:
             return cls()
         try:
-            fields = json.loads(text)
+            fields = read_json(text)
             marks = tuple(Mark(**{name: int(n) for name, n in mark.items()}) for mark in fields["marks"])
             return cls(marks, bool(fields["paused"]), bool(fields["deleted"]))
         except (AttributeError, KeyError, TypeError) as error:

@@ -6,10 +6,8 @@ one that is there in another version than when it was built.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Final
 
 from pinot_assets.audit import Finding
@@ -27,6 +25,7 @@ from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import THREADS, Staging, Switch
 from pinot_assets.spec.audit_check import EmptyOutputs, RowChange, TimeRange
+from pinot_assets.temporary import temporary_folder
 
 LOOKS: Final = 32
 """Tars that are looked at a time, one small request each: some seconds for thousands of them on S3. A listing
@@ -86,8 +85,8 @@ def _tars(staging: Staging, receipts: Collection[Receipt]) -> Finding:
 
 def _what_is_wrong(staging: Staging, output: Output) -> str:
     """What is wrong with a tar that is there in another version; nothing where its content is the same."""
-    with tempfile.TemporaryDirectory(prefix="pinot-assets-") as folder:
-        tar = Path(folder) / "segment.tar.gz"
+    with temporary_folder("look") as folder:
+        tar = folder / "segment.tar.gz"
         if staging.download(output.tar_uri, tar) == output.tar_sha256:
             return ""
         try:

@@ -196,12 +196,12 @@ class Driver:
 
     def given_up(self) -> Session | None:
         """The newest session, if its one run ended with nothing published and it was closed at once."""
-        return given_up(self.edges.store.sessions())
+        return given_up(self.edges.store.newest_session())
 
     def last_failures(self) -> tuple[Failure, ...]:
         """Files that the newest session left out; with a plain push the others are published."""
-        sessions = self.edges.store.sessions()
-        ref = sessions[-1].failures if sessions else None
+        last = self.edges.store.newest_session()
+        ref = last.failures if last is not None else None
         return self.edges.staging.failures(ref) if ref is not None else ()
 
     @_watched

@@ -10,13 +10,10 @@ from itertools import groupby, pairwise
 from pinot_assets.errors import RollbackRefused, SnapshotCorrupt
 from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Staging
-from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import LEFT, Snapshot, SnapshotRef
 from pinot_assets.source.objects import ObjectInfo
 
 _HEADER = re.compile(r"snapshots/(?P<seq>[0-9]+)-(?P<sha256>[0-9a-f]{64})\.json")
-
-LEFT = ("left", "source")
-"""Keys under which a rollback writes down what it left, among what opened the gate of other snapshots."""
 
 
 @dataclass(frozen=True, slots=True)

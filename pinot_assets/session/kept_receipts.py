@@ -31,6 +31,6 @@ def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -
 
 def _read(staging: Staging, key: str) -> Receipt | None:
     try:
-        return Receipt.from_bytes(staging.store.read(key))
-    except (SourceError, ValueError):
+        return staging.readable_receipt(key)
+    except SourceError:
         return None

@@ -10,11 +10,13 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from pinot_assets.foreign import fitting, listed, read_json
+from pinot_assets.limits import NODE_BYTES
 from pinot_assets.snapshot.manifest import SnapshotRef
 
 
@@ -223,12 +225,11 @@ class Session:
         return self.gate_open and self.audit is not None and self.audit.policy == policy
 
 
-def given_up(sessions: Sequence[Session]) -> Session | None:
+def given_up(last: Session | None) -> Session | None:
     """The newest session, if its one run ended with nothing published: it was closed at once (E16).
 
-    :param sessions: oldest first, none of them open.
+    :param last: the newest session, which is not open; None where there is none that can be read.
     """
-    last = sessions[-1] if sessions else None
     if last is None or last.push is PushKind.CONSISTENT or last.failures is None:
         return None
     return last if last.outcome is Outcome.ABANDONED_RETRIES else None
@@ -236,7 +237,10 @@ def given_up(sessions: Sequence[Session]) -> Session | None:
 
 def utc_text(ms: int) -> str:
     """Epoch milliseconds for people."""
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(ms / 1000))
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(ms / 1000))
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms, which is no time of this calendar"
 
 
 def new_session_id(seq: int) -> str:
@@ -291,18 +295,19 @@ def pointer_from_bytes(data: bytes) -> Pointer:
     """
     fields, lists = _read_znrecord(data)
     try:
-        return Pointer(
+        pointer = Pointer(
             active_session=fields["activeSession"],
             epoch=int(fields["epoch"]),
-            owner=Owner(**json.loads(fields["owner"])) if fields["owner"] else None,
+            owner=Owner(**read_json(fields["owner"])) if fields["owner"] else None,
             next_seq=int(fields["nextSeq"]),
-            history=tuple(lists.get("history", ())),
+            history=listed(lists.get("history", [])),
             current_snapshot=(
-                SnapshotRef(**json.loads(fields["currentSnapshot"])) if fields["currentSnapshot"] else None
+                SnapshotRef(**read_json(fields["currentSnapshot"])) if fields["currentSnapshot"] else None
             ),
             clear_token=fields["clearToken"],
-            hold=ObjectRef(**json.loads(fields["hold"])) if fields["hold"] else None,
+            hold=ObjectRef(**read_json(fields["hold"])) if fields["hold"] else None,
         )
+        return fitting(pointer)
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a consistent-push pointer: {error}") from error
 
@@ -321,6 +326,17 @@ def session_to_bytes(session: Session) -> bytes:
     return _znrecord(session.node, fields, {})
 
 
+def owner_from_bytes(data: bytes) -> Owner:
+    """Inverse of the JSON of a lease.
+
+    :raises ValueError: the node does not hold an owner.
+    """
+    try:
+        return fitting(Owner(**read_json(data)))
+    except TypeError as error:
+        raise ValueError(f"not the owner of a lease: {error}") from error
+
+
 def session_from_bytes(data: bytes) -> Session:
     """Inverse of `session_to_bytes`.
 
@@ -330,11 +346,11 @@ def session_from_bytes(data: bytes) -> Session:
     get = fields.get
     try:
         refs: dict[str, Any] = {
-            name: kind(**json.loads(text)) if (text := get(_camel(name), "")) else None
+            name: kind(**read_json(text)) if (text := get(_camel(name), "")) else None
             for name, kind in _REFS.items()
         }
         audit = get("audit", "")
-        return Session(
+        session = Session(
             id=fields["id"],
             seq=int(fields["seq"]),
             mode=Mode(fields["mode"]),
@@ -351,14 +367,15 @@ def session_from_bytes(data: bytes) -> Session:
             lineage_entry_id=fields["lineageEntryId"],
             end_issued=fields["endIssued"],
             revert_issued=get("revertIssued", ""),
-            audit=audit_from(json.loads(audit)) if audit else None,
+            audit=audit_from(read_json(audit)) if audit else None,
             stalls=int(get("stalls") or 0),
             done_ms=int(fields["doneMs"]),
             last_error=fields["lastError"],
-            counts=json.loads(fields["counts"]) if fields["counts"] else {},
+            counts=read_json(fields["counts"]) if fields["counts"] else {},
             push=PushKind(get("push", PushKind.CONSISTENT)),
             **refs,
         )
+        return fitting(session)
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a consistent-push session: {error}") from error
 
@@ -368,7 +385,7 @@ def audit_from(values: Mapping[str, Any]) -> AuditReceipt:
 
     :raises TypeError: they are no receipt.
     """
-    checks = tuple(Checked(**check) for check in values.get("checks", ()))
+    checks = tuple(Checked(**check) for check in values.get("checks") or ())
     return AuditReceipt(**{**values, "checks": checks})
 
 
@@ -379,7 +396,10 @@ def published_audit(values: Mapping[str, Any]) -> AuditReceipt | None:
     :param values: as the snapshot's header holds them; what an earlier rollback left may stand there, too.
     """
     receipt = {field.name for field in fields(AuditReceipt)} & values.keys()
-    return audit_from({key: values[key] for key in receipt}) if "passed" in values else None
+    try:
+        return fitting(audit_from({key: values[key] for key in receipt})) if "passed" in values else None
+    except (TypeError, ValueError, AttributeError):
+        return None  # for people alone: what is published does not hang on it
 
 
 def close(session: Session, outcome: Outcome, now_ms: int) -> Session:
@@ -398,8 +418,24 @@ def _znrecord(znode_id: str, simple: Mapping[str, str], lists: Mapping[str, list
     return json.dumps(record, indent=2).encode()
 
 
+def fields_of(data: bytes) -> dict[str, str]:
+    """The simple fields of a ZNRecord.
+
+    :raises ValueError: the node does not hold one.
+    """
+    fields, _ = _read_znrecord(data)
+    if not all(isinstance(value, str) for value in fields.values()):
+        raise ValueError("not a ZNRecord: a simple field is no text")
+    return fields
+
+
 def _read_znrecord(data: bytes) -> tuple[dict[str, str], dict[str, list[str]]]:
-    record = json.loads(data)
+    if len(data) > NODE_BYTES:
+        raise ValueError(f"its {len(data):,} bytes are more than are read of a node")
+    record = read_json(data)
     if not isinstance(record, dict) or not isinstance(record.get("simpleFields"), dict):
         raise ValueError("not a ZNRecord")
-    return record["simpleFields"], record.get("listFields") or {}
+    lists = record.get("listFields") or {}
+    if not isinstance(lists, dict):
+        raise ValueError("not a ZNRecord")
+    return record["simpleFields"], lists

@@ -14,7 +14,8 @@ from operator import attrgetter
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pinot_assets.parquet_bytes import table_of
+from pinot_assets.foreign import fitting
+from pinot_assets.parquet_bytes import require_schema, require_values, table_of
 from pinot_assets.session.model import Mode
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -379,8 +380,10 @@ def plan_to_parquet(plan: Plan) -> bytes:
 
 
 def plan_from_parquet(data: bytes) -> Plan:
-    """Inverse of `plan_to_parquet`."""
+    """Inverse of `plan_to_parquet`; what is none raises what its parsers raise."""
     table = table_of(data)
+    require_schema(table.schema, _ROWS)
+    require_values(table, _ROWS)
     meta = {k.decode(): v.decode() for k, v in table.schema.metadata.items()}
     rows: list[Row] = []
     removals: list[str] = []
@@ -389,7 +392,7 @@ def plan_from_parquet(data: bytes) -> Plan:
         if row["status"] == _REMOVAL:
             removals.append(row["uri"])
             continue
-        version = Fingerprint(row["size"], row["mtime_us"], row["etag"], row["version_id"])
+        version = fitting(Fingerprint(row["size"], row["mtime_us"], row["etag"], row["version_id"]))
         if row["status"] == _TOUCHED:
             touched[row["uri"]] = version
         else:

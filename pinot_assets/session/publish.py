@@ -206,7 +206,7 @@ def _way_on(audit: AuditReceipt | None) -> str:
 
 def last_session(run: Run) -> Session | None:
     """The open session; where none is, one of another push that was given up when its run had failed."""
-    return run.active_session() or given_up(run.edges.store.sessions())
+    return run.active_session() or given_up(run.edges.store.newest_session())
 
 
 def staged_session(run: Run) -> Session:

@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
+from pinot_assets.foreign import fitting, listed, read_json
 from pinot_assets.source.fingerprint import Fingerprint
 
 
@@ -67,8 +68,8 @@ class SegmentFacts(NamedTuple):
     @classmethod
     def from_json(cls, value: Any) -> SegmentFacts:
         """Inverse of what JSON makes of it: lists."""
-        rows, columns = value
-        return cls(rows, tuple(ColumnFacts(*column) for column in columns))
+        rows, columns = listed(value)
+        return cls(rows, tuple(ColumnFacts(*listed(column)) for column in listed(columns)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +125,12 @@ class Receipt:
         :raises ValueError: the text is not a whole receipt (a torn or foreign object).
         """
         try:
-            value: dict[str, Any] = json.loads(data)
+            value: dict[str, Any] = read_json(data)
             read = Fingerprint.from_json(value.pop("read"))
-            outputs = tuple(Output(**o) for o in value.pop("outputs"))
-            tars, missing = tuple(value.pop("tars", ())), tuple(value.pop("missing", ()))
-            facts = tuple(map(SegmentFacts.from_json, value.pop("facts", ())))
-            return cls(read=read, outputs=outputs, tars=tars, missing=missing, facts=facts, **value)
+            outputs = tuple(Output(**o) for o in listed(value.pop("outputs")))
+            tars, missing = listed(value.pop("tars", [])), listed(value.pop("missing", []))
+            facts = tuple(map(SegmentFacts.from_json, listed(value.pop("facts", []))))
+            return fitting(cls(read=read, outputs=outputs, tars=tars, missing=missing, facts=facts, **value))
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not a receipt: {error}") from error
 

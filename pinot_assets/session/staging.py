@@ -7,21 +7,23 @@ and only the reference in ZooKeeper counts (rules R12, R13).
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pinot_assets.build.keys import receipt_key
-from pinot_assets.errors import SnapshotCorrupt, SourceError
+from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
+from pinot_assets.foreign import fitting, listed, read_json, reading
+from pinot_assets.limits import RECEIPT
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.model import ObjectRef
 from pinot_assets.session.plan import Hold, Plan, Row, plan_from_parquet, plan_to_parquet
 from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.snapshot.manifest import (
+    RESTORE,
     PublishedFiles,
     Snapshot,
     SnapshotRef,
@@ -32,6 +34,10 @@ from pinot_assets.snapshot.manifest import (
     snapshot_from,
 )
 from pinot_assets.source.objects import ObjectStore
+from pinot_assets.source.uris import check_key
+from pinot_assets.temporary import temporary_folder
+
+T = TypeVar("T")
 
 THREADS = 8
 """Objects of the staging area that are looked at, or copied, at a time."""
@@ -102,7 +108,7 @@ class Staging:
 
     def plan(self, ref: ObjectRef) -> Plan:
         """Read a plan back."""
-        return plan_from_parquet(self._get(ref))
+        return self._parsed(ref, plan_from_parquet, "plan")
 
     # --- receipts ------------------------------------------------------------------------------------
 
@@ -145,19 +151,35 @@ class Staging:
             return {row.ordinal: receipt for row, receipt in zip(done, receipts, strict=True)}
 
     def _receipt(self, key: str) -> Receipt:
+        with reading(f"the receipt {self.store.uri}/{key}", SnapshotCorrupt, hint=RESTORE):
+            return self._receipt_of(self.store.read(key, RECEIPT))
+
+    def readable_receipt(self, key: str) -> Receipt | None:
+        """The receipt of that key, None where something else lies there.
+
+        :raises SourceError: the staging area cannot be asked, or nothing lies there.
+        """
         try:
-            return Receipt.from_bytes(self.store.read(key))
-        except (SourceError, ValueError) as error:
-            raise SnapshotCorrupt(
-                f"the receipt {self.store.uri}/{key} cannot be read",
-                why=str(error),
-                hint="restore the object; nothing is published or deleted until it is back",
-            ) from error
+            data = self.store.read(key, RECEIPT)
+        except TooLarge:
+            return None
+        try:
+            with reading(key, SnapshotCorrupt):
+                return self._receipt_of(data)
+        except SnapshotCorrupt:
+            return None
+
+    def _receipt_of(self, data: bytes) -> Receipt:
+        """A receipt whose tars lie in this staging area."""
+        receipt = Receipt.from_bytes(data)
+        for output in receipt.outputs:
+            check_key(self.key_of(output.tar_uri))
+            check_key(self.key_of(output.metadata_uri))
+        return receipt
 
     def _valid_receipt(self, key: str) -> Receipt | None:
-        try:
-            receipt = Receipt.from_bytes(self.store.read(key))
-        except ValueError:
+        receipt = self.readable_receipt(key)
+        if receipt is None:
             return None
         whole = all(
             self._is_whole(output, token)
@@ -211,8 +233,8 @@ class Staging:
         :raises SnapshotCorrupt: the tar is not what was staged.
         :raises SourceError: it is not there.
         """
-        with tempfile.TemporaryDirectory(prefix="pinot-assets-") as folder:
-            old, new = Path(folder) / "old.tar.gz", Path(folder) / "new.tar.gz"
+        with temporary_folder("rename") as folder:
+            old, new = folder / "old.tar.gz", folder / "new.tar.gz"
             if self.store.download(self.key_of(output.tar_uri), old) != output.tar_sha256:
                 raise SnapshotCorrupt(
                     f"{output.tar_uri} is not what was staged there",
@@ -258,7 +280,7 @@ class Staging:
 
     def failures(self, ref: ObjectRef) -> tuple[Failure, ...]:
         """Read them back."""
-        return tuple(Failure(**f) for f in json.loads(self._get(ref)))
+        return self._parsed(ref, _failures, "list of failed files")
 
     # --- switches ------------------------------------------------------------------------------------
 
@@ -277,13 +299,7 @@ class Staging:
 
     def switch(self, ref: ObjectRef) -> Switch:
         """Read a switch back."""
-        value = json.loads(self._get(ref))
-        return Switch(
-            number=value["number"],
-            segments_from=tuple(value["segmentsFrom"]),
-            segments_to=tuple(Output(**o) for o in value["segmentsTo"]),
-            carried=value["carried"],
-        )
+        return self._parsed(ref, _switch, "switch")
 
     # --- holds ---------------------------------------------------------------------------------------
 
@@ -294,8 +310,7 @@ class Staging:
 
     def hold(self, ref: ObjectRef) -> Hold:
         """Read a hold back."""
-        value = json.loads(self._get(ref))
-        return Hold(files=value["files"], removals=tuple(value["removals"]))
+        return self._parsed(ref, _hold, "hold")
 
     # --- snapshots -----------------------------------------------------------------------------------
 
@@ -311,7 +326,7 @@ class Staging:
 
         :raises SnapshotCorrupt: it is missing or is not what its hash says (R18).
         """
-        return header_from_bytes(self._get(ObjectRef(ref.key, ref.sha256)))
+        return self._parsed(ObjectRef(ref.key, ref.sha256), header_from_bytes, "header of a snapshot")
 
     def snapshot(self, ref: SnapshotRef) -> Snapshot:
         """Read a snapshot back.
@@ -339,7 +354,8 @@ class Staging:
         return Reach(objects, segments, sessions | {header["session"]})
 
     def _published(self, header: Mapping[str, Any]) -> PublishedFiles:
-        return PublishedFiles(self._get(ObjectRef(**header["files"])))
+        ref = ObjectRef(**header["files"])
+        return PublishedFiles(self._get(ref), f"{self.store.uri}/{ref.key}")
 
     # --- all -----------------------------------------------------------------------------------------
 
@@ -356,12 +372,38 @@ class Staging:
             raise SnapshotCorrupt(
                 f"{self.store.uri}/{ref.key} cannot be read",
                 why=str(error),
-                hint="restore the object; nothing is published or deleted until it is back",
+                hint=RESTORE,
             ) from error
         if sha256_hex(data) != ref.sha256:
             raise SnapshotCorrupt(
                 f"{self.store.uri}/{ref.key} is not what was written there",
                 why="its hash differs from the one in ZooKeeper",
-                hint="restore the object; nothing is published or deleted until it is back",
+                hint=RESTORE,
             )
         return data
+
+    def _parsed(self, ref: ObjectRef, parse: Callable[[bytes], T], kind: str) -> T:
+        data = self._get(ref)
+        with reading(f"{self.store.uri}/{ref.key}", SnapshotCorrupt, why=f"it is no {kind}", hint=RESTORE):
+            return parse(data)
+
+
+def _failures(data: bytes) -> tuple[Failure, ...]:
+    return tuple(fitting(Failure(**f)) for f in listed(read_json(data)))
+
+
+def _switch(data: bytes) -> Switch:
+    value = read_json(data)
+    return fitting(
+        Switch(
+            number=value["number"],
+            segments_from=listed(value["segmentsFrom"]),
+            segments_to=tuple(Output(**o) for o in listed(value["segmentsTo"])),
+            carried=value["carried"],
+        )
+    )
+
+
+def _hold(data: bytes) -> Hold:
+    value = read_json(data)
+    return fitting(Hold(files=value["files"], removals=listed(value["removals"])))

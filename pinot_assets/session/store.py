@@ -26,7 +26,8 @@ from kazoo.exceptions import (
 )
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
+from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
+from pinot_assets.foreign import reading
 from pinot_assets.session.model import (
     Owner,
     Pointer,
@@ -94,8 +95,19 @@ class SessionStore:
         return self.session(pointer.active_session) if pointer.active_session else None
 
     def sessions(self) -> list[Session]:
-        """The kept sessions, oldest first."""
-        return [self.session(node) for node in self.session_nodes()]
+        """The kept sessions that can be read, oldest first: what is over stops nobody."""
+        return [found for node in self.session_nodes() if (found := self._readable(node)) is not None]
+
+    def newest_session(self) -> Session | None:
+        """The newest session; None where there is none, or it cannot be read."""
+        nodes = self.session_nodes()
+        return self._readable(nodes[-1]) if nodes else None
+
+    def _readable(self, node: str) -> Session | None:
+        try:
+            return self.session(node)
+        except NodeUnreadable:
+            return None
 
     @answered()
     def session_nodes(self) -> list[str]:
@@ -227,14 +239,13 @@ class SessionStore:
         return lease_is_ours(self._zk, self.path)
 
     def _parse(self, name: str, parse: Callable[[bytes], T], data: bytes) -> T:
-        try:
+        hint = (
+            f"look at {self.path} in Pinot's ZooKeeper browser and restore it from a backup. Without one, "
+            "delete the node of a session that is over; for any other, delete that path with all below it: "
+            "the next run makes a new one of what is visible"
+        )
+        with reading(f"the consistent-push node {name} of {self.table}", NodeUnreadable, hint=hint):
             return parse(data)
-        except ValueError as error:
-            raise SessionError(
-                f"the consistent-push node {name} of {self.table} cannot be read",
-                why=str(error),
-                hint=f"look at {self.path} in Pinot's ZooKeeper browser",
-            ) from error
 
 
 class Lease:

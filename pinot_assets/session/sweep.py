@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from pinot_assets.errors import SourceError
+from pinot_assets.foreign import fitting, listed, reading
 from pinot_assets.session.kept_parts import KeptParts, PartRef
 from pinot_assets.session.observe import choice_of
 from pinot_assets.snapshot.manifest import sha256_hex
@@ -49,12 +51,9 @@ class Bookmark:
     def read(cls, value: Any) -> Bookmark | None:
         """Inverse of `asdict`; None for what is no bookmark."""
         try:
-            mark = cls(**value)
-        except TypeError:
+            return fitting(cls(**value))
+        except (TypeError, ValueError):
             return None
-        texts, numbers = (mark.of, mark.after, mark.part), (mark.objects, mark.crc32)
-        is_one = all(isinstance(t, str) for t in texts) and all(isinstance(n, int) for n in numbers)
-        return mark if is_one else None
 
     @property
     def ref(self) -> PartRef:
@@ -136,9 +135,16 @@ def _up_to(mark: Bookmark, kept: KeptParts) -> tuple[list[Part], tuple[PartRef, 
     while ref is not None:
         if (data := kept.get(ref)) is None:
             return None
-        part, beside = part_from_arrow(data)
+        try:
+            with reading(ref.key, SourceError):
+                part, beside = part_from_arrow(data)
+                hints = listed(beside["hints"])
+                before = fitting(PartRef(**beside["before"])) if beside["before"] else None
+        except SourceError:
+            return None
         parts.insert(0, part)
         refs.append(ref)
-        hints = tuple(beside["hints"])
-        ref = PartRef(**beside["before"]) if beside["before"] else None
+        if before in refs:  # else it would go round for ever
+            return None
+        ref = before
     return parts, tuple(refs), hints

@@ -7,7 +7,6 @@ write. SASL is not offered: kazoo needs one more package for it, and ZooKeeper's
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import socket
 import ssl
@@ -23,12 +22,14 @@ from kazoo.protocol.serialization import Auth
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, make_acl, make_digest_acl
 
-from pinot_assets.errors import SessionError, SpecError
+from pinot_assets.errors import NodeUnreadable, SessionError, SpecError
+from pinot_assets.foreign import reading
 from pinot_assets.pinot.connection import Tls
-from pinot_assets.session.model import Owner
+from pinot_assets.session.model import Owner, owner_from_bytes
 from pinot_assets.session.waits import Waits
 
 _USUAL = Waits()
+_LEASE_HINT = "no release of this project writes that: find out who did, and delete the node"
 
 
 class _NoCredentials(logging.Filter):
@@ -128,12 +129,16 @@ def answered() -> Iterator[None]:
 
 
 def lease_holder(client: KazooClient, path: str) -> Owner | None:
-    """Who holds the lease below that node, None when it is free."""
+    """Who holds the lease below that node, None when it is free.
+
+    :raises NodeUnreadable: it does not hold an owner.
+    """
     try:
         data, _ = client.retry(client.get, f"{path}/lease")
     except NoNodeError:
         return None
-    return Owner(**json.loads(data))
+    with reading(f"the lease {path}/lease", NodeUnreadable, hint=_LEASE_HINT):
+        return owner_from_bytes(data)
 
 
 def lease_is_ours(client: KazooClient, path: str) -> bool:

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, overload
@@ -19,7 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pinot_assets.parquet_bytes import table_of
+from pinot_assets.errors import SnapshotCorrupt
+from pinot_assets.foreign import fitting, read_json, reading
+from pinot_assets.parquet_bytes import require_schema, require_values, table_of
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
 
@@ -145,6 +148,15 @@ _FILES = pa.schema(
     ]
 )
 
+_ADDED = ("version", "seconds")
+"""Columns that the first release did not write."""
+
+LEFT = ("left", "source")
+"""Keys under which a rollback writes down what it left, among what opened the gate of other snapshots."""
+
+RESTORE = "restore the object from a backup; nothing is published or deleted until it is back"
+"""What to do about a stored object that is missing or damaged."""
+
 VERSIONS = pa.schema([_FILES.field(name) for name in ("uri", "size", "mtime_us", "etag")])
 """What the diff looks at."""
 
@@ -171,40 +183,58 @@ def files_to_parquet(files: Iterable[PublishedFile]) -> bytes:
 
 
 class PublishedFiles(Sequence[PublishedFile]):
-    """Inverse of `files_to_parquet`. Most triggers ask for the versions alone, so rows are made on demand."""
+    """Inverse of `files_to_parquet`. Most triggers ask for the versions alone, so rows are made on demand.
 
-    def __init__(self, data: bytes) -> None:
+    :param address: of the object, for errors.
+    :raises SnapshotCorrupt: what was asked for cannot be read; from the constructor as well.
+    """
+
+    def __init__(self, data: bytes, address: str = "a snapshot's files") -> None:
         self._data = data
-        self._count = pq.read_metadata(pa.BufferReader(data)).num_rows
+        self._address = address
+        with self._reading():
+            self._schema = pq.read_schema(pa.BufferReader(data))
+            require_schema(self._schema, _FILES, added=_ADDED)
+            self._count = pq.read_metadata(pa.BufferReader(data)).num_rows
+
+    def _reading(self) -> AbstractContextManager[None]:
+        return reading(self._address, SnapshotCorrupt, why="it holds no files of a snapshot", hint=RESTORE)
+
+    def _table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        with self._reading():
+            table = table_of(self._data, columns)
+            require_values(table, _FILES)
+            return table
 
     @cached_property
     def versions(self) -> pa.Table:
         """All rows as the columns of `VERSIONS`."""
-        return table_of(self._data, VERSIONS.names)
+        return self._table(VERSIONS.names)
 
     def tokens(self) -> pa.Table:
         """Versions that were built, of all rows: `uri` and `version`."""
-        if "version" not in pq.read_schema(pa.BufferReader(self._data)).names:
+        if "version" not in self._schema.names:
             return _tokens(self)  # of the first release
-        versions = table_of(self._data, ["version"]).column("version")
+        versions = self._table(["version"]).column("version")
         return pa.table({"uri": self.versions.column("uri"), "version": versions})
 
     def hashes(self) -> dict[str, str]:
         """The sha256 of each URI's last row."""
-        table = table_of(self._data, ["uri", "sha256"])
+        table = self._table(["uri", "sha256"])
         return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
     def names(self) -> tuple[frozenset[str], frozenset[str]]:
         """Its segments, and the sessions that published them; no rows are made for it."""
         columns = ["session", "outputs.list.element.segment"]
-        table = table_of(self._data, columns)
+        table = self._table(columns)
         outputs = pc.list_flatten(table["outputs"]).combine_chunks()
         return frozenset(outputs.field("segment").to_pylist()), frozenset(table["session"].to_pylist())
 
     @cached_property
     def _rows(self) -> tuple[PublishedFile, ...]:
-        rows = table_of(self._data).to_pylist()
-        return tuple(_published_file(row) for row in rows)
+        rows = self._table().to_pylist()
+        with self._reading():
+            return tuple(_published_file(row) for row in rows)
 
     @overload
     def __getitem__(self, index: int) -> PublishedFile: ...
@@ -291,9 +321,17 @@ def header_from_bytes(data: bytes) -> dict[str, Any]:
 
     :raises ValueError: not a snapshot header.
     """
-    header = json.loads(data)
+    header = read_json(data)
     if not isinstance(header, dict) or "files" not in header:
         raise ValueError("not a snapshot header")
+    try:
+        fitting(SnapshotRef(**header["files"]))
+        fitting(snapshot_from(header, ()))
+        for key in LEFT:
+            if header["audit"].get(key):
+                fitting(SnapshotRef(**header["audit"][key]))
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"not a snapshot header: {error!r}") from error
     return header
 
 

@@ -30,12 +30,13 @@ from obstore.exceptions import (
 )
 
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
+from pinot_assets.limits import OBJECT, Limit
 from pinot_assets.source.adls_settings import AdlsSettings
 from pinot_assets.source.endpoints import CALL_TIMEOUT, TRANSFER_TIMEOUT, Settings
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.gcs_settings import GcsSettings
 from pinot_assets.source.listed_files import COLUMNS, Page, page_of, text_of
-from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent
+from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent, whole
 from pinot_assets.source.s3_settings import S3Settings
 from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain, join_uri, key_below
 
@@ -172,10 +173,11 @@ class BucketObjectStore:
         with self._mapped(f"Cannot look at {self.uri_of(key)}"):
             return self._head(full)
 
-    def read(self, key: str) -> bytes:
-        """GET."""
+    def read(self, key: str, most: Limit = OBJECT) -> bytes:
+        """GET; its header says the size before the content comes."""
         with self._mapped(f"Cannot read {self.uri_of(key)}"):
-            return bytes(obstore.get(self._transfers, self._full(key)).bytes())
+            found = obstore.get(self._transfers, self._full(key))
+            return whole(self.uri_of(key), found.meta["size"], map(bytes, found.stream(CHUNK_BYTES)), most)
 
     def sha256(self, key: str) -> str:
         """GET as a stream."""

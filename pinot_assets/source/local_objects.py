@@ -7,6 +7,7 @@ does not fsync.
 from __future__ import annotations
 
 import builtins
+import errno
 import hashlib
 import os
 import re
@@ -17,15 +18,17 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
 import psutil
 
-from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
+from pinot_assets.errors import ListingFailed, SourceChanged, SourceError, StoreConflict
+from pinot_assets.limits import OBJECT, Limit
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.listed_files import Page, pages_of
-from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent
+from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent, whole
 from pinot_assets.source.uris import Root, check_key, join_uri, key_below
 
 # Where unfinished writes lie, on the same file system as what they become. Never listed.
@@ -116,20 +119,21 @@ class LocalObjectStore:
                 return None
         return _fingerprint(status) if stat.S_ISREG(status.st_mode) else None
 
-    def read(self, key: str) -> bytes:
+    def read(self, key: str, most: Limit = OBJECT) -> bytes:
         """The file's bytes."""
-        with _mapped(f"Cannot read {self.uri_of(key)}"), open(self._path(key), "rb") as file:
-            return file.read()
+        with _mapped(f"Cannot read {self.uri_of(key)}"), self._opened(key) as file:
+            size = os.fstat(file.fileno()).st_size
+            return whole(self.uri_of(key), size, iter(lambda: file.read(CHUNK_BYTES), b""), most)
 
     def sha256(self, key: str) -> str:
         """Hex digest of the file's bytes."""
-        with _mapped(f"Cannot read {self.uri_of(key)}"), open(self._path(key), "rb") as file:
+        with _mapped(f"Cannot read {self.uri_of(key)}"), self._opened(key) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def download(self, key: str, path: Path) -> str:
         """Copy in chunks, hashing what is written."""
         digest = hashlib.sha256()
-        with _mapped(f"Cannot copy {self.uri_of(key)}"), open(self._path(key), "rb") as source:
+        with _mapped(f"Cannot copy {self.uri_of(key)}"), self._opened(key) as source:
             try:
                 with path.open("wb") as target:
                     while chunk := source.read(CHUNK_BYTES):
@@ -168,6 +172,46 @@ class LocalObjectStore:
                     return True
             except FileNotFoundError:
                 return False
+
+    @contextmanager
+    def _opened(self, key: str) -> Iterator[BufferedReader]:
+        """A regular file of this folder, to be read.
+
+        What lies below the root is opened name by name, so that neither the file nor a folder above it leads
+        elsewhere, however recently a symbolic link was put in its place. The root itself may be one.
+
+        :raises SourceChanged: it is a symbolic link, a pipe or a device, or lies below one.
+        """
+        *folders, name = key.split("/")
+        check_key(key)
+        place = os.open(self.root.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for folder in folders:
+                place, above = self._open_at(place, folder, key, os.O_DIRECTORY), place
+                os.close(above)
+            # A pipe without a writer would be waited for.
+            file = self._open_at(place, name, key, os.O_NONBLOCK)
+        finally:
+            os.close(place)
+        with os.fdopen(file, "rb") as opened:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise self._not_regular(key)
+            yield opened
+
+    def _open_at(self, place: int, name: str, key: str, how: int) -> int:
+        try:
+            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | how, dir_fd=place)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO) or _is_link(name, place):
+                raise self._not_regular(key) from None
+            raise
+
+    def _not_regular(self, key: str) -> SourceChanged:
+        return SourceChanged(
+            f"{self.uri_of(key)} is not read",
+            why="it is no regular file, or lies below a symbolic link, and none is followed",
+            hint="put the file itself there",
+        )
 
     def _path(self, key: str) -> str:
         check_key(key)
@@ -217,6 +261,13 @@ class LocalObjectStore:
             with suppress(OSError):  # gone already, or another user's
                 if _is_dead(entry.name, now - entry.stat(follow_symlinks=False).st_mtime):
                     os.unlink(entry.path)
+
+
+def _is_link(name: str, place: int) -> bool:
+    # Linux calls a link that should be a folder "not a directory".
+    with suppress(OSError):
+        return stat.S_ISLNK(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode)
+    return False
 
 
 def _owner() -> str:

@@ -6,7 +6,6 @@ one: a message makes a sweep come earlier, and is deleted when that sweep has co
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -14,6 +13,8 @@ from typing import Any, Final, Protocol
 from urllib.parse import unquote_plus, urlsplit
 
 from pinot_assets.errors import SourceError
+from pinot_assets.foreign import read_json
+from pinot_assets.limits import MESSAGE_BYTES
 from pinot_assets.source import endpoints
 from pinot_assets.source.env import resolve_env
 from pinot_assets.source.s3_settings import KNOWN_PROPS
@@ -52,14 +53,16 @@ def objects_of(body: str) -> tuple[tuple[str, str], ...]:
     :returns: nothing for a test event, and for what is no notification.
     """
     try:
-        told = json.loads(body)
+        if len(body) > MESSAGE_BYTES:
+            return ()
+        told = read_json(body)
         if "Message" in told:  # by SNS
-            told = json.loads(told["Message"])
+            told = read_json(told["Message"])
         if "detail" in told:  # by EventBridge, whose keys are not escaped
             return ((str(told["detail"]["bucket"]["name"]), str(told["detail"]["object"]["key"])),)
         parts = [record["s3"] for record in told.get("Records", ())]
         return tuple((str(s3["bucket"]["name"]), unquote_plus(s3["object"]["key"])) for s3 in parts)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):  # the last one of "[[[[…"
+    except (ValueError, TypeError, KeyError, AttributeError):
         return ()
 
 

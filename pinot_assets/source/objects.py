@@ -6,13 +6,15 @@ atomic) is settled below this port, and one contract suite holds both to it.
 
 from __future__ import annotations
 
+import io
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pinot_assets.errors import SourceError, StoreConflict
+from pinot_assets.errors import SourceError, StoreConflict, TooLarge
+from pinot_assets.limits import OBJECT, Limit
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.listed_files import Page
 from pinot_assets.source.uris import parse_root
@@ -79,10 +81,11 @@ class ObjectStore(Protocol):
         """The object's version now, None where there is none; equal to what `list` says of it."""
         ...
 
-    def read(self, key: str) -> bytes:
+    def read(self, key: str, most: Limit = OBJECT) -> bytes:
         """A small object's content.
 
         :raises SourceError: it does not exist.
+        :raises TooLarge: it is larger than that; no more of it was read.
         """
         ...
 
@@ -151,6 +154,23 @@ def open_store(uri: str, props: Mapping[str, str]) -> ObjectStore:
     from pinot_assets.source.bucket_objects import BucketObjectStore
 
     return BucketObjectStore.open(root, props)
+
+
+def whole(uri: str, size: int, chunks: Iterable[bytes], most: Limit) -> bytes:
+    """The content of an object, read in chunks.
+
+    :param size: what the store says of it. It may lie: the chunks are counted, too.
+    :raises TooLarge: either is more than `most`.
+    """
+    limit, content = most.bytes, io.BytesIO()
+    if size <= limit:
+        for chunk in chunks:
+            content.write(chunk)
+            if content.tell() > limit:
+                break
+        else:
+            return content.getvalue()
+    raise TooLarge(f"{uri} is not read", why=most.why, hint=most.hint)
 
 
 def probe_key() -> str:

@@ -10,6 +10,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from pinot_assets.foreign import fitting, listed, read_json
+from pinot_assets.parquet_bytes import require_schema
+from pinot_assets.source.listed_files import COLUMNS
+
 _META: Final = b"part"
 
 
@@ -50,15 +54,19 @@ def part_to_arrow(part: Part, beside: Mapping[str, Any]) -> bytes:
 
 
 def part_from_arrow(data: bytes) -> tuple[Part, dict[str, Any]]:
-    """Inverse of `part_to_arrow`; the columns are views of the data."""
+    """Inverse of `part_to_arrow`; the columns are views of the data.
+
+    What is no part raises what its parsers raise.
+    """
     table = pa.ipc.open_stream(data).read_all()
-    told = json.loads(table.schema.metadata[_META])
+    require_schema(table.schema, COLUMNS)
+    told = read_json(table.schema.metadata[_META])
     part = Part(
         table.replace_schema_metadata(None),
         told["skipped"],
         told["hidden"],
-        frozenset(told["complete"]),
-        frozenset(told["being_written"]),
+        frozenset(listed(told["complete"])),
+        frozenset(listed(told["being_written"])),
         told["last"],
     )
-    return part, told["beside"]
+    return fitting(part), told["beside"]

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import yaml
 
+from pinot_assets.errors import SpecError
+from pinot_assets.limits import SPEC_BYTES
 from pinot_assets.spec.problem import KeyPath, Note, Problem, show_path
 
 MAX_VALUES: Final = 20_000
@@ -108,7 +110,9 @@ def read_document(file: Path) -> tuple[Document | None, list[Problem]]:
     :returns: the document, None where the text is not YAML at all, and the problems found on the way.
     """
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        text = read_spec_bytes(file).decode("utf-8-sig")
+    except SpecError as error:
+        return None, [Problem(file, 1, "", error.why or error.what)]
     except OSError as error:
         return None, [Problem(file, 1, "", f"cannot be read: {error.strerror or type(error).__name__}")]
     except UnicodeDecodeError as error:
@@ -117,6 +121,22 @@ def read_document(file: Path) -> tuple[Document | None, list[Problem]]:
         # JSON allows tabs between its tokens, YAML does not; inside strings JSON forbids raw tabs.
         text = text.replace("\t", " ")
     return parse_document(text, file)
+
+
+def read_spec_bytes(file: Path) -> bytes:
+    """The content of a file that people write.
+
+    :raises SpecError: it is too large for one.
+    :raises OSError: it cannot be read.
+    """
+    with file.open("rb") as opened:
+        data = opened.read(SPEC_BYTES + 1)
+    if len(data) > SPEC_BYTES:
+        raise SpecError(
+            f"{file} cannot be read",
+            why=f"is larger than {SPEC_BYTES // 1024:,} KiB, which is more than a table spec or config needs",
+        )
+    return data
 
 
 def parse_document(text: str, file: Path) -> tuple[Document | None, list[Problem]]:

@@ -21,7 +21,8 @@ from fakes.gcs import gcs_server, key_file
 from fakes.objects import new_memory, open_memory
 from moto.server import ThreadedMotoServer
 
-from pinot_assets.errors import SourceError, StoreConflict
+from pinot_assets.errors import SourceError, StoreConflict, TooLarge
+from pinot_assets.limits import MIB, RECEIPT
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.java import find_java
 from pinot_assets.local.state import Record
@@ -155,6 +156,17 @@ def test_what_is_put_is_read(store: ObjectStore, tmp_path: Path) -> None:
     assert store.sha256("d/a.bin") == hashlib.sha256(data).hexdigest()
     assert store.download("d/a.bin", tmp_path / "copy") == hashlib.sha256(data).hexdigest()
     assert (tmp_path / "copy").read_bytes() == data
+
+
+def test_no_more_is_read_than_is_asked_for(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(RECEIPT.variable, "1")
+    store.put_if_absent("whole", b"x" * MIB)
+    store.put_if_absent("larger", b"x" * (MIB + 1))
+    assert len(store.read("whole", RECEIPT)) == MIB
+    with pytest.raises(TooLarge, match=r"larger is not read: it is larger than 1 MiB") as caught:
+        store.read("larger", RECEIPT)
+    assert RECEIPT.variable in str(caught.value.hint)
+    assert len(store.read("larger")) == MIB + 1
 
 
 def test_a_download_replaces_what_is_there(store: ObjectStore, tmp_path: Path) -> None:

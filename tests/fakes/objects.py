@@ -11,9 +11,10 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from pinot_assets.errors import SourceError, StoreConflict
+from pinot_assets.limits import OBJECT, Limit
 from pinot_assets.source import Fingerprint
 from pinot_assets.source.listed_files import Page, pages_of
-from pinot_assets.source.objects import ObjectInfo, probe_put_if_absent
+from pinot_assets.source.objects import ObjectInfo, probe_put_if_absent, whole
 from pinot_assets.source.uris import check_key, join_uri, key_below, quote_key, unquote_key
 
 Around = Callable[[str], AbstractContextManager[None]]
@@ -86,17 +87,17 @@ class MemoryObjectStore:
         found = self._objects.get(self._path(key))
         return found[1] if found else None
 
-    def read(self, key: str) -> bytes:
+    def read(self, key: str, most: Limit = OBJECT) -> bytes:
         found = self._objects.get(self._path(key))
         if found is None:
             raise SourceError(f"{self.uri_of(key)} does not exist")
-        return found[0]
+        return whole(self.uri_of(key), len(found[0]), [found[0]], most)
 
     def sha256(self, key: str) -> str:
         return hashlib.sha256(self.read(key)).hexdigest()
 
     def download(self, key: str, path: Path) -> str:
-        data = self.read(key)
+        data = self._objects[self._path(key)][0] if self.stat(key) else self.read(key)
         path.write_bytes(data)
         return hashlib.sha256(data).hexdigest()
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 
 from pinot_assets.errors import SessionError
+from pinot_assets.foreign import fitting, read_json
 from pinot_assets.realtime.repair.model import Kind, Limits, Means, Memory, Try
 
 SUBJECT = "repair"
@@ -25,7 +26,7 @@ def from_text(text: str) -> Memory:
     if not text:
         return Memory()
     try:
-        return Memory({key: _try(fields) for key, fields in json.loads(text).items()})
+        return Memory({key: _try(fields) for key, fields in read_json(text).items()})
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"not what a repair remembers: {error!r}") from error
 
@@ -44,6 +45,6 @@ def recalled(text: str, table: str, now_ms: int, limits: Limits) -> Memory:
 
 def _try(fields: dict[str, object]) -> Try:
     made = Try(**fields)  # type: ignore[arg-type]
-    return Try(
-        Kind(made.kind), Means(made.means), made.at_ms, made.until_ms, made.times, tuple(made.segments)
+    return fitting(
+        Try(Kind(made.kind), Means(made.means), made.at_ms, made.until_ms, made.times, tuple(made.segments))
     )

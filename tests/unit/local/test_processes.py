@@ -84,3 +84,15 @@ def test_the_tail_of_a_log_that_says_nothing(tmp_path: Path) -> None:
     assert "no log" in processes.tail(tmp_path / "gone")
     (tmp_path / "empty").touch()
     assert "empty" in processes.tail(tmp_path / "empty")
+
+
+def test_a_service_ends_on_sigterm_although_its_starter_ignores_it(tmp_path: Path) -> None:
+    """As after `nohup`, and under supervisors that ignore it."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        record = processes.spawn(["/bin/sleep", "60"], tmp_path / "log")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    process = processes.find(record)
+    assert process is not None
+    assert processes.stop([process], grace=5) == []

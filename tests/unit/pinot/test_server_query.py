@@ -15,6 +15,7 @@ import pytest
 from fakes.certificates import Authority
 
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
+from pinot_assets.limits import ANSWER
 from pinot_assets.pinot import PinotCluster, server_query
 from pinot_assets.pinot.connection import BasicAuth, GrpcDoor, PinotConnection, Timeouts, Tls
 from pinot_assets.pinot.server_query import _METHOD, _REQUEST, _RESPONSE, ask_server
@@ -41,6 +42,7 @@ class Server:
         self.asked: list[Any] = []
         self.payload = counted(7, 1)
         self.slow = 0.0
+        self.times, self.sent = 1, 0
         self._server = grpc.server(ThreadPoolExecutor(4))
         handler = grpc.unary_stream_rpc_method_handler(
             self._submit, request_deserializer=_REQUEST.FromString, response_serializer=bytes
@@ -61,7 +63,9 @@ class Server:
     def _submit(self, request: Any, _: Any) -> Iterator[bytes]:
         self.asked.append(request)
         time.sleep(self.slow)
-        yield _RESPONSE(payload=self.payload).SerializeToString()
+        for _ in range(self.times):
+            self.sent += 1
+            yield _RESPONSE(payload=self.payload).SerializeToString()
 
     def stop(self) -> None:
         self._server.stop(None).wait()
@@ -91,6 +95,20 @@ def test_a_server_is_asked_at_its_host(host: str, address: str, monkeypatch: pyt
     PinotCluster(PINOT).query_server("Server_x", "SELECT 1", ["a"])
     assert asked == [address]
     assert PinotCluster(PINOT)._admin_url("Server_x") == f"http://{address.replace('8090', '8097')}"
+
+
+def test_answers_without_end_are_left(server: Server) -> None:
+    server.payload, server.times = b"x" * (1 << 20), 10_000
+    with pytest.raises(PinotError, match="several answers to one question"):
+        ask_server(server.address, "SELECT 1", ["a"], PINOT)
+    assert server.sent < 1000
+
+
+def test_an_answer_larger_than_is_read_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ANSWER.variable, "1")
+    server.payload = b"x" * (2 << 20)
+    with pytest.raises(PinotError, match="RESOURCE_EXHAUSTED"):
+        ask_server(server.address, "SELECT 1", ["a"], PINOT)
 
 
 def test_every_query_has_a_number_of_its_own(server: Server) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.errors import ListingFailed, SourceError
+from pinot_assets.errors import ListingFailed, SourceChanged, SourceError
 from pinot_assets.source import local_objects
 from pinot_assets.source.objects import ObjectStore, open_store
 
@@ -283,3 +283,36 @@ def test_a_large_file_is_copied_whole(store: ObjectStore, tmp_path: Path) -> Non
 def test_the_store_travels_to_executors(store: ObjectStore) -> None:
     store.put_if_absent("a", b"x")
     assert pickle.loads(pickle.dumps(store)).read("a") == b"x"
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_listed_file_that_became_a_symbolic_link_is_not_read(
+    store: ObjectStore, tmp_path: Path, what: str
+) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "a.csv").write_bytes(b"secret")
+    store.put_if_absent("in/a.csv", b"rows")
+    (info,) = store.list()
+    if what == "file":
+        (tmp_path / "root" / "in" / "a.csv").unlink()
+        (tmp_path / "root" / "in" / "a.csv").symlink_to(secret / "a.csv")
+    else:
+        (tmp_path / "root" / "in").rename(tmp_path / "before")
+        (tmp_path / "root" / "in").symlink_to(secret)
+    for read in (store.read, store.sha256, lambda key: store.download(key, tmp_path / "copy")):
+        with pytest.raises(SourceChanged, match=r"in/a\.csv is not read"):
+            read(info.key)
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_listed_file_that_became_a_pipe_is_not_waited_for(store: ObjectStore, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "root" / "a.csv")
+    with pytest.raises(SourceChanged, match=r"a\.csv is not read"):
+        store.read("a.csv")
+
+
+def test_the_root_itself_may_be_a_symbolic_link(store: ObjectStore, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "root")
+    store.put_if_absent("in/a.csv", b"rows")
+    assert open_store(f"file://{tmp_path}/link", {}).read("in/a.csv") == b"rows"

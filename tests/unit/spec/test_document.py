@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.spec.document import MAX_VALUES, Part, parse_document
+from pinot_assets.limits import SPEC_BYTES
+from pinot_assets.spec.document import MAX_VALUES, Part, parse_document, read_document
 
 FILE = Path("x.yaml")
 
@@ -88,3 +89,28 @@ def test_two_documents_are_one_too_many():
 def test_there_is_a_limit():
     _, problems = parse_document("[" + "1," * (MAX_VALUES + 1) + "]", FILE)
     assert "values" in problems[0].reason
+
+
+def test_a_file_too_large_for_a_spec_is_not_parsed(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text("a: '" + "x" * SPEC_BYTES + "'")
+    document, (problem,) = read_document(file)
+    assert document is None
+    assert "t.yaml" in str(problem)
+    assert "larger than 1,024 KiB" in str(problem)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a0: &a0 [x]\n" + "\n".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]" for n in range(1, 12)),
+        "[" * 5000,
+        "a: " + "[" * 5000 + "]" * 5000,
+        "".join(" " * n + "a:\n" for n in range(1200)),
+        "&a [*a]",
+    ],
+    ids=["aliases of aliases", "open", "flow", "blocks", "itself"],
+)
+def test_what_would_never_end_is_a_problem(text: str) -> None:
+    _, problems = parse_document(text, FILE)
+    assert problems

@@ -1,0 +1,101 @@
+"""The folder of the Spark in this process, and what is left of both when this process is gone.
+
+PySpark starts a JVM that ends when its standard input does. Only once it has ended can its folder go, and
+this process may have been killed. So a tiny shell waits for the end of its own standard input, too, then for
+the JVM, which it ends where that does not, and removes the folder.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import IO, Final
+
+from pinot_assets.temporary import locked_folder
+
+_JVM: Final = "jvm"
+
+# Deaf to what ends a whole terminal or group; it ends by itself. A JVM that this process was killed beside,
+# before it wrote down its number, gets five seconds; any other twenty. Its number is looked at again before
+# it is killed: it must still be a JVM with this folder in its command line.
+_AFTERWARDS: Final = r"""
+trap '' INT TERM HUP QUIT
+cat >/dev/null
+cd /
+n=0
+if read -r jvm <"$1/jvm"; then
+  while [ $n -lt 200 ] && kill -0 "$jvm"; do sleep 0.1; n=$((n + 1)); done
+  case "$(tr '\0' ' ' <"/proc/$jvm/cmdline")" in *"$1"*) kill -9 "$jvm";; esac
+else
+  sleep 5
+fi
+rm -rf -- "$1"
+"""
+
+_HELD: Final[list[IO[bytes]]] = []
+"""Locks and pipes that end with this process."""
+
+
+@cache
+def spark_home() -> Path:
+    """The folder of this process's Spark: made when first asked for, removed when this process is gone.
+
+    Where even the shell that does it was killed, whoever makes the next temporary folder removes it.
+    """
+    home, lock = locked_folder("spark")
+    _HELD.append(lock)
+    # A session of its own: a signal to this process's group is not for it.
+    waiting = subprocess.Popen(
+        ["/bin/sh", "-c", _AFTERWARDS, "pinot-assets-afterwards", str(home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert waiting.stdin is not None
+    _HELD.append(waiting.stdin)
+    _AFTERWARDS_OF[home] = waiting
+    return home
+
+
+_AFTERWARDS_OF: Final[dict[Path, subprocess.Popen[bytes]]] = {}
+"""Kept, since an object of a process that still runs warns when it is dropped."""
+
+
+def remember_jvm(home: Path, pid: int) -> None:
+    """Write down which JVM the folder is of."""
+    (home / f"{_JVM}.new").write_text(f"{pid}\n")
+    (home / f"{_JVM}.new").rename(home / _JVM)
+
+
+@contextmanager
+def temporary_files_in(home: Path) -> Iterator[None]:
+    """Let this process's temporary files be made in that folder: PySpark leaves one where it is killed while
+    its JVM starts."""
+    usual = tempfile.tempdir
+    tempfile.tempdir = str(home)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = usual
+
+
+@contextmanager
+def usual_signals() -> Iterator[None]:
+    """Let children that start in here end on SIGTERM, although this process was told to ignore it (`nohup`,
+    some supervisors): a JVM, and the Python daemon that it starts, would inherit that."""
+    in_main = threading.current_thread() is threading.main_thread()  # others may not change it
+    ignored = in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    if ignored:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        if ignored:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -1,0 +1,92 @@
+"""The most that is read of what comes from outside; source files have limits of their own.
+
+Whoever answers, or writes an object, may be wrong or hostile: a megabyte of gzip unpacks to a gigabyte, and a
+few kilobytes of brackets end Python's stack. Each limit is far above what an installation of the size in
+docs/scale.md needs. Those that a larger one could reach can be raised by the environment.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from pinot_assets.errors import PinotAssetsError
+
+MIB: Final = 1024 * 1024
+HIGHEST_MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A number of bytes.
+
+    :ivar what: what it limits, as it is named in an error.
+    :ivar variable: raises or lowers it, in MiB; read each time, so that Spark's executors take it too.
+    :ivar mib: without that.
+    """
+
+    what: str
+    variable: str
+    mib: int
+
+    @property
+    def bytes(self) -> int:
+        """The limit.
+
+        :raises PinotAssetsError: the variable holds no number of MiB.
+        """
+        text = os.environ.get(self.variable, "")
+        if not text:
+            return self.mib * MIB
+        if not (text.isascii() and text.isdigit() and len(text) <= 7 and 1 <= int(text) <= HIGHEST_MIB):
+            raise PinotAssetsError(
+                f"{self.variable} is not a number of MiB",
+                hint=f"write 1 to {HIGHEST_MIB}, or unset it for {self.mib}",
+            )
+        return int(text) * MIB
+
+    @property
+    def why(self) -> str:
+        """Why something is refused that is larger."""
+        return f"it is larger than {self.bytes // MIB:,} MiB, which is the most that is read of {self.what}"
+
+    @property
+    def hint(self) -> str:
+        """What to do where it is rightly larger."""
+        return f"if it should be so large, set {self.variable} to more MiB"
+
+
+REPLY: Final = Limit("one answer of Pinot", "PINOT_ASSETS_MAX_REPLY_MIB", 256)
+"""Of an HTTP reply, unpacked. The ideal state of 100,000 segments on three servers has 25 MiB."""
+
+ANSWER: Final = Limit("one answer of a server", "PINOT_ASSETS_MAX_ANSWER_MIB", 64)
+"""Of a server's answer by gRPC. The audit asks for aggregates: some kilobytes."""
+
+OBJECT: Final = Limit("one object of the staging area", "PINOT_ASSETS_MAX_OBJECT_MIB", 512)
+"""Of a plan, a snapshot, a switch and the like. The rows of a snapshot of a million files have 100 MiB."""
+
+RECEIPT: Final = Limit("one receipt", "PINOT_ASSETS_MAX_RECEIPT_MIB", 32)
+"""Of a receipt, several of which are read at a time. One of 100 segments of 500 columns has 6 MiB."""
+
+UNPACKED: Final = 8
+"""How many times as large as `OBJECT` the columns of a Parquet object may be once they are unpacked. Plans
+and snapshots shrink to a third or so."""
+
+MOST_ROWS: Final = 100_000_000
+"""Rows of a Parquet object. Encodings write a billion equal rows in a few bytes."""
+
+NODE_BYTES: Final = 4 * MIB
+"""Of a node of ZooKeeper, whose servers take 1 MiB unless `jute.maxbuffer` is raised. Ours have kilobytes."""
+
+ERROR_BYTES: Final = 64 * 1024
+"""What is read of a reply that refuses a call; some hundred characters of it are shown."""
+
+MESSAGE_BYTES: Final = MIB
+"""Of a message in a queue: SQS' own limit."""
+
+SPEC_BYTES: Final = MIB
+"""Of a table spec, and of what `tables import` reads. PyYAML takes ten seconds for that."""
+
+DEEPEST: Final = 100
+"""How deep JSON may be nested. Pinot's own is by a dozen levels."""

@@ -1,0 +1,70 @@
+"""Temporary folders of this project: of this user alone, gone afterwards, and after a kill with the next one.
+
+Each is made by `mkdtemp`, so that its name cannot be foreseen. Its owner holds a lock on a file in it: a
+process id would not do, since containers that share a folder of temporary files do not see each other's
+processes. Whoever makes a folder removes those that nobody holds any more.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+PREFIX: Final = "pinot-assets-"
+
+_LOCK: Final = "lock"
+_UNLOCKED_S: Final = 24 * 3600
+"""After which a folder without a lock counts as left: its maker died in the instant before it took one."""
+
+
+@contextmanager
+def temporary_folder(kind: str) -> Iterator[Path]:
+    """A folder that is gone afterwards.
+
+    :param kind: stands in its name: `pinot-assets-<kind>-…`.
+    """
+    folder, lock = locked_folder(kind)
+    with lock:
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def locked_folder(kind: str) -> tuple[Path, BinaryIO]:
+    """A folder for as long as the lock that comes with it is open; whoever makes the next one removes it."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        _remove_if_dead(left)
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-"))
+    lock = (folder / "unlocked").open("wb")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    (folder / "unlocked").rename(folder / _LOCK)  # never there without being held
+    return folder, lock
+
+
+def _remove_if_dead(folder: Path) -> None:
+    # Whatever is not as it should be is another's, at work, or gone meanwhile: it stays.
+    with suppress(OSError):
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            return
+        try:
+            lock = os.open(folder / _LOCK, os.O_RDONLY | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            names = {entry.name for entry in folder.iterdir()}
+            if names <= {"unlocked"} and time.time() - found.st_mtime > _UNLOCKED_S:
+                shutil.rmtree(folder, ignore_errors=True)
+            return
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
