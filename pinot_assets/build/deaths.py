@@ -17,9 +17,11 @@ _DEAD: Final = re.compile(
     r"|PYTHON_WORKER_EXITED_UNEXPECTEDLY"
     r"|ExecutorLostFailure"
     r"|Executor heartbeat timed out"
-    r"|^(?:Caused by: )?java\.(?:io\.EOFException|net\.SocketException)",
-    re.MULTILINE,
 )
+_OF_MEMORY: Final = re.compile(
+    r"Container killed by YARN for exceeding|OOMKilled|exit(?:ed with)? code:? (?:52|137)\b"
+)
+"""What resource managers say: 52 is the end of a JVM without memory, 137 that of a process by SIGKILL."""
 _RAISED: Final = re.compile(r"^(?:Caused by: )?\S*\.PythonException\b", re.MULTILINE)
 
 
@@ -40,10 +42,12 @@ def death_of(text: str) -> Death | None:
 
     :param text: the whole of it, stack traces included.
     """
-    if tells_of_memory(text) or (_DEAD.search(text) and not _RAISED.search(text)):
-        found = _TASK.search(text)
-        return Death(None if found is None else int(found[1]), tells_of_memory(text))
-    return None
+    is_dead = _DEAD.search(text) is not None and not _RAISED.search(text)
+    of_memory = tells_of_memory(text) or (is_dead and _OF_MEMORY.search(text) is not None)
+    if not (is_dead or of_memory):
+        return None
+    found = _TASK.search(text)
+    return Death(None if found is None else int(found[1]), of_memory)
 
 
 def death_of_memory(order: BuildOrder, task: FileTask, how: str) -> Failure:

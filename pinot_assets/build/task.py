@@ -38,7 +38,7 @@ from pinot_assets.errors import (
 from pinot_assets.memory import keep_freed_memory, take_memory_from_system
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.stated import read_facts
-from pinot_assets.session.failure_code import MACHINE, OUT_OF_MEMORY
+from pinot_assets.session.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY
 from pinot_assets.session.receipt import Failure, Output, Receipt, SegmentFacts
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.objects import ObjectStore, open_store
@@ -54,7 +54,12 @@ class _Vanished(SourceError):
     """The file is not there any more."""
 
 
+class _BecameFolder(SourceError):
+    """A folder is where the file was."""
+
+
 _CODES: tuple[tuple[type[PinotAssetsError], str], ...] = (
+    (_BecameFolder, BECAME_FOLDER),
     (_Vanished, "VANISHED"),
     (SourceChanged, "CHANGED_DURING_READ"),
     (StoreConflict, "STAGING_CONFLICT"),
@@ -184,8 +189,15 @@ def version_of(source: ObjectStore, uri: str) -> Fingerprint:
 
     :raises SourceError: it is not, or the store cannot say.
     """
-    found = source.stat(source.key_of(uri))
+    key = source.key_of(uri)
+    found = source.stat(key)
     if found is None:
+        if source.is_folder(key):
+            raise _BecameFolder(
+                f"{uri} was a file and became a folder",
+                why="a writer that makes folders of that name, or a slip of the hand",
+                hint="move the folder, or deliver the file again; its published rows stay until it is gone",
+            )
         raise _Vanished(f"{uri} is not there any more", hint="the next trigger lists again")
     return found
 

@@ -35,10 +35,10 @@ _NO_MEMORY: Final = re.compile(
     r"|memory allocation of [0-9]+ bytes failed"  # Rust, before it aborts
     r"|what\(\):  std::bad_alloc"  # C++, the same
     r"|(?:DataFusion error: )?Resources exhausted)"
-    r"|Container killed by YARN for exceeding|OOMKilled|exit(?:ed with)? code:? (?:52|137)\b",
+    r"|Out of memory: (?:malloc|realloc) of size [0-9]+ failed",  # Arrow, before it aborts
     re.MULTILINE,
 )
-"""What is written of it where there is no error of its own: 52 is a JVM's end, 137 that of SIGKILL."""
+"""What is written of it where there is no error of its own."""
 
 _NO_THREAD: Final = ("Unknown error: Failed to launch worker thread", "can't start new thread")
 """Arrow's and Python's words for a limit of threads, or of their stacks' memory."""

@@ -15,7 +15,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pinot_assets.build import BuildOrder
-from pinot_assets.build.limits import Limits
 from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark import SparkBuilder
@@ -94,16 +93,3 @@ def test_a_file_that_kills_its_workers_is_named_and_fails_alone(
     else:
         assert failure.code == "WORKER_DIED", failure  # Spark does not say of which signal
         assert "Python worker exited unexpectedly" in failure.reason
-
-
-def test_a_file_that_needs_more_memory_than_a_worker_may_take_says_so(
-    session: SparkSession, fakes: ModuleType, order: BuildOrder
-) -> None:
-    told: list[Receipt | Failure] = []
-    limited = replace(order, limits=Limits(worker_bytes=350 << 20))
-    SparkBuilder(lambda: session).build(limited, fakes.tasks_of(order), told.append)
-    [failure] = [result for result in told if isinstance(result, Failure)]
-    assert failure.uri.endswith("/killer.csv")
-    assert failure.code == "OUT_OF_MEMORY", failure
-    assert "PINOT_ASSETS_WORKER_MEMORY" in failure.reason
-    assert len(told) == 7

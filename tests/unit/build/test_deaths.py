@@ -30,17 +30,19 @@ LOST = "times, most recent failure: Lost task 3.3 in stage 0.0 (TID 8) (host exe
         ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).", Death(3, False)),
         ("ExecutorLostFailure (executor 1 exited caused by one of the running tasks)", Death(3, False)),
         ("ExecutorLostFailure (executor 1 …) Reason: exited with exit code 137(SIGKILL)", Death(3, True)),
+        ("ExecutorLostFailure (…) Reason: Container killed by YARN for exceeding physical", Death(3, True)),
+        ("The value 'killed, exit code 137' of the type STRING cannot be cast", None),
         ("java.lang.Exception\nCaused by: java.lang.OutOfMemoryError: Java heap space", Death(3, True)),
         ("org.apache.spark.api.python.PythonException: Traceback: No module named pinot_assets", None),
-        ("java.lang.IllegalStateException: something else", None),
+        ("java.lang.IllegalStateException: Error reading\nCaused by: java.io.EOFException: cut short", None),
     ],
 )
 def test_what_spark_says_of_a_death(said: str, expected: Death | None) -> None:
     assert death_of(ABORTED + LOST + said) == expected
 
 
-def test_an_error_of_python_is_no_death_though_its_stream_ended() -> None:
-    said = "\norg.apache.spark.api.python.PythonException: Traceback\nCaused by: java.io.EOFException"
+def test_an_error_of_python_is_no_death() -> None:
+    said = "\norg.apache.spark.api.python.PythonException: Traceback\nPython worker exited unexpectedly"
     assert death_of(ABORTED + LOST + said) is None
     assert death_of("Job cancelled because SparkContext was shut down") is None
 
@@ -159,6 +161,15 @@ def test_a_file_is_built_in_a_process_of_its_own(
     assert isinstance(built, Receipt), built
     assert built.rows == 3
     assert not built.worker.endswith(f"/{os.getpid()}")
-    # Too little to begin with: it dies or says so, and nothing else does.
-    failed = build_alone(replace(order, attempt=2, limits=Limits(worker_bytes=20 << 20)), task)
+
+
+def test_a_file_that_needs_more_memory_than_a_worker_may_take_says_so(
+    fakes: ModuleType, tmp_path: Path, order: BuildOrder
+) -> None:
+    fakes.write_names(tmp_path / "in" / "a.csv", 700_000)
+    [task] = fakes.tasks_of(order)
+    limits = Limits(worker_bytes=250 << 20)
+    failed = build_alone(replace(order, max_rows_per_segment=10**6, limits=limits), task)
     assert isinstance(failed, Failure)
+    assert failed.code == "OUT_OF_MEMORY", failed
+    assert "PINOT_ASSETS_WORKER_MEMORY" in failed.reason

@@ -59,9 +59,7 @@ def test_a_cause_counts_however_it_was_wrapped() -> None:
     "text",
     [
         "Caused by: java.lang.OutOfMemoryError: Java heap space",
-        "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: Container killed "
-        "by YARN for exceeding physical memory limits. 5.6 GB of 5.5 GB used",
-        "The executor with id 3 exited with exit code 137(SIGKILL, possible container OOM).",
+        "x.cc:40:  Check failed: _s.ok() Bad status: Out of memory: malloc of size 3826304 failed",
         "x\nmemory allocation of 34359738368 bytes failed\n",
         "terminate called\n  what():  std::bad_alloc",
     ],
