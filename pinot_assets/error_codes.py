@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from pinot_assets.session import failure_code
+
 
 class Meaning(NamedTuple):
     """What is known of an error beforehand, in Markdown.
@@ -40,6 +42,10 @@ CLASSES: Final = {
     ),
     "SourceChanged": Meaning("a file changed while it was read", "run again"),
     "StoreConflict": Meaning("another object stands at a staged name", "use a staging area of your own"),
+    "TooLarge": Meaning(
+        "an answer or an object is larger than what is read of its kind; names the limit",
+        "find out what wrote it; or raise the [limit](configuration.md#limits) that the message names",
+    ),
     "StreamUnreadable": Meaning(
         "the stream of a REALTIME table cannot be asked from here",
         "as the text says; only checks that need it are not known",
@@ -90,6 +96,10 @@ CLASSES: Final = {
         "an object that ZooKeeper names is missing or changed",
         "restore that object from a backup; nothing is published until then",
     ),
+    "NodeUnreadable": Meaning(
+        "a node of ZooKeeper cannot be read; names it",
+        "as the text says; [what is stored where](../operations.md)",
+    ),
     "PlanOutdated": Meaning(
         "the world is no longer what the plan was made of; nothing was done", "make a new plan"
     ),
@@ -107,53 +117,6 @@ CLASSES: Final = {
 """By the name of the class, in the order of `errors`."""
 
 CODES: Final = {
-    "UNREADABLE": Meaning(
-        "no file of its format, torn, or packed otherwise than its name says",
-        "deliver it again, or remove it",
-    ),
-    "TYPE_MISMATCH": Meaning(
-        "a value does not fit its column; names row, column, value", "repair it; or change the schema"
-    ),
-    "COLUMN_MISSING": Meaning(
-        "it lacks a column of the table, and the spec does not allow that",
-        "deliver it whole; or `onMissingColumn: null`",
-    ),
-    "TOO_MANY_BAD_ROWS": Meaning(
-        "more bad rows than the table spec puts up with", "look at the Parquet file with the rows put aside"
-    ),
-    "TIMESTAMP_STRING_ZONE_DEPENDENT": Meaning(
-        "a time without zone would mean something else on another machine",
-        "write it with a zone, or as a number",
-    ),
-    "READER_SETTINGS": Meaning(
-        "the reader's settings do not fit the file",
-        "[formats.md](../guides/formats.md), [tables.md](../tables.md)",
-    ),
-    "CHANGED_DURING_READ": Meaning(
-        "it was rewritten while it was read", "run again; set `minFileAgeSec` if it happens often"
-    ),
-    "EXPRESSION": Meaning(
-        "a transform or filter of the table config cannot be computed for it",
-        "mend the expression, or the value it names",
-    ),
-    "SPARK": Meaning(
-        "Spark's SQL could not run on it", "the reason is Spark's own; mend `transforms` or `filter`"
-    ),
-    "NOT_PUBLISHED": Meaning(
-        "Pinot did not take its segments (plain push)", "as its reason says; the others are published"
-    ),
-    "VANISHED": Meaning("it was listed and then gone", "run again"),
-    "AUDIT": Meaning(
-        "its segments are not what was built", "run again: it is built anew; if it lasts, the servers' disks"
-    ),
-    "STORE": Meaning("source or staging area did not answer", "run again"),
-    "STAGING_CONFLICT": Meaning("another object stands at its name", "use a staging area of your own"),
-    "UNSUPPORTED": Meaning("the segment writer cannot do a column", "[formats.md](../guides/formats.md)"),
-    "BUILD": Meaning(
-        "the build broke, and says why", "as its reason says; report what does not explain itself"
-    ),
-    "INTERNAL": Meaning(
-        "the build broke in a way that is a fault of this project", "report it, with the run's log"
-    ),
+    code.name: Meaning(code.means, code.advice.replace("](", "](../")) for code in failure_code.CODES.values()
 }
-"""By the code that a failed file has."""
+"""By the code that a failed file has; links are relative to docs/reference."""

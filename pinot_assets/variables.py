@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from pinot_assets.build.limits import COLUMNS, FREE_BYTES, MEMORY, RATIO, UNPACKED, VALUE, Limits
 from pinot_assets.limits import ANSWER, OBJECT, RECEIPT, REPLY
 from pinot_assets.session.waits import Waits
 from pinot_assets.settings import DEFAULT_CLUSTER, DEFAULT_TABLES, Profile
 
 _WAITS: Final = Waits()
+_FILE: Final = Limits()
 
 
 class Variable(NamedTuple):
@@ -155,6 +157,36 @@ VARIABLES: Final = {
             "And so does one that has held it for so long. What it has built is kept.",
             f"{_WAITS.hold / 3600:g}",
             "hours",
+        ),
+    ),
+    "Limits of one file": (
+        Variable(
+            COLUMNS,
+            "number",
+            "Most columns that a file may have, wanted or not.",
+            f"{_FILE.columns}",
+        ),
+        Variable(
+            VALUE,
+            "size (`64m`, `1g`)",
+            "Largest text or bytes value of a Parquet, ORC or Avro file. A row of CSV may have 4 MB, a JSON "
+            "document 64 MB.",
+            f"{_FILE.value_bytes >> 20}m",
+        ),
+        Variable(
+            UNPACKED,
+            "size",
+            f"Most bytes that a packed file may unpack to. Where this is not set, one that unpacks to "
+            f"more than {FREE_BYTES >> 20} MB may not be more than {RATIO:,} times its packed size, either.",
+            f"{_FILE.unpacked_bytes >> 30}g",
+        ),
+        Variable(
+            MEMORY,
+            "size",
+            "Most memory that a worker's process may take. A file that needs more fails with "
+            "`OUT_OF_MEMORY`. `spark.executor.pyspark.memory` sets a limit of Spark's own; the lower one "
+            "counts.",
+            "four fifths of the memory of its machine or container",
         ),
     ),
     "Spark": (

@@ -8,15 +8,17 @@ from __future__ import annotations
 import mmap
 from pathlib import Path
 
+from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.rejected import Unreadable
 
 _SYNC_BYTES = 16
 
 
-def count_rows(path: Path) -> int:
+def count_rows(path: Path, limits: Limits = DEFAULTS) -> int:
     """How many rows the blocks of a file promise, nothing of which is decoded.
 
     :raises Unreadable: a block is cut short, or does not end with the file's mark.
+    :raises TooLarge: a block promises far more rows than its bytes can hold, one byte each.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         position = rows = 0
@@ -29,6 +31,7 @@ def count_rows(path: Path) -> int:
                 position += size + _SYNC_BYTES
                 if count < 0 or size < 0 or data[position - _SYNC_BYTES : position] != mark:
                     raise IndexError
+                limits.check_unpacked(size, count)
                 rows += count
         except IndexError as error:
             raise Unreadable(

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from pinot_assets.build.avro_blocks import count_rows
+from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.rejected import ReaderSettings, Unreadable, one_line
 from pinot_assets.build.typed import BATCH_ROWS, columns_of, conform_all
 from pinot_assets.build.verdicts import Verdicts
@@ -27,12 +28,14 @@ def check_avro() -> None:
     _datafusion()
 
 
-def read_avro(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+def read_avro(
+    path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits = DEFAULTS
+) -> Iterator[pa.Table]:
     """Rows as the columns of `wanted`, some at a time.
 
     :raises FileRejected: the file is damaged, has none of the columns, or a value does not fit.
     """
-    yield from conform_all(_batches(path, wanted, verdicts), wanted, verdicts)
+    yield from conform_all(_batches(path, wanted, verdicts, limits), wanted, verdicts, limits)
 
 
 def first_avro(path: Path, count: int) -> pa.Table:
@@ -60,9 +63,9 @@ def _datafusion() -> Any:
     return datafusion
 
 
-def _batches(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+def _batches(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> Iterator[pa.Table]:
     datafusion = _datafusion()
-    expected = count_rows(path)
+    expected = count_rows(path, limits)
     verdicts.holds(expected)
     settings = datafusion.SessionConfig().with_target_partitions(1).with_batch_size(BATCH_ROWS)
     try:
@@ -70,7 +73,7 @@ def _batches(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Tabl
         names = frame.schema().names
     except Exception as error:  # DataFusion's errors have no class of their own
         raise _damaged(error) from error
-    columns = columns_of(names, wanted, verdicts)
+    columns = columns_of(names, wanted, verdicts, limits)
     frame = frame.select(*[datafusion.col(f'"{name}"') for name in columns])
     for batch in _decoded(frame):
         expected -= batch.num_rows

@@ -14,7 +14,9 @@ from typing import IO, Final, cast
 import pyarrow as pa
 from isal import igzip, igzip_lib
 
+from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.rejected import Unreadable, one_line
+from pinot_assets.build.trouble import trouble_of
 
 BLOCK_BYTES: Final = 4 << 20
 """How much of a text file is read at a time, unpacked. A row of CSV must fit into it, and Arrow reads up to
@@ -34,18 +36,43 @@ _OTHER_KINDS: Final = {
     b"\xff\x06\x00\x00sNaPpY": "snappy-compressed",
     b"PK\x03\x04": "a zip archive",
 }
+_PACKED_NAME: Final = re.compile(r"\.(gz|gzip|bz2|zst|zstd|snappy|lz4|xz|zip|br|z)$", re.IGNORECASE)
 _START: Final = 1 << 13
 _DOCUMENT: Final = re.compile(rb"\{|\[\s*[{\]]")
 """How JSON documents start, or the array around them."""
 
 
-def text_blocks(path: Path, input_format: str) -> Iterator[bytes]:
+def check_not_torn(name: str, size: int, input_format: str) -> None:
+    """Refuse a file of 0 bytes that should have some: text without rows may have none, nothing else.
+
+    A torn upload would otherwise take the rows of the file's last version away.
+
+    :param name: the file's name or URI; its copy here has another one.
+    :raises Unreadable: it has none.
+    """
+    if size:
+        return
+    if (found := _PACKED_NAME.search(name)) is not None:
+        what = f"no {found[0].lower()} file has 0 bytes"
+    elif input_format in _NAMES:
+        what = f"{_NAMES[input_format]} has more than 0 bytes"
+    else:
+        return
+    raise Unreadable(
+        "the file has 0 bytes",
+        why=f"{what}, not even one without rows",
+        hint="the upload was torn: deliver it again, or remove the file if its rows are to go",
+    )
+
+
+def text_blocks(path: Path, input_format: str, limits: Limits = DEFAULTS) -> Iterator[bytes]:
     """A text file unpacked, without blank blocks at its start and a byte order mark; none if it is blank.
 
     :raises Unreadable: it is damaged or cut, or plainly of another kind than the format says.
+    :raises TooLarge: it unpacks to too much.
     """
     started = False
-    for block in _blocks(path):
+    for block in _blocks(path, limits):
         if not started:
             block = block.removeprefix(_BOM)
             if not block.strip():
@@ -55,12 +82,13 @@ def text_blocks(path: Path, input_format: str) -> Iterator[bytes]:
         yield block
 
 
-def plain_file(path: Path, input_format: str) -> Path | None:
+def plain_file(path: Path, input_format: str, limits: Limits = DEFAULTS) -> Path | None:
     """A file of a binary format, unpacked beside itself where it is packed; None if it is blank.
 
     :raises Unreadable: it is damaged or cut, or does not start as the format does.
+    :raises TooLarge: it unpacks to too much.
     """
-    blocks = _blocks(path)
+    blocks = _blocks(path, limits)
     first = next(blocks, b"")
     if len(first) < BLOCK_BYTES and not first.removeprefix(_BOM).strip():
         return None
@@ -78,7 +106,7 @@ def format_of(path: Path) -> str | None:
 
     :raises Unreadable: it is damaged, or nothing that is read here.
     """
-    first = next(_blocks(path), b"").removeprefix(_BOM).lstrip()
+    first = next(_blocks(path, DEFAULTS), b"").removeprefix(_BOM).lstrip()
     if not first:
         return None
     binary = _FORMATS.get(_magic(first, _FORMATS))
@@ -137,13 +165,20 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
                 yield cast(IO[bytes], stream)
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
+def _blocks(path: Path, limits: Limits) -> Iterator[bytes]:
     """The file unpacked; every block is whole but the last."""
+    packed, unpacked = path.stat().st_size, 0
+    is_packed = packing(path) is not None
     try:
         with _open(path) as file:
             while block := _read(file):
+                unpacked += len(block)
+                if is_packed:
+                    limits.check_unpacked(packed, unpacked)
                 yield block
     except (EOFError, OSError, igzip_lib.IsalError) as error:  # type: ignore[misc]
+        if trouble_of(error) is not None:
+            raise
         raise Unreadable(
             f"the {packing(path)} file is damaged or cut short",
             why=one_line(error),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
@@ -27,6 +28,7 @@ from pinot_assets.build.content import BLOCK_BYTES, Readable
 from pinot_assets.build.csv_bytes import ForeignBytes
 from pinot_assets.build.csv_comments import without_comments
 from pinot_assets.build.csv_settings import CsvSettings
+from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.rejected import BadRow, Unreadable, one_line, shown
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
@@ -36,7 +38,11 @@ _END: Final = "\x1a pinot-assets: end of file \x1a"
 
 
 def read_csv(
-    blocks: Iterator[bytes], wanted: Wanted, settings: CsvSettings, verdicts: Verdicts
+    blocks: Iterator[bytes],
+    wanted: Wanted,
+    settings: CsvSettings,
+    verdicts: Verdicts,
+    limits: Limits = DEFAULTS,
 ) -> Iterator[pa.Table]:
     """Rows as the columns of `wanted`, some at a time.
 
@@ -49,6 +55,7 @@ def read_csv(
     if start is None:
         return
     names, rows, offset = _header(start, settings)
+    limits.check_columns(len(names))
     _check_names(names, wanted)
     verdicts.lacks(wanted.missing(names))
     body = _without_blank_start(chain([start[offset:]], blocks))
@@ -69,7 +76,9 @@ class _Rows:
         self, names: list[str], wanted: Wanted, settings: CsvSettings, verdicts: Verdicts, first: int
     ) -> None:
         # No column of a table begins with #, so the others do not get into the way.
-        self._names = [name if name in wanted.schema.names else f"#{n}" for n, name in enumerate(names)]
+        self._known = frozenset(wanted.schema.names)
+        self._lists = frozenset(field.name for field in wanted.schema if pt.is_list(field.type))
+        self._names = [name if name in self._known else f"#{n}" for n, name in enumerate(names)]
         self._wanted, self._settings, self._verdicts = wanted, settings, verdicts
         self._foreign = ForeignBytes()
         self._next = first  # number of the row that comes next
@@ -96,7 +105,7 @@ class _Rows:
     def _tables(self, body: Iterator[bytes]) -> Iterator[pa.Table]:
         names, settings = self._names, self._settings
         text = pa.string()
-        known = [name for name in names if name in self._wanted.schema.names]
+        known = [name for name in names if name in self._known]
         mark = settings.delimiter.join(
             [settings.quote * 2] * (len(names) - 1) + [f"{settings.quote}{_END}{settings.quote}"]
         )
@@ -157,9 +166,12 @@ class _Rows:
         self._next = end
         if torn:
             self._verdicts.bad([_torn(*row) for row in torn])
-        for n, name in enumerate(table.column_names):
-            table = table.set_column(n, name, self._foreign.restored(table.column(n)))
-        return conform(self._split(table), self._wanted, numbers, self._verdicts)
+        names = table.column_names
+        columns = [
+            self._split(name, self._foreign.restored(column))
+            for name, column in zip(names, table.columns, strict=True)
+        ]
+        return conform(pa.table(columns, names), self._wanted, numbers, self._verdicts)
 
     def _numbers(self, count: int) -> Sequence[int]:
         torn = [row for row, _, _ in self._torn]
@@ -169,15 +181,11 @@ class _Rows:
         kept: list[int] = numbers[~np.isin(numbers, torn)][:count].tolist()
         return kept
 
-    def _split(self, table: pa.Table) -> pa.Table:
-        """Cells of multi-value columns as lists of text, where the settings say so."""
-        if self._settings.multi_value is not None:
-            for n, name in enumerate(table.column_names):
-                if name in self._wanted.schema.names and pt.is_list(self._wanted.schema.field(name).type):
-                    table = table.set_column(
-                        n, name, split_cells(table.column(n), self._settings.multi_value)
-                    )
-        return table
+    def _split(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Cells of a multi-value column as lists of text, where the settings say so."""
+        if self._settings.multi_value is None or name not in self._lists:
+            return column
+        return split_cells(column, self._settings.multi_value)
 
 
 def split_cells(column: pa.ChunkedArray, delimiter: str) -> pa.ChunkedArray:
@@ -224,7 +232,8 @@ def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
 
 
 def _check_names(names: list[str], wanted: Wanted) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1} & set(wanted.schema.names))
+    known = frozenset(wanted.schema.names)
+    twice = sorted(name for name, count in Counter(names).items() if count > 1 and name in known)
     if twice:
         raise Unreadable(f"the header names {', '.join(twice)} twice")
     if not wanted.present(names):

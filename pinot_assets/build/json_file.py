@@ -85,6 +85,8 @@ class _Reader:
                 if self._known:
                     break
             self._look(table, block)
+        except MemoryError:
+            raise  # one of Arrow's is an ArrowException, too; Python's parser would need more
         except (pa.ArrowException, ValueError, OverflowError, RecursionError, _NotForArrow, FileRejected):
             table = self._by_python(block, is_last)
         self._line += block.count(b"\n") - self.rest.count(b"\n")

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.orc as paorc
 
-from pinot_assets.build.rejected import Unreadable
+from pinot_assets.build.limits import DEFAULTS, Limits
+from pinot_assets.build.rejected import TooLarge, Unreadable
 from pinot_assets.build.typed import columns_of, conform_all, damaged
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 
+_MOST_AT_ONCE: Final = 64 << 20
+"""Bytes of a compression block as the file declares them; the default is 256 KB, the format ends at 8 MB."""
 
-def read_orc(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+
+def read_orc(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits = DEFAULTS) -> Iterator[pa.Table]:
     """Rows as the columns of `wanted`, a stripe at a time.
 
     :raises FileRejected: the file is damaged, has none of the columns, or a value does not fit.
     """
-    yield from conform_all(_stripes(path, wanted, verdicts), wanted, verdicts)
+    yield from conform_all(_stripes(path, wanted, verdicts, limits), wanted, verdicts, limits)
 
 
 def first_orc(path: Path, count: int) -> pa.Table:
@@ -34,13 +39,20 @@ def first_orc(path: Path, count: int) -> pa.Table:
         return pa.Table.from_batches([_stripe(file, 0, file.schema.names).slice(0, count)])
 
 
-def _stripes(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+def _stripes(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> Iterator[pa.Table]:
     with damaged("ORC"), pa.memory_map(str(path)) as data:
         file = paorc.ORCFile(data)
         verdicts.holds(file.nrows)
         if file.nrows == 0:
             return
-        columns = columns_of(file.schema.names, wanted, verdicts)
+        columns = columns_of(file.schema.names, wanted, verdicts, limits)
+        if file.compression_size > _MOST_AT_ONCE:
+            raise TooLarge(
+                f"the file is packed in blocks of up to {file.compression_size >> 20:,} MB, "
+                f"more than {_MOST_AT_ONCE >> 20} MB",
+                why="a reader takes the memory for a whole one at once",
+                hint="write it with orc.compress.size of some hundred KB",
+            )
         for n in range(file.nstripes):
             yield pa.Table.from_batches([_stripe(file, n, columns)])
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from pinot_assets.build.limits import Limits
 from pinot_assets.build.query import Query
 from pinot_assets.build.verdicts import MissingColumn
 from pinot_assets.session.receipt import Failure, Receipt
@@ -40,6 +41,7 @@ class BuildOrder:
     :ivar missing_column: what a column becomes that a file lacks: `null`, or the file fails (`fail`).
     :ivar query: what Spark SQL makes of the rows, which Spark's own readers then read; None where they are
         read through Arrow.
+    :ivar limits: how much of one file a worker takes in.
     """
 
     table: str
@@ -61,6 +63,7 @@ class BuildOrder:
     max_bad_rows: str | None = None
     missing_column: MissingColumn = "null"
     query: Query | None = None
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.typed import BATCH_ROWS, columns_of, conform_all, damaged
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 
 
-def read_parquet(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+def read_parquet(
+    path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits = DEFAULTS
+) -> Iterator[pa.Table]:
     """Rows as the columns of `wanted`, some at a time.
 
     :raises FileRejected: the file is damaged, has none of the columns, or a value does not fit.
     """
-    yield from conform_all(_batches(path, wanted, verdicts), wanted, verdicts)
+    yield from conform_all(_batches(path, wanted, verdicts, limits), wanted, verdicts, limits)
 
 
 def first_parquet(path: Path, count: int) -> pa.Table:
@@ -35,7 +38,7 @@ def first_parquet(path: Path, count: int) -> pa.Table:
         return schema.empty_table() if batch is None else pa.Table.from_batches([batch])
 
 
-def _batches(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+def _batches(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> Iterator[pa.Table]:
     with (
         damaged("Parquet"),
         pq.ParquetFile(
@@ -50,6 +53,20 @@ def _batches(path: Path, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Tabl
         verdicts.holds(file.metadata.num_rows)
         if file.metadata.num_rows == 0:
             return  # one without columns is still an empty one (edge case E5)
-        columns = columns_of(names, wanted, verdicts)
+        columns = columns_of(names, wanted, verdicts, limits)
+        _check_pages(file.metadata, frozenset(columns), limits)
         for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
             yield pa.Table.from_batches([batch])
+
+
+def _check_pages(metadata: pq.FileMetaData, columns: frozenset[str], limits: Limits) -> None:
+    """Refuse column chunks that say of themselves that they unpack to far too much.
+
+    :raises TooLarge: one does.
+    """
+    for n in range(metadata.num_row_groups):
+        group = metadata.row_group(n)
+        for m in range(group.num_columns):
+            chunk = group.column(m)
+            if chunk.path_in_schema.partition(".")[0] in columns:
+                limits.check_unpacked(chunk.total_compressed_size, chunk.total_uncompressed_size)

@@ -13,6 +13,7 @@ from pinot_assets.build.content import plain_file, text_blocks
 from pinot_assets.build.csv_file import read_csv
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.json_file import read_json
+from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.orc_file import read_orc
 from pinot_assets.build.parquet_file import read_parquet
 from pinot_assets.build.rejected import ReaderSettings
@@ -44,24 +45,33 @@ def check_reader(input_format: str, reader: Mapping[str, str]) -> None:
 
 
 def read_batches(
-    path: Path, wanted: Wanted, input_format: str, *, reader: Mapping[str, str], verdicts: Verdicts
+    path: Path,
+    wanted: Wanted,
+    input_format: str,
+    *,
+    reader: Mapping[str, str],
+    verdicts: Verdicts,
+    limits: Limits = DEFAULTS,
 ) -> Iterator[pa.Table]:
     """Read one file, plain or packed by gzip, bzip2 or zstd, some rows at a time.
 
     Columns go by name. One that the file lacks is all null, one that the table lacks is left out; a file
-    with none of the table's columns is refused. A blank file has no rows, whatever its format (edge case E5).
+    with none of the table's columns is refused. A blank file has no rows, whatever its format (edge case E5);
+    whether a file of 0 bytes may be blank is for its name to say (`content.check_not_torn`).
 
     :param path: a local file; a packed one of a binary format is unpacked beside it.
     :param input_format: one of `FORMATS`.
     :param reader: format settings, see `CsvSettings`.
     :param verdicts: is told what is wrong, and says when it is too much.
     :returns: tables of exactly `wanted.schema`; some may be empty.
+    :param limits: how much of a file may be taken in.
     :raises FileRejected: the file or the settings are wrong; names row and column where there is one.
     """
     check_reader(input_format, reader)
     if input_format == "csv":
-        yield from read_csv(text_blocks(path, "csv"), wanted, CsvSettings.from_reader(reader), verdicts)
+        blocks = text_blocks(path, "csv", limits)
+        yield from read_csv(blocks, wanted, CsvSettings.from_reader(reader), verdicts, limits)
     elif input_format == "json":
-        yield from read_json(text_blocks(path, "json"), wanted, verdicts)
-    elif (plain := plain_file(path, input_format)) is not None:
-        yield from _BINARY[input_format](plain, wanted, verdicts)
+        yield from read_json(text_blocks(path, "json", limits), wanted, verdicts)
+    elif (plain := plain_file(path, input_format, limits)) is not None:
+        yield from _BINARY[input_format](plain, wanted, verdicts, limits)

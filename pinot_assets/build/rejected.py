@@ -22,6 +22,12 @@ class Unreadable(FileRejected):
     code = "UNREADABLE"
 
 
+class TooLarge(FileRejected):
+    """The file has more of something than a worker takes in, see `limits`."""
+
+    code = "TOO_LARGE"
+
+
 class TypeMismatch(FileRejected):
     """A value cannot become its column's type without loss."""
 

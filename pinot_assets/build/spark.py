@@ -1,44 +1,35 @@
 """The builder of production: one Spark task per file, in the Python workers of Spark's executors.
 
-Files are read there through Arrow; where the order has a query, by Spark itself (`spark_files`).
-
-The result of a task travels twice. An accumulator brings it while the job still runs, so that ten thousand
-files show their progress; the job's own result brings all of them at the end and is what counts.
+Files are read there through Arrow (`spark_jobs`); where the order has a query, by Spark itself
+(`spark_files`).
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing, suppress
-from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from contextlib import closing
+from typing import Protocol, TypeVar
 
 from pyspark import SparkContext
-from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import SparkSession
 
 from pinot_assets.build.moving import Watch
 from pinot_assets.build.order import BuildOrder, FileTask, nobody
 from pinot_assets.build.spark_files import SparkFiles
-from pinot_assets.build.task import build_file
+from pinot_assets.build.spark_jobs import SparkJobs, cause_of
 from pinot_assets.errors import BuildError
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.objects import open_store
-from pinot_assets.words import plural
 
 T = TypeVar("T")
 Result = Receipt | Failure
-
-_LOOK_S: Final = 0.2  # how often the driver looks for finished files
 
 
 class SparkBuilder:
     """A `Builder` (see there) on a Spark session.
 
-    A worker that dies is a matter for Spark (`spark.task.maxFailures`); only when Spark gives up does the
-    build end with an error. The package must be installed where the executors run.
+    A worker that dies is first a matter for Spark (`spark.task.maxFailures`). The file that it dies of again
+    and again fails alone, and the others are built. The package must be installed where the executors run.
 
     :param session_factory: gives the session when the first file is to be built by SQL.
     :param context_factory: gives the context where no SQL is asked for; the session's where not given.
@@ -61,7 +52,7 @@ class SparkBuilder:
     ) -> None:
         """Build all tasks, largest files first; see `Builder.build`.
 
-        :raises BuildError: Spark gave the job up. What `on_done` was told stays true.
+        :raises BuildError: Spark gave the job up for no file's sake. What `on_done` was told stays true.
         """
         if not tasks:
             return
@@ -91,7 +82,7 @@ class SparkBuilder:
         except Exception as error:
             raise BuildError(
                 "Spark cannot run tasks of this package",
-                why=_cause(error),
+                why=cause_of(error),
                 hint="see Spark's UI or log; pinot-assets must be installed where the executors run",
             ) from error
         finally:
@@ -99,7 +90,7 @@ class SparkBuilder:
 
     def _jobs(self, order: BuildOrder, tasks: Sequence[FileTask]) -> _Jobs:
         if order.query is None:
-            return _Job(self._context(), order, tasks)
+            return SparkJobs(self._context(), order, tasks)
         return SparkFiles(self._session(), order, order.query, tasks)
 
 
@@ -113,86 +104,3 @@ class _Jobs(Protocol):
     def moved(self) -> bool:
         """Whether Spark came further since this was last asked, where no task tells."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """What runs on an executor, once per file."""
-
-    order: BuildOrder
-    finished: Accumulator[list[Result]]
-
-    def __call__(self, task: FileTask) -> Result:
-        result = build_file(self.order, task)
-        self.finished.add([result])
-        return result
-
-
-class _Results(AccumulatorParam[list[Result]]):
-    """Results of finished tasks, in the order of their arrival at the driver."""
-
-    def zero(self, value: list[Result]) -> list[Result]:  # noqa: ARG002  # Spark's signature
-        return []
-
-    def addInPlace(self, value1: list[Result], value2: list[Result]) -> list[Result]:
-        value1.extend(value2)
-        return value1
-
-
-class _Job:
-    """One Spark job and what it has told so far."""
-
-    def __init__(self, context: SparkContext, order: BuildOrder, tasks: Sequence[FileTask]) -> None:
-        self._context = context
-        self._tasks = tasks
-        self._group = f"{order.session}-{order.attempt}-{uuid.uuid4().hex[:8]}"
-        self._description = (
-            f"{order.table}: {plural(len(tasks), 'file')} of session {order.session}, attempt {order.attempt}"
-        )
-        self._finished: Accumulator[list[Result]] = context.accumulator([], _Results())
-        self._run = _Task(order, self._finished)
-
-    def results(self) -> Generator[Result | None, None, None]:
-        """Every file's result, some twice, and None after every look. Leaving early cancels the job."""
-        with ThreadPoolExecutor(1, thread_name_prefix="spark-job") as pool:
-            job = pool.submit(self._collect)
-            try:
-                told = 0
-                while not job.done():
-                    wait([job], timeout=_LOOK_S)
-                    arrived = self._finished.value[told:]
-                    told += len(arrived)
-                    yield from arrived
-                    yield None
-                yield from self._outcome(job)
-            finally:
-                while not job.done():  # again and again: the thread may just be starting its job
-                    with suppress(Exception):  # Spark may be what failed
-                        self._context.cancelJobGroup(self._group)
-                    wait([job], timeout=_LOOK_S)
-
-    def moved(self) -> bool:
-        """Never: every task tells by itself."""
-        return False
-
-    def _collect(self) -> list[Result]:
-        # Job group and description belong to the thread that starts the job.
-        self._context.setJobGroup(self._group, self._description, interruptOnCancel=True)
-        return self._context.parallelize(self._tasks, len(self._tasks)).map(self._run).collect()
-
-    def _outcome(self, job: Future[list[Result]]) -> list[Result]:
-        try:
-            return job.result()
-        except Exception as error:
-            raise BuildError(
-                f"Spark gave up building {self._description}",
-                why=_cause(error),
-                hint="see Spark's UI or log for the executor that failed; files that are done stay done",
-            ) from error
-
-
-def _cause(error: Exception) -> str:
-    """The line of a Py4J error that says what went wrong; the rest is two stack traces."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    named = [line for line in lines if line.startswith("org.apache.spark.SparkException")]
-    return (named or lines or [type(error).__name__])[0][:500]

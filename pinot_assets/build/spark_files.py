@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from pinot_assets.build.deaths import Death, death_of, death_of_executor, death_of_memory
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark_expression import first_line
@@ -34,6 +35,7 @@ from pinot_assets.build.task import failure_of, version_of
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.segment import SegmentSpec
+from pinot_assets.session.failure_code import OUT_OF_MEMORY, WORKER_DIED
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.objects import open_store
@@ -76,7 +78,15 @@ class SparkFiles:
 
         :raises BuildError: Spark is gone.
         """
-        yield from as_they_finish(self._build, self._tasks, self._cancel)
+        tasks = {task.ordinal: task for task in self._tasks}
+        suspects = []
+        for result in as_they_finish(self._build, self._tasks, self._cancel):
+            if isinstance(result, Failure) and result.code in (OUT_OF_MEMORY, WORKER_DIED):
+                suspects.append(tasks[result.ordinal])  # maybe for the others beside it
+            else:
+                yield result
+        for task in suspects:
+            yield from as_they_finish(self._build, [task], self._cancel)
 
     def moved(self) -> bool:
         """Whether Spark came further since this was last asked, where no task tells."""
@@ -109,6 +119,8 @@ class SparkFiles:
         except Exception as error:
             if _stopped(self._session):
                 raise BuildError("Spark stopped while files were built", why=first_line(error)) from error
+            if (death := death_of(str(error))) is not None:
+                return self._dead(task, death, first_line(error))
             if isinstance(error, _SPARKS):
                 return self._judged(task, first_line(error))
             return failure_of(self._order, task, error)  # the other files go on
@@ -124,6 +136,11 @@ class SparkFiles:
         [row] = job.collect()
         result: Result = pickle.loads(row[0])
         return result
+
+    def _dead(self, task: FileTask, death: Death, why: str) -> Failure:
+        if death.of_memory:
+            return death_of_memory(self._order, task, why)
+        return death_of_executor(self._order, task, why)
 
     def _judged(self, task: FileTask, why: str) -> Result:
         """Spark failed: whether the file is to blame is for its bytes to say, not for Spark's errors."""

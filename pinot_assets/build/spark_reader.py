@@ -7,6 +7,7 @@ Gregorian throughout, and a file is one partition whatever its size.
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import unquote
@@ -98,6 +99,7 @@ def open_file(session: SparkSession, order: BuildOrder, uri: str) -> DataFrame |
 
     :returns: None if the file has no columns: a blank one.
     :raises Unreadable: its columns cannot be told.
+    :raises TooLarge: it has too many of them.
     """
     path = hadoop_path(uri)
     if path.rpartition("/")[2].startswith(("_", ".")):
@@ -106,6 +108,7 @@ def open_file(session: SparkSession, order: BuildOrder, uri: str) -> DataFrame |
     frame = _OPENERS.get(order.input_format, _typed)(reader, order, path)
     if frame is None or not frame.columns:
         return None
+    order.limits.check_columns(len(frame.columns))
     if len(frame.inputFiles()) != 1:
         raise Unreadable(
             "Spark does not find the file by its name",
@@ -204,7 +207,8 @@ def _csv(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | N
             return None
         names = _header(first[0][0], first[0][1], settings)
     names = tuple(name.removeprefix("\ufeff").strip() for name in names)
-    twice = sorted({name for name in names if name and names.count(name) > 1})
+    order.limits.check_columns(len(names))
+    twice = sorted(name for name, count in Counter(names).items() if name and count > 1)
     if twice:
         raise Unreadable(f"the header names {', '.join(twice)} twice")
     fields = [StructField(name or f"#{n}", StringType()) for n, name in enumerate(names)]

@@ -27,6 +27,7 @@ from pinot_assets.build.task import build_from, version_of
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import BuildError, SourceChanged
+from pinot_assets.memory import limit_memory
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.objects import ObjectStore, open_store
@@ -67,6 +68,7 @@ class FindFault:
 
     def __call__(self, task: FileTask) -> Receipt | Failure:
         """The failure of the file."""
+        limit_memory(self.order.limits.worker_bytes)
 
         def rows(local: Path, _: Fingerprint, __: Wanted, ___: Verdicts) -> Iterator[pa.Table]:
             check_content(self.order, task, local)
@@ -88,13 +90,19 @@ class ConfirmBlank:
 
     def __call__(self, task: FileTask) -> Receipt | Failure:
         """The receipt of no rows, or the file's failure."""
+        limit_memory(self.order.limits.worker_bytes)
 
         def rows(local: Path, read: Fingerprint, wanted: Wanted, _: Verdicts) -> Iterator[pa.Table]:
             _same_version(task, read, self.version)
             check_content(self.order, task, local)
             # With verdicts of its own: a row put aside would be one that the query never saw.
             found = read_batches(
-                local, wanted, self.order.input_format, reader=self.order.reader, verdicts=Verdicts()
+                local,
+                wanted,
+                self.order.input_format,
+                reader=self.order.reader,
+                verdicts=Verdicts(),
+                limits=self.order.limits,
             )
             for table in found:
                 if table.num_rows:
@@ -124,6 +132,7 @@ class WriteFile:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows; the result is one row with the receipt or failure."""
+        limit_memory(self.order.limits.worker_bytes)
 
         def rows(local: Path, read: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
             _same_version(self.task, read, self.version)
@@ -195,9 +204,9 @@ def check_content(order: BuildOrder, task: FileTask, local: Path) -> None:
     """
     check_packing(local, task.file.uri, order.input_format)
     if order.input_format == "csv":
-        check_csv(local, CsvSettings.from_reader(order.reader))
+        check_csv(local, CsvSettings.from_reader(order.reader), order.limits)
     elif order.input_format == "json":
-        check_json(local)
+        check_json(local, order.limits)
 
 
 def _rows(

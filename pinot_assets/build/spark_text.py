@@ -19,6 +19,7 @@ from pinot_assets.build.avro_blocks import count_rows
 from pinot_assets.build.content import packing, text_blocks
 from pinot_assets.build.csv_scan import scan_csv
 from pinot_assets.build.csv_settings import CsvSettings
+from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.rejected import Unreadable
 from pinot_assets.build.typed import BATCH_ROWS, damaged
 
@@ -77,21 +78,21 @@ def check_binary(local: Path, input_format: str) -> None:
                     orc.read_stripe(n)
 
 
-def check_csv(local: Path, settings: CsvSettings) -> None:
+def check_csv(local: Path, settings: CsvSettings, limits: Limits = DEFAULTS) -> None:
     """Whether Spark will find in a CSV file what is in it.
 
     :raises Unreadable: it would not, or the file is damaged.
     """
-    scan_csv(_utf8(text_blocks(local, "csv")), settings)
+    scan_csv(_utf8(text_blocks(local, "csv", limits)), settings)
 
 
-def check_json(local: Path) -> None:
+def check_json(local: Path, limits: Limits = DEFAULTS) -> None:
     """Whether Spark will find in a JSON file what is in it: one object a line.
 
     :raises Unreadable: it would not, or the file is damaged.
     """
     length, is_first = 0, True
-    for block in _utf8(text_blocks(local, "json")):
+    for block in _utf8(text_blocks(local, "json", limits)):
         if is_first and block.lstrip()[:1] == b"[":
             raise Unreadable("Spark would hold a JSON array in memory as a whole", hint=f"write {_LINES}")
         is_first = False

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from pinot_assets.build.content import check_not_torn
 from pinot_assets.build.cut import cut
 from pinot_assets.build.keys import bad_rows_key, receipt_key, version_text
 from pinot_assets.build.moving import Signs
@@ -23,6 +24,7 @@ from pinot_assets.build.order import BuildOrder, FileTask, segment_name
 from pinot_assets.build.read import read_batches
 from pinot_assets.build.rejected import FileRejected
 from pinot_assets.build.scratch import scratch_folder
+from pinot_assets.build.trouble import ADVICE, trouble_of
 from pinot_assets.build.values import Values
 from pinot_assets.build.verdicts import Limit, Quarantine, Verdicts
 from pinot_assets.build.wanted import Wanted
@@ -38,6 +40,7 @@ from pinot_assets.limits import RECEIPT
 from pinot_assets.memory import keep_freed_memory, take_memory_from_system
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.stated import read_facts
+from pinot_assets.session.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY
 from pinot_assets.session.receipt import Failure, Output, Receipt, SegmentFacts
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.objects import ObjectStore, open_store
@@ -53,7 +56,12 @@ class _Vanished(SourceError):
     """The file is not there any more."""
 
 
+class _BecameFolder(SourceError):
+    """A folder is where the file was."""
+
+
 _CODES: tuple[tuple[type[PinotAssetsError], str], ...] = (
+    (_BecameFolder, BECAME_FOLDER),
     (_Vanished, "VANISHED"),
     (SourceChanged, "CHANGED_DURING_READ"),
     (StoreConflict, "STAGING_CONFLICT"),
@@ -72,7 +80,14 @@ def build_file(order: BuildOrder, task: FileTask) -> Receipt | Failure:
     def rows(local: Path, _: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
         if order.query is not None:
             raise BuildError("a file with SQL was about to be read without it")
-        return read_batches(local, wanted, order.input_format, reader=order.reader, verdicts=verdicts)
+        return read_batches(
+            local,
+            wanted,
+            order.input_format,
+            reader=order.reader,
+            verdicts=verdicts,
+            limits=order.limits,
+        )
 
     return build_from(order, task, rows)
 
@@ -109,6 +124,7 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
     local = folder / "source"
     read, sha256 = _fetch(source, task.file.uri, local)
     signs.worked()
+    check_not_torn(task.file.uri, read.size, order.input_format)
     verdicts = _verdicts(order, task, folder)
     wanted = Wanted.of(spec)
     values = Values(wanted.schema.names)
@@ -177,8 +193,15 @@ def version_of(source: ObjectStore, uri: str) -> Fingerprint:
 
     :raises SourceError: it is not, or the store cannot say.
     """
-    found = source.stat(source.key_of(uri))
+    key = source.key_of(uri)
+    found = source.stat(key)
     if found is None:
+        if source.is_folder(key):
+            raise _BecameFolder(
+                f"{uri} was a file and became a folder",
+                why="a writer that makes folders of that name, or a slip of the hand",
+                hint="move the folder, or deliver the file again; its published rows stay until it is gone",
+            )
         raise _Vanished(f"{uri} is not there any more", hint="the next trigger lists again")
     return found
 
@@ -275,12 +298,19 @@ def failure_of(order: BuildOrder, task: FileTask, error: Exception) -> Failure:
     code, reason = _code(error), str(error)
     if not isinstance(error, PinotAssetsError):
         reason = f"{type(error).__name__}: {error}"
+    if code == OUT_OF_MEMORY:
+        reason = f"the worker had too little memory for the file: {reason} → {ADVICE}"
+    elif code == MACHINE:
+        reason = f"the machine {socket.gethostname()} failed, not the file: {reason}"
     # A damaged file may be quoted; its bytes must not steer the terminal that shows them.
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(reason.split()))
     return Failure(task.file.uri, task.ordinal, order.attempt, code, text)
 
 
 def _code(error: Exception) -> str:
+    trouble = trouble_of(error)
+    if trouble == OUT_OF_MEMORY or (trouble == MACHINE and not isinstance(error, SourceError)):
+        return trouble
     if isinstance(error, FileRejected):
         return error.code
     return next((code for kind, code in _CODES if isinstance(error, kind)), "INTERNAL")

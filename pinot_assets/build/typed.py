@@ -2,44 +2,81 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from pinot_assets.build.conform import conform
+from pinot_assets.build.limits import Limits
 from pinot_assets.build.rejected import Unreadable, one_line
+from pinot_assets.build.trouble import trouble_of
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 
 BATCH_ROWS: Final = 1 << 16
 
 
-def columns_of(names: list[str], wanted: Wanted, verdicts: Verdicts) -> list[str]:
+def columns_of(names: list[str], wanted: Wanted, verdicts: Verdicts, limits: Limits) -> list[str]:
     """The columns to read.
 
     :param names: those of the file.
-    :raises FileRejected: it has none of the table's, has one twice, or lacks one that it may not lack.
+    :raises FileRejected: it has none of the table's, has one twice, or lacks one that it may not lack; or has
+        too many.
     """
+    limits.check_columns(len(names))
     present = wanted.present(names)
     if not present:
         raise Unreadable(
             "the file has none of the table's columns", why=f"its columns are {', '.join(names)[:200]}"
         )
-    twice = [name for name in present if names.count(name) > 1]
+    counted = Counter(names)
+    twice = [name for name in present if counted[name] > 1]
     if twice:
         raise Unreadable(f"the file has two columns {', '.join(twice)}")
     verdicts.lacks(wanted.missing(names))
     return present
 
 
-def conform_all(tables: Iterator[pa.Table], wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
-    """The tables in the types that are wanted."""
+def conform_all(
+    tables: Iterator[pa.Table], wanted: Wanted, verdicts: Verdicts, limits: Limits
+) -> Iterator[pa.Table]:
+    """The tables in the types that are wanted.
+
+    :raises TooLarge: a value is larger than one may be.
+    """
     row = 1
     for table in tables:
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            limits.check_value(name, _largest(column))
         yield conform(table, wanted, range(row, row + table.num_rows), verdicts)
         row += table.num_rows
+
+
+def _largest(column: pa.ChunkedArray) -> int:
+    """Bytes of the largest text or bytes value, 0 where there is none. Looks at offsets alone.
+
+    Nested columns are few; what becomes of them is text of the same size at the least.
+    """
+    most = 0
+    for array in column.chunks:
+        while pt.is_list(array.type) or pt.is_large_list(array.type):
+            array = array.flatten()
+        if pt.is_dictionary(array.type):
+            array = array.dictionary
+        if _is_text(array.type) and len(array):
+            most = max(most, pc.max(pc.binary_length(array)).as_py() or 0)
+    return most
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pt.is_string(kind) or pt.is_large_string(kind) or pt.is_binary(kind) or pt.is_large_binary(kind)
+    )
 
 
 @contextmanager
@@ -47,9 +84,11 @@ def damaged(what: str) -> Iterator[None]:
     """Errors of the library as ours.
 
     :param what: name of the format.
-    :raises Unreadable: the file is damaged.
+    :raises Unreadable: the file is damaged. Trouble of the machine stays what it is.
     """
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: names of columns
+        if trouble_of(error) is not None:
+            raise
         raise Unreadable(f"the {what} file is damaged or cut short", why=one_line(error)) from error

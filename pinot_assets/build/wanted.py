@@ -36,11 +36,13 @@ class Wanted:
 
     def present(self, names: list[str]) -> list[str]:
         """Those of the table's columns that a file has."""
-        return [name for name in self.schema.names if name in set(names)]
+        there = frozenset(names)
+        return [name for name in self.schema.names if name in there]
 
     def missing(self, names: list[str]) -> tuple[str, ...]:
         """Those that it lacks."""
-        return tuple(name for name in self.schema.names if name not in set(names))
+        there = frozenset(names)
+        return tuple(name for name in self.schema.names if name not in there)
 
     def type_name(self, field: pa.Field) -> str:
         """A column's type in Pinot's words."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -101,8 +102,8 @@ def read_columns(schema: Mapping[str, Any], null_handling: bool) -> tuple[list[C
         problems.append(Feature.OTHER_TYPE.refusal(f"column {given.get('name')}", "complex field"))
     if schema.get("timeFieldSpec"):
         problems.append(Feature.OLD_FIELDS.refusal("timeFieldSpec", "a field of the old form"))
-    names = [column.name for column in columns]
-    for name in sorted({name for name in names if names.count(name) > 1}):
+    names = Counter(column.name for column in columns)
+    for name in sorted(name for name, count in names.items() if count > 1):
         problems.append(Feature.COLUMN_INVALID.refusal(f"column {name}", "defined twice"))
     if not columns and not problems:
         problems.append(Feature.COLUMN_INVALID.refusal("the schema", "no columns"))

@@ -5,6 +5,7 @@ What is read here without further ado is looked at first; numbers are judged whe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -67,7 +68,7 @@ def check_shape(schema: Mapping[str, Any], table_config: Mapping[str, Any]) -> l
     problems = [*_wrong(schema, _SCHEMA, ""), *_wrong(table_config, _TABLE, "")]
     if not problems:
         names = [entry.get("name") for entry in table_config.get("fieldConfigList") or []]
-        for name in sorted({str(name) for name in names if names.count(name) > 1}):
+        for name in sorted(str(name) for name, count in Counter(names).items() if count > 1):
             problems.append(Feature.CONFIG_SHAPE.refusal(f"column {name}", "two entries in fieldConfigList"))
     return problems
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
+from pinot_assets.build.limits import Limits
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
 from pinot_assets.session import put_aside, small_files
@@ -81,6 +83,7 @@ def _order(run: Run, session: Session, plan: Plan) -> BuildOrder:
         max_bad_rows=ingestion.bad_row_limit,
         missing_column=ingestion.on_missing_column,
         query=query_of(ingestion, run.spec.table_json),
+        limits=Limits.of_environment(os.environ),
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pinot_assets.session.attempt import Opened, look_at
+from pinot_assets.session.became_folder import with_folders
 from pinot_assets.session.listing import changes_of, list_ready
-from pinot_assets.session.model import Session
+from pinot_assets.session.model import Mode, Session
 from pinot_assets.session.plan import Changes
 from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import Snapshot
@@ -36,4 +37,6 @@ def look(run: Run, session: Session | None, current: Snapshot | None) -> Looked:
     if found.waiting:
         return Looked(found, None, None)
     changes = changes_of(run.edges.source, found.counted, current)
+    if run.mode is not Mode.APPEND:  # which takes no rows away
+        changes = with_folders(run.edges.source, changes, current, run.hold().removals)
     return Looked(found, changes, look_at(run, session) if session is not None else None)

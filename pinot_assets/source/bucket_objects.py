@@ -173,6 +173,10 @@ class BucketObjectStore:
         with self._mapped(f"Cannot look at {self.uri_of(key)}"):
             return self._head(full)
 
+    def is_folder(self, key: str) -> bool:
+        """LIST, of which the first page is enough."""
+        return next(self.list(key), None) is not None
+
     def read(self, key: str, most: Limit = OBJECT) -> bytes:
         """GET; its header says the size before the content comes."""
         with self._mapped(f"Cannot read {self.uri_of(key)}"):

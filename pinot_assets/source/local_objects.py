@@ -119,6 +119,14 @@ class LocalObjectStore:
                 return None
         return _fingerprint(status) if stat.S_ISREG(status.st_mode) else None
 
+    def is_folder(self, key: str) -> bool:
+        """A folder, empty or not; no symbolic link to one."""
+        with _mapped(f"Cannot look at {self.uri_of(key)}"):
+            try:
+                return stat.S_ISDIR(os.lstat(self._path(key)).st_mode)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+
     def read(self, key: str, most: Limit = OBJECT) -> bytes:
         """The file's bytes."""
         with _mapped(f"Cannot read {self.uri_of(key)}"), self._opened(key) as file:

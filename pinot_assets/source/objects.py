@@ -81,6 +81,10 @@ class ObjectStore(Protocol):
         """The object's version now, None where there is none; equal to what `list` says of it."""
         ...
 
+    def is_folder(self, key: str) -> bool:
+        """Whether a folder of that name is there: of a bucket, whether objects lie below it."""
+        ...
+
     def read(self, key: str, most: Limit = OBJECT) -> bytes:
         """A small object's content.
 

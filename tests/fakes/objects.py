@@ -87,6 +87,9 @@ class MemoryObjectStore:
         found = self._objects.get(self._path(key))
         return found[1] if found else None
 
+    def is_folder(self, key: str) -> bool:
+        return next(self.list(key), None) is not None
+
     def read(self, key: str, most: Limit = OBJECT) -> bytes:
         found = self._objects.get(self._path(key))
         if found is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pinot_assets
 from pinot_assets import error_codes, errors
 from pinot_assets.errors_page import errors_page
+from pinot_assets.session import failure_code
 from pinot_assets.session.receipt import Failure
 
 PACKAGE = Path(pinot_assets.__file__).parent
@@ -39,11 +40,13 @@ def used() -> Iterator[str]:
     """Codes in the source: of a kind of error, of the list that maps kinds to codes, of a `Failure` made."""
     for path in PACKAGE.rglob("*.py"):
         source = path.read_text(encoding="utf-8")
-        if "FileRejected" not in source and "Failure(" not in source:
+        if not any(word in source for word in ("FileRejected", "Failure(", "failure_code import")):
             continue
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.ClassDef):
                 yield from _of_class(node)
+            elif isinstance(node, ast.ImportFrom) and node.module == failure_code.__name__:
+                yield from (value for name in node.names if isinstance(value := _constant(name.name), str))
             elif isinstance(node, ast.Call) and ast.unparse(node.func) == "Failure":
                 yield from _of_failure(node, path)
             elif isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_CODES":
@@ -58,8 +61,15 @@ def used() -> Iterator[str]:
 
 def _of_class(node: ast.ClassDef) -> Iterator[str]:
     for line in node.body:
-        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "code":
-            yield ast.literal_eval(line.value)
+        match line:
+            case ast.Assign(targets=[ast.Name(id="code")], value=ast.Constant(value=str(code))):
+                yield code
+            case ast.AnnAssign(target=ast.Name(id="code"), value=ast.Constant(value=str(code))):
+                yield code
+
+
+def _constant(name: str) -> object:
+    return getattr(failure_code, name)
 
 
 def _of_failure(call: ast.Call, path: Path) -> Iterator[str]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.build import content
-from pinot_assets.build.content import Readable, packing, plain_file, text_blocks
+from pinot_assets.build.content import Readable, check_not_torn, packing, plain_file, text_blocks
 from pinot_assets.build.rejected import Unreadable
 
 
@@ -113,3 +113,28 @@ def test_readable_gives_what_was_asked_for() -> None:
     file = Readable(iter([b"abc", b"", b"defg", b"h"]))
     assert [file.read(n) for n in (2, 3, 2, 5, 1)] == [b"ab", b"cde", b"fg", b"h", b""]
     assert Readable(iter([b"abc", b"d"])).read() == b"abcd"
+
+
+@pytest.mark.parametrize(
+    ("name", "input_format"),
+    [
+        ("a.csv.gz", "csv"),
+        ("s3://b/a.json.GZ", "json"),
+        ("a.zst", "json"),
+        ("a.csv.snappy", "csv"),
+        ("a.bz2", "csv"),
+        ("a.parquet", "parquet"),
+        ("a", "avro"),
+        ("a.orc", "orc"),
+    ],
+)
+def test_a_file_of_0_bytes_that_must_have_some_is_torn(name: str, input_format: str) -> None:
+    with pytest.raises(Unreadable, match="the file has 0 bytes") as raised:
+        check_not_torn(name, 0, input_format)
+    assert "the upload was torn" in str(raised.value)
+    check_not_torn(name, 1, input_format)
+
+
+@pytest.mark.parametrize(("name", "input_format"), [("a.csv", "csv"), ("a.gz.json", "json"), ("a", "csv")])
+def test_text_without_rows_may_have_0_bytes(name: str, input_format: str) -> None:
+    check_not_torn(name, 0, input_format)

@@ -143,6 +143,18 @@ def test_an_empty_file_is_done_without_segments(
     assert len(files_in(tmp_path / "staging")) == 1
 
 
+@pytest.mark.parametrize(("name", "input_format"), [("a.csv.gz", "csv"), ("a.json.gz", "json"), ("a", "orc")])
+def test_a_torn_upload_of_0_bytes_fails_and_takes_no_rows_away(
+    tmp_path: Path, fakes: ModuleType, order: BuildOrder, name: str, input_format: str
+) -> None:
+    (tmp_path / "in" / name).write_bytes(b"")
+    failure = build_file(replace(order, input_format=input_format), fakes.tasks_of(order)[-1])
+    assert isinstance(failure, Failure)
+    assert failure.code == "UNREADABLE"
+    assert "the file has 0 bytes" in failure.reason
+    assert files_in(tmp_path / "staging") == []
+
+
 def test_a_task_run_twice_makes_the_same_bytes(tmp_path: Path, order: BuildOrder, one_task: FileTask) -> None:
     first = done(order, one_task)
     tar = tmp_path / "staging" / "segments" / f"{first.outputs[0].segment}.tar.gz"

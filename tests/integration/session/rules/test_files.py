@@ -53,6 +53,26 @@ def test_e05_an_empty_file_takes_its_older_version_away_only_where_that_is_allow
     world.assert_settled()
 
 
+@pytest.mark.parametrize("mode", ["sync", "swap"])
+def test_a_file_that_became_a_folder_fails_and_its_rows_stay(make_world: Make, mode: str) -> None:
+    world = make_world(mode)
+    world.write("F1", "F2")
+    world.run()
+    world.remove("F1")
+    (world.source / "F1").mkdir()
+    [failure] = world.run().failed
+    assert failure.code == "BECAME_FOLDER"
+    assert failure.uri.endswith("/F1")
+    assert world.visible == ["F1", "F2"]
+    (world.source / "F1").rmdir()
+    world.write("F1", "F3")
+    world.run()
+    assert world.visible == ["F1", "F2", "F3"]
+    world.remove("F1")  # that is a deletion
+    world.run()
+    assert world.visible == ["F2", "F3"]
+
+
 @pytest.mark.parametrize("mode", ["append", "sync", "swap"])
 def test_e06_without_changes_there_is_no_session(make_world: Make, mode: str) -> None:
     world = make_world(mode)

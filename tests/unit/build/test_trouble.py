@@ -1,0 +1,130 @@
+"""Trouble of the machine is never taken for a damaged file."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc as paorc
+import pyarrow.parquet as pq
+import pytest
+
+from pinot_assets.build import BuildOrder, build_file
+from pinot_assets.build.rejected import TypeMismatch, Unreadable
+from pinot_assets.build.task import build_from
+from pinot_assets.build.trouble import tells_of_memory, trouble_of
+from pinot_assets.build.typed import damaged
+from pinot_assets.errors import SourceError
+from pinot_assets.session.receipt import Failure
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (MemoryError(), "OUT_OF_MEMORY"),
+        (pa.ArrowMemoryError("malloc of size 629145664 failed"), "OUT_OF_MEMORY"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "OUT_OF_MEMORY"),
+        (Exception("DataFusion error: Resources exhausted: Failed to allocate"), "OUT_OF_MEMORY"),
+        (FULL, "MACHINE"),
+        (pa.ArrowException("Unknown error: Failed to launch worker thread: Resource"), "MACHINE"),
+        (RuntimeError("can't start new thread"), "MACHINE"),
+        (pa.ArrowInvalid("Parquet magic bytes not found"), None),
+        (OSError("Invalid: cut short"), None),
+        # What a file holds says nothing of the machine.
+        (TypeMismatch("column a, row 2: 'java.lang.OutOfMemoryError' cannot become INT"), None),
+        (pa.ArrowInvalid("java.lang.OutOfMemoryError"), None),
+    ],
+)
+def test_what_is_to_blame(error: Exception, code: str | None) -> None:
+    assert trouble_of(error) == code
+
+
+def test_a_cause_counts_however_it_was_wrapped() -> None:
+    wrapped = Unreadable("the Parquet file is damaged or cut short")
+    wrapped.__cause__ = pa.ArrowMemoryError("malloc failed")
+    assert trouble_of(wrapped) == "OUT_OF_MEMORY"
+    within = Unreadable("the Parquet file is damaged or cut short")
+    within.__context__ = wrapped  # as of one raised in an except block
+    assert trouble_of(within) == "OUT_OF_MEMORY"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Caused by: java.lang.OutOfMemoryError: Java heap space",
+        "x.cc:40:  Check failed: _s.ok() Bad status: Out of memory: malloc of size 3826304 failed",
+        "x\nmemory allocation of 34359738368 bytes failed\n",
+        "terminate called\n  what():  std::bad_alloc",
+    ],
+)
+def test_words_of_memory(text: str) -> None:
+    assert tells_of_memory(text)
+
+
+@pytest.mark.parametrize("error", [pa.ArrowMemoryError("malloc failed"), FULL])
+def test_a_library_that_lacks_memory_or_disk_does_not_make_a_file_damaged(error: Exception) -> None:
+    with pytest.raises(type(error)), damaged("Parquet"):
+        raise error
+
+
+def _failure(order: BuildOrder, fakes: ModuleType, error: Exception) -> Failure:
+    def rows(*_: Any) -> Iterator[pa.Table]:
+        raise error
+        yield
+
+    result = build_from(order, fakes.tasks_of(order)[0], rows)
+    assert isinstance(result, Failure)
+    return result
+
+
+def test_out_of_memory_is_a_failure_of_its_own_that_says_what_to_do(
+    fakes: ModuleType, tmp_path: Path
+) -> None:
+    order = fakes.make_order(tmp_path)
+    fakes.write_names(tmp_path / "in" / "a.csv", 2)
+    failure = _failure(order, fakes, pa.ArrowMemoryError("malloc of size 629145664 failed"))
+    assert failure.code == "OUT_OF_MEMORY"
+    assert "malloc of size 629145664 failed" in failure.reason
+    assert "maxNumRecordsPerSegment" in failure.reason
+    assert "PINOT_ASSETS_WORKER_MEMORY" in failure.reason
+    assert _failure(order, fakes, FULL).code == "MACHINE"
+    error = SourceError("Cannot copy")
+    error.__cause__ = FULL
+    assert _failure(order, fakes, error).code == "STORE"
+
+
+@pytest.mark.parametrize("input_format", ["csv", "json", "parquet", "orc"])
+def test_no_reader_takes_a_lack_of_memory_for_a_damaged_file(
+    fakes: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, input_format: str
+) -> None:
+    order = replace(fakes.make_order(tmp_path), input_format=input_format)
+    table = pa.table({"name": ["a"], "count": [1], "at": pa.array([0], pa.timestamp("ms"))})
+    path = tmp_path / "in" / "a"
+    write = {
+        "csv": lambda: path.write_text("name,count,at\na,1,0\n"),
+        "json": lambda: path.write_text('{"name":"a","count":1,"at":0}\n'),
+        "parquet": lambda: pq.write_table(table, path),
+        "orc": lambda: paorc.write_table(table, path),
+    }
+    write[input_format]()
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise pa.ArrowMemoryError("malloc failed")
+
+    for place in (
+        "pyarrow.csv.open_csv",
+        "pyarrow.json.read_json",
+        "pyarrow.parquet.ParquetFile.iter_batches",
+        "pyarrow.orc.ORCFile.read_stripe",
+    ):
+        monkeypatch.setattr(place, fail)
+    result = build_file(order, fakes.tasks_of(order)[0])
+    assert isinstance(result, Failure)
+    assert result.code == "OUT_OF_MEMORY"
