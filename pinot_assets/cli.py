@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +16,7 @@ from rich.markup import escape
 
 from pinot_assets.audit import Finding
 from pinot_assets.build.order import Builder
+from pinot_assets.chosen_tables import Chosen, offline_tables, one_table
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.cli_panels import arrange, flow
 from pinot_assets.cli_progress import ConsoleProgress
@@ -44,12 +45,13 @@ from pinot_assets.rollback_cli import add_rollback_commands
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.observe import list_source, observe, sight
 from pinot_assets.session_cli import session_app
-from pinot_assets.settings import load_settings, tables_directory
+from pinot_assets.settings import load_settings
 from pinot_assets.simulate.cli import register as add_simulate_command
 from pinot_assets.source.uris import parse_root
-from pinot_assets.spec import TableSpec, load_tables
-from pinot_assets.spec.apply import ApplyPlan, apply_plan, plan_apply
-from pinot_assets.spec.cli import tables_app
+from pinot_assets.spec import TableSpec
+from pinot_assets.spec.apply import ApplyPlan
+from pinot_assets.spec.applying import apply_each, exit_code_of, plan_each
+from pinot_assets.spec.cli import show_failures, tables_app
 from pinot_assets.status_shown import status_lines, status_values
 from pinot_assets.watch_cli import add_watch_command
 from pinot_assets.words import plural
@@ -171,8 +173,9 @@ def dev() -> None:
     """Start the local stack, sample data and the Dagster UI, and leave them running.
 
     Writes the sample's first 30 days of flights where tables/flights.yaml looks for them, unless files lie
-    there, and applies the table specs. `pinot-assets down` stops everything again. Exits 0; 130 after
-    Ctrl-C, when what had started goes on.
+    there, and applies the table specs. `pinot-assets down` stops everything again. Exits 0; 1 where a table
+    spec is wrong or could not be applied, which keeps nothing else from starting; 130 after Ctrl-C, when
+    what had started goes on.
     """
     if os.environ.get("PINOT_CONTROLLER_URL"):
         raise PinotAssetsError(
@@ -181,12 +184,13 @@ def dev() -> None:
             hint="unset it; for that Pinot there is `pinot-assets tables apply` and `dagster dev`",
         )
     local_up(kafka=False, s3=False, home=None)
-    specs = load_tables(tables_directory())
-    if SAMPLE in specs:
-        _write_sample(specs[SAMPLE])
+    chosen = offline_tables([])
+    for spec in chosen.specs:
+        if spec.name == SAMPLE:
+            _write_sample(spec)
     with PinotCluster(load_settings().pinot) as pinot:
-        for spec in specs.values():
-            apply_plan(plan_apply(spec, pinot), pinot)
+        fates = apply_each(plan_each(chosen.specs, pinot), pinot)
+    show_failures(fates, chosen.left_out)
     out.print(
         "starting the Dagster UI"
         if ui.runs_at(default_home()) is None
@@ -194,6 +198,7 @@ def dev() -> None:
     )
     out.print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
     out.print("materialize `flights` there, or `pinot-assets run flights`; stop with `make down`")
+    raise typer.Exit(exit_code_of(fates, chosen.left_out))
 
 
 def _write_sample(spec: TableSpec) -> None:
@@ -246,18 +251,18 @@ def _gate(plan: ApplyPlan) -> None:
 
 
 def _spec(name: str, directory: Path | None) -> TableSpec:
-    return load_tables(directory or tables_directory()).choose([name])[0]
+    return one_table(name, directory)
 
 
-def _specs(name: str | None, directory: Path | None) -> Sequence[TableSpec]:
-    return load_tables(directory or tables_directory()).choose([name] if name else [])
+def _specs(name: str | None, directory: Path | None) -> Chosen[TableSpec]:
+    return offline_tables([], directory) if name is None else Chosen([one_table(name, directory)])
 
 
 # Named late: tests put others in their place.
 add_plan_command(app, lambda name, tables: _spec(name, tables), lambda spec, name: _driver(spec, name))
 add_watch_command(
     app,
-    lambda names, tables: load_tables(tables or tables_directory()).choose(names),
+    offline_tables,
     lambda spec, name: _driver(spec, name),
 )
 add_receipt_commands(app, lambda name, tables: _spec(name, tables))

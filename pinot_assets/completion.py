@@ -28,10 +28,10 @@ def kept_snapshots(ctx: typer.Context, incomplete: str) -> list[str]:
     """Numbers of the snapshots that are kept of the table that was named before, newest first."""
     from pinot_assets.connect import open_staging
     from pinot_assets.session.kept import kept_refs
-    from pinot_assets.spec import load_tables
+    from pinot_assets.spec import read_tables
 
     try:
-        spec = load_tables(_directory(ctx)).choose([str(ctx.params.get("table"))])[0]
+        spec = read_tables(_directory(ctx)).choose([str(ctx.params.get("table"))])[0]
         keys = [ref.key for ref in kept_refs(open_staging(spec))]
     except (PinotAssetsError, OSError):
         return []

@@ -6,6 +6,9 @@
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 import dagster as dg
 from dagster.components.component_scaffolding import scaffold_component
 from pydantic import BaseModel, Field
@@ -13,6 +16,9 @@ from pydantic import BaseModel, Field
 import pinot_assets  # whose parts are loaded when they are asked for: every command of `dg` loads this module
 from pinot_assets.settings import Profile
 from pinot_assets.spec.starter import TableType, starting_spec
+
+if TYPE_CHECKING:
+    from pinot_assets.spec import AnyTableSpec
 
 SPEC_FILE = "table.yaml"
 """What the scaffolder calls the table spec."""
@@ -52,15 +58,26 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Assets, gate, jobs, sensors and schedule of the table; of a REALTIME one its checks and jobs.
 
-        :raises SpecError: the table spec is wrong; lists every problem.
+        Of a table whose spec is wrong, an asset that is red and says why: the rest of the project loads.
         """
-        from pinot_assets.spec import RealtimeTableSpec
+        from pinot_assets.left_out_definitions import built_or_left_out
+        from pinot_assets.spec import LeftOut
+        from pinot_assets.spec.load import read_any_table
 
-        spec = pinot_assets.load_any_table((context.path / self.spec).resolve())
-        if isinstance(spec, RealtimeTableSpec):
-            return pinot_assets.build_realtime_definitions(spec)
-        s3 = pinot_assets.profile_resources()["s3"]
-        return pinot_assets.build_table_definitions(pinot_assets.with_object_store(spec, s3))
+        found = read_any_table((context.path / self.spec).resolve(), context.path.name)
+        built = (
+            found if isinstance(found, LeftOut) else built_or_left_out(found, partial(_definitions_of, found))
+        )
+        return pinot_assets.build_left_out_definitions([built]) if isinstance(built, LeftOut) else built
+
+
+def _definitions_of(spec: "AnyTableSpec") -> dg.Definitions:
+    from pinot_assets.spec import RealtimeTableSpec
+
+    if isinstance(spec, RealtimeTableSpec):
+        return pinot_assets.build_realtime_definitions(spec)
+    s3 = pinot_assets.profile_resources()["s3"]
+    return pinot_assets.build_table_definitions(pinot_assets.with_object_store(spec, s3))
 
 
 class PinotResources(dg.Component, dg.Resolvable, dg.Model):

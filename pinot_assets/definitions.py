@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
 
+from pinot_assets.left_out_definitions import build_left_out_definitions, built_or_left_out
 from pinot_assets.realtime_definitions import build_realtime_definitions
 from pinot_assets.resources import profile_resources, with_object_store
 from pinot_assets.sensors import failure_sensor
 from pinot_assets.settings import tables_directory
-from pinot_assets.spec import load_tables
+from pinot_assets.spec import AnyTableSpec, LeftOut, RealtimeTableSpec, read_tables
 from pinot_assets.table_definitions import build_table_definitions
 
 
 def build_definitions(directory: Path) -> dg.Definitions:
     """The whole code location: every table of one directory, and the resources of the profile.
 
-    :raises SpecError: a table spec is wrong; lists every problem of every file.
+    A table whose spec is wrong, or which Dagster does not take, is left out and shown as broken.
+
+    :raises SpecError: there is no such directory.
     """
     resources = profile_resources()
-    tables = load_tables(directory)
-    specs = [with_object_store(spec, resources["s3"]) for spec in tables.values()]
-    failures = failure_sensor([*specs, *tables.realtime.values()])
+    tables = read_tables(directory)
+
+    def build(spec: AnyTableSpec) -> dg.Definitions:
+        if isinstance(spec, RealtimeTableSpec):
+            return build_realtime_definitions(spec)
+        return build_table_definitions(with_object_store(spec, resources["s3"]))
+
+    specs: list[AnyTableSpec] = [*tables.values(), *tables.realtime.values()]
+    tried = [(spec, built_or_left_out(spec, partial(build, spec))) for spec in specs]
+    good = [(spec, built) for spec, built in tried if not isinstance(built, LeftOut)]
+    left_out = [*tables.left_out, *(built for _, built in tried if isinstance(built, LeftOut))]
+    failures = failure_sensor([spec for spec, _ in good])
     own = dg.Definitions(
         sensors=[failures] if failures is not None else [],
         resources=resources,
         executor=dg.in_process_executor,
     )
+    taken = {spec.asset_name for spec, _ in good}
     return dg.Definitions.merge(
-        own,
-        *(build_table_definitions(spec) for spec in specs),
-        *(build_realtime_definitions(spec) for spec in tables.realtime.values()),
+        own, *(built for _, built in good), build_left_out_definitions(left_out, taken)
     )
 
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from pinot_assets.chosen_tables import Chosen
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.completion import table_names
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
@@ -46,7 +47,7 @@ class Answer:
 
 def add_gc_command(
     app: typer.Typer,
-    specs_of: Callable[[str | None, Path | None], Sequence[TableSpec]],
+    specs_of: Callable[[str | None, Path | None], Chosen[TableSpec]],
     driver_of: Callable[[TableSpec, str], AbstractContextManager[Driver]],
     open_stores: Callable[[], AbstractContextManager[Sequence[SessionStore]]],
 ) -> None:
@@ -87,10 +88,11 @@ def add_gc_command(
         Exits 0, 2 when something could not be taken away, 1 when a table could not be looked at.
         """
         err, grace_ms = Console(stderr=True, soft_wrap=True, highlight=False), int(grace_hours * HOUR_MS)
+        chosen = specs_of(table, tables)
         answers = [
-            _answer(spec, driver_of, grace_ms, _progress_on(err) if apply else None)
-            for spec in specs_of(table, tables)
+            _answer(spec, driver_of, grace_ms, _progress_on(err) if apply else None) for spec in chosen.specs
         ]
+        answers += [_unknown(one.name, one.error) for one in chosen.left_out]
         if table is None:
             answers += _gone(open_stores, grace_ms, _forgotten if apply else _planned)
         if as_json:

@@ -11,12 +11,12 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from pinot_assets.chosen_tables import any_tables
 from pinot_assets.cli_options import TablesOption, new_console
 from pinot_assets.completion import table_names
 from pinot_assets.errors import PinotAssetsError, TypedWrong
 from pinot_assets.exit_codes import ExitCode
-from pinot_assets.settings import load_settings, tables_directory
-from pinot_assets.spec import load_tables
+from pinot_assets.settings import load_settings
 
 if TYPE_CHECKING:
     from pinot_assets.metrics.collector import Collector
@@ -54,25 +54,28 @@ def metrics(
     """Serve numbers of tables for Prometheus: sessions, files, ages, audit results, health, REALTIME tables.
 
     Scrapes are answered from memory. Looked at is from time to time, with no lease, and nothing is changed;
-    a table that cannot be read shows `pinot_assets_up` 0 and keeps no other from being told. Exits 0 then,
-    too, with --once, and with --once --textfile for cron.
+    a table that cannot be read shows `pinot_assets_up` 0 and keeps no other from being told, and so does one
+    whose spec is wrong (part `spec`). With --once, or --once --textfile for cron, exits 0, and 1 where a spec
+    is wrong.
     """
     # Imported here: other commands need not wait for it.
     from pinot_assets.metrics.collector import Collector
     from pinot_assets.metrics.exposition import text_of
-    from pinot_assets.metrics.looking import cheap_parts, dear_parts
+    from pinot_assets.metrics.looking import cheap_parts, dear_parts, left_out_parts
 
-    chosen = load_tables(directory or tables_directory()).choose_any(tables or [])
+    chosen = any_tables(tables or [], directory)
     err = Console(stderr=True, soft_wrap=True, highlight=False)
     collector = Collector(lambda why: err.print(f"[yellow]warning[/]: {escape(why)}"))
-    cheap, dear = cheap_parts(chosen, load_settings), dear_parts(chosen, load_settings)
+    specs = [*chosen.specs]
+    cheap = [*left_out_parts(chosen.left_out), *cheap_parts(specs, load_settings)]
+    dear = dear_parts(specs, load_settings)
     if once:
         collector.look([*cheap, *dear])
         if textfile is None:
             typer.echo(text_of(collector.samples()), nl=False)
         else:
             _write(collector, textfile)
-        return
+        raise typer.Exit(ExitCode.ERROR if chosen.left_out else ExitCode.DONE)
     if textfile is None:
         _listen(collector, listen)
     try:

@@ -37,6 +37,8 @@ class State(StrEnum):
     """The last run published nothing, or not everything."""
     ERROR = "error"
     """It could not be looked at or run; it is tried again."""
+    LEFT_OUT = "left out"
+    """Its file is wrong; it is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)

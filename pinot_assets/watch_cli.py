@@ -18,23 +18,24 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from pinot_assets.chosen_tables import Chosen, warn_of
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.completion import table_names
 from pinot_assets.connect import open_session_store, open_source, open_staging
-from pinot_assets.errors import TypedWrong
-from pinot_assets.exit_codes import ExitCode
+from pinot_assets.errors import SpecError, TypedWrong
+from pinot_assets.exit_codes import ExitCode, worst
 from pinot_assets.one_run import Outcome, finish
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, list_source, observe
 from pinot_assets.settings import load_settings
 from pinot_assets.source import Inventory
-from pinot_assets.spec import TableSpec
+from pinot_assets.spec import LeftOut, TableSpec
+from pinot_assets.spec.load import NO_DIRECTORY
 from pinot_assets.watch import State, Watched, look_at, watch
 
-SpecsOf = Callable[[Sequence[str], Path | None], Sequence[TableSpec]]
+SpecsOf = Callable[[Sequence[str], Path | None], Chosen[TableSpec]]
 DriverOf = Callable[[TableSpec, str], AbstractContextManager[Driver]]
-_WORST_FIRST = (ExitCode.ERROR, ExitCode.REFUSED)
 _COLOURS = {State.RUNS: "cyan", State.REFUSED: "yellow", State.ERROR: "red"}
 
 Names = Annotated[
@@ -69,21 +70,26 @@ def add_watch_command(app: typer.Typer, specs_of: SpecsOf, driver_of: DriverOf) 
         Schedules are Dagster's. Do not watch a table whose sensors run.
 
         Ctrl-C ends it after the run that is under way, a second one at once. With --json, one object a line
-        for each change. Exits 0 when it was ended; with --once as the worst of its runs would: 0, 1 or 2.
+        for each change. A table whose spec is wrong is named at the start and left out; the exit code is then
+        1. Else it is 0 when it was ended; with --once as the worst of its runs would: 0, 1 or 2.
         """
         if names and every_table:
             raise TypedWrong("which tables? Some are named, and --all is given", hint="leave one of them out")
         if not names and not every_table:
             raise TypedWrong("which tables?", hint="name some, or give --all")
-        specs = specs_of(names or (), tables)
+        chosen = specs_of(names or (), tables).unless_empty()
+        if not chosen.specs:
+            raise SpecError("there is no OFFLINE table to watch", hint=NO_DIRECTORY)
         here = _Here(driver_of, _Lines() if as_json else _People())
+        for one in chosen.left_out:
+            here.teller.left_out(one)
+        codes = [ExitCode.ERROR] if chosen.left_out else []
         if once:
-            codes = [look_at(Watched(spec), here, interval).code for spec in specs]
-            raise typer.Exit(
-                next((c for c in (ExitCode.ERROR, ExitCode.REFUSED) if c in codes), ExitCode.DONE)
-            )
-        with _stopping(here) as stopped:
-            watch(specs, here, interval, stopped)
+            codes += [look_at(Watched(spec), here, interval).code for spec in chosen.specs]
+        else:
+            with _stopping(here) as stopped:
+                watch(chosen.specs, here, interval, stopped)
+        raise typer.Exit(worst(codes))
 
 
 class _Lines:
@@ -98,6 +104,18 @@ class _Lines:
             "lastRun": table.last or None,
             "lastRunAt": utc_text(table.last_s * 1000) if table.last_s else None,
             "nextLookAt": utc_text(table.next_s * 1000) if table.state is not State.RUNS else None,
+        }
+        typer.echo(json.dumps(values))
+
+    def left_out(self, one: LeftOut) -> None:
+        values = {
+            "at": utc_text(time.time_ns() // 1_000_000),
+            "table": one.name,
+            "state": State.LEFT_OUT,
+            "message": one.in_one_line,
+            "lastRun": None,
+            "lastRunAt": None,
+            "nextLookAt": None,
         }
         typer.echo(json.dumps(values))
 
@@ -120,6 +138,9 @@ class _People:
             new_console().print(
                 f"{at} [bold]{escape(table.spec.name)}[/] [{colour}]{table.state}[/] {escape(table.message)}"
             )
+
+    def left_out(self, one: LeftOut) -> None:
+        warn_of([one])
 
     def wait(self, seconds: float, stop: threading.Event) -> bool:
         console = Console()

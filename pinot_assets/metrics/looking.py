@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +23,7 @@ from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings import Settings
-from pinot_assets.spec import AnyTableSpec, RealtimeTableSpec, TableSpec, label_of
+from pinot_assets.spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, label_of
 
 SettingsOf = Callable[[], Settings]
 
@@ -33,13 +33,24 @@ class Part:
     """One thing that is looked at.
 
     :ivar table: as commands take it.
-    :ivar name: `session`, `health` or `realtime`.
+    :ivar name: `session`, `health` or `realtime`; `spec` of a table whose file is wrong.
     :ivar read: looks; raises where nothing can be said.
     """
 
     table: str
     name: str
     read: Callable[[], list[Sample]]
+
+
+def left_out_parts(left_out: Iterable[LeftOut]) -> list[Part]:
+    """Tables whose files are wrong, each once: none can be looked at, and each is told of."""
+    by_name = {one.name: one for one in left_out}
+    return [Part(name, "spec", partial(_raise, one)) for name, one in by_name.items()]
+
+
+def _raise(one: LeftOut) -> list[Sample]:
+    """:raises PinotAssetsError: always; says what is wrong with the file."""
+    raise PinotAssetsError(f"left out: {one.in_one_line}")
 
 
 def cheap_parts(specs: list[AnyTableSpec], settings: SettingsOf) -> list[Part]:

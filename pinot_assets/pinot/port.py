@@ -340,9 +340,19 @@ class Pinot(Protocol):
         ...
 
     def delete_schema(self, name: str) -> None:
-        """Delete a schema that no table uses.
+        """Delete a schema. The caller sees to it that no table uses it: 0.11.0 deletes it all the same.
 
         :raises PinotNotFound: there is none.
+        :raises PinotError: a table uses it (later releases).
+        """
+        ...
+
+    def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+        """Let Pinot look at a schema together with a table config; neither need be there, nothing is changed.
+
+        Whether a schema may become this one, and whether a table of the name is there, it does not look at.
+
+        :raises PinotError: Pinot would refuse them.
         """
         ...
 

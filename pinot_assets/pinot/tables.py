@@ -101,6 +101,15 @@ class Tables:
         """See `Pinot.delete_schema`."""
         self._write("DELETE", f"/schemas/{quoted(name)}")
 
+    def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+        """See `Pinot.validate_table`."""
+        # Of the two together: `/tables/validate` wants the schema to be there, which a new table's is not.
+        half = str(config.get("tableType", "OFFLINE")).lower()
+        body = {"tableName": raw_name(config), "schema": dict(schema), half: dict(config)}
+        self._door.send(
+            Call("POST", "/tableConfigs/validate", Kind.READ, self.connection.timeouts.call, json=body)
+        )
+
     def get_table_config(self, table: str) -> dict[str, Any] | None:
         """See `Pinot.get_table_config`."""
         return self._table_config(table, "OFFLINE")
@@ -127,7 +136,7 @@ class Tables:
 
     def update_table(self, config: Mapping[str, Any]) -> None:
         """See `Pinot.update_table`."""
-        name = str(config["tableName"]).removesuffix("_OFFLINE").removesuffix("_REALTIME")
+        name = raw_name(config)
         with self._absence_told(name, str(config.get("tableType", "OFFLINE")).upper()):
             self._write("PUT", f"/tables/{quoted(name)}", body=dict(config))
 
@@ -158,6 +167,11 @@ class Tables:
             if type(refusal) is PinotError and self._table_config(table, kind) is None:
                 raise PinotNotFound(refusal.what, why=f"there is no {kind} table {table}") from None
             raise
+
+
+def raw_name(config: Mapping[str, Any]) -> str:
+    """The name of a config's table, without its type."""
+    return str(config["tableName"]).removesuffix("_OFFLINE").removesuffix("_REALTIME")
 
 
 def quoted(name: str) -> str:

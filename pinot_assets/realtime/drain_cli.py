@@ -8,6 +8,7 @@ import typer
 from rich.markup import escape
 from rich.text import Text
 
+from pinot_assets.chosen_tables import realtime_table
 from pinot_assets.cli_options import AsJson, new_console, show_json
 from pinot_assets.errors import PinotAssetsError, SpecDrift
 from pinot_assets.exit_codes import ExitCode
@@ -19,7 +20,6 @@ from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.state import RealtimeState
 from pinot_assets.realtime.table_settings import table_settings
 from pinot_assets.settings import tables_directory
-from pinot_assets.spec import load_tables
 
 Patience = Annotated[
     int, typer.Option("--minutes", min=1, help="How long it goes on; run it again to go on with it.")
@@ -92,9 +92,10 @@ def _agrees(raw: str, goal: Goal) -> None:
     """The spec first, where there is one: the next `tables apply` would take back what it does not say.
 
     :raises SpecDrift: it says otherwise.
+    :raises SpecError: its file is wrong.
     """
     folder = tables_directory()
-    spec = load_tables(folder).realtime.get(raw) if folder.is_dir() else None
+    spec = realtime_table(raw, folder) if folder.is_dir() else None
     if spec is not None and table_settings(spec.table_json).pauseless is not (goal is Goal.ON):
         raise SpecDrift(
             f"{spec.path} does not want pauseless consumption {goal}",

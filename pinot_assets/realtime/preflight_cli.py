@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pinot_assets.chosen_tables import realtime_table
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.errors import SpecError
 from pinot_assets.exit_codes import ExitCode
@@ -18,7 +19,6 @@ from pinot_assets.realtime.preflight import Aim, Verdict, judge, judge_change, r
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.preflight.show import show, values
 from pinot_assets.settings import load_settings, tables_directory
-from pinot_assets.spec import load_tables
 from pinot_assets.spec.apply import ApplyPlan
 
 For = Annotated[
@@ -68,13 +68,13 @@ def _config(pinot: RealtimePinot, table: str, directory: Path | None) -> Mapping
     """The spec's, Pinot's where there is no spec.
 
     :raises PinotNotFound: there is neither.
-    :raises SpecError: a spec of the directory is wrong.
+    :raises SpecError: the table's own spec is wrong.
     """
     folder = directory or tables_directory()
     raw = table.removesuffix("_REALTIME")
-    specs = load_tables(folder).realtime if directory or folder.is_dir() else {}
-    if raw in specs:
-        return specs[raw].table_json
+    spec = realtime_table(raw, folder) if directory or folder.is_dir() else None
+    if spec is not None:
+        return spec.table_json
     held = pinot.table_config(find_table(pinot, table))
     if held is None:
         raise SpecError(f"{table} went away")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from pinot_assets.effects import recording
-from pinot_assets.errors import SpecDrift
+from pinot_assets.errors import PinotError, PinotUnreachable, SpecDrift, SwitchStateUnknown
 from pinot_assets.spec.difference import Difference, diff_schema, diff_table
 from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
@@ -24,6 +24,14 @@ class SchemaAndTableStore(Protocol):
 
     def put_schema(self, schema: Mapping[str, Any]) -> None:
         """Create the schema or update it in place."""
+        ...
+
+    def delete_schema(self, name: str) -> None:
+        """Delete a schema; the caller has seen that no table uses it."""
+        ...
+
+    def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+        """Let Pinot look at a schema together with a table config, and change nothing; raises its refusal."""
         ...
 
     def get_table_config(self, table: str) -> dict[str, Any] | None:
@@ -53,11 +61,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ApplyPlan:
-    """What applying one spec would do to Pinot."""
+    """What applying one spec would do to Pinot.
+
+    :ivar lasting: what of it Pinot cannot take back, one sentence each without a final full stop.
+    """
 
     spec: AnyTableSpec
     schema: Change
     table: Change
+    lasting: tuple[str, ...] = ()
 
     @property
     def changes_nothing(self) -> bool:
@@ -71,20 +83,41 @@ def plan_apply(spec: AnyTableSpec, store: SchemaAndTableStore) -> ApplyPlan:
     :raises PinotError: Pinot could not be asked.
     """
     schema, table = store.get_schema(spec.name), held_config(spec, store)
-    return ApplyPlan(
-        spec,
-        Change("create", ()) if schema is None else _change(diff_schema(spec.schema_json, schema)),
-        Change("create", ()) if table is None else _change(diff_table(spec.table_json, table)),
-    )
+    of_schema = Change("create", ()) if schema is None else _change(diff_schema(spec.schema_json, schema))
+    of_table = Change("create", ()) if table is None else _change(diff_table(spec.table_json, table))
+    return ApplyPlan(spec, of_schema, of_table, tuple(_lasting(of_schema, of_table)))
+
+
+def refuse_unless_valid(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
+    """Ask Pinot whether it would take schema and table config, before anything of them is there.
+
+    :raises PinotError: it would not, or could not be asked. Nothing was changed.
+    """
+    if plan.changes_nothing:
+        return
+    try:
+        store.validate_table(plan.spec.schema_json, plan.spec.table_json)
+    except PinotUnreachable:
+        raise
+    except PinotError as refusal:
+        raise PinotError(
+            f"Pinot would not take {plan.spec.name_with_type}; nothing was changed",
+            why=refusal.reason,
+            hint=f"correct {plan.spec.path} and apply it again",
+        ) from refusal
 
 
 def apply_plan(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
     """Carry out a plan, the schema first, and read back what Pinot made of it.
 
-    :raises PinotError: Pinot refused (a column removed or its type changed, for one).
+    Pinot is asked first whether it would take both. A schema that this made, and of which no table is made
+    because Pinot refuses that, is deleted again: it would stand in the way of its own correction.
+
+    :raises PinotError: Pinot refused (a column removed or its type changed, for one); says what is left.
     :raises SpecDrift: Pinot accepted everything and holds something else, so that every run would refuse.
     """
     with recording(store, f"`pinot-assets tables apply {plan.spec.name}` does what is left") as door:
+        refuse_unless_valid(plan, door)
         left = _applied(plan, door)
     if left:
         raise SpecDrift(
@@ -94,13 +127,66 @@ def apply_plan(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
 
 
 def _applied(plan: ApplyPlan, store: SchemaAndTableStore) -> list[Difference]:
+    """Write both, and say what Pinot made otherwise."""
+    spec = plan.spec
+    is_new = plan.schema.action == "create" and store.get_schema(spec.name) is None
     if plan.schema.action != "keep":
-        store.put_schema(plan.spec.schema_json)
-    if plan.table.action == "create":
-        store.create_table(plan.spec.table_json)
-    elif plan.table.action == "update":
-        store.update_table(plan.spec.table_json)
-    return drift(plan.spec, store)
+        store.put_schema(spec.schema_json)
+    try:
+        if plan.table.action == "create":
+            store.create_table(spec.table_json)
+        elif plan.table.action == "update":
+            store.update_table(spec.table_json)
+    except (SwitchStateUnknown, PinotUnreachable):
+        raise  # the table may be there, or be made by the next call, and would lack its schema
+    except PinotError as refusal:
+        raise type(refusal)(
+            refusal.what, why=refusal.why, hint=_and_then(refusal, _schema_after(plan, is_new, store))
+        ) from refusal
+    return drift(spec, store)
+
+
+def _schema_after(plan: ApplyPlan, is_new: bool, store: SchemaAndTableStore) -> str:
+    """What becomes of the schema of a table that Pinot refuses."""
+    name = plan.spec.name
+    if not is_new:
+        return f"the schema {name} stays as it is now" if plan.schema.action == "update" else ""
+    try:
+        # Pinot 0.11.0 deletes a schema in use, too.
+        if store.get_table_config(name) is not None or store.get_realtime_config(name) is not None:
+            return f"the schema {name} stays: a table uses it by now"
+        store.delete_schema(name)
+    except PinotError as error:
+        return f"the schema {name}, which this made, is still there: {error.reason}"
+    return f"the schema {name}, which this had made, was deleted again"
+
+
+def _and_then(refusal: PinotError, more: str) -> str | None:
+    return "; ".join(filter(None, (refusal.hint, more))) or None
+
+
+def _lasting(schema: Change, table: Change) -> Iterator[str]:
+    """What of these changes no later change undoes."""
+    added = [d.path.removeprefix(COLUMN) for d in schema.differences if _is_new_column(d)]
+    if added:
+        what = "the column" if len(added) == 1 else "the columns"
+        yield f"Pinot takes no column out of a schema again: {what} {', '.join(added)} will stay"
+    paths = {d.path for d in table.differences}
+    if paths & {f"table.segmentsConfig.retentionTime{part}" for part in ("Unit", "Value")}:
+        yield "Pinot deletes segments that are older than the new retention, and does not bring them back"
+    if "table.segmentsConfig.replacedSegmentsRetentionPeriod" in paths:
+        yield (
+            "Pinot keeps what earlier switches replaced for the new replacedSegmentsRetentionPeriod only; "
+            "after that no revert leads back to it"
+        )
+
+
+COLUMN: Final = "schema.columns."
+
+
+def _is_new_column(difference: Difference) -> bool:
+    name = difference.path.removeprefix(COLUMN)
+    return difference.path.startswith(COLUMN) and "." not in name and difference.found is None
 
 
 def drift(spec: AnyTableSpec, store: SchemaAndTableStore) -> list[Difference]:

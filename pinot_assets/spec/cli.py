@@ -10,23 +10,27 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from pinot_assets.chosen_tables import any_tables
 from pinot_assets.cli_options import AsJson, new_console, refuse_to_ask, show_json, told_beside
 from pinot_assets.completion import table_names
 from pinot_assets.errors import SpecError
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.import_cli import add_import_command
 from pinot_assets.new_file import write_new
-from pinot_assets.spec.apply import ApplyPlan, SchemaAndTableStore, apply_plan, plan_apply
+from pinot_assets.spec.apply import ApplyPlan, SchemaAndTableStore
+from pinot_assets.spec.applying import Fate, apply_each, check_each, exit_code_of, plan_each
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.editor import editor_schema
-from pinot_assets.spec.load import NO_DIRECTORY, check_files, check_tables, load_tables
+from pinot_assets.spec.left_out import LeftOut
+from pinot_assets.spec.load import NO_DIRECTORY, check_files, check_tables
 from pinot_assets.spec.pinot_json import NAMES, usable_name
 from pinot_assets.spec.problem import Note, Problem
-from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
-from pinot_assets.spec.shown import findings_values, kind_of, plan_values
+from pinot_assets.spec.realtime import AnyTableSpec
+from pinot_assets.spec.shown import fates_values, findings_values, kind_of
 from pinot_assets.spec.starter import BROKERS, TableType, starting_spec
 
 OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
@@ -84,29 +88,41 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
     ) -> None:
         """Create or update schema and table in Pinot, after showing what would change, and asking.
 
+        Pinot is asked first whether it would take schema and table; of what it refuses nothing is created.
+        What it cannot take back is said with the difference. A table that cannot be applied, or whose spec is
+        wrong, keeps no other from its turn: at the end each is named with its reason.
+
         With --json nobody is asked: add --yes or --dry-run. The config of a REALTIME table passes `realtime
-        preflight` first: where that refuses, nothing is changed. Exits 0 when Pinot holds what the specs
-        say (or would, with --dry-run), 1 when the answer is no, 2 when the preflight refuses.
+        preflight` first: where that refuses, nothing of it is changed. Exits 0 when Pinot holds what the
+        specs say (or would, with --dry-run), 1 when a table is left out or the answer is no, 2 when only a
+        preflight refuses.
         """
         if as_json:
             refuse_to_ask(yes or dry_run)
-        specs = load_tables(tables).choose_any(names or [])
+        chosen = any_tables(names or [], tables).unless_empty()
         with open_store() as store, told_beside() if as_json else nullcontext():
             console = new_console()
-            plans = [plan_apply(spec, store) for spec in specs]
-            for plan in plans:
-                _show_plan(console, plan)
-            due = [plan for plan in plans if not plan.changes_nothing]
-            for plan in due:
-                if isinstance(plan.spec, RealtimeTableSpec):
-                    realtime_gate(plan)
-            if due and not (yes or dry_run) and not typer.confirm("Apply?"):
-                raise typer.Exit(ExitCode.ERROR)
-            for plan in due if not dry_run else ():
-                apply_plan(plan, store)
-                console.print(Text(f"applied {plan.spec.name}", style="green"))
+            fates = plan_each(chosen.specs, store)
+            for fate in fates:
+                if fate.plan is not None:
+                    _show_plan(console, fate.plan)
+            fates = check_each(fates, store, realtime_gate)
+            if not dry_run and any(fate.is_due for fate in fates):
+                if not yes:
+                    show_failures(fates, chosen.left_out)
+                    if not typer.confirm("Apply?"):
+                        raise typer.Exit(ExitCode.ERROR)
+                fates = apply_each(fates, store)
+            for fate in fates:
+                if fate.applied:
+                    console.print(Text(f"applied {fate.name}", style="green"))
+        if len(fates) == 1 and not chosen.left_out and fates[0].error is not None:
+            raise fates[0].error
         if as_json:
-            show_json([plan_values(plan) | {"applied": not dry_run and plan in due} for plan in plans])
+            show_json(fates_values(fates, chosen.left_out))
+        else:
+            show_failures(fates, chosen.left_out)
+        raise typer.Exit(exit_code_of(fates, chosen.left_out))
 
     @app.command()
     def init(
@@ -146,6 +162,16 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
     return app
 
 
+def show_failures(fates: Iterable[Fate], left_out: Iterable[LeftOut]) -> None:
+    """On standard error: each table that is not applied, and why."""
+    err = Console(stderr=True, soft_wrap=True, highlight=False)
+    for fate in fates:
+        if fate.error is not None:
+            err.print(f"[red]not applied[/]: {escape(f'{fate.table}: {fate.error}')}")
+    for one in left_out:
+        err.print(f"[red]not applied[/]: left out: {escape(one.in_one_line)}")
+
+
 def _show_findings(console: Console, problems: Iterable[Problem], notes: Iterable[Note]) -> None:
     for problem in problems:
         line = Text.assemble((f"{problem.file}:{problem.line}: ", "bold"), ("problem ", "bold red"))
@@ -182,6 +208,8 @@ def _show_plan(console: Console, plan: ApplyPlan) -> None:
                     Text(_shown(difference.wanted), style="green"),
                 )
             console.print(grid)
+    for sentence in plan.lasting:
+        console.print(Text.assemble(("cannot be taken back: ", "bold yellow"), sentence))
 
 
 def _shown(value: object) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import traceback
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pinot_assets.pinot.table_config import has_transforms, is_refresh, setting
 from pinot_assets.spec.audit_block import Audit, read_audit_block
@@ -12,11 +13,14 @@ from pinot_assets.spec.block import read_block
 from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block, stray_keys
 from pinot_assets.spec.document import Document, Part, read_document
 from pinot_assets.spec.ingestion import FileIngestion
+from pinot_assets.spec.left_out import EITHER
 from pinot_assets.spec.literal_secret import secret_problems
 from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.pinot_code import code_problems, query_code_problems
 from pinot_assets.spec.pinot_json import (
     FILE_INGESTION_TASK,
+    OFFLINE_SUFFIX,
+    REALTIME_SUFFIX,
     agreement_problems,
     field_specs,
     nullable_columns,
@@ -47,16 +51,31 @@ class FileCheck:
 
     :ivar problems: what is wrong with it.
     :ivar notes: what is worth knowing.
+    :ivar name: raw name of its table; the file's own as long as it does not say it.
+    :ivar kinds: `_OFFLINE`, `_REALTIME`, or both as long as it does not say which.
     """
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self.problems: list[Problem] = []
         self.notes: list[Note] = []
+        self.name = file.stem
+        self.kinds = EITHER
         self._refused: set[KeyPath] = set()
 
     def run(self) -> AnyTableSpec | None:
         """The spec, None where there are problems."""
+        try:
+            return self._spec()
+        except Exception as error:
+            # A fault of ours, of which this table alone is to suffer. Its text may quote a secret.
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            what = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+            fix = "this is a fault of pinot-assets: report it, with the file if it holds no secret"
+            self.problems.append(Problem(self.file, 1, "", f"could not be checked: {what}", fix))
+            return None
+
+    def _spec(self) -> AnyTableSpec | None:
         document = self._read(self.file)
         if document is None:
             return None
@@ -66,11 +85,23 @@ class FileCheck:
             return None
         self._top_keys(root)
         schema, table = self._pinot_json(root, "schema"), self._pinot_json(root, "table")
+        self._identify(root.value, table)
         if schema is not None:
             self.problems += schema_problems(schema)
         if _REALTIME in root.value:
             return self._realtime(root, schema, table)
         return self._offline(root, schema, table)
+
+    def _identify(self, whole: Mapping[str, Any], table: Part | None) -> None:
+        """Which table it is about, as far as that can be seen: also of a file that is wrong elsewhere."""
+        config = table.value if table is not None and isinstance(table.value, dict) else {}
+        name, kind = config.get("tableName"), str(config.get("tableType")).upper()
+        if isinstance(name, str) and name:
+            self.name = raw_table_name(name)
+        if f"_{kind}" in EITHER:
+            self.kinds = frozenset((f"_{kind}",))
+        elif (_REALTIME in whole) != (_FILES in whole):
+            self.kinds = frozenset((REALTIME_SUFFIX if _REALTIME in whole else OFFLINE_SUFFIX,))
 
     def _offline(self, root: Part, schema: Part | None, table: Part | None) -> TableSpec | None:
         if table is not None:

@@ -1,109 +1,63 @@
-"""`tables/*.yaml` in, table specs out, or everything that is wrong with all of them at once."""
+"""`tables/*.yaml` in, table specs out, and everything that is wrong with the files that are left out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from pinot_assets.errors import SpecError
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.file_check import FileCheck
+from pinot_assets.spec.left_out import LeftOut, in_order, spec_error
 from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
-from pinot_assets.spec.problem import Note, Problem, did_you_mean
+from pinot_assets.spec.problem import Note, Problem
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
+from pinot_assets.spec.tables import Tables
 
 NO_DIRECTORY: Final = "run this where tables/ lies, or name it with --tables or PINOT_ASSETS_TABLES"
 
 
-class Tables(Mapping[str, TableSpec]):
-    """The table specs of one directory by raw table name, in the order of their names.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of some files.
 
-    As a mapping it holds the OFFLINE tables, which files are pushed to.
-
-    :ivar realtime: the REALTIME tables by raw name; a hybrid table's two halves have the same.
+    :ivar specs: of the files without problems, in the order of the files.
+    :ivar left_out: the other files.
+    :ivar notes: what is worth knowing of any of them, in the order of files and lines.
     """
 
-    def __init__(self, specs: Iterable[AnyTableSpec]) -> None:
-        ordered = sorted(specs, key=lambda spec: spec.name)
-        self._offline = {spec.name: spec for spec in ordered if isinstance(spec, TableSpec)}
-        self.realtime: Mapping[str, RealtimeTableSpec] = {
-            spec.name: spec for spec in ordered if isinstance(spec, RealtimeTableSpec)
-        }
+    specs: tuple[AnyTableSpec, ...]
+    left_out: tuple[LeftOut, ...]
+    notes: tuple[Note, ...]
 
-    def __getitem__(self, name: str) -> TableSpec:
-        return self._offline[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._offline)
-
-    def __len__(self) -> int:
-        return len(self._offline)
-
-    def choose(self, names: Iterable[str]) -> list[TableSpec]:
-        """The OFFLINE tables of these names in their order; all of them where no name is given.
-
-        :raises SpecError: there is no such table.
-        """
-        wanted = list(names) or list(self._offline)
-        for name in wanted:
-            if name in self.realtime and name not in self._offline:
-                raise SpecError(f"{name} is a REALTIME table", hint="see `pinot-assets realtime --help`")
-            _refuse_absent(name, self._offline)
-        return [self._offline[name] for name in wanted]
-
-    def choose_realtime(self, name: str) -> RealtimeTableSpec:
-        """The REALTIME table of that name, with or without `_REALTIME`.
-
-        :raises SpecError: there is no such table.
-        """
-        raw = name.removesuffix(REALTIME_SUFFIX)
-        if raw in self._offline and raw not in self.realtime:
-            raise SpecError(
-                f"{raw} is an OFFLINE table", hint="a REALTIME one has realtime: in place of fileIngestion:"
-            )
-        _refuse_absent(raw, self.realtime)
-        return self.realtime[raw]
-
-    def choose_any(self, names: Iterable[str]) -> list[AnyTableSpec]:
-        """The tables of these names, of either type; a hybrid's name stands for both halves, unless it ends
-        in `_OFFLINE` or `_REALTIME`. All tables where no name is given.
-
-        :raises SpecError: there is no such table.
-        """
-        known = dict.fromkeys([*self._offline, *self.realtime])
-        chosen: list[AnyTableSpec] = []
-        for name in list(names) or sorted(known):
-            halves = [
-                spec
-                for spec in (self._offline.get(_raw(name)), self.realtime.get(_raw(name)))
-                if spec is not None and name in (spec.name, spec.name_with_type)
-            ]
-            if not halves:
-                _refuse_absent(name, known)
-            chosen += halves
-        return chosen
+    @property
+    def problems(self) -> list[Problem]:
+        """Of all files that are left out, by file and line."""
+        return in_order(problem for one in self.left_out for problem in one.problems)
 
 
-def _raw(name: str) -> str:
-    return name.removesuffix(OFFLINE_SUFFIX).removesuffix(REALTIME_SUFFIX)
+def read_tables(directory: Path) -> Tables:
+    """The table specs of a directory; files that are wrong are in `left_out`, and keep no other table away.
 
-
-def _refuse_absent(name: str, known: Iterable[str]) -> None:
-    names = list(known)
-    if name not in names:
-        hint = did_you_mean(name, names) or f"there are: {', '.join(names) or 'none'}"
-        raise SpecError(f"there is no table spec for {name}", hint=hint)
+    :raises SpecError: there is no such directory.
+    """
+    if not directory.is_dir():
+        raise spec_error([_no_directory(directory)])
+    reading = read_files(_files_of(directory))
+    return Tables(reading.specs, reading.left_out)
 
 
 def load_tables(directory: Path) -> Tables:
-    """All table specs of a directory.
+    """All table specs of a directory, or none of them.
 
     :raises SpecError: anything is wrong with any of them; the text lists all of it.
     """
     specs, problems, _ = check_tables(directory)
-    _raise_for(problems)
+    if problems:
+        raise spec_error(problems)
     return Tables(specs)
 
 
@@ -118,22 +72,28 @@ def load_table(file: Path) -> TableSpec:
     return spec
 
 
+def read_any_table(file: Path, name: str) -> AnyTableSpec | LeftOut:
+    """One table's spec, OFFLINE or REALTIME, or what is wrong with it.
+
+    :param name: of its table, where the file does not say it.
+    """
+    reading = read_files([file])
+    for one in reading.left_out:
+        return replace(one, name=name) if one.name == file.stem else one
+    (spec,) = reading.specs
+    return spec
+
+
 def load_any_table(file: Path) -> AnyTableSpec:
     """One table's spec, OFFLINE or REALTIME.
 
     :raises SpecError: anything is wrong with it; the text lists all of it.
     """
-    specs, problems, _ = check_files([file])
-    _raise_for(problems)
-    (spec,) = specs
+    reading = read_files([file])
+    for one in reading.left_out:
+        raise one.error
+    (spec,) = reading.specs
     return spec
-
-
-def _raise_for(problems: Sequence[Problem]) -> None:
-    if problems:
-        listed = "\n".join(f"  {problem}" for problem in problems)
-        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
-        raise SpecError(f"the table specs have {count}:\n{listed}")
 
 
 def check_tables(directory: Path) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
@@ -142,42 +102,72 @@ def check_tables(directory: Path) -> tuple[list[AnyTableSpec], list[Problem], li
     :returns: the specs without problems, then all problems and all notes in the order of files and lines.
     """
     if not directory.is_dir():
-        return [], [Problem(directory, 1, "", "is no directory", NO_DIRECTORY)], []
-    return check_files(sorted(p for p in directory.iterdir() if p.suffix in (".yaml", ".yml")))
+        return [], [_no_directory(directory)], []
+    return check_files(_files_of(directory))
 
 
 def check_files(files: Iterable[Path]) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
     """Check these files as one set; results as `check_tables`."""
+    reading = read_files(files)
+    return [*reading.specs], reading.problems, [*reading.notes]
+
+
+def read_files(files: Iterable[Path]) -> Reading:
+    """Read these files as one set. Two files that are about one table are both left out."""
     specs: list[AnyTableSpec] = []
-    problems: list[Problem] = []
+    wrong: list[LeftOut] = []
     notes: list[Note] = []
     for file in files:
         check = FileCheck(file)
         spec = check.run()
-        problems += check.problems
         notes += check.notes
         if spec is not None:
             specs.append(spec)
-    clashes = [*_clashes(specs), *_torn_hybrids(specs)]
-    clashing = {problem.file for problem in clashes}
-    # `key` alone would mix None and text in `fix`.
-    problems = sorted({*problems, *clashes}, key=lambda p: (p.file, p.line, p.key, p.reason))
-    return [spec for spec in specs if spec.path not in clashing], problems, sorted(set(notes))
-
-
-def _clashes(specs: list[AnyTableSpec]) -> Iterator[Problem]:
-    """Two specs of one table, or of two tables whose assets would have one name."""
-    by_asset: dict[str, list[AnyTableSpec]] = {}
+        else:
+            wrong.append(LeftOut(file, check.name, check.kinds, tuple(in_order(check.problems))))
+    clashes: dict[Path, list[Problem]] = {}
+    for file, problem in [*_clashes(specs, wrong), *_torn_hybrids(specs)]:
+        clashes.setdefault(file, []).append(problem)
+    wrong = [replace(one, problems=(*one.problems, *clashes.pop(one.file, ()))) for one in wrong]
+    good = tuple(spec for spec in specs if spec.path not in clashes)
     for spec in specs:
-        by_asset.setdefault(spec.asset_name, []).append(spec)
-    for same in by_asset.values():
-        for spec in same[1:] and same:
-            others = ", ".join(str(other.path) for other in same if other is not spec)
-            yield Problem(spec.path, 1, "table.tableName", f"{spec.name} clashes with {others}", "rename one")
+        if spec.path in clashes:
+            kinds = frozenset((spec.name_with_type.removeprefix(spec.name),))
+            wrong.append(LeftOut(spec.path, spec.name, kinds, tuple(in_order(clashes[spec.path]))))
+    return Reading(good, tuple(sorted(wrong, key=lambda one: one.file)), tuple(sorted(set(notes))))
 
 
-def _torn_hybrids(specs: list[AnyTableSpec]) -> Iterator[Problem]:
-    """A hybrid table whose two halves want two schemas: Pinot has one of each name."""
+def _files_of(directory: Path) -> list[Path]:
+    return sorted(p for p in directory.iterdir() if p.suffix in (".yaml", ".yml"))
+
+
+def _no_directory(directory: Path) -> Problem:
+    return Problem(directory, 1, "", "is no directory", NO_DIRECTORY)
+
+
+def _clashes(specs: list[AnyTableSpec], wrong: list[LeftOut]) -> Iterator[tuple[Path, Problem]]:
+    """Files about one table, or about two tables whose assets would have one name.
+
+    A file with problems counts, too: which of the two the table is to follow is for a person to say.
+    """
+    claims: dict[str, dict[Path, str]] = {}
+    for spec in specs:
+        claims.setdefault(spec.asset_name, {})[spec.path] = spec.name
+    for one in wrong:
+        raw = one.name.replace("-", "_")
+        for kind, asset in ((OFFLINE_SUFFIX, raw), (REALTIME_SUFFIX, f"{raw}_realtime")):
+            if kind in one.kinds:
+                claims.setdefault(asset, {})[one.file] = one.name
+    for same in claims.values():
+        if len(same) == 1 or not any(spec.path in same for spec in specs):
+            continue
+        for file, name in same.items():
+            others = ", ".join(str(other) for other in same if other != file)
+            yield file, Problem(file, 1, "table.tableName", f"{name} clashes with {others}", "rename one")
+
+
+def _torn_hybrids(specs: list[AnyTableSpec]) -> Iterator[tuple[Path, Problem]]:
+    """A hybrid table whose halves want two schemas, of which Pinot can have one: neither is the right one."""
     offline = {spec.name: spec for spec in specs if isinstance(spec, TableSpec)}
     for spec in specs:
         half = offline.get(spec.name)
@@ -185,4 +175,6 @@ def _torn_hybrids(specs: list[AnyTableSpec]) -> Iterator[Problem]:
             continue
         if canonical_json(spec.schema_json) != canonical_json(half.schema_json):
             reason = f"is not that of {half.path}, and both halves of a hybrid table have one"
-            yield Problem(spec.path, 1, "schema", reason, "let both name the same schemaFile:")
+            problem = Problem(spec.path, 1, "schema", reason, "let both name the same schemaFile:")
+            yield spec.path, problem
+            yield half.path, problem

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from pinot_assets.program import error_values
 from pinot_assets.spec.apply import ApplyPlan, Change
+from pinot_assets.spec.applying import Fate
+from pinot_assets.spec.left_out import LeftOut
 from pinot_assets.spec.problem import Note, Problem
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
 
@@ -30,7 +33,26 @@ def plan_values(plan: ApplyPlan) -> dict[str, Any]:
         "table": plan.spec.name_with_type,
         "schema": _change_values(plan.schema),
         "config": _change_values(plan.table),
+        "cannotBeTakenBack": list(plan.lasting),
     }
+
+
+def fates_values(fates: Iterable[Fate], left_out: Iterable[LeftOut]) -> list[dict[str, Any]]:
+    """What became of each table that `apply` was asked for; of one that failed also the error."""
+    return [*map(_fate_values, fates), *map(_left_out_values, left_out)]
+
+
+def _fate_values(fate: Fate) -> dict[str, Any]:
+    planned = {"table": fate.table} if fate.plan is None else plan_values(fate.plan)
+    return {
+        **planned,
+        "applied": fate.applied,
+        **({} if fate.error is None else error_values(fate.error)),
+    }
+
+
+def _left_out_values(one: LeftOut) -> dict[str, Any]:
+    return {"table": one.name, "file": one.file, "applied": False, **error_values(one.error)}
 
 
 def kind_of(spec: AnyTableSpec) -> str:

@@ -126,6 +126,25 @@ def test_schema_and_table_config_read_back(lab: Lab) -> None:
         lab.pinot.create_table(lab.config)
 
 
+def test_a_new_table_is_looked_at_before_anything_of_it_is_there(lab: Lab) -> None:
+    name = f"{lab.table}new"
+    schema = {**lab.schema, "schemaName": name}
+    config = {**lab.config, "tableName": name, "segmentsConfig": {"replication": "2"}}
+    lab.pinot.validate_table(schema, config)
+    timed = {**config, "segmentsConfig": {"replication": "2", "timeColumnName": "departed"}}
+    with pytest.raises(PinotError, match="departed"):  # the schema has no such column
+        lab.pinot.validate_table(schema, timed)
+    with pytest.raises(PinotError, match="schemaName"):
+        lab.pinot.validate_table(lab.schema, config)
+    assert lab.pinot.get_schema(name) is None
+    assert lab.pinot.get_table_config(name) is None
+
+
+def test_a_table_that_is_there_is_looked_at_too(lab: Lab) -> None:
+    lab.pinot.validate_table(lab.schema, {**lab.config, "quota": {"storage": "10G"}})
+    assert (lab.pinot.get_table_config(lab.table) or {}).get("quota", {}).get("storage") is None
+
+
 def test_a_dropped_table_is_gone(lab: Lab) -> None:
     lab.push("a")
     lab.pinot.delete_table(lab.table)

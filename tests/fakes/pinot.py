@@ -467,6 +467,20 @@ class FakePinot:
             if self._schemas.pop(name, None) is None:
                 raise PinotNotFound(f"no schema {name}")
 
+    def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+        with self._call("validate_table"):
+            name = raw_name(config)
+            if schema.get("schemaName") != name:
+                raise PinotError(f"'tableName': {name} must be equal to 'schemaName' from 'schema'")
+            if "__" in name:
+                raise PinotError("'tableName' cannot contain double underscore ('__')")
+            columns = {
+                field["name"] for fields in schema.values() if isinstance(fields, list) for field in fields
+            }
+            time = config.get("segmentsConfig", {}).get("timeColumnName")
+            if time is not None and time not in columns:
+                raise PinotError(f"the time column {time} is not in the schema")
+
     def get_table_config(self, table: str) -> dict[str, Any] | None:
         with self._call("get_table_config"):
             return self._tables[table].config if table in self._tables else None

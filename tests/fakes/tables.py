@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from pinot_assets.spec import TableSpec, load_tables
+from pinot_assets.spec import TableSpec, load_table
 
 SYNC = {"consistentPushEnabled": "true", "ingestionMode": "sync"}
 APPEND = {"consistentPushEnabled": "true", "ingestionMode": "append"}
@@ -46,8 +46,9 @@ def write_table(folder: Path, name: str, options: dict[str, Any] | None = None) 
             **(SYNC if options is None else options),
         },
     }
-    (folder / "tables" / f"{name}.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
-    return load_tables(folder / "tables")[name]
+    file = folder / "tables" / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    return load_table(file)
 
 
 def write_files(folder: Path, **values: str) -> None:

@@ -1,4 +1,4 @@
-"""What an OFFLINE and a REALTIME table are called in Dagster: `events` and `clicks` stand for any table."""
+"""What tables are called in Dagster: `events` is OFFLINE, `clicks` REALTIME, and `broken` is left out."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def dagster_names() -> Iterator[str]:
     with TemporaryDirectory() as folder, patch.dict(os.environ, environ):
         write_table(Path(folder), "events", EVERYTHING)
         write_realtime_table(Path(folder))
+        (Path(folder) / "tables" / "broken.yaml").write_text("[")
         definitions = build_definitions(Path(folder) / "tables")
         yield from _names(definitions.get_repository_def())
         yield from (f"resource {name}" for name in definitions.resources or {})

@@ -11,12 +11,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
-from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.testing.utils import create_defs_folder_sandbox
 from fakes.stream_tables import write_realtime_table
 
 from pinot_assets.components import SPEC_FILE, PinotResources, PinotTable
-from pinot_assets.errors import SpecError
 from pinot_assets.spec import load_table
 from pinot_assets.spec.starter import starting_realtime_table, starting_table
 
@@ -123,7 +121,9 @@ def test_a_realtime_table_is_a_component_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated:DeprecationWarning")  # Dagster's own
-def test_a_spec_that_is_there_is_kept_and_its_problems_are_told() -> None:
+@pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.BetaWarning")
+@pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.PreviewWarning")
+def test_a_spec_that_is_there_is_kept_and_its_problems_are_shown_on_its_asset() -> None:
     with create_defs_folder_sandbox() as sandbox:
         folder = sandbox.defs_folder_path / "hits"
         folder.mkdir()
@@ -131,8 +131,25 @@ def test_a_spec_that_is_there_is_kept_and_its_problems_are_told() -> None:
         (folder / SPEC_FILE).write_text(wrong)
         sandbox.scaffold_component(PinotTable, "hits")
         assert (folder / SPEC_FILE).read_text() == wrong
-        with pytest.raises(ComponentTreeException) as caught:
-            sandbox.load_component_and_build_defs(folder).__enter__()
-    assert isinstance(caught.value.__cause__, SpecError)
-    assert f"{SPEC_FILE}:" in str(caught.value.__cause__)
-    assert "inputFormat" in str(caught.value.__cause__)
+        with sandbox.load_component_and_build_defs(folder) as (_, defs):
+            (spec,) = defs.resolve_all_asset_specs()
+    assert spec.key == dg.AssetKey("hits")
+    assert f"{SPEC_FILE}:" in (spec.description or "")
+    assert "inputFormat" in (spec.description or "")
+
+
+@pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated:DeprecationWarning")  # Dagster's own
+@pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.BetaWarning")
+@pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.PreviewWarning")
+def test_a_broken_table_keeps_no_other_one_of_a_project_from_loading() -> None:
+    with create_defs_folder_sandbox() as sandbox:
+        for name, text in (("trains", starting_table("trains")), ("torn", "[")):
+            folder = sandbox.defs_folder_path / name
+            folder.mkdir()
+            (folder / SPEC_FILE).write_text(text)
+            sandbox.scaffold_component(PinotTable, name)
+        sandbox.scaffold_component(PinotResources, "pinot")
+        with sandbox.build_all_defs() as defs:
+            found = {spec.key.to_user_string() for spec in defs.resolve_all_asset_specs()}
+            dg.Definitions.validate_loadable(defs)
+    assert {"trains/segments", "trains", "torn"} <= found

@@ -15,9 +15,11 @@ import yaml
 from dagster_cloud_cli.config.models import load_dagster_cloud_yaml
 from fakes.tables import SWAP, write_table
 
+import pinot_assets.definitions as definitions_module
 from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.definitions import build_definitions
 from pinot_assets.errors import SpecError
+from pinot_assets.spec import TableSpec
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,18 +68,116 @@ def test_without_tables_there_is_an_empty_location(tmp_path: Path) -> None:
     dg.Definitions.validate_loadable(build_definitions(tmp_path))
 
 
-def test_bad_specs_are_listed_all_at_once(tmp_path: Path) -> None:
+def broken(folder: Path, name: str) -> None:
+    """A table with a typo."""
+    write_table(folder, name)
+    path = folder / "tables" / f"{name}.yaml"
+    path.write_text(path.read_text().replace("inputFormat: csv", "inputFormat: cvs"))
+
+
+def names_of(definitions: dg.Definitions) -> set[str]:
+    graph = definitions.resolve_asset_graph()
+    return {key.to_user_string() for key in graph.get_all_asset_keys()}
+
+
+def test_a_wrong_spec_is_shown_as_broken_and_the_others_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     write_table(tmp_path, "good")
-    for name in ("bad1", "bad2"):
-        path = tmp_path / "tables" / f"{name}.yaml"
-        shutil.copyfile(tmp_path / "tables" / "good.yaml", path)
-        path.write_text(
-            path.read_text().replace("good", name).replace("inputFormat: csv", "inputFormat: cvs")
+    for name in ("bad-1", "bad2"):
+        broken(tmp_path, name)
+    (tmp_path / "tables" / "torn.v2.yaml").write_text("[")
+    definitions = build_definitions(tmp_path / "tables")
+    dg.Definitions.validate_loadable(definitions)
+    good = {"good", "good/source_files", "good/segments", "good/snapshot"}
+    assert names_of(definitions) == {*good, "bad_1", "bad2", "torn_v2"}
+    repository = definitions.get_repository_def()
+    assert {"good_ingest", "good_rollback"} <= {job.name for job in repository.get_all_jobs()}
+    spec = repository.asset_graph.get(dg.AssetKey("bad_1"))
+    assert spec.group_name == "bad_1"
+    assert "left out, because its table spec is wrong" in (spec.description or "")
+    assert "bad-1.yaml:" in (spec.description or "")
+    assert "inputFormat" in (spec.description or "")
+    assert [record.getMessage().partition(": ")[0] for record in caplog.records] == ["left out"] * 3
+
+
+def test_its_check_fails_by_hand_and_without_anybodys_doing(tmp_path: Path) -> None:
+    broken(tmp_path, "flights")
+    definitions = build_definitions(tmp_path / "tables")
+    key = dg.AssetCheckKey(dg.AssetKey("flights"), "table_spec")
+    with dg.DagsterInstance.ephemeral() as instance:
+        job = definitions.resolve_implicit_global_asset_job_def()
+        done = job.get_subset(asset_selection=set(), asset_check_selection={key}).execute_in_process(
+            instance=instance
         )
-    with pytest.raises(SpecError, match="2 problems") as caught:
-        build_definitions(tmp_path / "tables")
-    for name in ("bad1", "bad2"):
-        assert f"{name}.yaml:" in str(caught.value)
+        (by_hand,) = done.get_asset_check_evaluations()
+        sensor = definitions.resolve_sensor_def("flights_left_out")
+        assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+        repository = definitions.get_repository_def()
+        first = sensor.evaluate_tick(dg.build_sensor_context(instance, repository_def=repository))
+        (by_itself,) = first.asset_events
+        again = sensor.evaluate_tick(
+            dg.build_sensor_context(instance, cursor=first.cursor, repository_def=repository)
+        )
+        assert again.asset_events == []  # what is known is not recorded again and again
+    for found in (by_hand, by_itself):
+        assert (found.asset_key, found.check_name, found.passed) == (key.asset_key, key.name, False)
+        assert found.severity is dg.AssetCheckSeverity.ERROR
+        assert "flights.yaml:" in (found.description or "")
+
+
+def test_two_files_about_one_table_are_one_broken_asset(tmp_path: Path) -> None:
+    write_table(tmp_path, "flights")
+    write_table(tmp_path, "trains")
+    shutil.copyfile(tmp_path / "tables" / "flights.yaml", tmp_path / "tables" / "copy.yaml")
+    definitions = build_definitions(tmp_path / "tables")
+    assert {"flights", "trains", "trains/segments"} <= names_of(definitions)
+    told = definitions.resolve_asset_graph().get(dg.AssetKey("flights")).description or ""
+    assert told.count("clashes with") == 2
+
+
+def test_a_broken_table_takes_no_name_of_another_one(tmp_path: Path) -> None:
+    write_table(tmp_path, "web-hits")
+    (tmp_path / "tables" / "web.hits.yaml").write_text("[")
+    assert {"web_hits", "web_hits_left_out"} <= names_of(build_definitions(tmp_path / "tables"))
+
+
+def test_a_good_spec_that_dagster_does_not_take_costs_one_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_table(tmp_path, "flights")
+    write_table(tmp_path, "trains")
+    whole = definitions_module.build_table_definitions
+
+    def build(spec: TableSpec) -> dg.Definitions:
+        if spec.name == "trains":
+            raise dg.DagsterInvalidDefinitionError("the tag is none")
+        return whole(spec)
+
+    monkeypatch.setattr(definitions_module, "build_table_definitions", build)
+    definitions = build_definitions(tmp_path / "tables")
+    assert {"flights/segments", "trains"} <= names_of(definitions)
+    assert "trains/segments" not in names_of(definitions)
+    told = definitions.resolve_asset_graph().get(dg.AssetKey("trains")).description or ""
+    assert "cannot be shown in Dagster: the tag is none" in told.replace("\\", "")
+
+
+def test_a_fault_of_ours_costs_one_table_and_quotes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_table(tmp_path, "flights")
+
+    def build(_: TableSpec) -> dg.Definitions:
+        raise KeyError("hunter2")
+
+    monkeypatch.setattr(definitions_module, "build_table_definitions", build)
+    definitions = build_definitions(tmp_path / "tables")
+    told = definitions.resolve_asset_graph().get(dg.AssetKey("flights")).description or ""
+    assert "KeyError in test" in told.replace("\\", "")
+    assert "hunter2" not in told
+
+
+def test_a_directory_that_is_none_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="is no directory"):
         build_definitions(tmp_path / "nowhere")
 

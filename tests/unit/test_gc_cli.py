@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,11 +16,13 @@ from fakes.left_nodes import left_by_a_table, store_of
 from fakes.zookeeper import FakeZooKeeper
 from typer.testing import CliRunner, Result
 
+from pinot_assets.chosen_tables import Chosen
 from pinot_assets.errors import LeaseLost, PinotNotFound, PinotUnreachable
 from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.look import Garbage
 from pinot_assets.gc.orphans import Kind, Orphan
 from pinot_assets.gc_cli import add_gc_command
+from pinot_assets.spec import LeftOut, Problem
 
 HOUR_MS = 3_600_000
 TAR = Orphan(Kind.TAR, "segments/[a].tar.gz", "no kept snapshot names it", 3 * 1024**2, 30 * HOUR_MS)
@@ -51,7 +54,7 @@ class FakeDriver:
 
 
 def call(
-    *arguments: str, stores: tuple[Any, ...] = (), **answers: Any
+    *arguments: str, stores: tuple[Any, ...] = (), left_out: tuple[LeftOut, ...] = (), **answers: Any
 ) -> tuple[Result, dict[str, FakeDriver]]:
     app = typer.Typer()
     drivers = {name: FakeDriver(answer) for name, answer in answers.items()}
@@ -62,10 +65,18 @@ def call(
         yield drivers[spec.name]
 
     def specs_of(name: str | None, _: Any) -> Any:
-        return [SimpleNamespace(name=each) for each in drivers if name in (None, each)]
+        return Chosen([SimpleNamespace(name=each) for each in drivers if name in (None, each)], left_out)
 
     add_gc_command(app, specs_of, driver_of, lambda: nullcontext(stores))
     return CliRunner().invoke(app, list(arguments)), drivers
+
+
+def test_a_table_whose_spec_is_wrong_keeps_no_other_from_its_turn() -> None:
+    file = Path("tables/b.yaml")
+    one = LeftOut(file, "b", frozenset(("_OFFLINE",)), (Problem(file, 1, "", "is not valid YAML"),))
+    result, drivers = call(left_out=(one,), t=GARBAGE)
+    assert (result.exit_code, len(drivers["t"].asked)) == (1, 1)
+    assert "b: the table specs have 1 problem:\n  tables/b.yaml:1: is not valid YAML." in result.stderr
 
 
 def test_a_plan_says_what_would_go_why_and_how_large_it_is() -> None:

@@ -44,6 +44,17 @@ def test_once_prints_what_can_be_said_of_tables_that_cannot_be_read() -> None:
     assert "flights, session: no Pinot to talk to" in result.stderr
 
 
+def test_a_table_whose_spec_is_wrong_is_down_and_the_others_are_told(tmp_path: Path) -> None:
+    (tmp_path / "tables" / "trains.yaml").write_text("[")
+    result = call("--once")
+    assert result.exit_code == 1
+    found = numbers(result.stdout)
+    assert found["pinot_assets_up", "spec", "trains"] == 0
+    assert found["pinot_assets_health_check_unknown", "replicas_and_crc", "flights"] == 1
+    assert "trains, spec: left out: tables/trains.yaml:1" in result.stderr.replace(f"{tmp_path}/", "")
+    assert call("flights", "--once").exit_code == 0
+
+
 def test_only_the_tables_that_are_named() -> None:
     assert "flights" not in call("trains", "--once").stdout
     assert isinstance(call("planes", "--once").exception, SpecError)

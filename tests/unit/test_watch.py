@@ -169,6 +169,35 @@ def typed(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[
     return type_in
 
 
+def test_a_table_whose_spec_is_wrong_is_named_and_the_others_are_watched(
+    world: World, typed: Callable[..., tuple[int, str]]
+) -> None:
+    write_files(world.folder, F1="a")
+    (world.folder / "tables" / "b.yaml").write_text("[")
+    code, out = typed("--all", "--once", "--json")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert code == ExitCode.ERROR
+    assert [(line["table"], line["state"]) for line in lines] == [
+        ("b", "left out"),
+        ("t_OFFLINE", "runs"),
+        ("t_OFFLINE", "waits"),
+    ]
+    assert "b.yaml:1" in lines[0]["message"]
+    assert world.runs == 1
+    assert typed("t", "--once")[0] == ExitCode.DONE
+    assert typed("t", "b", "--once")[0] == ExitCode.ERROR
+    shown = CliRunner().invoke(cli.app, ["watch", "--all", "--once"])
+    assert "warning: left out: " in shown.stderr
+
+
+@pytest.mark.usefixtures("typed")
+def test_there_must_be_something_to_watch(world: World) -> None:
+    (world.folder / "tables" / "t.yaml").write_text("[")
+    assert "t.yaml:1" in str(CliRunner().invoke(cli.app, ["watch", "--all"]).exception)
+    (world.folder / "tables" / "t.yaml").unlink()
+    assert "there is no OFFLINE table" in str(CliRunner().invoke(cli.app, ["watch", "--all"]).exception)
+
+
 def test_once_for_log_collectors(world: World, typed: Callable[..., tuple[int, str]]) -> None:
     write_files(world.folder, F1="a")
     code, out = typed("--all", "--once", "--json")

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -228,8 +227,7 @@ def test_the_spec_comes_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None
         path = "tables/clicks.yaml"
         table_json = FakeRealtime().config
 
-    specs = SimpleNamespace(realtime={"clicks": Spec()})
-    monkeypatch.setattr(drain_cli, "load_tables", lambda _: specs)
+    monkeypatch.setattr(drain_cli, "realtime_table", lambda name, _: {"clicks": Spec()}[name])
     found = run("pauseless", "disable", "clicks")
     assert isinstance(found.exception, SpecDrift)
     assert "pauselessConsumptionEnabled: false" in str(found.exception)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.errors import PinotUnreachable, SpecDrift
+from pinot_assets.errors import PinotError, PinotUnreachable, SpecDrift, SwitchStateUnknown
 from pinot_assets.spec.apply import apply_plan, drift, plan_apply, refuse_drift
 
 
@@ -18,24 +18,44 @@ class Controller:
         self.tables: dict[str, dict[str, Any]] = {}
         self.writes: list[str] = []
         self._forgets = forgets
+        self.refuses: dict[str, PinotError] = {}
+
+    def _may(self, method: str) -> None:
+        if method in self.refuses:
+            raise self.refuses[method]
 
     def get_schema(self, name: str) -> dict[str, Any] | None:
         return self.schemas.get(name)
 
     def put_schema(self, schema: Mapping[str, Any]) -> None:
+        self._may("put_schema")
         self.writes.append("schema")
         stored = copy.deepcopy(dict(schema))
         self.schemas[schema["schemaName"]] = {**stored, "enableColumnBasedNullHandling": False}
 
+    def delete_schema(self, name: str) -> None:
+        self._may("delete_schema")
+        self.writes.append("delete schema")
+        del self.schemas[name]
+
+    def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+        assert schema["schemaName"] == config["tableName"]
+        self._may("validate_table")
+
     def get_table_config(self, table: str) -> dict[str, Any] | None:
         return self.tables.get(table)
 
+    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+        return None
+
     def create_table(self, config: Mapping[str, Any]) -> None:
+        self._may("create_table")
         assert config["tableName"] not in self.tables
         self.writes.append("create")
         self._store(config)
 
     def update_table(self, config: Mapping[str, Any]) -> None:
+        self._may("update_table")
         assert config["tableName"] in self.tables
         self.writes.append("update")
         self._store(config)
@@ -122,3 +142,80 @@ def test_an_apply_that_is_broken_off_says_what_was_written(folder):
         "done so far: schema flights written; `pinot-assets tables apply flights` does what is left; "
         "is Pinot running there?"
     )
+
+
+# --- what Pinot refuses ----------------------------------------------------------------------------
+
+
+def test_pinot_is_asked_before_anything_is_created(folder):
+    controller = Controller()
+    controller.refuses["validate_table"] = PinotError(
+        "POST was refused with status 400", why="no such tenant"
+    )
+    spec = folder.load()
+    with pytest.raises(PinotError, match="would not take flights_OFFLINE; nothing was changed") as caught:
+        apply_plan(plan_apply(spec, controller), controller)
+    assert "no such tenant" in str(caught.value)
+    assert str(spec.path) in str(caught.value)
+    assert (controller.writes, controller.schemas) == ([], {})
+
+
+def test_a_schema_that_this_made_goes_with_the_table_that_pinot_refuses(folder):
+    controller = Controller()
+    controller.refuses["create_table"] = PinotError("POST /tables was refused", why="it", hint="look at it")
+    with pytest.raises(PinotError) as caught:
+        apply_plan(plan_apply(folder.load(), controller), controller)
+    assert caught.value.hint == "look at it; the schema flights, which this had made, was deleted again"
+    assert controller.writes == ["schema", "delete schema"]
+    assert controller.schemas == {}
+
+
+def test_a_schema_that_cannot_be_taken_back_is_told(folder):
+    controller = Controller()
+    controller.refuses["create_table"] = PinotError("POST /tables was refused")
+    controller.refuses["delete_schema"] = PinotUnreachable("no connection")
+    with pytest.raises(PinotError, match=r"refused\n  → the schema flights, which this made, is still there"):
+        apply_plan(plan_apply(folder.load(), controller), controller)
+
+
+def test_a_schema_that_was_there_or_that_somebody_else_made_stays(folder):
+    spec, controller = folder.load(), Controller()
+    controller.refuses["create_table"] = PinotError("POST /tables was refused")
+    plan = plan_apply(spec, controller)
+    controller.put_schema(spec.schema_json)  # by somebody, between the look and the deed
+    with pytest.raises(PinotError) as caught:
+        apply_plan(plan, controller)
+    assert caught.value.hint is None
+    with pytest.raises(PinotError):
+        apply_plan(plan_apply(spec, controller), controller)
+    assert "delete schema" not in controller.writes
+
+
+def test_the_schema_of_a_table_that_may_be_there_stays(folder):
+    controller = Controller()
+    controller.refuses["create_table"] = SwitchStateUnknown("no answer to POST /tables")
+    with pytest.raises(SwitchStateUnknown):
+        apply_plan(plan_apply(folder.load(), controller), controller)
+    assert list(controller.schemas) == ["flights"]
+
+
+def test_columns_that_stay_in_pinot_for_good_are_told_before(folder):
+    controller = Controller()
+    apply_plan(plan_apply(folder.load(), controller), controller)
+    assert plan_apply(folder.load(), controller).lasting == ()
+
+    def change(whole):
+        whole["schema"]["dimensionFieldSpecs"] += [
+            {"name": n, "dataType": "STRING"} for n in ("gate", "seat")
+        ]
+        whole["table"]["segmentsConfig"].update(
+            replication="3",
+            retentionTimeUnit="DAYS",
+            retentionTimeValue="7",
+            replacedSegmentsRetentionPeriod="1d",
+        )
+
+    columns, retention, way_back = plan_apply(folder.load(change=change), controller).lasting
+    assert columns.endswith("the columns gate, seat will stay")
+    assert "older than the new retention" in retention
+    assert "no revert leads back" in way_back

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pinot_assets.errors import PreflightRefused, SpecError
+from pinot_assets.errors import PinotError, PinotUnreachable, PreflightRefused, SpecError
 from pinot_assets.realtime.table_settings import table_settings
 from pinot_assets.spec import load_tables
 from pinot_assets.spec.apply import ApplyPlan
@@ -20,12 +20,21 @@ class Controller:
         self.schemas: dict[str, Any] = {}
         self.tables: dict[str, Any] = {}
         self.realtime: dict[str, Any] = {}
+        self.refused: set[str] = set()
+        self.away_from: str | None = None
 
     def get_schema(self, name: str) -> dict[str, Any] | None:
         return self.schemas.get(name)
 
     def put_schema(self, schema: Mapping[str, Any]) -> None:
         self.schemas[schema["schemaName"]] = dict(schema)
+
+    def delete_schema(self, name: str) -> None:
+        del self.schemas[name]
+
+    def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+        if config["tableName"] in self.refused:
+            raise PinotError("POST /tableConfigs/validate was refused", why="no such tenant")
 
     def get_table_config(self, table: str) -> dict[str, Any] | None:
         return self.tables.get(table)
@@ -34,6 +43,8 @@ class Controller:
         return self.realtime.get(table)
 
     def create_table(self, config: Mapping[str, Any]) -> None:
+        if config["tableName"] == self.away_from:
+            raise PinotUnreachable("no connection")
         tables = self.realtime if config["tableType"] == "REALTIME" else self.tables
         tables[config["tableName"]] = dict(config)
 
@@ -129,9 +140,76 @@ def test_apply_shows_the_difference(run, folder, controller):
 def test_apply_refuses_bad_specs_and_unknown_names(run, folder, controller):
     folder.spec()
     assert isinstance(run("apply", "flihgts").exception, SpecError)
-    folder.text("[", "b.yaml")
+    folder.text("[", "flights.yaml")
     assert isinstance(run("apply", "--yes").exception, SpecError)
     assert controller.tables == {}
+
+
+def several(folder, *names: str) -> None:
+    for name in names:
+
+        def change(whole, name=name):
+            whole["schema"]["schemaName"] = whole["table"]["tableName"] = name
+
+        folder.spec(change=change, name=f"{name}.yaml")
+
+
+def test_a_broken_file_keeps_no_other_table_from_being_applied(run, folder, controller):
+    several(folder, "a", "c", "d")
+    folder.text("[", "b.yaml")
+    controller.refused.add("c")
+    result = run("apply", "--yes")
+    assert result.exit_code == 1
+    assert list(controller.tables) == list(controller.schemas) == ["a", "d"]
+    assert "applied a" in result.stdout
+    assert f"not applied: left out: {folder.path / 'b.yaml'}:1: " in result.stderr
+    assert "not applied: c_OFFLINE: Pinot would not take c_OFFLINE" in result.stderr
+    again = json.loads(run("apply", "--dry-run", "--json").stdout)
+    assert [(one["table"], one["applied"], one.get("exit")) for one in again] == [
+        ("a_OFFLINE", False, None),
+        ("c_OFFLINE", False, 1),
+        ("d_OFFLINE", False, None),
+        ("b", False, 1),
+    ]
+
+
+def test_one_named_table_is_applied_beside_broken_files(run, folder, controller):
+    several(folder, "a")
+    folder.text("[", "b.yaml")
+    assert run("apply", "a", "--yes").exit_code == 0
+    assert list(controller.tables) == ["a"]
+    assert "b.yaml:1" in str(run("apply", "b", "--yes").exception)
+    both = run("apply", "a", "b", "--yes")
+    assert (both.exit_code, "left out" in both.stderr) == (1, True)
+
+
+def test_once_pinot_is_away_the_rest_is_not_tried_and_named(run, folder, controller):
+    several(folder, "a", "b", "c")
+    controller.away_from = "b"
+    result = run("apply", "--yes")
+    assert result.exit_code == 1
+    assert list(controller.tables) == ["a"]
+    assert "not applied: b_OFFLINE: no connection" in result.stderr
+    assert "not applied: c_OFFLINE: it was not tried: Pinot went away" in result.stderr
+
+
+def test_a_preflight_that_refuses_keeps_no_other_table_from_being_applied(run, folder, controller, gated):
+    folder.spec()
+    folder.realtime()
+    gated.append("shut")
+    assert run("apply", "--yes").exit_code == 2
+    assert list(controller.tables) == ["flights"]
+    assert not controller.realtime
+
+
+def test_what_stays_for_good_is_told_with_the_difference(run, folder):
+    folder.spec()
+    run("apply", "--yes")
+    folder.spec(change=lambda w: w["schema"]["dimensionFieldSpecs"].append({"name": "x", "dataType": "INT"}))
+    shown = run("apply", "--dry-run").stdout
+    assert "cannot be taken back: Pinot takes no column out of a schema again: the column x" in shown
+    (told,) = json.loads(run("apply", "--dry-run", "--json").stdout)
+    assert len(told["cannotBeTakenBack"]) == 1
 
 
 def test_a_table_to_start_from_is_good_as_it_stands(run, folder):

@@ -100,6 +100,12 @@ class Store:
     def put_schema(self, schema: Any) -> None:
         self.schemas[schema["schemaName"]] = schema
 
+    def delete_schema(self, name: str) -> None:
+        del self.schemas[name]
+
+    def validate_table(self, schema: Any, config: Any) -> None:
+        pass
+
     def get_table_config(self, table: str) -> dict[str, Any] | None:
         raise AssertionError(f"the OFFLINE half of {table} is another table")
 

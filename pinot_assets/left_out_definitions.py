@@ -1,0 +1,60 @@
+"""Tables that cannot be used, in Dagster: for the code location of this project and for those of others."""
+
+from __future__ import annotations
+
+import logging
+import re
+import traceback
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+
+import dagster as dg
+
+from pinot_assets.assets.left_out import left_out_asset, left_out_check
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.sensors import left_out_sensor
+from pinot_assets.spec import AnyTableSpec, LeftOut, Problem
+from pinot_assets.spec.pinot_json import REALTIME_SUFFIX
+
+_LOG = logging.getLogger(__name__)
+
+
+def build_left_out_definitions(left_out: Iterable[LeftOut], taken: Collection[str] = ()) -> dg.Definitions:
+    """An asset for each table that is left out, red and with what is wrong; also told in the log.
+
+    :param taken: names of assets that other tables have.
+    """
+    by_name: dict[str, list[LeftOut]] = {}
+    for one in left_out:
+        _LOG.error("left out: %s", one.in_one_line)
+        by_name.setdefault(_asset_name(one, taken), []).append(one)
+    return dg.Definitions(
+        assets=[left_out_asset(name, files) for name, files in by_name.items()],
+        asset_checks=[left_out_check(name, files) for name, files in by_name.items()],
+        sensors=[left_out_sensor(name, files) for name, files in by_name.items()],
+    )
+
+
+def built_or_left_out(spec: AnyTableSpec, build: Callable[[], dg.Definitions]) -> dg.Definitions | LeftOut:
+    """What `build` makes of a spec; where Dagster does not take it, why the table is left out."""
+    try:
+        return build()
+    except Exception as error:
+        if isinstance(error, PinotAssetsError):
+            why = error.in_one_line
+        elif isinstance(error, dg.DagsterError):
+            why = str(error).partition("\n")[0]
+        else:  # its text may quote a secret
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            why = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+        problem = Problem(spec.path, 1, "", f"cannot be shown in Dagster: {why}")
+        kind = spec.name_with_type.removeprefix(spec.name)
+        return LeftOut(spec.path, spec.name, frozenset((kind,)), (problem,))
+
+
+def _asset_name(one: LeftOut, taken: Collection[str]) -> str:
+    """As the table's own would be; another one where that belongs to another table."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", one.name)
+    if one.kinds == {REALTIME_SUFFIX}:
+        name += "_realtime"
+    return f"{name}_left_out" if name in taken else name
