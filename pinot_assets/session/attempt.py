@@ -19,6 +19,7 @@ from pinot_assets.session.rename import renamed, spent_names
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import next_seq
 from pinot_assets.session.settle import is_lost
+from pinot_assets.session.trouble import passes
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.words import plural
 
@@ -55,7 +56,7 @@ def look_at(run: Run, session: Session) -> Opened:
     audit = session.audit
     audit_failed = audit is not None and not audit.passed and not audit.waits
     step = planning.decide(
-        failed=session.held_up or audit_failed or stalls >= planning.STALLS,
+        failed=(session.held_up and not passes(failures)) or audit_failed or stalls >= planning.STALLS,
         at_nobodys_fault=audit_failed and session.failures is None,
         same_config=session.config_fingerprint == run.fingerprint,
         retry_count=session.retry_count,
@@ -65,7 +66,7 @@ def look_at(run: Run, session: Session) -> Opened:
 
 
 def _stalls(session: Session, plan: Plan, receipts: Receipts) -> int:
-    if not plan.to_build or session.failures is not None:
+    if not plan.to_build or session.failures is not None or session.trouble_since_ms:
         return session.stalls
     return 0 if any(row.ordinal in receipts for row in plan.to_build) else session.stalls + 1
 
