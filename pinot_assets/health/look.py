@@ -29,8 +29,7 @@ from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer,
 from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.session.receipt import Failure, Output
-from pinot_assets.session.sequence import staged
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.staging import Staging, staged
 from pinot_assets.session.store import KEPT_SESSIONS, SessionStore
 from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot

@@ -35,6 +35,8 @@ class Opened:
     :ivar failures: why files of the last attempt failed.
     :ivar stalls: triggers in a row that came no further, the last attempt included (R10).
     :ivar next: what a trigger does with it.
+    :ivar newest: the newest attempt that built something, whose names are given: later than the plan's only
+        where ZooKeeper was put back to a backup.
     """
 
     session: Session
@@ -43,6 +45,7 @@ class Opened:
     failures: Sequence[Failure]
     stalls: int
     next: Next
+    newest: int
 
 
 def look_at(run: Run, session: Session) -> Opened:
@@ -62,7 +65,8 @@ def look_at(run: Run, session: Session) -> Opened:
         retry_count=session.retry_count,
         max_retries=run.spec.ingestion.retries,
     )
-    return Opened(session, plan, receipts, failures, stalls, step)
+    newest = max(plan.attempt, staging.newest_attempt(session.id))
+    return Opened(session, plan, receipts, failures, stalls, step, newest)
 
 
 def _stalls(session: Session, plan: Plan, receipts: Receipts) -> int:
@@ -188,7 +192,8 @@ def next_plan(opened: Opened, changes: Changes) -> tuple[Plan, Receipts]:
     session, receipts = opened.session, opened.receipts
     if session.audit is not None and session.audit.of_data and not session.audit.passed:
         receipts = planning.unchanged(opened.plan, changes, receipts)
-    return planning.reconcile(opened.plan, changes, receipts), receipts
+    before = replace(opened.plan, attempt=opened.newest)
+    return planning.reconcile(before, changes, receipts), receipts
 
 
 def why_given_up(opened: Opened) -> tuple[Outcome, str] | None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from pinot_assets.build.keys import receipt_key
+from pinot_assets.build.keys import attempt_of, receipt_key
 from pinot_assets.errors import SnapshotCorrupt, SourceError
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.model import ObjectRef
@@ -31,8 +31,12 @@ from pinot_assets.snapshot.manifest import (
     sha256_hex,
     snapshot_from,
 )
-from pinot_assets.source.objects import ObjectStore
+from pinot_assets.source.objects import ObjectInfo, ObjectStore
 
+LOST = (
+    "restore the object; nothing is published or deleted until it is back. Where it is lost for good, "
+    "`pinot-assets session rebuild` makes the ledger anew from what queries see"
+)
 THREADS = 8
 """Objects of the staging area that are looked at, or copied, at a time."""
 
@@ -133,6 +137,11 @@ class Staging:
                 found[receipt.ordinal] = (key, receipt)
         revoked = {r.ordinal: r.receipt for r in plan.to_build}
         return {o: (key, receipt) for o, (key, receipt) in found.items() if revoked.get(o) != key}
+
+    def newest_attempt(self, session: str) -> int:
+        """The newest attempt of a session that wrote a receipt, 0 where none did."""
+        listed = (info.key for info in self.store.list(f"sessions/{session}/files"))
+        return max((attempt_of(key) for key in listed), default=0)
 
     def accepted_receipts(self, plan: Plan) -> dict[int, Receipt]:
         """The receipts that a plan accepted, by ordinal, as they were written (R11).
@@ -356,12 +365,18 @@ class Staging:
             raise SnapshotCorrupt(
                 f"{self.store.uri}/{ref.key} cannot be read",
                 why=str(error),
-                hint="restore the object; nothing is published or deleted until it is back",
+                hint=LOST,
             ) from error
         if sha256_hex(data) != ref.sha256:
             raise SnapshotCorrupt(
                 f"{self.store.uri}/{ref.key} is not what was written there",
                 why="its hash differs from the one in ZooKeeper",
-                hint="restore the object; nothing is published or deleted until it is back",
+                hint=LOST,
             )
         return data
+
+
+def staged(staging: Staging, folder: str) -> Iterator[ObjectInfo]:
+    """The objects of a folder of the staging area, none where the area was never written to."""
+    if staging.store.exists_root():
+        yield from staging.store.list(folder)

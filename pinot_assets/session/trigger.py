@@ -15,6 +15,7 @@ from pinot_assets.session.abandon import abandon, show_again, sweep
 from pinot_assets.session.assertions import refuse_unaskable
 from pinot_assets.session.attempt import Opened, begin, go_on
 from pinot_assets.session.building import build
+from pinot_assets.session.catch_up import catch_up
 from pinot_assets.session.forecast import Forecast, Step, forecast
 from pinot_assets.session.former_table import forget_former_table
 from pinot_assets.session.looked import Looked, look
@@ -69,6 +70,7 @@ def trigger_planned(run: Run, wanted: str) -> Report:
     seen = forecast(only_reading(run.spec, run.edges, run.progress))
     seen.basis.require(run.spec.name, wanted)
     if seen.step is Step.FINISH:
+        catch_up(run)
         forget_former_table(run)
         session = _settled(run)
         show_again(run, ledger(run))
@@ -98,6 +100,7 @@ _Look = Callable[[Run, Session | None, Snapshot | None], Looked]
 
 
 def _trigger(run: Run, work_off: _Work, look: _Look = look) -> Report:
+    catch_up(run)
     forget_former_table(run)
     session = _settled(run)
     refuse_absent(run)
