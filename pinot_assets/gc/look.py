@@ -55,7 +55,7 @@ def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms:
     ledger = staging.reach(ref).segments if ref is not None else None
     if ledger is not None:
         beside = unknown_of(spec.name, lineage.visible(segments), ledger)
-        ledger |= published(spec.name, edges, pointer, beside)  # where the pointer is a restored backup's
+        ledger |= published(spec.name, edges.pinot, staging, pointer, beside)  # a backup may be restored
     expired: tuple[Header, ...] = ()
     kept: Reach | None = None
     if ref is None and (there or any(is_ours(spec.name, name) for name in segments)):

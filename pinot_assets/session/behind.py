@@ -17,6 +17,7 @@ from typing import Final
 
 from pinot_assets.errors import SessionError, SnapshotCorrupt
 from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.kept import Header, headers
 from pinot_assets.session.model import Pointer, Session, is_ours, seq_of
@@ -50,17 +51,17 @@ def look(table: str, edges: Edges, pointer: Pointer, session: Session | None) ->
     :param session: the pointer's open one.
     :raises SnapshotCorrupt: the open session's switch cannot be read, and something visible may be of it.
     """
-    newer, visible = _newer(edges.staging, pointer), _ours(table, edges)
+    newer, visible = newer_than(edges.staging, pointer), _ours(table, edges)
     if not newer and not any(_is_numbered_later(name, pointer) for name in visible):
         return Behind(newer)
     known = _segments_of(edges.staging, pointer.current_snapshot)
     later = [*_later(table, edges, pointer, session, newer, changed=visible != known)]
     seen = next((ref for ref, names in later if names == visible), None)
     if seen is not None:
-        return Behind(newer, published(table, edges, pointer, visible - known), seen)
+        return Behind(newer, published(table, edges.pinot, edges.staging, pointer, visible - known), seen)
     if session is not None and session.switch_object is not None:
         known |= frozenset(edges.staging.switch(session.switch_object).names_to)
-    unknown = published(table, edges, pointer, visible - known)
+    unknown = published(table, edges.pinot, edges.staging, pointer, visible - known)
     if unknown and later:
         # Pinot has deleted some of them since, by time retention, say. Only where queries see something that
         # the pointer does not know: else it may be Pinot that was taken back, and never had the others.
@@ -69,21 +70,21 @@ def look(table: str, edges: Edges, pointer: Pointer, session: Session | None) ->
     return Behind(newer, unknown, seen)
 
 
-def published(table: str, edges: Edges, pointer: Pointer, names: Set[str]) -> frozenset[str]:
+def published(
+    table: str, pinot: Pinot, staging: Staging, pointer: Pointer, names: Set[str]
+) -> frozenset[str]:
     """Those of these visible segments of ours that were published, whatever the pointer knows of it.
 
     This alone decides for sweep, settling, rollback, gc and the health checks what must not be deleted.
     """
     if not names:
         return frozenset()
-    completed = edges.pinot.lineage(table).in_state(LineageState.COMPLETED)
+    completed = pinot.lineage(table).in_state(LineageState.COMPLETED)
     switched = frozenset[str]().union(*(entry.segments_to for entry in completed))
     found = {name for name in names if name in switched or _is_numbered_later(name, pointer)}
     if len(found) < len(names):
-        newer = [header.ref for header in _newer(edges.staging, pointer)]
-        found |= names & frozenset[str]().union(
-            *(segments for _, segments in _readable(edges.staging, newer))
-        )
+        newer = [header.ref for header in newer_than(staging, pointer)]
+        found |= names & frozenset[str]().union(*(segments for _, segments in _readable(staging, newer)))
     return frozenset(found)
 
 
@@ -93,8 +94,8 @@ def refuse_published(table: str, edges: Edges, pointer: Pointer, names: Set[str]
     :raises SessionError: the pointer is behind; says what can be done.
     """
     candidates = names & _ours(table, edges) if names else frozenset[str]()
-    if found := published(table, edges, pointer, candidates):
-        raise stop(table, pointer, found, _newer(edges.staging, pointer))
+    if found := published(table, edges.pinot, edges.staging, pointer, candidates):
+        raise stop(table, pointer, found, newer_than(edges.staging, pointer))
 
 
 def stop(table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[Header]) -> SessionError:
@@ -157,7 +158,9 @@ def _later(
             yield ref, names
 
 
-def _newer(staging: Staging, pointer: Pointer) -> tuple[Header, ...]:
+def newer_than(staging: Staging, pointer: Pointer) -> tuple[Header, ...]:
+    """Snapshots with a number above that of the pointer's, newest first; whether they can be read, and whose
+    they are, is not known."""
     since = number_of(pointer.current_snapshot)
     return tuple(header for header in headers(staged(staging, "snapshots")) if header.seq > since)
 

@@ -43,7 +43,7 @@ def adopted(table: str, edges: Edges, pointer: Pointer) -> SnapshotRef | None:
     """
     if is_fresh(pointer):
         return pointer.current_snapshot
-    behind = look(table, edges, pointer, open_session(edges, pointer))
+    behind = look(table, edges, pointer, edges.store.active_session(pointer))
     if behind.seen is None and behind.unknown:
         raise stop(table, pointer, behind.unknown, behind.newer)
     return behind.seen or pointer.current_snapshot
@@ -53,17 +53,8 @@ def ledger_to_leave(table: str, edges: Edges, pointer: Pointer) -> SnapshotRef |
     """The same for a rollback to a snapshot that a person named, which nothing newer stops."""
     if is_fresh(pointer):
         return pointer.current_snapshot
-    behind = look(table, edges, pointer, open_session(edges, pointer))
+    behind = look(table, edges, pointer, edges.store.active_session(pointer))
     return behind.seen or pointer.current_snapshot
-
-
-def open_session(edges: Edges, pointer: Pointer) -> Session | None:
-    """The pointer's open session; None where that has ended, or its node has been pruned, since a backup of
-    the pointer alone was made."""
-    if pointer.active_session not in edges.store.session_nodes():
-        return None
-    session = edges.store.session(pointer.active_session)
-    return session if session.outcome is Outcome.OPEN else None
 
 
 def _caught_up_but_for_choice(run: Run) -> Behind | None:
@@ -71,7 +62,7 @@ def _caught_up_but_for_choice(run: Run) -> Behind | None:
     pointer = run.lease.pointer
     if is_fresh(pointer):
         return None  # `rebuild.ledger` sees to it
-    session = open_session(run.edges, pointer)
+    session = run.active_session()
     behind = look(run.spec.name, run.edges, pointer, session)
     if behind.seen is not None:
         _adopt(run, session, Kept(behind.seen, run.edges.staging.snapshot(behind.seen)))

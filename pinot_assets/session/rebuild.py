@@ -120,10 +120,10 @@ def _rebuild(run: Run, visible: frozenset[str], why: str) -> None:
 
 
 def _point_to(run: Run, ref: SnapshotRef, seq: int, hold: ObjectRef | None) -> None:
-    before, store = run.lease.pointer, run.edges.store
+    before = run.lease.pointer
     pointer = replace(before, active_session="", current_snapshot=ref, next_seq=seq, hold=hold)
-    session = store.session(before.active_session) if before.active_session in store.session_nodes() else None
-    if session is not None and session.outcome is Outcome.OPEN:
+    session = run.active_session()
+    if session is not None:
         session = close(session, Outcome.CLEARED, run.edges.now_ms())
     run.lease.write(pointer=pointer, session=session)
 

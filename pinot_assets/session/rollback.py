@@ -17,7 +17,6 @@ from pinot_assets.session.catch_up import (
     catch_up,
     catch_up_as_chosen,
     ledger_to_leave,
-    open_session,
 )
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.hold import hold_of, still_held
@@ -46,7 +45,7 @@ def way_back(spec: TableSpec, edges: Edges, wanted: str = "") -> WayBack:
     if ref is None:
         raise RollbackRefused(f"{spec.name} has never been published", hint="there is nothing to roll back")
     current = Kept(ref, edges.staging.snapshot(ref))
-    session = open_session(edges, pointer) if ref == pointer.current_snapshot else None
+    session = edges.store.active_session(pointer) if ref == pointer.current_snapshot else None
     if session is not None and session.mode is Mode.ROLLBACK:
         return _half_way(spec, edges, session, current, wanted)
     target = find_target(edges.staging, current, wanted)

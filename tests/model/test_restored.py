@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 
+import dagster as dg
 import pytest
 from fakes.objects import open_memory
 from model.builder import ROWS
@@ -28,11 +30,17 @@ from model.restored import (
 )
 from model.table import MODES, TABLE, Table, run
 
+from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.partitions import ALL_FILES
+from pinot_assets.assets.table import table_assets
 from pinot_assets.errors import SessionError, SnapshotCorrupt
 from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.resources import PinotResource
+from pinot_assets.sensors import files
 from pinot_assets.sensors.decision import decide
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.forecast import Step
+from pinot_assets.session.kept import kept_refs
 from pinot_assets.session.model import Outcome, seq_of
 from pinot_assets.session.observe import list_source, observe
 from pinot_assets.session.staging import Staging
@@ -69,7 +77,7 @@ def tick(table: Table, cursor: str, now_s: int) -> tuple[bool, str]:
 @pytest.mark.parametrize("staging", STAGINGS)
 @pytest.mark.parametrize("zookeeper", ZOOKEEPERS)
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_queries_keep_their_rows_and_the_next_run_converges(
+def test_r02_r17_queries_keep_their_rows_and_the_next_run_converges(
     mode: str, moment: str, zookeeper: str, staging: str
 ) -> None:
     table, backup = life(mode, moment)
@@ -118,12 +126,13 @@ def test_queries_keep_their_rows_and_the_next_run_converges(
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("restore", [restore_pointer, restore_nodes])
-def test_the_newer_snapshot_that_queries_see_is_adopted(mode: str, moment: str, restore: Restore) -> None:
+def test_r18_the_newer_snapshot_that_queries_see_is_adopted(mode: str, moment: str, restore: Restore) -> None:
     """Without a person, without a build, and with all that is known of it."""
     table, backup = life(mode, moment)
     known, newest = pointer(table), snapshot(table)
     restore(table, backup)
     seen = watch(table)
+    tick(table, "", 1000)  # the sensors can look at it
     notes, error = start(table, run)
     assert error is None
     assert len(seen) == 1, "queries have seen a change"
@@ -148,6 +157,22 @@ def test_a_plan_of_a_run_says_so(mode: str) -> None:
     _, error = start(table, lambda driver: driver.trigger_planned(plans[0].forecast.basis.hash))
     assert error is None
     assert len(seen) == 1
+
+
+def test_a_pointer_whose_snapshot_has_expired_since_stops_no_sensor() -> None:
+    table, backup = life("sync", "between sessions")
+    restore_pointer(table, backup)
+    ref = pointer(table).current_snapshot
+    assert ref is not None
+    newest = max(Staging(table.staging).outline(r).seq for r in kept_refs(Staging(table.staging)))
+    table.staging.delete(ref.key)
+    seen = observe(store_of(table), Staging(table.staging))
+    assert seen.snapshot is not None
+    assert seen.snapshot.seq == newest
+    write(Z="Z1")(table)
+    assert tick(table, "", 1000)[0]
+    assert start(table, run)[1] is None
+    assert rows(table) == Counter(c.decode() for c in table.files.values())
 
 
 def test_the_choice_is_spelled_out_and_each_way_leads_out() -> None:
@@ -203,6 +228,39 @@ def test_a_pointer_whose_snapshot_is_missing_says_how_to_go_on() -> None:
     _, error = start(table, run)
     assert error is None
     assert (len(seen), len(snapshot(table).files)) == (1, builds), "nothing was built again"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("zookeeper", ZOOKEEPERS)
+def test_a_restored_dagster_gets_its_partitions_again(
+    mode: str, zookeeper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a database without any, and with the cursor of the first launch."""
+    table, backup = life(mode, "between sessions")
+    ZOOKEEPERS[zookeeper](table, backup)
+    _, old = tick(table, "", 1000)
+    write(Z="Z1")(table)
+    monkeypatch.setattr(files, "open_staging", lambda _: Staging(table.staging))
+    monkeypatch.setattr(files, "open_source", lambda _: open_memory(table.source.uri))
+    monkeypatch.setattr(files, "open_session_store", lambda *_: nullcontext(store_of(table)))
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("PINOT_ZOOKEEPER", "127.0.0.1:9")
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def ticked(cursor: str | None) -> dg.SensorResult:
+            resources = {"pinot": PinotResource()}
+            with dg.build_sensor_context(instance, cursor=cursor, resources=resources) as context:
+                result = files.files_sensor(table_assets(table.spec))(context)
+            assert isinstance(result, dg.SensorResult)
+            return result
+
+        launched = ticked(old)
+        assert launched.run_requests, "there is Z to publish"
+        for _ in range(2):
+            assert start(table, run)[1] is None
+        assert not ticked(launched.cursor).run_requests, "all is published"
+        known = set(TableHistory(instance, table.spec).partitions())
+    assert {name.rpartition("/")[2] for name in known if name != ALL_FILES} == set(table.files)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -63,7 +63,7 @@ def assert_right(table: Table) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_file_that_vanished_is_forgotten_and_another_one_taken_in(mode: str) -> None:
+def test_r26_a_file_that_vanished_is_forgotten_and_another_one_taken_in(mode: str) -> None:
     """By a table with default settings, without a retry to spend."""
     table = make_table(mode, consistentPushMaxRetries=0)
     table.source.write("A", b"A1")
