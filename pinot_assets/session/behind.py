@@ -61,6 +61,8 @@ def look(table: str, edges: Edges, pointer: Pointer, session: Session | None) ->
         return Behind(newer, published(table, edges.pinot, edges.staging, pointer, visible - known), seen)
     if session is not None and session.switch_object is not None:
         known |= frozenset(edges.staging.switch(session.switch_object).names_to)
+    if session is not None:
+        known |= _segments_of(edges.staging, session.target)  # of a rollback, whose driver died at its end
     unknown = published(table, edges.pinot, edges.staging, pointer, visible - known)
     if unknown and later:
         # Pinot has deleted some of them since, by time retention, say. Only where queries see something that
@@ -118,9 +120,10 @@ def stop(table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[Header
             "names; rows that came later go"
         )
     return SessionError(
-        f"{table} is stopped: its pointer in ZooKeeper is older than what queries see. Nothing was changed",
+        f"{table} is stopped: its pointer in ZooKeeper is older than what queries see",
         why=f"the pointer {at}; {plural(len(unknown), 'visible segment')} came later, first {min(unknown)}; "
-        f"{kept}, and none is of exactly what queries see. A backup was restored, it seems",
+        f"{kept}, and none is of exactly what queries see. A backup was restored, it seems; queries see no "
+        "change",
         hint="choose one:\n" + "\n".join(f"    - {way}" for way in ways),
     )
 

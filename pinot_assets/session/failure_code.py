@@ -67,7 +67,7 @@ _ALL: Final = (
     Code(
         OUT_OF_MEMORY,
         "its worker had too little memory for it; the file itself may be fine",
-        "fewer rows per segment (`maxNumRecordsPerSegment`), or more memory for workers",
+        "fewer rows per segment (`desiredSegmentSize`, `maxNumRecordsPerSegment`), or more memory a worker",
         transient=True,
     ),
     Code(
@@ -77,7 +77,7 @@ _ALL: Final = (
     ),
     Code(
         MACHINE,
-        "the worker's machine failed: its disk is full or cannot be read, too many files are open",
+        "the worker's machine failed: a full or broken disk, or too many open files or threads",
         "mend the machine that the message names; it is tried again",
         transient=True,
     ),
