@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -164,7 +165,7 @@ def status(table: TableName, tables: TablesOption = None, as_json: AsJson = Fals
     if as_json:
         typer.echo(json.dumps(status_values(spec, seen, sighting), indent=2))
     else:
-        for label, text in status_lines(spec, seen, sighting):
+        for label, text in status_lines(spec, seen, sighting, time.time_ns() // 1_000_000):
             out.print(f"[bold]{label:<9}[/]  {text}")
 
 

@@ -81,7 +81,8 @@ CLASSES: Final = {
     ),
     "SessionError": Meaning(
         "stored state does not allow what was asked (ZooKeeper away, a segment that does not say what it "
-        "holds, a switch that somebody reverted in Pinot, …)",
+        "holds, a switch that somebody reverted in Pinot, a [restored "
+        "backup](../operations.md#backup-and-restore), …)",
         "as the text says",
     ),
     "SessionHeld": Meaning(
@@ -94,7 +95,8 @@ CLASSES: Final = {
     ),
     "SnapshotCorrupt": Meaning(
         "an object that ZooKeeper names is missing or changed",
-        "restore that object from a backup; nothing is published until then",
+        "restore that object from a backup; nothing is published until then. Lost for good: "
+        "`pinot-assets session rebuild <table>`",
     ),
     "NodeUnreadable": Meaning(
         "a node of ZooKeeper cannot be read; names it",

@@ -20,8 +20,7 @@ from pinot_assets.in_time import in_time
 from pinot_assets.session.driver import Driver, was_turned_away
 from pinot_assets.session.kept import headers, read_kept
 from pinot_assets.session.model import Outcome, Session
-from pinot_assets.session.sequence import staged
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.staging import Staging, staged
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec import TableSpec
 

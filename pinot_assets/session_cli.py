@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console, show_json
+from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import SessionError
 from pinot_assets.session.driver import Driver
@@ -94,6 +94,32 @@ def session_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
             show_json({"table": table, "cleared": None if session is None else session.id})
             return
         new_console().print(f"{session.id} cleared" if session else f"{table} has no open session")
+
+    @app.command()
+    def rebuild(
+        table: TableName,
+        yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+        tables: TablesOption = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Make the ledger of TABLE anew from what queries see, after a backup was restored.
+
+        For a table that a run stopped, since ZooKeeper or the staging area is older than what queries see.
+        Queries see no change. The open session is dropped; the next run compares the source with what is
+        published. A file whose receipt is lost counts as rewritten once it is touched. Exits 0.
+        """
+        if as_json:
+            refuse_to_ask(yes)
+        if not yes:
+            typer.confirm(f"Make the ledger of {table} anew, and drop its open session?", abort=True)
+        with driver_of(spec_of(table, tables), "session rebuild") as driver:
+            found, notes = driver.rebuild(), driver.notes
+        if as_json:
+            values = {"table": table, "session": found.session if found else None, "notes": list(notes)}
+            show_json(values)
+            return
+        for note in notes:
+            new_console().print(escape(note))
 
     return app
 

@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, Sighting
+from pinot_assets.session.trouble import again_ms, lasts, since_ms
 from pinot_assets.source.readiness import told
 from pinot_assets.spec import TableSpec
 from pinot_assets.words import plural
@@ -52,6 +53,8 @@ def status_values(spec: TableSpec, seen: Observation, sighting: Sighting) -> dic
             "files": dict(session.counts),
             "lastError": session.last_error,
             "failed": [f"{f.uri}: {f.code}: {f.reason}" for f in seen.failures],
+            "troubleSince": utc_text(since_ms(session)) if seen.passing else None,
+            "triedAgainAt": utc_text(again_ms(session)) if seen.passing else None,
         },
         "heldBack": {"files": len(seen.hold.files), "removals": len(seen.hold.removals)},
         "leaseHolder": str(seen.holder) if seen.holder else None,
@@ -63,7 +66,9 @@ def _counted(number: int, what: str) -> str:
     return plural(number, what.removesuffix("s")) if what.endswith("s") else f"{number} {what}"
 
 
-def status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Iterator[tuple[str, str]]:
+def status_lines(
+    spec: TableSpec, seen: Observation, sighting: Sighting, now_ms: int
+) -> Iterator[tuple[str, str]]:
     """For people: labels and texts with markup, one pair for a line."""
     snapshot, session = seen.snapshot, seen.session
     yield "table", f"{spec.name_with_type} ({spec.mode})"
@@ -82,6 +87,10 @@ def status_lines(spec: TableSpec, seen: Observation, sighting: Sighting) -> Iter
         counts = ", ".join(_counted(n, what) for what in COUNTS if (n := session.counts.get(what)))
         retries = f"retry {session.retry_count} of {spec.ingestion.max_retries}"
         yield "session", f"{session.id} {session.state}, {retries}: {counts}"
+        if seen.passing:
+            since, again = utc_text(since_ms(session)), utc_text(again_ms(session))
+            text = f"trouble that may pass since {since}; sensors and `watch` try again from {again}"
+            yield "", f"[{'red' if lasts(session, now_ms) else 'yellow'}]{text}[/]"
         for failure in seen.failures[:SHOWN]:
             yield "", f"[red]{escape(f'{failure.uri}: {failure.code}: {failure.reason}')}[/]"
         if len(seen.failures) > SHOWN:

@@ -19,6 +19,7 @@ from pinot_assets.session.model import Mode
 from pinot_assets.session.observe import Observation, Sighting, sight
 from pinot_assets.session.run import WRITER_VERSION
 from pinot_assets.session.sweep import Bookmark, listing_of
+from pinot_assets.session.trouble import again_ms, causes
 from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.source import Inventory, told
 from pinot_assets.spec import TableSpec
@@ -27,7 +28,9 @@ from pinot_assets.words import plural
 FIRST_WAIT_S = 300
 """Until a listing that was launched in vain is launched again; doubled each time. Above the time-outs of one
 run, so that a Pinot that restarts is met at most once or twice."""
-LONGEST_WAIT_S = 6 * 3600
+LONGEST_WAIT_S = 15 * 60
+"""A run that ended without a trace mostly met a Pinot, a ZooKeeper or a store that was away: once that is
+back, the table should not wait for hours."""
 SETTLED_S = 3600
 """How long a listing that left nothing to be done counts as looked at: Dagster's own records may change."""
 
@@ -158,7 +161,8 @@ def decide(
 ) -> Tick:
     """One tick (spec/session.md section 3, rule R26).
 
-    A session that failed is retried by schedule or by hand; the sensor goes on with it only when asked to
+    A session whose trouble passes by itself is tried again, later each time, whatever the listing is. One
+    that failed otherwise is retried by schedule or by hand; the sensor goes on with it only when asked to
     (`sensorRetries`), and then only when something has changed for it.
 
     :param now_s: seconds since the epoch.
@@ -203,7 +207,7 @@ def _stays_out(spec: TableSpec, inventory: Inventory, observation: Observation, 
             f"{session.id} {trouble} and waits for the schedule or a run by hand "
             f"(sensorRetries is off); {seen}"
         )
-    if observation.failures and not _failed_files_changed(inventory, observation):
+    if observation.failures and not observation.passing and not _failed_files_changed(inventory, observation):
         return f"{session.id} waits for {plural(len(observation.failures), 'failed file')} to change; {seen}"
     return None
 
@@ -217,8 +221,15 @@ def _not_yet(
         return f"{seen}; settling, {settling} s left"
     if last.times and _audit_failed(observation):
         return f"{seen}; the audit of this listing failed, waiting for a change"
-    left = last.at_s + last.wait_s - now_s
-    if last.times and left > 0:
+    session = observation.session
+    left = last.at_s + last.wait_s - now_s if last.times else 0
+    if session is not None and observation.passing:
+        if last.at_s * 1000 <= session.attempt_started_ms:  # else that run came to no attempt
+            left = again_ms(session) // 1000 - now_s
+        if left > 0:
+            cause = causes(observation.failures) or session.last_error
+            return f"{seen}; {session.id} has trouble that may pass ({cause}), tried again in {left} s"
+    if left > 0:
         return f"{seen}; this listing was launched before, again in {left} s"
     return None
 
@@ -228,7 +239,7 @@ def _trouble(spec: TableSpec, observation: Observation) -> str:
     session = observation.session
     if session is None or session.mode is Mode.ROLLBACK:
         return ""
-    if observation.failures:
+    if observation.failures and not observation.passing:
         return f"failed with {plural(len(observation.failures), 'file')}"
     if _audit_failed(observation):
         return "failed its audit"

@@ -1,8 +1,9 @@
 """Whether a session stands still, and what becomes of it: decided from values alone.
 
 The files sensor starts a table's job when files have changed; this is for a session that is open while
-nobody works on it. It goes on with one whose driver died, which costs nothing, and leaves one that failed
-to the schedule and to people (spec/session.md section 3, rule R26).
+nobody works on it. It goes on with one whose driver died, and with one whose trouble passes by itself, which
+costs nothing, and leaves one that failed otherwise to the schedule and to people (spec/session.md section 3,
+rule R26).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pinot_assets.foreign import fitting, read_json
 from pinot_assets.session.model import Mode, Session, utc_text
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.run import WRITER_VERSION
+from pinot_assets.session.trouble import again_ms, since_ms
 from pinot_assets.spec import TableSpec
 from pinot_assets.words import plural
 
@@ -27,7 +29,9 @@ DEAD_S = 120
 dead. Its last words (W6, the end of Spark) come while it still holds it."""
 FIRST_WAIT_S = 300
 """Until a session that was launched in vain is launched again; doubled each time."""
-LONGEST_WAIT_S = 6 * 3600
+LONGEST_WAIT_S = 15 * 60
+"""A run that ended without a trace mostly met a Pinot, a ZooKeeper or a store that was away: once that is
+back, the table should not wait for hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ def decide_session(
     reason = _waits(spec, session, seen)
     if reason:
         return Verdict(False, f"session {session.id} {reason}", watch.write())
-    return _go_on(session, watch, now_s)
+    return _try_again(session, watch, now_s) if seen.passing else _go_on(session, watch, now_s)
 
 
 def _beside(running: Sequence[dg.DagsterRun], seen: Observation, watch: Watch, now_s: int) -> Verdict:
@@ -134,7 +138,7 @@ def _waits(spec: TableSpec, session: Session, seen: Observation) -> str:
         return ""
     if spec.mode == "swap" and seen.pointer.hold is not None:
         return f"is held after a rollback until `pinot-assets resume {spec.name}`"
-    failed = len(seen.failures)
+    failed = 0 if seen.passing else len(seen.failures)
     audit_failed = session.audit is not None and not session.audit.passed
     planned_otherwise = session.config_fingerprint != spec.config_fingerprint(WRITER_VERSION)
     if not spec.ingestion.sensor_retries:
@@ -147,6 +151,20 @@ def _waits(spec: TableSpec, session: Session, seen: Observation) -> str:
     if failed:
         return f"failed with {plural(failed, 'file')} and waits for a change of what failed"
     return "failed its audit and waits for a change of its files" if audit_failed else ""
+
+
+def _try_again(session: Session, watch: Watch, now_s: int) -> Verdict:
+    """Trouble that passes by itself. The files sensor comes first: it sees other files, too."""
+    what = f"session {session.id} has had trouble that may pass since {utc_text(since_ms(session))}"
+    progress = _progress(session)
+    due_s = again_ms(session) // 1000 + PATIENCE_S
+    if watch.launched_s * 1000 > session.attempt_started_ms:  # that run came to no attempt
+        due_s = max(due_s, watch.due_s(progress))
+    if due_s > now_s:
+        return Verdict(False, f"{what}; tried again in {due_s - now_s} s", watch.write())
+    times = watch.times + 1 if progress == watch.progress else 1
+    launched = replace(watch, progress=progress, launched_s=now_s, times=times)
+    return Verdict(True, f"{what}: tried again", launched.write())
 
 
 def _go_on(session: Session, watch: Watch, now_s: int) -> Verdict:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from urllib.parse import parse_qsl, urlencode
 
 from pinot_assets.source.fingerprint import Fingerprint
+
+_RECEIPT = re.compile(r"-([0-9]+)\.json$")
 
 
 def file_id(uri: str) -> str:
@@ -16,6 +19,12 @@ def file_id(uri: str) -> str:
 def receipt_key(uri: str, read: Fingerprint, attempt: int) -> str:
     """Name of a receipt below the session's folder: the version *read* and the attempt (rule R12)."""
     return f"files/{file_id(uri)}-{read.token}-{attempt}.json"
+
+
+def attempt_of(key: str) -> int:
+    """The attempt in a receipt's name; 0 for what is no receipt."""
+    match = _RECEIPT.search(key)
+    return int(match[1]) if match else 0
 
 
 def bad_rows_key(uri: str, read: Fingerprint, attempt: int) -> str:

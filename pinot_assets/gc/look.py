@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.gc.orphans import Facts, Orphan, orphans
 from pinot_assets.pinot.shadow_table import left_shadow
+from pinot_assets.session.abandon import unknown_of
+from pinot_assets.session.behind import published
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.kept import Header, headers
 from pinot_assets.session.model import Pointer, Session, is_ours
 from pinot_assets.session.retention import Retention, needed, reach_of, why_none_goes
-from pinot_assets.session.sequence import staged
-from pinot_assets.session.staging import Reach
+from pinot_assets.session.staging import Reach, staged
 from pinot_assets.spec import TableSpec
 
 GRACE_HOURS = 24
@@ -52,6 +53,9 @@ def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms:
     listed = [*staged(staging, "")]
     there, ref = headers(listed), pointer.current_snapshot
     ledger = staging.reach(ref).segments if ref is not None else None
+    if ledger is not None:
+        beside = unknown_of(spec.name, lineage.visible(segments), ledger)
+        ledger |= published(spec.name, edges.pinot, staging, pointer, beside)  # a backup may be restored
     expired: tuple[Header, ...] = ()
     kept: Reach | None = None
     if ref is None and (there or any(is_ours(spec.name, name) for name in segments)):

@@ -182,7 +182,9 @@ def _freshness(look: Look) -> Health:
 
 
 def _failing(look: Look) -> Health:
-    return failing.failing_files(look.spec.name, look.attempts, look.failing_now)
+    # What may pass by itself is judged by the time that it lasts (`session_progress`).
+    passing = look.session is not None and look.session.trouble_since_ms > 0
+    return failing.failing_files(look.spec.name, look.attempts, () if passing else look.failing_now)
 
 
 CHECKS = (

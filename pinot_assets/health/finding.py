@@ -15,7 +15,7 @@ class Severity(StrEnum):
     WARN = "WARN"
     """Something needs a person, sooner or later."""
     ERROR = "ERROR"
-    """Queries are wrong, or data may be lost."""
+    """Queries are wrong, data may be lost, or what should have healed by itself has not."""
 
 
 @dataclass(frozen=True, slots=True)

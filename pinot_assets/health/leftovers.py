@@ -34,12 +34,14 @@ class Wanted:
     :ivar segments: names of the ledger and of the open session's switch.
     :ivar tars: segment → output: of the ledger and of every snapshot that a rollback can still reach.
     :ivar open_session: id of the open session, "" when there is none; all that is staged for it may be there.
+    :ivar later: visible segments that were published after ZooKeeper's pointer was written.
     """
 
     has_ledger: bool
     segments: Collection[str]
     tars: Mapping[str, Output]
     open_session: str
+    later: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +94,19 @@ def orphans(
     }
     # What a REVERTED entry pushed is deleted by Pinot itself.
     doomed = {name for e in lineage.in_state(LineageState.REVERTED) for name in e.segments_to}
-    shown = sorted(ours & visible - set(wanted.segments))
+    later = sorted(wanted.later) if wanted.has_ledger else []
+    shown = sorted(ours & visible - set(wanted.segments) - set(later))
     hidden = sorted(ours - visible - needed - doomed)
     nodes = session_nodes[: max(0, len(session_nodes) - KEPT_SESSIONS)]
     tars = unreferenced(table, staged, wanted.tars, wanted.open_session)
     in_use = sum(size for key, size in staged.items() if key.startswith(SEGMENTS)) - tars.size
     run = f"run {table} (`pinot-assets run {table}`)"
     problems: list[Problem] = []
+    if later:
+        number = plural(len(later), "segment")
+        what = f"queries see {number} that ZooKeeper's pointer is too old for ({some(later)})"
+        then = f"was a backup restored? {run}: it finds their snapshot, or says what to choose"
+        problems.append(Problem(what, then, Severity.ERROR))
     if shown:
         what = f"queries see {plural(len(shown), 'segment')} that no snapshot knows ({some(shown)})"
         then = (
@@ -131,7 +139,7 @@ def orphans(
         ORPHANS,
         problems,
         expected=0,
-        found=len(shown) + len(hidden) + len(nodes) + (len(tars.keys) if too_many else 0),
+        found=len(later) + len(shown) + len(hidden) + len(nodes) + (len(tars.keys) if too_many else 0),
         good=f"no segment or node too many; {megabytes(tars.size)} of superseded tars are tolerated",
         numbers={
             "segments_visible": len(shown),

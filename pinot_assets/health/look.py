@@ -24,13 +24,14 @@ from pinot_assets.health.source import Difference, difference
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.pinot.port import Pinot, Replicas, ServerDisk
+from pinot_assets.session.abandon import unknown_of
+from pinot_assets.session.behind import published
 from pinot_assets.session.kept import before, headers, revertible
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer, PushKind, Session
 from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.session.receipt import Failure, Output
-from pinot_assets.session.sequence import staged
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.staging import Staging, staged
 from pinot_assets.session.store import KEPT_SESSIONS, SessionStore
 from pinot_assets.settings import Settings
 from pinot_assets.snapshot.manifest import Snapshot
@@ -261,7 +262,15 @@ class Look:
             there = headers(staged(self.staging, "snapshots"))
             for ref in revertible(self.staging, there, self.now_ms, versions.RENEWAL_MS):
                 tars |= self.staging.snapshot(ref).segments
+        visible = self.lineage.visible(self.segments)
         return Wanted(
+            later=published(
+                self.spec.name,
+                self._answering(),
+                self.staging,
+                self.pointer,
+                unknown_of(self.spec.name, visible, names),
+            ),
             has_ledger=self.snapshot is not None,
             segments=names,
             tars=tars,

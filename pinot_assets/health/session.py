@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pinot_assets.health.finding import HOUR_MS, Health, Problem, hours, judged
-from pinot_assets.session.model import Owner, Session, State
+from pinot_assets.health.finding import HOUR_MS, Health, Problem, Severity, hours, judged
+from pinot_assets.session.model import Owner, Session, State, utc_text
+from pinot_assets.session.trouble import lasts
 from pinot_assets.words import counted
 
 NAME = "session_progress"
@@ -33,7 +34,10 @@ def session_progress(
     left = max(0, max_retries - session.retry_count) if session else max_retries
     if session is not None:
         audit_failed = session.audit is not None and not session.audit.passed
-        if session.failures is not None or audit_failed:
+        if session.trouble_since_ms:
+            if lasts(session, now_ms):
+                problems.append(_trouble(table, session, now_ms))
+        elif session.failures is not None or audit_failed:
             what = "failed its audit" if audit_failed else "has files that failed"
             problems.append(
                 Problem(
@@ -56,16 +60,38 @@ def session_progress(
         problems,
         expected=max_retries,
         found=session.retry_count if session else 0,
-        good=f"{session.id} is in {session.state.value} and gets on" if session else "no session is open",
+        good=_good(session),
         numbers={
             "session_open": int(session is not None),
             "session_in_switch": int(session is not None and session.state is State.SWITCH),
             "session_age_hours": hours(age_ms),
             "retries_left": left,
             "files_failed": session.counts.get("failed", 0) if session else 0,
+            "trouble_hours": hours(now_ms - session.trouble_since_ms)
+            if session and session.trouble_since_ms
+            else 0,
             "lease_held_hours": hours(held_ms),
         },
     )
+
+
+def _trouble(table: str, session: Session, now_ms: int) -> Problem:
+    return Problem(
+        f"{session.id} has had trouble for {hours(now_ms - session.trouble_since_ms)} h that should have "
+        f"passed by itself: {session.last_error}",
+        f"see to the cause; {table} is tried again every 15 minutes where its sensors or a watch run, "
+        "and spends no retry",
+        Severity.ERROR,
+    )
+
+
+def _good(session: Session | None) -> str:
+    if session is None:
+        return "no session is open"
+    if session.trouble_since_ms:
+        since = utc_text(session.trouble_since_ms)
+        return f"{session.id} has had trouble that may pass since {since}: {session.last_error}"
+    return f"{session.id} is in {session.state.value} and gets on"
 
 
 def _way_on(session: Session, most: int, run: str) -> str:

@@ -18,7 +18,14 @@ PUBLISHED_ROWS = gauge("published_rows", "Rows that the newest snapshot publishe
 OPEN = gauge("session_open", "1 while a session is open.")
 STATE = gauge("session_state", "1 for the state that the open session is in.", "state")
 CREATED = gauge("session_created_timestamp_seconds", "When the open session began; absent without one.")
-FAILED = gauge("session_failed", "1 while files of the open session, or its audit, have failed.")
+FAILED = gauge(
+    "session_failed",
+    "1 while files of the open session, or its audit, have failed, and somebody has to see to it.",
+)
+TROUBLE = gauge(
+    "session_trouble_timestamp_seconds",
+    "Since when the open session has had trouble that passes by itself; absent without any.",
+)
 RETRIES = gauge("session_retries", "Retries that the open session has spent.")
 RETRIES_LEFT = gauge("session_retries_left", "Retries until the open session is given up.")
 FILES = gauge("session_files", "Files of the open session, by what became of them.", "state")
@@ -59,6 +66,7 @@ FAMILIES = (
     STATE,
     CREATED,
     FAILED,
+    TROUBLE,
     RETRIES,
     RETRIES_LEFT,
     FILES,
@@ -129,7 +137,11 @@ def _session(table: str, session: Session | None, max_retries: int) -> Iterator[
     state = session.state if session else None
     yield from (STATE.of(state is one, table, one.value) for one in _STATES)
     audit_failed = session is not None and session.audit is not None and not session.audit.passed
-    yield FAILED.of(session is not None and (session.failures is not None or audit_failed), table)
+    troubled = session is not None and session.trouble_since_ms > 0
+    failed = session is not None and (session.failures is not None or audit_failed) and not troubled
+    yield FAILED.of(failed, table)
+    if session is not None and troubled:
+        yield TROUBLE.of(seconds(session.trouble_since_ms), table)
     if session is not None:
         yield CREATED.of(seconds(session.created_ms), table)
         counts = session.counts

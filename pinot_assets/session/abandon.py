@@ -89,7 +89,8 @@ def unknown_of(table: str, visible: Iterable[str], known: Set[str]) -> set[str]:
 def refuse_undone(run: Run, strays: set[str], current: Snapshot | None) -> None:
     """What a revert by hand brought back is no stray, but all that is left of its rows in Pinot.
 
-    :raises SessionError: segments of the ledger are gone, and those of a former snapshot are back.
+    :raises SessionError: segments of the ledger are gone, and those of a former snapshot are back; or the
+        pointer is behind what was published, and they are no strays at all.
     """
     gone = set(current.segments) - run.edges.pinot.all_segments(run.spec.name) if current else set()
     staging = run.edges.staging
@@ -103,6 +104,7 @@ def refuse_undone(run: Run, strays: set[str], current: Snapshot | None) -> None:
             hint=f"`pinot-assets rollback {run.spec.name}` takes note of it; then `resume` brings back what "
             "the source holds",
         )
+    run.refuse_published(frozenset(strays))
 
 
 def _delete_staged(run: Run, session: Session) -> None:

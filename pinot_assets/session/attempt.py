@@ -19,6 +19,7 @@ from pinot_assets.session.rename import renamed, spent_names
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import next_seq
 from pinot_assets.session.settle import is_lost
+from pinot_assets.session.trouble import passes
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.words import plural
 
@@ -34,6 +35,8 @@ class Opened:
     :ivar failures: why files of the last attempt failed.
     :ivar stalls: triggers in a row that came no further, the last attempt included (R10).
     :ivar next: what a trigger does with it.
+    :ivar newest: the newest attempt that built something, whose names are given: later than the plan's only
+        where ZooKeeper was put back to a backup.
     """
 
     session: Session
@@ -42,6 +45,7 @@ class Opened:
     failures: Sequence[Failure]
     stalls: int
     next: Next
+    newest: int
 
 
 def look_at(run: Run, session: Session) -> Opened:
@@ -55,17 +59,18 @@ def look_at(run: Run, session: Session) -> Opened:
     audit = session.audit
     audit_failed = audit is not None and not audit.passed and not audit.waits
     step = planning.decide(
-        failed=session.held_up or audit_failed or stalls >= planning.STALLS,
+        failed=(session.held_up and not passes(failures)) or audit_failed or stalls >= planning.STALLS,
         at_nobodys_fault=audit_failed and session.failures is None,
         same_config=session.config_fingerprint == run.fingerprint,
         retry_count=session.retry_count,
         max_retries=run.spec.ingestion.retries,
     )
-    return Opened(session, plan, receipts, failures, stalls, step)
+    newest = max(plan.attempt, staging.newest_attempt(session.id))
+    return Opened(session, plan, receipts, failures, stalls, step, newest)
 
 
 def _stalls(session: Session, plan: Plan, receipts: Receipts) -> int:
-    if not plan.to_build or session.failures is not None:
+    if not plan.to_build or session.failures is not None or session.trouble_since_ms:
         return session.stalls
     return 0 if any(row.ordinal in receipts for row in plan.to_build) else session.stalls + 1
 
@@ -187,7 +192,8 @@ def next_plan(opened: Opened, changes: Changes) -> tuple[Plan, Receipts]:
     session, receipts = opened.session, opened.receipts
     if session.audit is not None and session.audit.of_data and not session.audit.passed:
         receipts = planning.unchanged(opened.plan, changes, receipts)
-    return planning.reconcile(opened.plan, changes, receipts), receipts
+    before = replace(opened.plan, attempt=opened.newest)
+    return planning.reconcile(before, changes, receipts), receipts
 
 
 def why_given_up(opened: Opened) -> tuple[Outcome, str] | None:

@@ -26,11 +26,13 @@ from pinot_assets.session import noop, plain
 from pinot_assets.session import publish as publishing
 from pinot_assets.session import rollback as rolling_back
 from pinot_assets.session.abandon import abandon
+from pinot_assets.session.catch_up import catch_up
 from pinot_assets.session.counted import Counted, count
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Mode, Outcome, Owner, PushKind, Session, State, given_up
 from pinot_assets.session.observe import Observation, observe
 from pinot_assets.session.outlook import Outlook, outlook
+from pinot_assets.session.rebuild import rebuild
 from pinot_assets.session.receipt import Failure
 from pinot_assets.session.report import Progress, Quiet, Report
 from pinot_assets.session.retention import expire
@@ -232,6 +234,7 @@ class Driver:
 
         :param grace_ms: as for `garbage`, by the clock of the staging area.
         """
+        catch_up(self._run)
         return collect(self._run, grace_ms, told)
 
     def observe(self) -> Observation:
@@ -281,12 +284,21 @@ class Driver:
         return rolling_back.resume(self._run)
 
     @_watched
+    def rebuild(self) -> Snapshot | None:
+        """Make the ledger anew from what queries see; drops the open session.
+
+        :returns: the ledger.
+        """
+        return rebuild(self._run)
+
+    @_watched
     def clear(self) -> Session | None:
         """Drop the open session and what it staged; the published snapshot stays.
 
         :returns: the session that was dropped, None if none was open.
         """
         run = self._run
+        catch_up(run)
         sweep_shadow(run)
         session = run.active_session()
         if session is not None and session.mode is Mode.ROLLBACK:

@@ -19,6 +19,7 @@ from pinot_assets.session.assertions import refuse_unaskable
 from pinot_assets.session.attempt import first_plan, next_plan, refuse_too_many, why_given_up
 from pinot_assets.session.basis import Basis
 from pinot_assets.session.carry import with_carry
+from pinot_assets.session.catch_up import adopted
 from pinot_assets.session.former_table import of_former_table
 from pinot_assets.session.looked import Looked, look
 from pinot_assets.session.model import Mode, PushKind, Session, State, is_ours
@@ -114,8 +115,8 @@ def forecast(run: Run) -> Forecast:
     :raises PinotAssetsError: what a run would refuse before it decides anything: Pinot is not what the table
         spec says, or the listing did not complete.
     """
-    stored = run.active_session()
     refuse_absent(run)
+    stored = run.active_session()
     if first := unfinished(run):
         return _told(run, stored, Step.FINISH, why=first)
     refuse_unfit(run)
@@ -151,7 +152,11 @@ def forecast(run: Run) -> Forecast:
 
 def unfinished(run: Run) -> str:
     """What a trigger finishes before it looks at anything else, as a sentence; "" where there is nothing."""
-    names = run.edges.pinot.all_segments(run.spec.name)
+    names, pointer = run.edges.pinot.all_segments(run.spec.name), run.lease.pointer
+    if adopted(run.spec.name, run.edges, pointer) != pointer.current_snapshot:
+        return "the pointer in ZooKeeper is older than what queries see: they decide what is the ledger"
+    if pointer.active_session and run.active_session() is None:
+        return f"session {pointer.active_session} is over, and the pointer takes it for open"
     if (former := of_former_table(run)) is not None:
         return (
             f"{run.spec.name} was made anew after {former.session} had been published: its ledger is dropped"

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from pinot_assets.errors import RollbackRefused, SnapshotCorrupt
-from pinot_assets.session.sequence import staged
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.staging import Staging, staged
 from pinot_assets.snapshot.manifest import LEFT, Snapshot, SnapshotRef
 from pinot_assets.source.objects import ObjectInfo
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pinot_assets.build.keys import file_id
 from pinot_assets.errors import SourceError
 from pinot_assets.session.receipt import Receipt
-from pinot_assets.session.sequence import staged
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.staging import Staging, staged
 
 
 def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -> dict[str, Receipt]:

@@ -146,6 +146,8 @@ class Session:
         without a new receipt. Two count as one failure (rule R10).
     :ivar target: the snapshot that a ROLLBACK session restores.
     :ivar counts: files by status.
+    :ivar trouble_since_ms: since when each attempt met only trouble that passes by itself (`trouble.py`); 0
+        without any. Written only while there is some: releases that do not know it drop it.
     :ivar push: what it shows at one instant; stored, since a change of the table spec must not change what
         a session that has begun to publish may do.
     """
@@ -176,6 +178,7 @@ class Session:
     last_error: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
     push: PushKind = PushKind.CONSISTENT
+    trouble_since_ms: int = 0
 
     @property
     def node(self) -> str:
@@ -316,6 +319,8 @@ def session_to_bytes(session: Session) -> bytes:
     """The session as a ZNRecord; `state` and `retryCount` stand where seed 000 wants them."""
     fields: dict[str, str] = {}
     for name, value in asdict(session).items():
+        if name == "trouble_since_ms" and not value:
+            continue
         if value is None:
             text = ""
         elif isinstance(value, dict):
@@ -373,6 +378,7 @@ def session_from_bytes(data: bytes) -> Session:
             last_error=fields["lastError"],
             counts=read_json(fields["counts"]) if fields["counts"] else {},
             push=PushKind(get("push", PushKind.CONSISTENT)),
+            trouble_since_ms=int(get("troubleSinceMs") or 0),
             **refs,
         )
         return fitting(session)

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pinot_assets.errors import SnapshotCorrupt
+from pinot_assets.session.behind import newer_than
 from pinot_assets.session.former_table import is_older_than
+from pinot_assets.session.kept import read_kept
 from pinot_assets.session.model import Owner, Pointer, Session, is_ours
 from pinot_assets.session.plan import NO_HOLD, Hold, Plan, Status
 from pinot_assets.session.receipt import Failure
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
-from pinot_assets.snapshot.manifest import Snapshot, versions_of
+from pinot_assets.session.trouble import passes
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, versions_of
 from pinot_assets.source import (
     Fingerprint,
     Inventory,
@@ -51,6 +55,13 @@ class Observation:
     snapshot: Snapshot | None
     hold: Hold
     plan: Plan | None = None
+
+    @property
+    def passing(self) -> bool:
+        """Whether the open session has only trouble that passes by itself, and is tried again for it."""
+        if self.session is None:
+            return False
+        return passes(self.failures) if self.failures else self.session.trouble_since_ms > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +131,23 @@ def standing(store: SessionStore) -> str:
 def _ledger(store: SessionStore, staging: Staging, pointer: Pointer) -> Snapshot | None:
     if pointer.current_snapshot is None:
         return None
-    snapshot = staging.snapshot(pointer.current_snapshot)
+    snapshot = _current(staging, pointer, pointer.current_snapshot)
     table = store.table.removesuffix("_OFFLINE")
     if not is_older_than(snapshot, store.table_made_ms()):
         return snapshot
     return snapshot if any(is_ours(table, name) for name in store.segment_names()) else None
+
+
+def _current(staging: Staging, pointer: Pointer, ref: SnapshotRef) -> Snapshot:
+    """The current snapshot; where it is not kept any more, the pointer is that of an old backup, and a run
+    will find the newest one."""
+    try:
+        return staging.snapshot(ref)
+    except SnapshotCorrupt:
+        newer = read_kept(staging, (header.ref for header in newer_than(staging, pointer)))
+        if (newest := next(newer, None)) is None:
+            raise
+        return newest.snapshot
 
 
 def _planned(plan: Plan | None, failures: tuple[Failure, ...]) -> dict[str, str]:

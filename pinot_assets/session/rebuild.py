@@ -19,12 +19,12 @@ from pinot_assets.pinot.port import SegmentMetadata
 from pinot_assets.session.hold import still_held
 from pinot_assets.session.kept import Kept, kept_refs, read_kept
 from pinot_assets.session.kept_receipts import kept_receipts
-from pinot_assets.session.model import Mode, ObjectRef, is_ours, new_session_id
+from pinot_assets.session.model import Mode, ObjectRef, Outcome, close, is_ours, new_session_id
 from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.run import Run
-from pinot_assets.session.sequence import is_fresh, next_seq, staged
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.sequence import beyond_all, is_fresh
+from pinot_assets.session.staging import Staging, staged
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.words import plural
 
@@ -39,10 +39,25 @@ def ledger(run: Run) -> Snapshot | None:
     :raises SessionError: a visible segment of ours does not say what it holds.
     """
     if is_fresh(run.lease.pointer) and _ours(run, run.edges.pinot.all_segments(run.spec.name)):
-        _close_lost_entries(run)
+        close_lost_entries(run)
         visible = _ours(run, run.edges.pinot.visible_segments(run.spec.name))
         if visible:
-            _rebuild(run, visible)
+            _rebuild(run, visible, "the pointer in ZooKeeper was lost")
+    return run.current_snapshot()
+
+
+def rebuild(run: Run) -> Snapshot | None:
+    """Make the ledger anew from what queries see, whatever the pointer says: a person decided so, since the
+    pointer is behind what was published, or the objects that it names are lost.
+
+    The open session is dropped, and what it staged in Pinot is reverted. Queries see no change.
+
+    :returns: the ledger.
+    :raises SessionError: a visible segment of ours does not say what it holds.
+    """
+    close_lost_entries(run)
+    visible = _ours(run, run.edges.pinot.visible_segments(run.spec.name))
+    _rebuild(run, visible, "as asked for")
     return run.current_snapshot()
 
 
@@ -50,7 +65,7 @@ def _ours(run: Run, names: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name in names if is_ours(run.spec.name, name))
 
 
-def _close_lost_entries(run: Run) -> None:
+def close_lost_entries(run: Run) -> None:
     """Revert what a lost session had staged: nobody will end it (I14).
 
     What was published and is hidden by a delayed start is shown again: a revert would delete it (R1).
@@ -65,16 +80,17 @@ def _close_lost_entries(run: Run) -> None:
             run.note(f"reverted lineage entry {entry.id}: its session is lost")
 
 
-def _rebuild(run: Run, visible: frozenset[str]) -> None:
-    staging, seq = run.edges.staging, next_seq(run)
+def _rebuild(run: Run, visible: frozenset[str], why: str) -> None:
+    """:param why: the ledger is made anew, as the beginning of a sentence."""
+    staging, seq = run.edges.staging, beyond_all(run)
     ours = {"", run.edges.store.owner()}  # others may have been given this staging area, too
     kept = [k for k in read_kept(staging, kept_refs(staging)) if k.snapshot.owner in ours]
     same = next((k for k in kept if k.snapshot.segments.keys() == visible), None)
     if same is not None:
-        hold = _hold(run, kept, same.snapshot)
+        hold = hold_of_last_rollback(run, kept, same.snapshot)
         _point_to(run, same.ref, seq, hold)
         run.note(
-            f"the pointer in ZooKeeper was lost: queries see exactly snapshot {same.snapshot.session}, "
+            f"{why}: queries see exactly snapshot {same.snapshot.session}, "
             "which is the ledger again" + _told(hold)
         )
         return
@@ -93,11 +109,11 @@ def _rebuild(run: Run, visible: frozenset[str]) -> None:
         files=files,
         owner=run.edges.store.owner(),
     )
-    hold = _hold(run, kept, snapshot)
+    hold = hold_of_last_rollback(run, kept, snapshot)
     _point_to(run, staging.put_snapshot(snapshot), seq + 1, hold)
     unknown = sum(not f.sha256 for f in files)
     run.note(
-        "the pointer in ZooKeeper was lost: the ledger is rebuilt from "
+        f"{why}: the ledger is rebuilt from "
         f"{plural(len(visible), 'visible segment')} "
         f"({plural(len(files), 'file')}; the content hash of {unknown} is unknown: one that is only touched "
         "counts as rewritten). Files without rows are read once more" + _told(hold)
@@ -105,14 +121,19 @@ def _rebuild(run: Run, visible: frozenset[str]) -> None:
 
 
 def _point_to(run: Run, ref: SnapshotRef, seq: int, hold: ObjectRef | None) -> None:
-    run.lease.write(pointer=replace(run.lease.pointer, current_snapshot=ref, next_seq=seq, hold=hold))
+    before = run.lease.pointer
+    pointer = replace(before, active_session="", current_snapshot=ref, next_seq=seq, hold=hold)
+    session = run.active_session()
+    if session is not None:
+        session = close(session, Outcome.CLEARED, run.edges.now_ms())
+    run.lease.write(pointer=pointer, session=session)
 
 
 def _told(hold: ObjectRef | None) -> str:
     return "; what the last rollback held back is held again until `resume`" if hold else ""
 
 
-def _hold(run: Run, kept: Iterable[Kept], now: Snapshot) -> ObjectRef | None:
+def hold_of_last_rollback(run: Run, kept: Iterable[Kept], now: Snapshot) -> ObjectRef | None:
     """What the last rollback held back and is not visible now. Whether a `resume` came since then nobody
     knows: it can be repeated, and what comes back unasked cannot be undone as easily."""
     newest = next((k.snapshot for k in kept if k.snapshot.mode == Mode.ROLLBACK), None)

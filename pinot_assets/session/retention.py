@@ -21,8 +21,7 @@ from pinot_assets.session.model import Mode, Pointer, Session
 from pinot_assets.session.owner import MARKS, why_not_ours
 from pinot_assets.session.removal import remove, tar_keys
 from pinot_assets.session.run import Run
-from pinot_assets.session.sequence import staged
-from pinot_assets.session.staging import Reach, Staging
+from pinot_assets.session.staging import Reach, Staging, staged
 from pinot_assets.snapshot.manifest import SnapshotRef
 from pinot_assets.source.objects import ObjectInfo, ObjectStore
 from pinot_assets.spec import TableSpec

@@ -12,6 +12,12 @@ from dataclasses import asdict, replace
 from pinot_assets.errors import RollbackRefused, SessionError, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.abandon import abandon, sweep
+from pinot_assets.session.catch_up import (
+    adopted,
+    catch_up,
+    catch_up_as_chosen,
+    ledger_to_leave,
+)
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.hold import hold_of, still_held
 from pinot_assets.session.kept import Kept, find_target, read_kept
@@ -35,10 +41,11 @@ def way_back(spec: TableSpec, edges: Edges, wanted: str = "") -> WayBack:
     :raises RollbackRefused: there is nothing to go back to, or a session is in its switch (rule R21).
     """
     pointer = edges.store.pointer()
-    if pointer.current_snapshot is None:
+    ref = (ledger_to_leave if wanted else adopted)(spec.name, edges, pointer)
+    if ref is None:
         raise RollbackRefused(f"{spec.name} has never been published", hint="there is nothing to roll back")
-    current = Kept(pointer.current_snapshot, edges.staging.snapshot(pointer.current_snapshot))
-    session = edges.store.active_session(pointer)
+    current = Kept(ref, edges.staging.snapshot(ref))
+    session = edges.store.active_session(pointer) if ref == pointer.current_snapshot else None
     if session is not None and session.mode is Mode.ROLLBACK:
         return _half_way(spec, edges, session, current, wanted)
     target = find_target(edges.staging, current, wanted)
@@ -82,6 +89,7 @@ def rollback(run: Run, wanted: str = "", shown: WayBack | None = None) -> Snapsh
     :returns: the snapshot that is visible now.
     :raises RollbackRefused: there is no safe way back; the text says why and what else can be done.
     """
+    (catch_up_as_chosen if wanted or shown else catch_up)(run)
     ledger(run)
     way = way_back(run.spec, run.edges, shown.target.snapshot.session if shown else wanted)
     if shown is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from pinot_assets.effects import Effects
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.port import PushMode
+from pinot_assets.session.behind import refuse_published
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Mode, PushKind, Session
 from pinot_assets.session.plan import NO_HOLD, Hold
@@ -93,7 +94,15 @@ class Run:
             before_write=self.before_pinot_write,
             settled=self.effects.settled,
             push_mode=mode,
+            before_delete=self.refuse_published,
         )
+
+    def refuse_published(self, names: frozenset[str]) -> None:
+        """Nothing that queries see and that was published may be deleted, whatever the pointer knows of it.
+
+        :raises SessionError: some of it is; the pointer is behind.
+        """
+        refuse_published(self.spec.name, self.edges, self.lease.pointer, names)
 
     def before_pinot_write(self) -> None:
         """Hold the lease, and let a dead owner's last call reach its deadline (rule R2)."""

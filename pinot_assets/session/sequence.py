@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from pinot_assets.session.model import Pointer, seq_of
 from pinot_assets.session.run import Run
-from pinot_assets.session.staging import Staging
-from pinot_assets.source.objects import ObjectInfo
+from pinot_assets.session.staging import Staging, staged
 
 _NODE = re.compile(r"cp([0-9]+)")
 _STAGED = re.compile(r"(?:sessions/cp|snapshots/)([0-9]+)-.*")
@@ -35,10 +34,10 @@ def next_seq(run: Run) -> int:
     return max(pointer.next_seq, 1 + max(seen, default=0))
 
 
-def staged(staging: Staging, folder: str) -> Iterator[ObjectInfo]:
-    """The objects of a folder of the staging area, none where the area was never written to."""
-    if staging.store.exists_root():
-        yield from staging.store.list(folder)
+def beyond_all(run: Run) -> int:
+    """The same, with the staging area read through: for a pointer that may be behind it."""
+    seen = {*_numbers(_NODE, run.edges.store.session_nodes()), *_staged(run.edges.staging)}
+    return max(next_seq(run), 1 + max(seen, default=0))
 
 
 def _staged(staging: Staging) -> Iterator[int]:

@@ -7,14 +7,14 @@ and only the reference in ZooKeeper counts (rules R12, R13).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pinot_assets.build.keys import receipt_key
+from pinot_assets.build.keys import attempt_of, receipt_key
 from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
 from pinot_assets.foreign import fitting, listed, read_json, reading
 from pinot_assets.limits import RECEIPT
@@ -33,7 +33,7 @@ from pinot_assets.snapshot.manifest import (
     sha256_hex,
     snapshot_from,
 )
-from pinot_assets.source.objects import ObjectStore
+from pinot_assets.source.objects import ObjectInfo, ObjectStore
 from pinot_assets.source.uris import check_key
 from pinot_assets.temporary import temporary_folder
 
@@ -139,6 +139,11 @@ class Staging:
                 found[receipt.ordinal] = (key, receipt)
         revoked = {r.ordinal: r.receipt for r in plan.to_build}
         return {o: (key, receipt) for o, (key, receipt) in found.items() if revoked.get(o) != key}
+
+    def newest_attempt(self, session: str) -> int:
+        """The newest attempt of a session that wrote a receipt, 0 where none did."""
+        listed = (info.key for info in self.store.list(f"sessions/{session}/files"))
+        return max((attempt_of(key) for key in listed), default=0)
 
     def accepted_receipts(self, plan: Plan) -> dict[int, Receipt]:
         """The receipts that a plan accepted, by ordinal, as they were written (R11).
@@ -407,3 +412,9 @@ def _switch(data: bytes) -> Switch:
 def _hold(data: bytes) -> Hold:
     value = read_json(data)
     return fitting(Hold(files=value["files"], removals=listed(value["removals"])))
+
+
+def staged(staging: Staging, folder: str) -> Iterator[ObjectInfo]:
+    """The objects of a folder of the staging area, none where the area was never written to."""
+    if staging.store.exists_root():
+        yield from staging.store.list(folder)

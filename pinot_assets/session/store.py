@@ -29,6 +29,7 @@ from kazoo.security import OPEN_ACL_UNSAFE
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
 from pinot_assets.foreign import reading
 from pinot_assets.session.model import (
+    Outcome,
     Owner,
     Pointer,
     Session,
@@ -91,8 +92,16 @@ class SessionStore:
         return self._parse(node, session_from_bytes, data)
 
     def active_session(self, pointer: Pointer) -> Session | None:
-        """The session without an outcome, if there is one."""
-        return self.session(pointer.active_session) if pointer.active_session else None
+        """The session without an outcome, if there is one.
+
+        Not one that has ended, or whose node was pruned: then the pointer alone was put back to a backup.
+
+        :raises SessionError: its node cannot be parsed.
+        """
+        if pointer.active_session not in self.session_nodes():
+            return None
+        session = self.session(pointer.active_session)
+        return session if session.outcome is Outcome.OPEN else None
 
     def sessions(self) -> list[Session]:
         """The kept sessions that can be read, oldest first: what is over stops nobody."""

@@ -6,7 +6,7 @@ to write to ZooKeeper between them is the driver's affair.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pinot_assets.errors import SwitchStateUnknown
@@ -22,15 +22,21 @@ class Switcher(Entries):
     """Pinot's side of one table's switch.
 
     :ivar push_mode: how tars get into Pinot; None tries.
+    :ivar before_delete: called with what is about to be deleted; raises where that is published.
     """
 
     push_mode: PushMode | None
+    before_delete: Callable[[frozenset[str]], None]
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete segments of ours, as far as they are there."""
+        """Delete segments of ours, as far as they are there: strays, and what a switch that failed has left.
+
+        :raises SessionError: some of them are visible and published, and the pointer does not know of it.
+        """
         present = self.edges.pinot.all_segments(self.table).intersection(names)
         if present:
             self.before_write()
+            self.before_delete(present)
             self.edges.pinot.delete_segments(self.table, sorted(present))
 
     # --- W3 ------------------------------------------------------------------------------------------

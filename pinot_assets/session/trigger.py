@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pinot_assets.errors import PlanOutdated, SessionError
-from pinot_assets.session import plain
+from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionError
+from pinot_assets.session import plain, trouble
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import abandon, show_again, sweep
 from pinot_assets.session.assertions import refuse_unaskable
 from pinot_assets.session.attempt import Opened, begin, go_on
 from pinot_assets.session.building import build
+from pinot_assets.session.catch_up import catch_up
 from pinot_assets.session.forecast import Forecast, Step, forecast
 from pinot_assets.session.former_table import forget_former_table
 from pinot_assets.session.looked import Looked, look
@@ -68,6 +70,7 @@ def trigger_planned(run: Run, wanted: str) -> Report:
     seen = forecast(only_reading(run.spec, run.edges, run.progress))
     seen.basis.require(run.spec.name, wanted)
     if seen.step is Step.FINISH:
+        catch_up(run)
         forget_former_table(run)
         session = _settled(run)
         show_again(run, ledger(run))
@@ -97,6 +100,7 @@ _Look = Callable[[Run, Session | None, Snapshot | None], Looked]
 
 
 def _trigger(run: Run, work_off: _Work, look: _Look = look) -> Report:
+    catch_up(run)
     forget_former_table(run)
     session = _settled(run)
     refuse_absent(run)
@@ -181,7 +185,7 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
         session = replace(session, state=State.IN_PROGRESS)
         run.lease.write(session=session)
     begun = time.monotonic()
-    built, failed = build(run, session, plan) if plan.to_build else ([], [])
+    built, failed = _built(run, session, plan) if plan.to_build else ([], [])
     work = _Done(built, kept, failed, time.monotonic() - begun if plan.to_build else 0.0)
     if failed:
         session = replace(
@@ -189,8 +193,11 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
             failures=run.edges.staging.put_failures(session.id, session.attempt, failed),
             counts=plan.counts(len(failed)) | {"done": kept + len(built), "pending": 0},
             last_error=told(failed),
+            trouble_since_ms=_trouble_since(run, session) if trouble.passes(failed) else 0,
         )
         run.lease.write(session=session)
+    else:
+        session = replace(session, trouble_since_ms=0)
     if failed and session.push is not PushKind.PLAIN:
         if session.push is PushKind.ATOMIC:
             session = abandon(run, session, Outcome.ABANDONED_RETRIES, "one run publishes all, or nothing")
@@ -211,6 +218,22 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
     stage_all = plain.stage if session.push is PushKind.PLAIN else stage
     session = stage_all(run, session, plan, {o: r for o, (_, r) in found.items()})
     return _report(run, _RESULTS[session.state], session, changes, work)
+
+
+def _built(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[Failure]]:
+    """Build; a store that ends the whole build with its trouble is written down as that of a file is."""
+    try:
+        return build(run, session, plan)
+    except PinotAssetsError as error:
+        if trouble.may_pass(error):
+            with suppress(PinotAssetsError):  # the first error says more
+                since = _trouble_since(run, session)
+                run.lease.write(session=replace(session, trouble_since_ms=since, last_error=error.reason))
+        raise
+
+
+def _trouble_since(run: Run, session: Session) -> int:
+    return session.trouble_since_ms or run.edges.now_ms()
 
 
 _RESULTS: Final = {

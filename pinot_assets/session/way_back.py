@@ -19,7 +19,7 @@ from pinot_assets.session.edges import Edges
 from pinot_assets.session.kept import Kept, published
 from pinot_assets.session.model import Session, is_ours
 from pinot_assets.session.receipt import Output
-from pinot_assets.session.sequence import staged
+from pinot_assets.session.staging import staged
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.apply import held_table_config
@@ -149,11 +149,11 @@ class Facts:
 
     def _republish(self, current: Kept, target: Kept) -> str:
         """Why the snapshot's tars cannot be published again, "" if they can."""
-        if current.ref == target.ref:
+        away = going(self.table, self.swap, self.visible, target.snapshot)
+        if current.ref == target.ref and not any(is_ours(self.table, name) for name in away):
             return "it is the current snapshot"
         if not target.snapshot.segments and not self.takes_empty_outputs:
             return "this Pinot is older than 1.0 and cannot switch to an empty table"
-        away = going(self.table, self.swap, self.visible, target.snapshot)
         for entry in self.lineage.in_state(LineageState.IN_PROGRESS):
             ours = all(is_ours(self.table, name) for name in entry.segments_to)
             if not ours and not entry.segments_from.isdisjoint(away):

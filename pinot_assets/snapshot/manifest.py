@@ -154,7 +154,10 @@ _ADDED = ("version", "seconds")
 LEFT = ("left", "source")
 """Keys under which a rollback writes down what it left, among what opened the gate of other snapshots."""
 
-RESTORE = "restore the object from a backup; nothing is published or deleted until it is back"
+RESTORE = (
+    "restore the object from a backup; nothing is published or deleted until it is back. Where it is lost "
+    "for good, `pinot-assets session rebuild` makes the ledger anew from what queries see"
+)
 """What to do about a stored object that is missing or damaged."""
 
 VERSIONS = pa.schema([_FILES.field(name) for name in ("uri", "size", "mtime_us", "etag")])

@@ -66,7 +66,16 @@ def _seen() -> Seen:
         done_ms=NOW_MS + 3,
         audit=audit,
     )
-    opened = Session("cp2-bbbbbb", 2, Mode.SYNC, "f", NOW_MS, ObjectRef("k", "0"), State.IN_PROGRESS)
+    opened = Session(
+        "cp2-bbbbbb",
+        2,
+        Mode.SYNC,
+        "f",
+        NOW_MS,
+        ObjectRef("k", "0"),
+        State.IN_PROGRESS,
+        trouble_since_ms=NOW_MS,
+    )
     header = {
         "publishedMs": NOW_MS,
         "counts": {"files": 1, "segments": 1, "rows": 1},

@@ -45,7 +45,7 @@ from pinot_assets.spec import TableSpec
 from pinot_assets.spec.audit_block import Assertion, Audit
 from pinot_assets.spec.audit_check import RowChange
 
-STRAY = f"{TABLE}__cp9-0a1b2c_0_0_0"
+STRAY = f"{TABLE}__cp1-0a1b2c_0_0_0"
 
 
 @pytest.mark.parametrize(("mode", "life"), [*itertools.product(MODES, LIVES)])

@@ -53,3 +53,27 @@ def test_the_first_attempt_of_a_build_is_told(tmp_path: Path, monkeypatch: pytes
     begun = replace(SESSION, attempt_started_ms=1_700_000_000_000)
     assert "attempt    0, begun 2023-11-14" in shown(tmp_path, monkeypatch, begun, "show")
     assert "attempt 0, begun" in shown(tmp_path, monkeypatch, begun, "list")
+
+
+def test_rebuild_asks_and_tells(tmp_path: Path) -> None:
+    rebuilt: list[str] = []
+
+    @contextmanager
+    def driver_of(spec: Any, what: str) -> Iterator[Any]:
+        def rebuild() -> Any:
+            rebuilt.append(what)
+            return SimpleNamespace(session="cp7-aaaaaa")
+
+        yield SimpleNamespace(rebuild=rebuild, notes=("as asked for: the ledger is rebuilt",))
+
+    spec = write_table(tmp_path, "t")
+    app = session_cli.session_app(lambda name, tables: spec, driver_of)
+    refused = CliRunner().invoke(app, ["rebuild", "t"], input="n\n")
+    assert "drop its open session?" in refused.stdout
+    assert (refused.exit_code, rebuilt) == (1, [])
+    assert CliRunner().invoke(app, ["rebuild", "t", "--json"]).exit_code == 1
+    done = CliRunner().invoke(app, ["rebuild", "t", "--yes"])
+    assert (done.exit_code, done.stdout) == (0, "as asked for: the ledger is rebuilt\n")
+    told = CliRunner().invoke(app, ["rebuild", "t", "--yes", "--json"])
+    assert '"session": "cp7-aaaaaa"' in told.stdout
+    assert rebuilt == ["session rebuild"] * 2

@@ -164,7 +164,7 @@ def test_a_foreign_lineage_entry(world: Any) -> None:
 
 
 def test_a_stray_segment_is_an_error_until_the_next_trigger(world: Any) -> None:
-    pushed_under(world, f"{world.table}__cp9-ffffff_0_0_0")
+    pushed_under(world, f"{world.table}__cp1-ffffff_0_0_0")
     answers = look(world)
     assert failed(answers) == {"orphans": "ERROR"}
     assert answers["orphans"].numbers["segments_visible"] == 1
@@ -386,10 +386,10 @@ def test_on_a_real_pinot(real_world: Any) -> None:
     entry = world.pinot.start_replace_segments(world.table, [one], ["merged_0"])
     assert failed(answers()) == {"lineage_clean": "WARN", "rollback_window": "WARN"}
     world.pinot.force_revert_replace_segments(world.table, entry)
-    pushed_under(world, f"{world.table}__cp9-ffffff_0_0_0")
+    pushed_under(world, f"{world.table}__cp1-ffffff_0_0_0")
     until(lambda: "orphans" in failed(answers()), 20)
     assert failed(answers()) == {"orphans": "ERROR"}
-    world.pinot.delete_segments(world.table, [f"{world.table}__cp9-ffffff_0_0_0", other])
+    world.pinot.delete_segments(world.table, [f"{world.table}__cp1-ffffff_0_0_0", other])
     until(lambda: failed(answers()) == {"replicas_and_crc": "ERROR"}, 20)
     lost = answers()["replicas_and_crc"]
     assert other in lost.message

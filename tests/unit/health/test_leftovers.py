@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pinot_assets.health.finding import Severity
 from pinot_assets.health.leftovers import TOLERATED_BYTES, Wanted, orphans, staged_tars, unreferenced
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
@@ -38,6 +40,15 @@ def test_a_visible_stray_is_an_error_that_the_next_trigger_mends() -> None:
     assert (answer.passed, answer.severity, answer.found) == (False, Severity.ERROR, 1)
     assert OLD in answer.message
     assert "every trigger deletes them" in answer.next_step
+
+
+def test_what_came_after_a_restored_pointer_is_no_stray() -> None:
+    wanted = replace(WANTED, later={OLD})
+    answer = orphans("t", NOTHING, {OLD, NOW}, NODES, {}, wanted)
+    assert (answer.passed, answer.severity, answer.found) == (False, Severity.ERROR, 1)
+    assert "ZooKeeper's pointer is too old for" in answer.message
+    assert "deletes" not in answer.next_step
+    assert "was a backup restored?" in answer.next_step
 
 
 def test_visible_segments_without_any_ledger_must_not_be_deleted_by_a_run() -> None:

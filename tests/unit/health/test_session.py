@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.health.finding import HOUR_MS
+from pinot_assets.health.finding import HOUR_MS, Severity
 from pinot_assets.health.session import session_progress
 from pinot_assets.session.model import AuditReceipt, Mode, ObjectRef, Owner, Session, State
 
@@ -69,3 +69,25 @@ def test_a_session_that_grows_old() -> None:
 def test_a_lease_that_is_held_for_ever() -> None:
     answer = session_progress("t", None, owner(25), 3, NOW)
     assert "held for 25.0 h by run-1 on host" in answer.message
+
+
+def test_trouble_that_passes_by_itself_is_red_after_an_hour_with_cause_and_age() -> None:
+    error = "1 file failed; s3://b/F3: it is not there any more"
+    young = replace(FAILED, last_error=error, trouble_since_ms=NOW - HOUR_MS + 1)
+    answer = session_progress("t", young, None, 0, NOW)
+    assert answer.passed
+    assert "trouble that may pass since" in answer.message
+    assert error in answer.message
+    old = replace(young, trouble_since_ms=NOW - HOUR_MS)
+    answer = session_progress("t", old, None, 0, NOW)
+    assert (answer.passed, answer.severity, answer.numbers["trouble_hours"]) == (False, Severity.ERROR, 1)
+    assert f"has had trouble for 1.0 h that should have passed by itself: {error}" in answer.message
+    assert "spends no retry" in answer.next_step
+
+
+def test_a_store_that_ends_every_build_is_told_in_the_same_way() -> None:
+    lasting = replace(SESSION, trouble_since_ms=NOW - 2 * HOUR_MS, last_error="s3://b does not answer")
+    answer = session_progress("t", lasting, None, 3, NOW)
+    assert not answer.passed
+    assert "for 2.0 h" in answer.message
+    assert "s3://b does not answer" in answer.message

@@ -103,6 +103,13 @@ def test_files_or_an_audit_that_failed_make_a_session_fail() -> None:
     assert told(Seen(session=replace(SESSION, audit=replace(AUDIT, passed=True))))["session_failed",] == 0
 
 
+def test_trouble_that_passes_by_itself_is_no_failure_and_says_since_when() -> None:
+    troubled = replace(SESSION, failures=ObjectRef("f", "0"), trouble_since_ms=T0 + 1000)
+    found = told(Seen(session=troubled))
+    assert (found["session_failed",], found["session_trouble_timestamp_seconds",]) == (0, T0 / 1000 + 1)
+    assert ("session_trouble_timestamp_seconds",) not in told(Seen(session=SESSION))
+
+
 def test_the_newest_audit_is_the_open_sessions() -> None:
     found = told(Seen(session=replace(SESSION, audit=AUDIT), header=HEADER))
     assert found["audit_passed",] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -333,3 +334,60 @@ def test_a_rollback_that_died_is_finished_whatever_the_spec_says(table: Table) -
     rollback = replace(table.seen.session, mode=Mode.ROLLBACK, config_fingerprint="of old")
     table.seen = replace(table.seen, session=rollback)
     assert table.tick(listing(F1=1, F2=2)).launch
+
+
+# --- trouble that passes by itself ------------------------------------------------------------------
+
+
+def troubled(table: Table, code: str, since_s: int = NOW, attempt_s: int = NOW, also: str = "") -> None:
+    """F3 failed with that code in every attempt since then, the last of which began at `attempt_s`."""
+    table.opens(failures=REF, trouble_since_ms=since_s * 1000, attempt_started_ms=attempt_s * 1000)
+    codes = (code, also) if also else (code,)
+    failures = tuple(Failure("F3", n, 0, code, "away") for n, code in enumerate(codes))
+    table.seen = replace(table.seen, failures=failures, failed_versions={"F3": Fingerprint(3, 0).token})
+
+
+TRANSIENT = ["VANISHED", "CHANGED_DURING_READ", "STORE", "OUT_OF_MEMORY", "MACHINE"]
+
+
+@pytest.mark.parametrize("code", TRANSIENT)
+@pytest.mark.parametrize(
+    "files", [{"F1": 1, "F2": 2}, {"F1": 1, "F2": 2, "F3": 3}, {"F1": 1, "F2": 2, "F9": 9}]
+)
+def test_trouble_that_passes_is_tried_again_by_itself(table: Table, code: str, files: dict[str, int]) -> None:
+    """Whether the failed file has gone, stayed as it is, or others came."""
+    troubled(table, code)
+    waiting = table.tick(listing(**files), NOW + 59)
+    assert not waiting.launch
+    assert waiting.message.endswith(f"cp2-bbbbbb has trouble that may pass (1 {code}), tried again in 1 s")
+    assert table.tick(listing(**files), NOW + 60).launch
+
+
+def test_it_is_tried_again_later_each_time_whatever_is_listed(table: Table) -> None:
+    """A file that grows all the time changes with every listing, and must not be run at every tick."""
+    attempts, now = [NOW], NOW
+    troubled(table, "CHANGED_DURING_READ")
+    while len(attempts) < 9:
+        now += 30
+        if table.tick(listing(F1=1, F2=2, F3=now), now).launch:
+            attempts.append(now)
+            troubled(table, "CHANGED_DURING_READ", attempt_s=now)
+    waits = [(after - before) // 60 for before, after in itertools.pairwise(attempts)]
+    assert waits == [1, 2, 4, 8, 15, 15, 15, 15]
+
+
+def test_a_launch_that_came_to_no_attempt_is_not_repeated_at_every_tick(table: Table) -> None:
+    """Pinot was away, or a driver of an older release left the session alone."""
+    troubled(table, "STORE", attempt_s=NOW - 3600, since_s=0)
+    files = listing(F1=1, F2=2, F3=3)
+    launches = [now for now in range(NOW, NOW + 3600, 30) if table.tick(files, now).launch]
+    gaps = [after - before for before, after in itertools.pairwise(launches)]
+    assert gaps == [FIRST_WAIT_S, 2 * FIRST_WAIT_S, LONGEST_WAIT_S, LONGEST_WAIT_S]
+
+
+def test_one_file_that_has_to_be_repaired_makes_the_session_wait(table: Table) -> None:
+    troubled(table, "VANISHED", also="UNREADABLE")
+    table.seen = replace(table.seen, session=replace(table.opens(failures=REF), trouble_since_ms=0))
+    tick = table.tick(listing(F1=1, F2=2), NOW + 3600)
+    assert not tick.launch
+    assert "sensorRetries is off" in tick.message

@@ -113,7 +113,7 @@ def test_a_launch_in_vain_is_repeated_later_and_later(table: Table) -> None:
             table.session(attempt=table.seen.session.attempt + 1)
         now += 30
     gaps = [after - before for before, after in itertools.pairwise(launches)]
-    assert gaps[:3] == [FIRST_WAIT_S, 2 * FIRST_WAIT_S, 4 * FIRST_WAIT_S]
+    assert gaps[:3] == [FIRST_WAIT_S, 2 * FIRST_WAIT_S, LONGEST_WAIT_S]
     assert gaps[-1] == LONGEST_WAIT_S
 
 
@@ -229,6 +229,41 @@ def test_a_swap_table_stays_held_until_it_is_resumed(table: Table) -> None:
     table.pointer(hold=REF)
     assert table.launches(LONGEST_WAIT_S) == []
     assert "pinot-assets resume t" in table.tick(NOW).message
+
+
+# --- trouble that passes by itself ------------------------------------------------------------------
+
+
+def troubled(table: Table, code: str) -> None:
+    """The attempt that began a minute ago failed with that code, and had not before."""
+    table.session(failures=REF, attempt_started_ms=(NOW - 60) * 1000, trouble_since_ms=NOW * 1000)
+    table.seen = replace(table.seen, failures=(Failure("F1", 0, 0, code, "away"),))
+
+
+@pytest.mark.parametrize("code", ["VANISHED", "CHANGED_DURING_READ", "STORE", "OUT_OF_MEMORY"])
+def test_trouble_that_passes_is_tried_again_by_itself(table: Table, code: str) -> None:
+    """After the files sensor, which sees other files, too."""
+    troubled(table, code)
+    assert table.tick(NOW).message == (
+        "session cp2-bbbbbb has had trouble that may pass since 2027-01-15 08:00:00 UTC; tried again in 120 s"
+    )
+    assert table.launches(180) == [NOW + 120]
+
+
+def test_an_older_driver_that_leaves_it_alone_is_not_launched_at_every_tick(
+    table: Table,
+) -> None:
+    """It takes the failures for such as need a retry, makes no attempt, and writes no time of trouble."""
+    troubled(table, "VANISHED")
+    table.session(trouble_since_ms=0)
+    launches = table.launches(4 * LONGEST_WAIT_S)
+    gaps = [after - before for before, after in itertools.pairwise(launches)]
+    assert gaps == [FIRST_WAIT_S, 2 * FIRST_WAIT_S, LONGEST_WAIT_S, LONGEST_WAIT_S]
+
+
+def test_a_store_that_ended_the_whole_build_is_tried_again_too(table: Table) -> None:
+    table.session(attempt_started_ms=(NOW - 60) * 1000, trouble_since_ms=NOW * 1000)
+    assert table.launches(180) == [NOW + 120]
 
 
 # --- runs that died unseen ------------------------------------------------------------------------

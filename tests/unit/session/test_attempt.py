@@ -54,7 +54,7 @@ def gone_on(
         note=lambda _: None,
     )
     plan = Plan(AUDITED.id, 0, Mode.SYNC, (), (), {}, "d")
-    begun = go_on(run, Opened(audited, plan, {}, (), 0, Next.CONTINUE), NOTHING, None)
+    begun = go_on(run, Opened(audited, plan, {}, (), 0, Next.CONTINUE, 0), NOTHING, None)
     assert begun is not None
     return begun[0]
 

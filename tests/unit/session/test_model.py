@@ -48,6 +48,7 @@ SESSIONS = st.builds(
     attempt=COUNTS,
     attempt_started_ms=COUNTS,
     failures=st.none() | REFS,
+    trouble_since_ms=COUNTS,
     switch=COUNTS,
     switch_object=st.none() | REFS,
     switch_attempt=COUNTS,
@@ -176,3 +177,10 @@ def test_only_published_and_noop_are_done(outcome: Outcome) -> None:
     done = outcome in (Outcome.PUBLISHED, Outcome.NOOP)
     assert closed.state is (State.DONE if done else State.SWITCH)
     assert (closed.outcome, closed.done_ms) == (outcome, 9)
+
+
+def test_a_session_without_trouble_is_written_as_releases_before_wrote_it() -> None:
+    session = Session("cp1-aaaaaa", 1, Mode.SYNC, "f", 0, ObjectRef("k", "0"))
+    assert "troubleSinceMs" not in json.loads(session_to_bytes(session))["simpleFields"]
+    troubled = replace(session, trouble_since_ms=7)
+    assert json.loads(session_to_bytes(troubled))["simpleFields"]["troubleSinceMs"] == "7"

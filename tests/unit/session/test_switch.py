@@ -73,7 +73,9 @@ def push(
     edges = SimpleNamespace(
         pinot=pinot, staging=None, now_ms=lambda: 1, waits=SimpleNamespace(pinot_write=20.0)
     )
-    switcher = Switcher("t", cast(Edges, edges), 1000, False, before_write, lambda *_: None, mode)
+    switcher = Switcher(
+        "t", cast(Edges, edges), 1000, False, before_write, lambda *_: None, mode, lambda _: None
+    )
     return switcher.push(Switch(1, (), tuple(outputs(count))), "e")
 
 

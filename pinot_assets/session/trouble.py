@@ -1,0 +1,58 @@
+"""Trouble that passes by itself: since when a session has had it, and when it is tried again.
+
+A file that vanished between listing and build, a store that did not answer, a worker without memory: no file
+has to be repaired, so the session goes on without spending a retry. It backs off by its own times in
+ZooKeeper: sensors, `watch` and every driver see the same moment, and a restart forgets nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from pinot_assets.errors import PinotAssetsError, SourceError, StoreConflict
+from pinot_assets.session.failure_code import is_transient
+from pinot_assets.session.model import Session
+from pinot_assets.session.receipt import Failure
+
+FIRST_WAIT_MS: Final = 60_000
+LONGEST_WAIT_MS: Final = 15 * 60_000
+LASTS_MS: Final = 60 * 60_000
+"""After so long trouble is told as a fault of the table: what should have passed has not."""
+
+
+def passes(failures: Sequence[Failure]) -> bool:
+    """Whether there are failures, and every one of them may pass by itself."""
+    return bool(failures) and all(is_transient(failure.code) for failure in failures)
+
+
+def may_pass(error: PinotAssetsError) -> bool:
+    """Whether what ended a build is trouble of that kind: a store that does not answer."""
+    return isinstance(error, SourceError) and not isinstance(error, StoreConflict)
+
+
+def since_ms(session: Session) -> int:
+    """Since when the session has had the trouble that it has now, epoch milliseconds.
+
+    A driver of an older release does not write it down: then since the last attempt.
+    """
+    return session.trouble_since_ms or session.attempt_started_ms
+
+
+def again_ms(session: Session) -> int:
+    """When the session is tried again, epoch milliseconds: 1, 2, 4, 8, then every 15 minutes."""
+    since = since_ms(session)
+    last = max(since, session.attempt_started_ms)
+    return last + min(last - since + FIRST_WAIT_MS, LONGEST_WAIT_MS)
+
+
+def lasts(session: Session, now_ms: int) -> bool:
+    """Whether the trouble has lasted so long that somebody should look."""
+    return session.trouble_since_ms > 0 and now_ms - session.trouble_since_ms >= LASTS_MS
+
+
+def causes(failures: Sequence[Failure]) -> str:
+    """`2 VANISHED, 1 STORE`: how many files failed with which code."""
+    counted = Counter(failure.code for failure in failures)
+    return ", ".join(f"{number} {code}" for code, number in sorted(counted.items()))

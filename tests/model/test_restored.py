@@ -1,0 +1,323 @@
+"""ZooKeeper, staging area and Dagster's database put back to an earlier moment, in every combination: queries
+keep their rows, what was published becomes the ledger again, and the next run converges."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+
+import dagster as dg
+import pytest
+from fakes.objects import open_memory
+from model.builder import ROWS
+from model.lives import make_table, write
+from model.process import Kind, Trouble
+from model.restored import (
+    MOMENTS,
+    Backup,
+    life,
+    pointer,
+    restore_nodes,
+    restore_pointer,
+    restore_staging,
+    restore_zookeeper,
+    rows,
+    snapshot,
+    start,
+    store_of,
+    watch,
+)
+from model.table import MODES, TABLE, Table, run
+
+from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.partitions import ALL_FILES
+from pinot_assets.assets.table import table_assets
+from pinot_assets.errors import SessionError, SnapshotCorrupt
+from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.resources import PinotResource
+from pinot_assets.sensors import files
+from pinot_assets.sensors.decision import decide
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.forecast import Step
+from pinot_assets.session.kept import kept_refs
+from pinot_assets.session.model import Outcome, seq_of
+from pinot_assets.session.observe import list_source, observe
+from pinot_assets.session.staging import Staging
+
+Restore = Callable[[Table, Backup], None]
+
+
+def nothing(table: Table, backup: Backup) -> None:
+    """It is as it was."""
+
+
+ZOOKEEPERS: dict[str, Restore] = {
+    "new": nothing,
+    "old pointer": restore_pointer,
+    "old nodes": restore_nodes,
+    "old with Pinot's part": restore_zookeeper,
+}
+STAGINGS: dict[str, Restore] = {"new": nothing, "old": restore_staging}
+
+
+def rebuild(driver: Driver) -> None:
+    """One of the choices that the error names."""
+    driver.rebuild()
+
+
+def tick(table: Table, cursor: str, now_s: int) -> tuple[bool, str]:
+    """Of the files sensor."""
+    seen = observe(store_of(table), Staging(table.staging))
+    found = decide(table.spec, list_source(table.spec, open_memory(table.source.uri)), seen, cursor, now_s)
+    return found.launch, found.cursor
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("staging", STAGINGS)
+@pytest.mark.parametrize("zookeeper", ZOOKEEPERS)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_r02_r17_queries_keep_their_rows_and_the_next_run_converges(
+    mode: str, moment: str, zookeeper: str, staging: str
+) -> None:
+    table, backup = life(mode, moment)
+    STAGINGS[staging](table, backup)
+    ZOOKEEPERS[zookeeper](table, backup)
+    seen = watch(table)
+    before = rows(table)
+    write(Z="Z1")(table)
+    table.later(600)
+    _, error = start(table, run)
+    if error is not None:
+        assert rows(table) == before, "it was stopped, and has changed what queries see"
+        assert "pinot-assets session rebuild" in str(error)
+        assert isinstance(error, SessionError)
+        _, error = start(table, rebuild)
+        assert error is None
+        assert rows(table) == before
+        _, error = start(table, run)
+    assert error is None
+    if pointer(table).hold is not None:  # what a rollback held back when the backup was taken is held again
+        _, error = start(table, lambda driver: driver.resume())
+        assert error is None
+        _, error = start(table, run)
+        assert error is None
+    for _ in range(2):  # a session of before, and one more
+        _, error = start(table, run)
+        assert error is None
+
+    after = Counter(content for text in table.files.values() for content in text.decode().split())
+    if mode == "append":
+        # A session that was open when the backup was taken keeps the versions that it has built.
+        built = {"A1", "A2"} - set(before)
+        assert set(rows(table)) - built == (set(before) | set(after)) - built
+        assert max(rows(table).values()) == 1, "rows are there twice"
+    else:
+        assert rows(table) == after
+    assert all(not (before & after) - state for state in seen), "rows of files that stayed were away"
+    ledger = snapshot(table)
+    assert set(ledger.segments) == table.pinot.visible_segments(TABLE)
+    assert not pointer(table).active_session
+    assert not table.pinot.lineage(TABLE).in_state(LineageState.IN_PROGRESS)
+    numbers = [seq_of(name) or 0 for name in table.pinot.all_segments(TABLE)]
+    assert pointer(table).next_seq > max(numbers)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("restore", [restore_pointer, restore_nodes])
+def test_r18_the_newer_snapshot_that_queries_see_is_adopted(mode: str, moment: str, restore: Restore) -> None:
+    """Without a person, without a build, and with all that is known of it."""
+    table, backup = life(mode, moment)
+    known, newest = pointer(table), snapshot(table)
+    restore(table, backup)
+    seen = watch(table)
+    tick(table, "", 1000)  # the sensors can look at it
+    notes, error = start(table, run)
+    assert error is None
+    assert len(seen) == 1, "queries have seen a change"
+    assert any(f"exactly snapshot {newest.session}, which is the ledger now" in note for note in notes)
+    now = pointer(table)
+    assert (now.current_snapshot, now.active_session) == (known.current_snapshot, "")
+    assert now.next_seq >= known.next_seq
+    assert snapshot(table) == newest, "audit and parent are those that were written"
+    for session in store_of(table).sessions():
+        assert session.outcome is not Outcome.OPEN
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_plan_of_a_run_says_so(mode: str) -> None:
+    table, backup = life(mode, "amid a switch")
+    restore_nodes(table, backup)
+    plans = []
+    start(table, lambda driver: plans.append(driver.plan()))
+    assert plans[0].forecast.step is Step.FINISH
+    assert "older than what queries see" in plans[0].forecast.why
+    seen = watch(table)
+    _, error = start(table, lambda driver: driver.trigger_planned(plans[0].forecast.basis.hash))
+    assert error is None
+    assert len(seen) == 1
+
+
+def test_a_pointer_whose_snapshot_has_expired_since_stops_no_sensor() -> None:
+    table, backup = life("sync", "between sessions")
+    restore_pointer(table, backup)
+    ref = pointer(table).current_snapshot
+    assert ref is not None
+    newest = max(Staging(table.staging).outline(r).seq for r in kept_refs(Staging(table.staging)))
+    table.staging.delete(ref.key)
+    seen = observe(store_of(table), Staging(table.staging))
+    assert seen.snapshot is not None
+    assert seen.snapshot.seq == newest
+    write(Z="Z1")(table)
+    assert tick(table, "", 1000)[0]
+    assert start(table, run)[1] is None
+    assert rows(table) == Counter(c.decode() for c in table.files.values())
+
+
+def test_the_choice_is_spelled_out_and_each_way_leads_out() -> None:
+    """Queries see neither the pointer's snapshot nor exactly a newer one."""
+    for way in ("rebuild", "newest", "pointer"):
+        table, backup = life("sync", "between sessions")
+        newest = snapshot(table)
+        restore_nodes(table, backup)
+        gone = min(set(newest.segments) - set(snapshot(table).segments))
+        table.pinot.delete_segments(TABLE, [gone])
+        other = life("sync", "between sessions")[0]  # a segment of a later number that no snapshot names
+        stranger = min(set(snapshot(other).segments))
+        fake = table.pinot._tables[TABLE]
+        there = other.pinot._tables[TABLE]
+        fake.segments[stranger] = there.segments[stranger]
+        known = there.metadata[stranger]
+        fake.metadata[stranger] = replace(known, custom={**known.custom, ROWS: "X1"})
+        seen = watch(table)
+        for job in (run, lambda driver: driver.clear(), lambda driver: driver.rollback()):
+            _, error = start(table, job)
+            assert isinstance(error, SessionError)
+            text = str(error)
+            assert "its pointer in ZooKeeper is older than what queries see" in text
+            assert f"pinot-assets session rebuild {TABLE}" in text
+            assert f"pinot-assets rollback {TABLE} --to {newest.seq}`" in text
+            assert f"pinot-assets rollback {TABLE} --to 1`" in text
+        assert len(seen) == 1
+        if way == "rebuild":
+            _, error = start(table, rebuild)
+            assert len(seen) == 1
+        else:
+            to = str(newest.seq) if way == "newest" else "1"
+            _, error = start(table, lambda driver, to=to: driver.rollback(to))
+            assert len(seen) == 2, "one switch"
+        assert error is None
+        start(table, lambda driver: driver.resume())
+        for _ in range(2):
+            _, error = start(table, run)
+            assert error is None
+        assert rows(table) == Counter(c.decode() for c in table.files.values()), way
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("to", ["", "1"])
+def test_a_rollback_that_died_before_its_last_transaction_is_finished_not_stopped(mode: str, to: str) -> None:
+    """Its snapshot is newer than the pointer's, and queries see what the pointer does not know."""
+    table = make_table(mode)
+    for change in (write(A="A1", B="B1"), write(A="A2"), write(B="B2")):
+        change(table)
+        table.start(run)
+
+    def rollback(driver: Driver) -> None:
+        driver.rollback(to)
+
+    # The rows of the snapshot are put first, then its header, after which the driver dies.
+    table.start(rollback, [Trouble("put snapshots/4-", kind) for kind in (Kind.TWICE, Kind.DIES_AFTER)])
+    table.expire()
+    assert len(kept_refs(Staging(table.staging))) == 4
+    now = rows(table)
+    write(C="C1")(table)
+    notes, error = start(table, run)
+    assert error is None, notes
+    assert snapshot(table).seq >= 4
+    assert not now - rows(table), "what the rollback brought back is gone"
+
+
+def test_a_pointer_whose_snapshot_is_missing_says_how_to_go_on() -> None:
+    table, backup = life("sync", "between sessions")
+    restore_staging(table, backup)
+    seen = watch(table)
+    _, error = start(table, run)
+    assert isinstance(error, SnapshotCorrupt)
+    assert "pinot-assets session rebuild" in str(error)
+    _, error = start(table, rebuild)
+    assert error is None
+    builds = len(snapshot(table).files)
+    _, error = start(table, run)
+    assert error is None
+    assert (len(seen), len(snapshot(table).files)) == (1, builds), "nothing was built again"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("zookeeper", ZOOKEEPERS)
+def test_a_restored_dagster_gets_its_partitions_again(
+    mode: str, zookeeper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a database without any, and with the cursor of the first launch."""
+    table, backup = life(mode, "between sessions")
+    ZOOKEEPERS[zookeeper](table, backup)
+    _, old = tick(table, "", 1000)
+    write(Z="Z1")(table)
+    monkeypatch.setattr(files, "open_staging", lambda _: Staging(table.staging))
+    monkeypatch.setattr(files, "open_source", lambda _: open_memory(table.source.uri))
+    monkeypatch.setattr(files, "open_session_store", lambda *_: nullcontext(store_of(table)))
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("PINOT_ZOOKEEPER", "127.0.0.1:9")
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def ticked(cursor: str | None) -> dg.SensorResult:
+            resources = {"pinot": PinotResource()}
+            with dg.build_sensor_context(instance, cursor=cursor, resources=resources) as context:
+                result = files.files_sensor(table_assets(table.spec))(context)
+            assert isinstance(result, dg.SensorResult)
+            return result
+
+        launched = ticked(old)
+        assert launched.run_requests, "there is Z to publish"
+        for _ in range(2):
+            assert start(table, run)[1] is None
+        assert not ticked(launched.cursor).run_requests, "all is published"
+        known = set(TableHistory(instance, table.spec).partitions())
+    assert {name.rpartition("/")[2] for name in known if name != ALL_FILES} == set(table.files)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gc_and_its_plan_leave_alone_what_is_published(mode: str) -> None:
+    table, backup = life(mode, "between sessions")
+    restore_nodes(table, backup)
+    seen = watch(table)
+    found = []
+    _, error = start(table, lambda driver: found.append(driver.garbage(0)))
+    assert error is None
+    assert not [o for o in found[0].old if o.kind == "visible segment"]
+    _, error = start(table, lambda driver: driver.collect(0, lambda done, of: None))
+    assert error is None
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_sensor_with_an_old_cursor_launches_what_there_is_to_do(mode: str) -> None:
+    """Of a Dagster database that was put back; the cursor is all that decides there."""
+    table = make_table(mode)
+    write(A="A1")(table)
+    launched, old = tick(table, "", 1000)
+    assert launched
+    table.start(run)
+    write(B="B1")(table)
+    launched, new = tick(table, old, 2000)
+    assert launched
+    table.start(run)
+    for cursor in (old, new, ""):
+        assert not tick(table, cursor, 3000)[0], "all is published"
+    write(C="C1")(table)
+    for cursor in (old, new, ""):
+        assert tick(table, cursor, 4000)[0]
+    table.start(run)
+    assert set(rows(table)) == {"A1", "B1", "C1"}

@@ -1,0 +1,137 @@
+"""Trouble that passes by itself costs no retry; whoever comes goes on, and takes other files in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from model.ending import settle
+from model.lives import make_table
+from model.table import MODES, TABLE, Table
+
+from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.errors import SourceError
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.model import Session
+from pinot_assets.session.observe import observe
+from pinot_assets.session.report import Report, Result
+from pinot_assets.session.staging import Staging
+from pinot_assets.session.store import SessionStore
+
+
+def sensor_run(driver: Driver) -> Report:
+    """The whole job as a sensor starts it."""
+    report = driver.trigger_without_retry()
+    if report.result in (Result.STAGED, Result.FAILED):
+        _, findings = driver.audit()
+        if all(f.passed for f in findings):
+            driver.publish()
+    return report
+
+
+def once_before_build(table: Table, name: str, act: Callable[[], object]) -> None:
+    """Do this between the listing and the build of that file, once."""
+    told, done = table.truth.ordered, [False]
+
+    def ordered(order: BuildOrder, task: FileTask) -> None:
+        told(order, task)
+        if task.file.uri.endswith(f"/{name}") and not done[0]:
+            done[0] = True
+            act()
+
+    table.truth.ordered = ordered  # type: ignore[method-assign]
+
+
+def store_of(table: Table) -> SessionStore:
+    client: Any = table.zookeeper.client()
+    return SessionStore(client, "pinot", f"{TABLE}_OFFLINE")
+
+
+def sessions(table: Table) -> list[Session]:
+    return store_of(table).sessions()
+
+
+def rows(table: Table) -> list[str]:
+    metadata = table.pinot._tables[TABLE].metadata
+    return sorted(metadata[s].custom["test.rows"] for s in table.pinot.visible_segments(TABLE))
+
+
+def assert_right(table: Table) -> None:
+    settle(table)
+    assert not table.truth.violations, "\n".join([*table.story, "", *table.truth.violations])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_r26_a_file_that_vanished_is_forgotten_and_another_one_taken_in(mode: str) -> None:
+    """By a table with default settings, without a retry to spend."""
+    table = make_table(mode, consistentPushMaxRetries=0)
+    table.source.write("A", b"A1")
+    table.source.write("B", b"B1")
+    once_before_build(table, "B", lambda: table.source.remove("B"))
+    assert table.start(sensor_run).report.result is Result.FAILED  # type: ignore[union-attr]
+    seen = observe(store_of(table), Staging(table.staging))
+    assert [f.code for f in seen.failures] == ["VANISHED"]
+    assert seen.passing
+    assert seen.session is not None
+    assert seen.session.trouble_since_ms > 0
+    table.source.write("C", b"C1")
+    table.later(60)
+    second = table.start(sensor_run).report
+    assert second is not None
+    assert (second.result, second.kept, len(second.built)) == (Result.STAGED, 1, 1)
+    assert rows(table) == ["A1", "C1"]
+    (session,) = sessions(table)
+    assert (session.retry_count, session.trouble_since_ms) == (0, 0)
+    assert_right(table)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_file_that_came_back_otherwise_is_built_as_it_is_now(mode: str) -> None:
+    table = make_table(mode)
+    table.source.write("A", b"A1")
+    once_before_build(table, "A", lambda: table.source.remove("A"))
+    table.start(sensor_run)
+    table.source.write("A", b"A2 A3")
+    table.later(60)
+    table.start(sensor_run)
+    assert rows(table) == ["A2", "A3"]
+    assert_right(table)
+
+
+def test_trouble_that_stays_spends_nothing_and_remembers_since_when() -> None:
+    table = make_table("sync", consistentPushMaxRetries=1)
+    table.source.write("A", b"A1")
+
+    def away(order: BuildOrder, task: FileTask) -> None:
+        raise SourceError("the store does not answer")
+
+    known, table.truth.ordered = table.truth.ordered, away  # type: ignore[method-assign]
+    since = set[int]()
+    for _ in range(5):
+        assert isinstance(table.start(sensor_run).process.error, SourceError)
+        table.later(3600)
+        (session,) = sessions(table)
+        since.add(session.trouble_since_ms)
+        assert (session.retry_count, session.stalls) == (0, 0)
+        assert session.last_error == "the store does not answer"
+    assert len(since) == 1
+    table.truth.ordered = known  # type: ignore[method-assign]
+    table.start(sensor_run)
+    assert rows(table) == ["A1"]
+    assert sessions(table)[-1].trouble_since_ms == 0
+    assert_right(table)
+
+
+def test_a_file_that_has_to_be_repaired_beside_it_still_waits_for_a_retry() -> None:
+    table = make_table("sync")
+    table.source.write("A", b"!")
+    table.source.write("B", b"B1")
+    once_before_build(table, "B", lambda: table.source.remove("B"))
+    table.start(sensor_run)
+    (before,) = sessions(table)
+    assert before.trouble_since_ms == 0
+    assert not observe(store_of(table), Staging(table.staging)).passing
+    assert table.start(sensor_run).report.result is Result.FAILED  # type: ignore[union-attr]
+    assert sessions(table) == [before]
+    assert_right(table)
