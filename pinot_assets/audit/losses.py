@@ -47,12 +47,7 @@ class Rewritten:
         former = self.former
         if former is None:
             return self.suspects
-        known = {column.name for facts in former.facts for column in facts.columns}
-        return tuple(
-            name
-            for name in self.suspects
-            if name not in former.missing and (name in known or not former.facts)
-        )
+        return tuple(name for name in self.suspects if _had_values(former, name, self.receipt))
 
     @property
     def suspects(self) -> tuple[str, ...]:
@@ -94,6 +89,27 @@ def shrunk_table(table: str, seen: RowsSeen, bound: Loss | None) -> Finding:
     bad = [f"{table} {row_words(seen)}"] if _shrinks(seen) else []
     good = "rows of the table's last snapshot are replaced by as many, or by a tenth of them at the least"
     return _of("shrunk_table", seen.now, seen.after, bad, good, bound)
+
+
+def _had_values(former: Receipt, name: str, new: Receipt) -> bool:
+    """Whether a column without a value in the new version had some in the published one.
+
+    A receipt of an earlier release does not name a column that the file has and that is null throughout. Its
+    smallest and largest value are then the default ones, as in the new version.
+    """
+    if name in former.missing:
+        return False
+    if not former.facts:
+        return True
+    bounds = _bounds(former, name)
+    default = _bounds(new, name)
+    return bool(bounds) and (bounds != default or (None, None) in bounds)
+
+
+def _bounds(receipt: Receipt, name: str) -> set[tuple[str | None, str | None]]:
+    """Smallest and largest value of a column in each segment."""
+    columns = (column for facts in receipt.facts for column in facts.columns)
+    return {(column.low, column.high) for column in columns if column.name == name}
 
 
 def _shrinks(seen: RowsSeen) -> bool:

@@ -290,7 +290,7 @@ def _unknown(kind: type[SwitchStateUnknown], name: str, reason: str) -> SwitchSt
     return kind(
         f"{name} was sent and no answer came",
         why=reason,
-        hint="it may have happened, or still may (of a REALTIME table: its state)",
+        hint="it may have happened, or still may",
     )
 
 

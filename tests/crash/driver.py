@@ -111,7 +111,7 @@ def _drive(order: Order, builder: Builder) -> tuple[str, str]:
         report = driver.trigger()
         if order.step == "run" and report.result in (Result.STAGED, Result.FAILED):
             _, findings = driver.audit()
-            if all(finding.passed for finding in findings):
+            if not any(finding.blocks for finding in findings):
                 driver.publish()
                 return "PUBLISHED", "; ".join(report.notes)
             return "SHUT", "; ".join(f.message for f in findings if not f.passed)

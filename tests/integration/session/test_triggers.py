@@ -152,7 +152,8 @@ def test_e05_r20_an_empty_file_is_done_without_a_segment(world: Any) -> None:
     world.assert_settled()
 
 
-def test_a_file_that_becomes_empty_loses_its_rows_in_sync(synced: Any) -> None:
+def test_a_file_that_becomes_empty_loses_its_rows_in_sync_where_that_is_allowed(synced: Any) -> None:
+    synced.audit_block.append({"check": "emptied_files", "severity": "warn"})
     (synced.source / "P1").write_text("v\n")
     synced.run()
     assert synced.visible == ["P2"]

@@ -26,7 +26,9 @@ COLUMNS = ("a", "b")
 def receipt(
     name: str, rows: int, missing: tuple[str, ...] = (), columns: tuple[str, ...] = COLUMNS
 ) -> Receipt:
-    facts = SegmentFacts(rows, tuple(ColumnFacts(column, "LONG", "1", "2") for column in columns))
+    """Values from 1 to 2; of a column that is missing, 0 alone."""
+    bounds = {column: ("0", "0") if column in missing else ("1", "2") for column in columns}
+    facts = SegmentFacts(rows, tuple(ColumnFacts(column, "LONG", *bounds[column]) for column in columns))
     plain = Receipt(f"s3://b/{name}", 0, 0, Fingerprint(1, 1), "x", rows, 0, (), 0.0, "")
     return replace(plain, missing=missing, facts=(facts,) if rows else ())
 
@@ -93,6 +95,22 @@ def test_a_column_that_had_values_is_all_null() -> None:
 )
 def test_a_column_that_never_had_values_has_not_vanished(former: Receipt) -> None:
     assert vanished_columns([Rewritten(receipt("f", 5, missing=("b",)), 5, former)], None).passed
+
+
+def test_receipts_of_an_earlier_release_do_not_name_columns_that_are_null_throughout() -> None:
+    new = receipt("f", 5, missing=("b",))
+    null = replace(new, missing=())
+    assert vanished_columns([Rewritten(new, 5, null)], None).passed
+    [facts] = null.facts
+    some = replace(null, facts=(facts, *receipt("f", 5).facts))  # in another segment of the file
+    assert vanished_columns([Rewritten(new, 5, some)], None).blocks
+
+
+def test_where_a_segment_does_not_say_its_bounds_the_receipts_alone_count() -> None:
+    without = SegmentFacts(5, (ColumnFacts("b", "JSON", None, None),))
+    new = replace(receipt("f", 5, missing=("b",)), facts=(without,))
+    assert vanished_columns([Rewritten(new, 5, replace(new, missing=()))], None).blocks
+    assert vanished_columns([Rewritten(new, 5, new)], None).passed
 
 
 def test_where_nothing_is_kept_of_the_published_version_what_the_file_lacks_counts() -> None:

@@ -11,6 +11,7 @@ import pytest
 from fakes.builder import make_order, tasks_of
 
 from pinot_assets.build import BuildOrder, build_file
+from pinot_assets.build.values import Values
 from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.losses import loss_findings
 from pinot_assets.session.model import Mode
@@ -39,9 +40,11 @@ def built(root: Path, order: BuildOrder, text: str) -> Receipt:
     return receipt
 
 
-def rebuilt(root: Path, order: BuildOrder, before: str, after: str, *checks: Check) -> dict[str, Any]:
+def rebuilt(
+    root: Path, order: BuildOrder, before: str | Receipt, after: str, *checks: Check
+) -> dict[str, Any]:
     """What is found where a file was published and is rewritten, by the name of the check."""
-    former = built(root, order, before)
+    former = built(root, order, before) if isinstance(before, str) else before
     current = SimpleNamespace(ledger={former.uri: PublishedFile.from_receipt(former, order.session)}, rows=2)
     later = replace(order, session="cp8-abc", staging_uri=order.staging_uri.replace("cp7", "cp8"))
     run: Any = SimpleNamespace(
@@ -73,6 +76,17 @@ def test_a_column_that_had_no_value_has_not_vanished(
     tmp_path: Path, order: BuildOrder, before: str, after: str
 ) -> None:
     assert rebuilt(tmp_path, order, before, after)["vanished_columns"].passed
+
+
+def test_a_receipt_of_an_earlier_release_names_only_what_the_file_lacks(
+    tmp_path: Path, order: BuildOrder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column that was null throughout before the upgrade has not vanished after it."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Values, "missing", lambda _, lacking: lacking)
+        former = built(tmp_path, order, NULL)
+    assert former.missing == ()
+    assert rebuilt(tmp_path, order, former, NULL + "c,,2020-01-01T00:00:00Z\n")["vanished_columns"].passed
 
 
 def test_receipts_of_published_files_are_found_by_their_versions(tmp_path: Path, order: BuildOrder) -> None:
