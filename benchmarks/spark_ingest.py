@@ -42,6 +42,7 @@ from samples import Sample, events
 from pinot_assets.build.local_spark import local_context, local_session
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.spark import Result, SparkBuilder
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.source import open_store
 from pinot_assets.source.fingerprint import SourceFile
@@ -62,7 +63,7 @@ def ours(job: dict[str, Any]) -> int:
         source_props={}, staging_uri=f"{root}/session", segments_uri=f"{root}/segments", staging_props={},
         max_rows_per_segment=1 << 40, min_server="1.5.1",
     )  # fmt: skip
-    listed = open_store(order.source_uri, {}).list()
+    listed = open_store(order.source_uri, {}, UNLIMITED).list()
     tasks = [FileTask(SourceFile(info.uri, info.fingerprint), n) for n, info in enumerate(listed)]
     done: list[Result] = []
     spark = SparkBuilder(lambda: local_session("bench", CORES), lambda: local_context("bench", CORES))

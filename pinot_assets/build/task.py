@@ -93,7 +93,9 @@ def build_from(order: BuildOrder, task: FileTask, rows: Rows) -> Receipt | Failu
 
 @contextmanager
 def _signs(order: BuildOrder, task: FileTask) -> Iterator[Signs]:
-    signs = Signs(open_store(order.staging_uri, order.staging_props), order.attempt, task.ordinal)
+    signs = Signs(
+        open_store(order.staging_uri, order.staging_props, order.policy), order.attempt, task.ordinal
+    )
     try:
         yield signs
     finally:
@@ -103,13 +105,13 @@ def _signs(order: BuildOrder, task: FileTask) -> Iterator[Signs]:
 def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs: Signs) -> Receipt:
     started = time.monotonic()
     spec = SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
-    source = open_store(order.source_uri, order.source_props)
+    source = open_store(order.source_uri, order.source_props, order.policy)
     local = folder / "source"
     read, sha256 = _fetch(source, task.file.uri, local)
     signs.worked()
     verdicts = _verdicts(order, task, folder)
     tables = rows_of(local, read, Wanted.of(spec), verdicts)
-    segments = open_store(order.segments_uri, order.staging_props)
+    segments = open_store(order.segments_uri, order.staging_props, order.policy)
     staged = [
         _stage(order, task, spec, segments, rows, k, read, folder, signs)
         for k, rows in enumerate(
@@ -187,7 +189,7 @@ def _verdicts(order: BuildOrder, task: FileTask, folder: Path) -> Verdicts:
 
 
 def _put_bad_rows(order: BuildOrder, task: FileTask, read: Fingerprint, folder: Path) -> str:
-    staging = open_store(order.staging_uri, order.staging_props)
+    staging = open_store(order.staging_uri, order.staging_props, order.policy)
     key = bad_rows_key(task.file.uri, read, order.attempt)
     staging.put_file_if_absent(key, folder / _BAD_ROWS)
     return staging.uri_of(key)
@@ -251,7 +253,7 @@ def _token(segments: ObjectStore, output: Output) -> str:
 
 def _record(order: BuildOrder, receipt: Receipt) -> Receipt:
     """Write the receipt, or obey the one that another run of this task wrote first (rule R13)."""
-    staging = open_store(order.staging_uri, order.staging_props)
+    staging = open_store(order.staging_uri, order.staging_props, order.policy)
     key = receipt_key(receipt.uri, receipt.read, receipt.attempt)
     try:
         staging.put_if_absent(key, receipt.to_bytes())

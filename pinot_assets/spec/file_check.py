@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from pinot_assets.pinot.table_config import has_transforms, is_refresh, setting
+from pinot_assets.policy import Policy
 from pinot_assets.spec.audit_block import Audit, read_audit_block
 from pinot_assets.spec.block import read_block
+from pinot_assets.spec.code import code_problems
 from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block, stray_keys
 from pinot_assets.spec.document import Document, Part, read_document
 from pinot_assets.spec.ingestion import FileIngestion
@@ -44,12 +47,14 @@ _TASK_PATH: Final = ("task", "taskTypeConfigsMap", FILE_INGESTION_TASK)
 class FileCheck:
     """The check of one YAML file and the JSON files that it names.
 
+    :ivar policy: what its specs may reach.
     :ivar problems: what is wrong with it.
     :ivar notes: what is worth knowing.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, policy: Policy) -> None:
         self.file = file
+        self.policy = policy
         self.problems: list[Problem] = []
         self.notes: list[Note] = []
         self._refused: set[KeyPath] = set()
@@ -85,7 +90,9 @@ class FileCheck:
         block = self._block(root, table)
         if block is None:
             return None
-        around = Surroundings(self.file.parent, is_refresh(table_value), has_transforms(table_value))
+        around = Surroundings(
+            self.file.parent, is_refresh(table_value), has_transforms(table_value), self.policy
+        )
         ingestion, problems, notes = read_block(block, self._refused, around)
         self.problems += problems
         self.notes += notes
@@ -104,6 +111,7 @@ class FileCheck:
             path=self.file,
             schema_json=sound[0].value,
             table_json=without_file_ingestion(table_value),
+            policy=self.policy,
             ingestion=ingestion,
             audit=audit,
             dagster=settings,
@@ -118,6 +126,8 @@ class FileCheck:
         if _AUDIT in root.value:
             reason = "is of OFFLINE tables alone: nothing is staged for a REALTIME table"
             self.problems.append(root.at(_AUDIT).problem(reason, "remove it"))
+        for place in (schema, table):
+            self.problems += code_problems(place, self.policy) if place is not None else []
         found = realtime_table_problems(table) if table is not None else []
         self.problems += found
         settings = self._dagster(root, "REALTIME")
@@ -137,6 +147,7 @@ class FileCheck:
             path=self.file,
             schema_json=both[0].value,
             table_json=config,
+            policy=self.policy,
             dagster=settings,
             notes=tuple(self.notes),
         )
@@ -200,6 +211,9 @@ class FileCheck:
             self.problems.append(
                 root.at(file_key).problem(f"{other} is no file", "a path relative to this file")
             )
+            return None
+        if refusal := self.policy.refuses_path(os.path.abspath(other)):
+            self.problems.append(root.at(file_key).problem(refusal.reason, refusal.fix))
             return None
         document = self._read(other)
         return None if document is None else Part(document, ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.file_check import FileCheck
 from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
+from pinot_assets.spec.policy_file import FOLDER_POLICY, policy_of
 from pinot_assets.spec.problem import Note, Problem, did_you_mean
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
 
@@ -143,16 +145,21 @@ def check_tables(directory: Path) -> tuple[list[AnyTableSpec], list[Problem], li
     """
     if not directory.is_dir():
         return [], [Problem(directory, 1, "", "is no directory", NO_DIRECTORY)], []
-    return check_files(sorted(p for p in directory.iterdir() if p.suffix in (".yaml", ".yml")))
+    found = (p for p in directory.iterdir() if p.suffix in (".yaml", ".yml") and p.name != FOLDER_POLICY)
+    return check_files(sorted(found))
 
 
 def check_files(files: Iterable[Path]) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
-    """Check these files as one set; results as `check_tables`."""
+    """Check these files as one set; results as `check_tables`.
+
+    :raises SpecError: a policy file cannot be used.
+    """
     specs: list[AnyTableSpec] = []
     problems: list[Problem] = []
     notes: list[Note] = []
+    policies = cache(policy_of)
     for file in files:
-        check = FileCheck(file)
+        check = FileCheck(file, policies(file.parent))
         spec = check.run()
         problems += check.problems
         notes += check.notes

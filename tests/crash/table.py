@@ -25,6 +25,7 @@ from fakes.waiting import until
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.session.waits import Waits
@@ -214,7 +215,7 @@ class Table:
             "accessKey": self.environ["CRASH_ACCESS_KEY"],
             "secretKey": self.environ["CRASH_SECRET_KEY"],
         }
-        return open_store(f"s3://{self.bucket}-staging/pinot/{self.name}_OFFLINE", props)
+        return open_store(f"s3://{self.bucket}-staging/pinot/{self.name}_OFFLINE", props, UNLIMITED)
 
 
 @contextmanager
