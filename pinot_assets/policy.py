@@ -259,5 +259,5 @@ def _quoted(text: str) -> str:
 
 
 def _allow(line: str, layer: Layer) -> str:
-    where = f"into {layer.file}" if layer.file else f"into a policy file, whose path {POLICY} holds"
-    return f"allow it with the line `{line}` {where}"
+    where = layer.file or f"a policy file, whose path {POLICY} holds"
+    return f"allow it with the line `{line}` in {where}"

@@ -12,7 +12,7 @@ from model.table import TABLE
 
 from pinot_assets.spec import TableSpec
 
-FOLDERS = {"inputDirURI": "/model/source", "output.segment.dir.uri": "/model/staging"}
+FOLDERS = {"inputDirURI": "s3://model/source", "output.segment.dir.uri": "s3://model/staging"}
 
 
 def spec_of(options: dict[str, Any]) -> TableSpec:

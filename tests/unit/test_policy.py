@@ -170,7 +170,7 @@ def test_a_folder_narrows_and_never_widens() -> None:
     assert [policy.refuses_path(path) is None for path in ("/a/x", "/a/b/x", "/c/x")] == [False, True, False]
     assert policy.refuses_code() is None
     assert policy.narrowed(Layer(allow_code=False)).refuses_code() is not None
-    assert "into f" in refused(policy.refuses_variable("A1")).fix
+    assert "in f" in refused(policy.refuses_variable("A1")).fix
     assert policy.narrowed(Layer()) != policy
     assert Policy((Layer().with_defaults(()), Layer(allow_code=True))).refuses_code() is not None
 

@@ -194,3 +194,12 @@ def test_a_gate_that_refuses_keeps_everything_as_it_is(run, folder, controller, 
     assert isinstance(result.exception, PreflightRefused)
     assert not controller.realtime
     assert not controller.schemas
+
+
+def test_the_policy_of_a_folder_is_no_table_spec(run, folder):
+    good = folder.spec()
+    policy = folder.text("variables: []", "policy.yaml")
+    for arguments in ((), (str(good), str(policy))):
+        result = run("validate", *arguments, tables=not arguments)
+        assert result.exit_code == 0
+        assert "ok flights" in result.output

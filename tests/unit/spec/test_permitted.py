@@ -144,7 +144,7 @@ def test_a_policy_allows_and_both_doors_know_it(
     assert open_source(spec).uri == "s3://flights-in/2013"
     (folder.path / "policy.yaml").write_text("endpoints: []")
     (problem,) = folder.problems(block)
-    assert f"into {folder.path / 'policy.yaml'}" in (problem.fix or "")
+    assert f"in {folder.path / 'policy.yaml'}" in (problem.fix or "")
 
 
 def test_a_directory_that_is_a_link_to_elsewhere_is_refused_at_both(folder: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,11 @@ def test_a_home_or_a_whole_disk_is_no_project(tmp_path: Path, monkeypatch: pytes
     assert policy.refuses_path(str(tmp_path / "tables" / "in")) is None
     assert policy.refuses_path(str(tmp_path / ".ssh")) is not None
     assert policy_of(Path("/tables"), {}).refuses_path("/home/somebody") is not None
+
+
+def test_the_file_to_start_from_says_what_counts_without_one(tables: Path) -> None:
+    file = Path(__file__).parents[3] / "deploy" / "policy.yaml"
+    production = {"PINOT_ASSETS_PROFILE": "production"}
+    (said,) = policy_of(tables, {**production, "PINOT_ASSETS_POLICY": str(file)}).layers
+    (usual,) = policy_of(tables, production).layers
+    assert replace(said, file="") == usual
