@@ -9,7 +9,7 @@ from typing import Final
 
 from kazoo.exceptions import NoNodeError
 
-from pinot_assets.session.zookeeper import ZooKeeperAccess, answered, close, connect
+from pinot_assets.session.zookeeper import ZooKeeperAccess, answered, close, connect, require_cluster
 
 _KINDS: Final = ("Broker_", "Controller_", "Server_")
 _PORT: Final = "port"
@@ -37,6 +37,7 @@ class ZooKeeperInstances:
         path = f"/{self.cluster}/CONFIGS/PARTICIPANT"
         try:
             with answered():
+                require_cluster(client, self.cluster)
                 found: set[str] = set()
                 for name in client.retry(client.get_children, path):
                     try:
