@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from pinot_assets.audit import Finding
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.model import Mode, ObjectRef, Pointer, Session
 from pinot_assets.session.observe import Observation, list_source
@@ -43,7 +44,7 @@ class InMemoryTable:
 
     def trigger(self) -> Report:
         """Every file that differs from the snapshot is built, in no time."""
-        self._files = dict(list_source(self.spec, open_store(self.spec.input_uri(), {})).files)
+        self._files = dict(list_source(self.spec, open_store(self.spec.input_uri(), {}, UNLIMITED)).files)
         published = self._published()
         built = tuple(self._receipt(file) for file in self._files.values() if file.uri not in published)
         session = Session(f"cp{self._seq + 1}-000000", self._seq + 1, Mode.SYNC, "", 0, ObjectRef("", ""))

@@ -37,6 +37,7 @@ from measure import (
 from object_pages import BUCKET, PREFIX, etag, key, modified, serving, size
 
 from pinot_assets.memory import take_memory_from_system
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.listing import changes_of
 from pinot_assets.session.receipt import Output
 from pinot_assets.snapshot.manifest import (
@@ -111,7 +112,7 @@ def _file(n: int, name: str, bytes_: int) -> PublishedFile:
 
 def open_bucket(url: str) -> BucketObjectStore:
     """The bucket of `object_pages.serving`."""
-    store = open_store(f"s3://{BUCKET}/{PREFIX}", {"endpoint": url, "region": "us-east-1"})
+    store = open_store(f"s3://{BUCKET}/{PREFIX}", {"endpoint": url, "region": "us-east-1"}, UNLIMITED)
     assert isinstance(store, BucketObjectStore)
     return store
 

@@ -40,6 +40,7 @@ from plan_listing import CHANGED, bare, open_bucket, write_ledger
 
 from pinot_assets.assets.picture import Picture
 from pinot_assets.memory import take_memory_from_system
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.sensors.decision import Cursor, decide, settlement
 from pinot_assets.session.kept_parts import KeptParts
 from pinot_assets.session.model import Pointer
@@ -115,7 +116,7 @@ def work(name: str, job: dict[str, Any]) -> None:
     assert source._calls is not None
     with tempfile.TemporaryDirectory(prefix="bench-sensor-") as folder:
         spec = write_table(Path(job["spec"]), "t", SPEC)
-        kept = KeptParts(open_store(folder, {}))
+        kept = KeptParts(open_store(folder, {}, UNLIMITED))
         take_memory_from_system()  # as `connect.open_source` does
         pa.scalar(0)  # the first one imports pandas where there is one
         meter = Meter()

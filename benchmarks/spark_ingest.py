@@ -42,6 +42,7 @@ from samples import Sample, events
 from pinot_assets.build.local_spark import local_context, local_session
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.spark import Result, SparkBuilder
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.source import open_store
 from pinot_assets.source.fingerprint import SourceFile
@@ -60,9 +61,9 @@ def ours(job: dict[str, Any]) -> int:
         table_config=job["tableConfig"], input_format="parquet", reader={},
         source_uri=Path(job["in"]).as_uri(),
         source_props={}, staging_uri=f"{root}/session", segments_uri=f"{root}/segments", staging_props={},
-        max_rows_per_segment=1 << 40, min_server="1.5.1",
+        max_rows_per_segment=1 << 40, min_server="1.5.1", policy=UNLIMITED,
     )  # fmt: skip
-    listed = open_store(order.source_uri, {}).list()
+    listed = open_store(order.source_uri, {}, UNLIMITED).list()
     tasks = [FileTask(SourceFile(info.uri, info.fingerprint), n) for n, info in enumerate(listed)]
     done: list[Result] = []
     spark = SparkBuilder(lambda: local_session("bench", CORES), lambda: local_context("bench", CORES))

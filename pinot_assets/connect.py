@@ -23,19 +23,21 @@ from pinot_assets.spec import TableSpec
 def open_source(spec: TableSpec) -> ObjectStore:
     """The table's input directory."""
     take_memory_from_system()  # a million listed files are Arrow columns
-    return open_store(spec.input_uri(), spec.ingestion.input_props)
+    return open_store(spec.input_uri(), spec.ingestion.input_props, spec.policy)
 
 
 def open_hints(spec: TableSpec) -> Hints | None:
     """The table's queue of notifications, None where it has none."""
     queue = spec.ingestion.notification_queue
-    return SqsHints(queue, parse_root(spec.input_uri()), spec.ingestion.input_props) if queue else None
+    if not queue:
+        return None
+    return SqsHints(queue, parse_root(spec.input_uri()), spec.ingestion.input_props, spec.policy)
 
 
 def open_staging(spec: TableSpec) -> Staging:
     """The table's own folder of the staging area."""
     root = f"{spec.staging_uri()}/{spec.name_with_type}"
-    return Staging(open_store(root, spec.ingestion.output_props))
+    return Staging(open_store(root, spec.ingestion.output_props, spec.policy))
 
 
 @contextmanager

@@ -22,9 +22,9 @@ from pinot_assets.importing.told import Fate, Told, each_once
 from pinot_assets.importing.yaml_text import spec_text
 from pinot_assets.new_file import write_new
 from pinot_assets.settings import tables_directory
+from pinot_assets.source.env import referenced
 from pinot_assets.spec.apply import SchemaAndTableStore
 from pinot_assets.spec.document import parse_document, read_spec_bytes
-from pinot_assets.spec.environment import referenced
 from pinot_assets.spec.load import check_files
 from pinot_assets.spec.pinot_json import NAMES, raw_table_name, usable_name
 from pinot_assets.spec.shown import findings_values

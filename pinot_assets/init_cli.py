@@ -16,10 +16,12 @@ from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.errors import SourceError, SpecError, TypedWrong
 from pinot_assets.new_file import write_new
 from pinot_assets.settings import tables_directory
+from pinot_assets.source.env import is_reference
 from pinot_assets.spec import TableSpec
-from pinot_assets.spec.environment import is_reference, is_secret_key, is_secret_value, variable_for
+from pinot_assets.spec.environment import is_secret_key, is_secret_value, variable_for
 from pinot_assets.spec.load import load_table
 from pinot_assets.spec.pinot_json import NAMES, usable_name
+from pinot_assets.spec.policy_file import policy_of
 
 if TYPE_CHECKING:
     from pinot_assets.infer.draft import Draft
@@ -64,7 +66,7 @@ def add_init_command(app: typer.Typer) -> None:
         target = out or (tables or tables_directory()) / f"{table}.yaml"
         if target.exists():
             raise SpecError(f"{target} is there already", hint="give --name or --out, or edit that file")
-        sample = find_sample(files, settings, Path.cwd())
+        sample = find_sample(files, settings, Path.cwd(), policy_of(target.parent))
         made = draft(table, sample, settings, target)
         spec = _written(target, made.text)
         doubts = {**made.doubts, **made.unlike, **trouble(spec, sample, settings)}
@@ -123,7 +125,8 @@ def _written(target: Path, text: str) -> TableSpec:
         raise SpecError(
             "no usable table spec could be made of these files, and none is written",
             why=error.what,
-            hint="leave such columns out of the files, or write the spec by hand: docs/tables.md",
+            hint="do what stands behind the arrow, leave such columns out of the files, or write the spec by "
+            "hand: docs/tables.md",
         ) from error
 
 

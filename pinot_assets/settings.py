@@ -7,6 +7,7 @@ without, to the local stack that was started in this project.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,12 +15,13 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from pinot_assets.addresses import is_loopback
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import default_home, load_state
 from pinot_assets.pinot.connection import Auth, BasicAuth, GrpcDoor, PinotConnection, Tls, TokenAuth
+from pinot_assets.session.instances import ZooKeeperInstances
 from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import ZooKeeperAccess
-from pinot_assets.source.endpoints import is_loopback
 
 DEFAULT_CLUSTER = "pinot"
 DEFAULT_TABLES = "tables"
@@ -31,6 +33,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "zookeeper": "PINOT_ZOOKEEPER",
     "cluster": "PINOT_CLUSTER",
     "broker_urls": "PINOT_BROKER_URLS",
+    "addresses": "PINOT_ADDRESSES",
     "username": "PINOT_USER",
     "password": "PINOT_PASSWORD",
     "token": "PINOT_TOKEN",
@@ -49,6 +52,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "zookeeper_client_cert": "PINOT_ZOOKEEPER_CLIENT_CERT",
     "zookeeper_client_key": "PINOT_ZOOKEEPER_CLIENT_KEY",
     "allow_http": "PINOT_ASSETS_ALLOW_HTTP",
+    "allow_open_zookeeper": "PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER",
     "lease_seconds": "PINOT_ASSETS_LEASE_SECONDS",
     "write_seconds": "PINOT_ASSETS_WRITE_SECONDS",
     "stall_minutes": "PINOT_ASSETS_STALL_MINUTES",
@@ -149,6 +153,12 @@ def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[
     if profile is Profile.PRODUCTION and not _flag(values, "allow_http", name_of):
         for url in (values["controller_url"], *brokers):
             _refuse_plaintext(url, name_of("allow_http"))
+    access = ZooKeeperAccess(
+        username=values["zookeeper_username"] or None,
+        password=values["zookeeper_password"] or None,
+        tls=_zookeeper_tls(values, name_of),
+    )
+    cluster = values["cluster"] or DEFAULT_CLUSTER
     waits = _waits(values, name_of)
     connection = PinotConnection(
         values["controller_url"],
@@ -157,13 +167,12 @@ def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[
         timeouts=waits.timeouts(),
         broker_urls=brokers,
         grpc=_grpc(values, profile, name_of),
+        addresses=_addresses(values, name_of),
+        instances=ZooKeeperInstances(values["zookeeper"], cluster, access),
     )
-    access = ZooKeeperAccess(
-        username=values["zookeeper_username"] or None,
-        password=values["zookeeper_password"] or None,
-        tls=_zookeeper_tls(values, name_of),
-    )
-    return Settings(connection, values["zookeeper"], values["cluster"] or DEFAULT_CLUSTER, access, waits)
+    if profile is Profile.PRODUCTION:
+        _refuse_open_zookeeper(values, name_of)
+    return Settings(connection, values["zookeeper"], cluster, access, waits)
 
 
 def _refuse_missing(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> None:
@@ -177,6 +186,30 @@ def _refuse_missing(values: Mapping[str, str], profile: Profile, name_of: Callab
             "credentials that are whole",
             hint=f"set {' and '.join(missing)}{stack}",
         )
+
+
+def _refuse_open_zookeeper(values: Mapping[str, str], name_of: Callable[[str], str]) -> None:
+    if values["zookeeper_username"] or _flag(values, "allow_open_zookeeper", name_of):
+        return
+    user, password = name_of("zookeeper_username"), name_of("zookeeper_password")
+    raise PinotAssetsError(
+        f"{user} is not set",
+        why="without a user, whoever reaches ZooKeeper may change what is published, and "
+        "the profile production leaves no node open to everybody",
+        hint=f"set {user} and {password}; or, where nothing else reaches ZooKeeper, set "
+        f"{name_of('allow_open_zookeeper')} to true",
+    )
+
+
+def _addresses(values: Mapping[str, str], name_of: Callable[[str], str]) -> tuple[str, ...]:
+    written = [one.strip() for one in values["addresses"].split(",") if one.strip()]
+    for one in written:
+        if not re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):[0-9]{1,5}", one):
+            raise PinotAssetsError(
+                f"{name_of('addresses')} holds {one!r}, which is no address",
+                hint="write host:port,host:port…",
+            )
+    return tuple(one.lower() for one in written)
 
 
 def _auth(values: Mapping[str, str]) -> Auth | None:

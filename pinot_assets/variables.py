@@ -45,6 +45,12 @@ VARIABLES: Final = {
             Profile.LOCAL,
         ),
         Variable("PINOT_ASSETS_TABLES", _FOLDER, "Where the table specs lie.", DEFAULT_TABLES),
+        Variable(
+            "PINOT_ASSETS_POLICY",
+            "path of a file",
+            "What table specs may reach; see [security](../security.md#what-a-table-spec-may-reach).",
+            "the defaults there",
+        ),
     ),
     "Pinot": (
         Variable(
@@ -57,6 +63,12 @@ VARIABLES: Final = {
             "PINOT_BROKER_URLS",
             "URLs, separated by commas",
             "Brokers to ask instead of those that the controller names.",
+        ),
+        Variable(
+            "PINOT_ADDRESSES",
+            "`host:port`, separated by commas",
+            "Brokers and servers that get credentials besides those that ZooKeeper names; see "
+            "[security](../security.md#who-gets-pinots-credentials).",
         ),
         Variable("PINOT_CLUSTER", "name", "Of the Helix cluster.", DEFAULT_CLUSTER),
         Variable("PINOT_USER", "text", "User of basic authentication, with `PINOT_PASSWORD`."),
@@ -105,6 +117,12 @@ VARIABLES: Final = {
             "user](../deploy.md#zookeeper-with-a-user).",
         ),
         Variable("PINOT_ZOOKEEPER_PASSWORD", "secret", "Its password."),
+        Variable(
+            "PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER",
+            _BOOLEAN,
+            "Let the profile `production` go without a user of ZooKeeper.",
+            "false",
+        ),
         Variable(
             "PINOT_ZOOKEEPER_TLS",
             _BOOLEAN,

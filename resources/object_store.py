@@ -14,7 +14,9 @@ import dagster as dg
 from dagster_aws.s3 import S3Resource
 
 from pinot_assets.errors import SourceError, SpecError
+from pinot_assets.policy import Policy
 from pinot_assets.source import resolve_env
+from pinot_assets.source.env import referenced
 from pinot_assets.spec import TableSpec
 
 _ADDRESS: Final = {"region_name": "region", "endpoint_url": "endpoint"}
@@ -32,20 +34,21 @@ def with_object_store(spec: TableSpec, s3: S3Resource) -> TableSpec:
     """
     defaults = object_store_defaults(s3)
     own = spec.ingestion
+    policy = spec.policy.with_resource(*_named_by(defaults))
     update = {
         name: _completed(props, defaults)
         for name, props, uri in (
             ("input_props", own.input_props, own.input_dir_uri),
             ("output_props", own.output_props, own.staging_uri),
         )
-        if not _is_of_another_cloud(uri)
+        if not _is_of_another_cloud(uri, spec.policy)
     }
-    return replace(spec, ingestion=own.model_copy(update=update))
+    return replace(spec, ingestion=own.model_copy(update=update), policy=policy)
 
 
-def _is_of_another_cloud(uri: str) -> bool:
+def _is_of_another_cloud(uri: str, policy: Policy) -> bool:
     with suppress(SourceError):  # a variable that is missing is told where the store is opened
-        uri = resolve_env(uri)
+        uri = resolve_env(uri, policy)
     return uri.lower().startswith(("gs:", "abfs:", "abfss:"))
 
 
@@ -72,12 +75,19 @@ def _text(value: str) -> str:
     return "${" + value.env_var_name + "}" if isinstance(value, dg.EnvVar) else value
 
 
+def _named_by(defaults: Mapping[str, str]) -> tuple[set[str], tuple[str, ...]]:
+    """The variables and endpoints of the resource: whoever wrote the code location allows them."""
+    variables = {name for text in defaults.values() for name in referenced(text)}
+    return variables, (defaults["endpoint"],) if "endpoint" in defaults else ()
+
+
 def _completed(own: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Never a key of one and a token of the other; and plain HTTP is allowed to one endpoint only."""
+    """Never a key of one and a token of the other. The resource's keys, and its leave for plain HTTP, are for
+    its own endpoint: one that the table spec names gets neither."""
     keys = set(_KEYS.values())
     left_out = keys if keys & own.keys() else set()
     if "endpoint" in own:
-        left_out = left_out | {"allowHttp"}
+        left_out = keys | {"allowHttp"}
     return {name: value for name, value in defaults.items() if name not in left_out} | dict(own)
 
 

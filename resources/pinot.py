@@ -28,6 +28,10 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     zookeeper: str = ""
     cluster: str = ""
     broker_urls: list[str] = Field(default_factory=list)
+    addresses: list[str] = Field(
+        default_factory=list,
+        description="`host:port` of brokers and servers that get credentials besides those ZooKeeper names.",
+    )
     username: str = ""
     password: str = Field(default="", repr=False)
     token: str = Field(default="", repr=False)
@@ -52,6 +56,9 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     zookeeper_client_key: str = ""
     allow_http: bool = Field(
         default=False, description="Let `production` reach another machine over plaintext HTTP."
+    )
+    allow_open_zookeeper: bool = Field(
+        default=False, description="Let `production` keep its state in ZooKeeper without a user."
     )
     lease_seconds: int = Field(
         default=0, description="How long a dead run still holds its table (ZooKeeper session); 0 for 30."

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 from pinot_assets.build.limits import Limits
 from pinot_assets.build.query import Query
 from pinot_assets.build.verdicts import MissingColumn
+from pinot_assets.policy import Policy
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import SourceFile
 
@@ -39,6 +40,7 @@ class BuildOrder:
     :ivar desired_segment_bytes: about how large a segment's rows may be in memory, None if that is no matter.
     :ivar max_bad_rows: how many rows of a file may be put aside (`100`, `0.5%`), None if a bad one fails it.
     :ivar missing_column: what a column becomes that a file lacks: `null`, or the file fails (`fail`).
+    :ivar policy: what the table spec may reach, on every machine that builds.
     :ivar query: what Spark SQL makes of the rows, which Spark's own readers then read; None where they are
         read through Arrow.
     :ivar limits: how much of one file a worker takes in.
@@ -59,6 +61,7 @@ class BuildOrder:
     staging_props: Mapping[str, str]
     max_rows_per_segment: int
     min_server: str
+    policy: Policy
     desired_segment_bytes: int | None = None
     max_bad_rows: str | None = None
     missing_column: MissingColumn = "null"

@@ -59,7 +59,9 @@ class SparkBuilder:
         tasks = sorted(tasks, key=lambda task: -task.file.fingerprint.size)
         told: set[int] = set()
         jobs = self._jobs(order, tasks)
-        watch = Watch(open_store(order.staging_uri, order.staging_props), order.attempt, jobs.moved)
+        watch = Watch(
+            open_store(order.staging_uri, order.staging_props, order.policy), order.attempt, jobs.moved
+        )
         with closing(jobs.results()) as results:
             for result in results:
                 if result is None:

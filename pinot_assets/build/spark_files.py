@@ -108,7 +108,9 @@ class SparkFiles:
         )
         try:
             use_in_thread(self._session)
-            version = version_of(open_store(self._order.source_uri, self._order.source_props), uri)
+            version = version_of(
+                open_store(self._order.source_uri, self._order.source_props, self._order.policy), uri
+            )
             frame = open_file(self._session, self._order, uri)
             same_file(uri, version, size_for_spark(self._session, uri))
             if frame is None:

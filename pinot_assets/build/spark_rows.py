@@ -168,7 +168,7 @@ class WriteFile:
         return table
 
     def _source(self) -> ObjectStore:
-        return open_store(self.order.source_uri, self.order.source_props)
+        return open_store(self.order.source_uri, self.order.source_props, self.order.policy)
 
 
 class _Numbers:

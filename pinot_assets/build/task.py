@@ -110,7 +110,9 @@ def build_from(order: BuildOrder, task: FileTask, rows: Rows) -> Receipt | Failu
 
 @contextmanager
 def _signs(order: BuildOrder, task: FileTask) -> Iterator[Signs]:
-    signs = Signs(open_store(order.staging_uri, order.staging_props), order.attempt, task.ordinal)
+    signs = Signs(
+        open_store(order.staging_uri, order.staging_props, order.policy), order.attempt, task.ordinal
+    )
     try:
         yield signs
     finally:
@@ -120,7 +122,7 @@ def _signs(order: BuildOrder, task: FileTask) -> Iterator[Signs]:
 def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs: Signs) -> Receipt:
     started = time.monotonic()
     spec = SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
-    source = open_store(order.source_uri, order.source_props)
+    source = open_store(order.source_uri, order.source_props, order.policy)
     local = folder / "source"
     read, sha256 = _fetch(source, task.file.uri, local)
     signs.worked()
@@ -129,7 +131,7 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
     wanted = Wanted.of(spec)
     values = Values(wanted.schema.names)
     tables = values.watched(rows_of(local, read, wanted, verdicts))
-    segments = open_store(order.segments_uri, order.staging_props)
+    segments = open_store(order.segments_uri, order.staging_props, order.policy)
     staged = [
         _stage(order, task, spec, segments, rows, k, read, folder, signs)
         for k, rows in enumerate(
@@ -214,7 +216,7 @@ def _verdicts(order: BuildOrder, task: FileTask, folder: Path) -> Verdicts:
 
 
 def _put_bad_rows(order: BuildOrder, task: FileTask, read: Fingerprint, folder: Path) -> str:
-    staging = open_store(order.staging_uri, order.staging_props)
+    staging = open_store(order.staging_uri, order.staging_props, order.policy)
     key = bad_rows_key(task.file.uri, read, order.attempt)
     staging.put_file_if_absent(key, folder / _BAD_ROWS)
     return staging.uri_of(key)
@@ -278,7 +280,7 @@ def _token(segments: ObjectStore, output: Output) -> str:
 
 def _record(order: BuildOrder, receipt: Receipt) -> Receipt:
     """Write the receipt, or obey the one that another run of this task wrote first (rule R13)."""
-    staging = open_store(order.staging_uri, order.staging_props)
+    staging = open_store(order.staging_uri, order.staging_props, order.policy)
     key = receipt_key(receipt.uri, receipt.read, receipt.attempt)
     try:
         staging.put_if_absent(key, receipt.to_bytes())

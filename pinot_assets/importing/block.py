@@ -9,7 +9,7 @@ from pinot_assets.importing.found import FILE_INGESTION, Found
 from pinot_assets.importing.secrets import Secrets
 from pinot_assets.importing.told import Fate, Told
 from pinot_assets.pinot.table_config import is_refresh
-from pinot_assets.spec.environment import is_reference
+from pinot_assets.source.env import is_reference
 from pinot_assets.spec.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
 
 STAGING: Final = "output.segment.dir.uri"

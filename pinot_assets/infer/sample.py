@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from pinot_assets.errors import SourceError
+from pinot_assets.policy import Policy
 from pinot_assets.source import ObjectInfo, ObjectStore, open_store
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec.location import normalise_location
@@ -40,6 +41,7 @@ class Sample:
     """
 
     folder: str
+    policy: Policy
     files: tuple[ObjectInfo, ...]
     include: str | None
     count: int
@@ -48,21 +50,22 @@ class Sample:
     beside: int = 0
 
 
-def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path) -> Sample:
+def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, policy: Policy) -> Sample:
     """Choose files to look at.
 
     :param places: one folder (a path, `s3://…`, `gs://…`, `abfss://…`), or files of one folder.
     :param props: how to reach a bucket, as in `input.fs.prop.*`.
     :param base: what paths are relative to.
+    :param policy: what the table spec that is made of them will be allowed to reach.
     :raises SourceError: there is no file, the place cannot be read, or named files are of several kinds.
     """
     uris = [normalise_location(place, base) for place in places]
-    if len(uris) == 1 and not _is_file(uris[0], props):
-        store = open_store(uris[0], props)
-        return _chosen(store.uri, list(islice(_told(store), LISTED)))
+    if len(uris) == 1 and not _is_file(uris[0], props, policy):
+        store = open_store(uris[0], props, policy)
+        return _chosen(store.uri, policy, list(islice(_told(store), LISTED)))
     folder = _common_folder(uris)
-    store = open_store(folder, props)
-    named = _chosen(folder, [_file(store, uri) for uri in dict.fromkeys(uris)])
+    store = open_store(folder, props, policy)
+    named = _chosen(folder, policy, [_file(store, uri) for uri in dict.fromkeys(uris)])
     if named.others:
         endings = [named.include or "", *named.others]
         raise SourceError(
@@ -80,7 +83,7 @@ def local_copies(sample: Sample, props: Mapping[str, str]) -> Iterator[Iterator[
 
     :raises SourceError: one cannot be read.
     """
-    store = open_store(sample.folder, props)
+    store = open_store(sample.folder, props, sample.policy)
     with temporary_folder("init") as folder:
         yield (_local(store, info, folder / str(n)) for n, info in enumerate(sample.files))
 
@@ -109,7 +112,7 @@ def _is_data(key: str) -> bool:
     return not hidden and path.suffix.lower() not in _NO_DATA and not key.endswith(".tmp")
 
 
-def _chosen(folder: str, listed: Sequence[ObjectInfo]) -> Sample:
+def _chosen(folder: str, policy: Policy, listed: Sequence[ObjectInfo]) -> Sample:
     if not listed:
         raise SourceError(
             f"there is no file to look at in {folder}",
@@ -121,6 +124,7 @@ def _chosen(folder: str, listed: Sequence[ObjectInfo]) -> Sample:
     same = sorted((info for info in listed if ending_of(info.key) == ending), key=lambda info: info.key)
     return Sample(
         folder,
+        policy,
         tuple(_spread(_not_too_large(folder, same))),
         f"glob:**/*{ending}" if ending else None,
         len(same),
@@ -158,15 +162,15 @@ def _spread(files: Sequence[ObjectInfo]) -> Iterable[ObjectInfo]:
     return (files[round(n * (len(files) - 1) / (FILES - 1))] for n in range(FILES))
 
 
-def _is_file(uri: str, props: Mapping[str, str]) -> bool:
+def _is_file(uri: str, props: Mapping[str, str], policy: Policy) -> bool:
     folder, _, name = uri.rpartition("/")
     if uri.startswith("file:"):
         return Path(_path_of(uri)).is_file()
-    return folder.count("/") >= 2 and "." in name and _stat(folder, uri, props) is not None
+    return folder.count("/") >= 2 and "." in name and _stat(folder, uri, props, policy) is not None
 
 
-def _stat(folder: str, uri: str, props: Mapping[str, str]) -> ObjectInfo | None:
-    store = open_store(folder, props)
+def _stat(folder: str, uri: str, props: Mapping[str, str], policy: Policy) -> ObjectInfo | None:
+    store = open_store(folder, props, policy)
     fingerprint = store.stat(store.key_of(uri))
     return None if fingerprint is None else ObjectInfo(store.key_of(uri), uri, fingerprint)
 

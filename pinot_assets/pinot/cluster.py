@@ -127,7 +127,10 @@ class PinotCluster(Controller):
                 why="its instance config in Pinot names no grpcPort",
                 hint="set pinot.server.grpc.enable to true and start it anew",
             )
-        return ask_server(f"{_host(instance)}:{port}", sql, segments, self.connection)
+        address = f"{_host(instance)}:{port}"
+        # Whether TLS is spoken there is a setting of its own, so only who it is remains to be asked.
+        self._doors.guard.require(f"{self._scheme}://{address}")
+        return ask_server(address, sql, segments, self.connection)
 
     def require_server_queries(self) -> None:
         """See `Pinot.require_server_queries`."""

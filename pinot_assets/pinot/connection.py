@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import ssl
 from dataclasses import dataclass, field
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from pinot_assets.errors import PinotAssetsError, SpecError
@@ -129,6 +130,17 @@ class Timeouts:
         return max(self.call, self.upload, self.end)
 
 
+class Instances(Protocol):
+    """Names the cluster's instances without asking a controller."""
+
+    def addresses(self) -> frozenset[str]:
+        """`host:port` of every door of every instance, in lower case.
+
+        :raises PinotAssetsError: they cannot be read.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class PinotConnection:
     """Where Pinot is and how to talk to it.
@@ -136,6 +148,8 @@ class PinotConnection:
     :ivar controller_url: `http(s)://host:port` of a controller or of what stands before it.
     :ivar broker_urls: take these instead of what the controller says (for brokers behind a gateway).
     :ivar grpc: the query door of the servers.
+    :ivar addresses: `host:port` of brokers and servers that get credentials whatever `instances` says.
+    :ivar instances: names those that get them, too; None: only what is configured does.
     """
 
     controller_url: str
@@ -144,6 +158,8 @@ class PinotConnection:
     timeouts: Timeouts = Timeouts()
     broker_urls: tuple[str, ...] = ()
     grpc: GrpcDoor = GrpcDoor()
+    addresses: tuple[str, ...] = ()
+    instances: Instances | None = None
 
     def __post_init__(self) -> None:
         for url in (self.controller_url, *self.broker_urls):

@@ -36,6 +36,7 @@ from pinot_assets.foreign import read_json
 from pinot_assets.limits import ERROR_BYTES, REPLY
 from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.reply import ACCEPTED, BadReply, unpacked
+from pinot_assets.pinot.trust import Guard
 
 ATTEMPTS = 3
 # Failures that httpx reports before the first byte of the request left.
@@ -320,18 +321,26 @@ class _InTime(httpx.SyncByteStream):
 
 
 class Doors:
-    """One door for each base URL, made when first used. Thread-safe."""
+    """One door for each base URL, made when first used. Thread-safe.
+
+    :ivar guard: which addresses get the connection's credentials; no door is made to another one.
+    """
 
     def __init__(self, connection: PinotConnection, transport: httpx.BaseTransport | None = None) -> None:
         self.connection = connection
+        self.guard = Guard(connection)
         self._transport = transport
         self._doors: dict[str, Door] = {}
         self._lock = Lock()
 
     def at(self, base_url: str) -> Door:
-        """The door of that address."""
+        """The door of that address.
+
+        :raises PinotError: it is to get no credentials, and the connection has some.
+        """
         with self._lock:
             if base_url not in self._doors:
+                self.guard.require(base_url)
                 self._doors[base_url] = Door(base_url, self.connection, self._transport)
             return self._doors[base_url]
 

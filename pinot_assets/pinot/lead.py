@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
+from pinot_assets.addresses import may_be_loopback
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.http import Call, Doors, Kind
 from pinot_assets.pinot.tables import quoted
 
@@ -57,7 +56,7 @@ class Leads:
         connection = self._doors.connection
         if url in self._usable:
             return True
-        if url == connection.controller_url or not may_be_asked(connection, url):
+        if url == connection.controller_url or not may_be_asked(self._doors, url):
             return False
         if self._clock() - self._refused.get(url, -math.inf) < TRY_AGAIN_SECONDS:
             return False
@@ -77,24 +76,15 @@ def lead_of(reply: Mapping[str, Any] | None, scheme: str) -> str | None:
     return None
 
 
-def may_be_asked(connection: PinotConnection, url: str) -> bool:
+def may_be_asked(doors: Doors, url: str) -> bool:
     """Whether an address that a controller told is worth a look.
 
-    What it calls loopback is its own machine, not ours; and our credentials go along with every call, so they
-    need an address that proves by its certificate who it is.
+    What it calls loopback is its own machine, not ours; and our credentials go along with every call.
     """
-    host = urlsplit(url).hostname or ""
-    if _is_loopback(host) and not _is_loopback(urlsplit(connection.controller_url).hostname or ""):
+    here = urlsplit(doors.connection.controller_url).hostname or ""
+    if may_be_loopback(urlsplit(url).hostname or "") and not may_be_loopback(here):
         return False
-    return connection.auth is None or (url.startswith("https:") and connection.tls.verify)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-    return address.is_loopback or address.is_unspecified
+    return doors.guard.refusal(url) is None
 
 
 def same_cluster(doors: Doors, known: str, other: str, table: str) -> bool:

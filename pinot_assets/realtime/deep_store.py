@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.realtime_reads import RealtimeReads
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.realtime.port import Sweeper
 from pinot_assets.source import ObjectStore, open_store
 
@@ -15,7 +16,7 @@ def open_deep_store(pinot: RealtimeReads, given: str | None = None) -> ObjectSto
     """
     try:
         address = given or pinot.controller_config().text("controller.data.dir")
-        return open_store(address, {}) if address else None
+        return open_store(address, {}, UNLIMITED) if address else None
     except PinotAssetsError:
         if given is not None:
             raise

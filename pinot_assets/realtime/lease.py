@@ -23,7 +23,6 @@ from kazoo.exceptions import (
     OperationTimeoutError,
     SessionExpiredError,
 )
-from kazoo.security import OPEN_ACL_UNSAFE
 
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
 from pinot_assets.foreign import reading
@@ -33,6 +32,7 @@ from pinot_assets.session.zookeeper import (
     first_error,
     lease_holder,
     lease_is_ours,
+    make_own_path,
     require_cluster,
 )
 
@@ -77,8 +77,7 @@ class OperationsStore:
         :raises SessionError: no Pinot cluster of that name is in this ZooKeeper, or it does not answer.
         """
         require_cluster(self._zk, self._cluster)
-        self._zk.ensure_path(self.path.rpartition("/")[0], acl=OPEN_ACL_UNSAFE)
-        self._zk.ensure_path(self.path)
+        make_own_path(self._zk, self.path)
         for _ in range(_ATTEMPTS):
             remembered, version = self._read()
             transaction = self._zk.transaction()

@@ -16,7 +16,9 @@ from typing import Any, Final
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.names import PARTITIONS_A_STREAM
 from pinot_assets.realtime.state import StreamPartition
+from pinot_assets.settings import tables_directory
 from pinot_assets.source import resolve_env
+from pinot_assets.spec.policy_file import policy_of
 
 SECONDS: Final = 10.0
 """How long one question to the stream may take."""
@@ -52,9 +54,12 @@ def filled_in(stream: Mapping[str, str]) -> dict[str, str]:
     """A stream config with references to the environment filled in, from ours: from 1.3 on Pinot shows them
     as they are written, and itself fills them in from its own.
 
-    :raises SourceError: a variable is not set here.
+    They go to the brokers that the config names, so the installation's policy counts, whoever wrote it.
+
+    :raises SourceError: a variable is not set here, or may not be read by table specs.
     """
-    return {key: resolve_env(text) for key, text in stream.items()}
+    policy = policy_of(tables_directory())
+    return {key: resolve_env(text, policy) for key, text in stream.items()}
 
 
 def client_settings(stream: Mapping[str, str]) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Session
     refuse_too_many(run, plan, current)
     if current is None:
         # Before the first session, while nothing stands anywhere (R28).
-        require_reach(run.edges.staging, run.spec.ingestion.output_props, run.edges.builder)
+        require_reach(run.edges.staging, run.spec.ingestion.output_props, run.spec.policy, run.edges.builder)
     leave_mark(run)
     now = run.edges.now_ms()
     session = Session(

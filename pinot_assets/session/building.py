@@ -79,6 +79,7 @@ def _order(run: Run, session: Session, plan: Plan) -> BuildOrder:
         staging_props=ingestion.output_props,
         max_rows_per_segment=ingestion.max_rows_per_segment,
         min_server=ingestion.min_server,
+        policy=run.spec.policy,
         desired_segment_bytes=ingestion.desired_segment_bytes,
         max_bad_rows=ingestion.bad_row_limit,
         missing_column=ingestion.on_missing_column,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pinot_assets.build.order import Builder
 from pinot_assets.errors import PinotAssetsError, SourceError
+from pinot_assets.policy import Policy
 from pinot_assets.session.staging import Staging
 from pinot_assets.source import open_store
 from pinot_assets.source.objects import probe_key
@@ -39,18 +40,20 @@ class Probe:
 
     :ivar uri: the staging area.
     :ivar props: how to reach it; names of environment variables, never secrets.
+    :ivar policy: the table spec's.
     :ivar key: what the driver wrote.
     """
 
     uri: str
     props: Mapping[str, str]
+    policy: Policy
     key: str
 
     def __call__(self) -> Found:
         """Try it; what goes wrong is told, not raised."""
         host, own = socket.gethostname(), probe_key()
         try:
-            store = open_store(self.uri, self.props)
+            store = open_store(self.uri, self.props, self.policy)
             store.read(self.key)
             store.put_if_absent(own, b"from where files are built")
         except PinotAssetsError as error:
@@ -58,10 +61,11 @@ class Probe:
         return Found(host, own)
 
 
-def require_reach(staging: Staging, props: Mapping[str, str], builder: Builder) -> None:
+def require_reach(staging: Staging, props: Mapping[str, str], policy: Policy, builder: Builder) -> None:
     """Prove that driver and executors read what the other one writes; leaves nothing behind.
 
     :param props: how executors are told to reach the staging area.
+    :param policy: what the table spec may reach, from there as well.
     :raises SourceError: they do not; names the machine.
     :raises BuildError: nothing could be run where files are built.
     """
@@ -71,7 +75,7 @@ def require_reach(staging: Staging, props: Mapping[str, str], builder: Builder) 
     with ExitStack() as written:
         store.put_if_absent(key, b"from the driver")
         written.callback(store.delete, key)
-        found = builder.everywhere(Probe(store.uri, props, key))
+        found = builder.everywhere(Probe(store.uri, props, policy, key))
         for one in found:
             if one.key:
                 written.callback(store.delete, one.key)

@@ -24,7 +24,6 @@ from kazoo.exceptions import (
     OperationTimeoutError,
     SessionExpiredError,
 )
-from kazoo.security import OPEN_ACL_UNSAFE
 
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
 from pinot_assets.foreign import reading
@@ -44,6 +43,7 @@ from pinot_assets.session.zookeeper import (
     first_error,
     lease_holder,
     lease_is_ours,
+    make_own_path,
     require_cluster,
 )
 
@@ -169,7 +169,7 @@ class SessionStore:
         :raises SessionError: no Pinot cluster of that name lives in this ZooKeeper, or none answers.
         """
         self._require_cluster()
-        self._make_path()
+        make_own_path(self._zk, self.path)
         for _ in range(5):
             pointer, version, was_set = self._read_pointer()
             mine = replace(pointer, epoch=pointer.epoch + 1, owner=owner)
@@ -212,19 +212,6 @@ class SessionStore:
     def _require_cluster(self) -> None:
         """Under a wrong cluster name the session would be stored where nobody looks for it."""
         require_cluster(self._zk, self._cluster)
-
-    def _make_path(self) -> None:
-        """With a user, our nodes are only ours to write, those of a time without one too.
-
-        Those above stay open: they are Pinot's, and its tasks write beside us.
-        """
-        self._zk.ensure_path(self.path.rpartition("/")[0], acl=OPEN_ACL_UNSAFE)
-        self._zk.ensure_path(self.path)
-        ours = self._zk.default_acl
-        if ours and self._zk.get_acls(self.path)[0] != ours:
-            for node in self.session_nodes():
-                self._zk.set_acls(f"{self.path}/{node}", ours)
-            self._zk.set_acls(self.path, ours)  # last: a run that dies before begins again
 
     # --- for Lease ----------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.hosts import collect_hosts
 from kazoo.protocol.serialization import Auth
 from kazoo.retry import KazooRetry
-from kazoo.security import ACL, make_acl, make_digest_acl
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_acl, make_digest_acl
 
 from pinot_assets.errors import NodeUnreadable, SessionError, SpecError
 from pinot_assets.foreign import reading
@@ -126,6 +126,23 @@ def answered() -> Iterator[None]:
             why=type(error).__name__,
             hint="is it up? What was stored stays stored: run the table again once it is",
         ) from error
+
+
+def make_own_path(client: KazooClient, path: str) -> None:
+    """Make a node of ours, which with a user is only ours to write, with what is below it.
+
+    Nodes from a time without a user are taken over. Those above stay open: they are Pinot's, and its tasks
+    write beside us.
+    """
+    client.ensure_path(path.rpartition("/")[0], acl=OPEN_ACL_UNSAFE)
+    client.ensure_path(path)
+    ours = client.default_acl
+    if not ours or client.get_acls(path)[0] == ours:
+        return
+    for child in client.get_children(path):
+        with contextlib.suppress(NoNodeError):  # a lease that was let go meanwhile
+            client.set_acls(f"{path}/{child}", ours)
+    client.set_acls(path, ours)  # last: a run that dies before begins again
 
 
 def lease_holder(client: KazooClient, path: str) -> Owner | None:

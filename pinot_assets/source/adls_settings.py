@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from pinot_assets.errors import SourceError
+from pinot_assets.policy import Policy
 from pinot_assets.source import endpoints
 from pinot_assets.source.uris import Root, adls_names
 
@@ -45,9 +46,9 @@ class AdlsSettings:
     credentials: Callable[[], Any] | None
 
     @classmethod
-    def of(cls, root: Root, props: Mapping[str, str]) -> Self:
+    def of(cls, root: Root, props: Mapping[str, str], policy: Policy) -> Self:
         """As `Settings.of`."""
-        values = endpoints.resolve("ADLS", KNOWN_PROPS, props)
+        values = endpoints.resolve("ADLS", KNOWN_PROPS, props, policy)
         container, account, host = adls_names(root.bucket)
         endpoint = values.get("endpoint")
         config: AzureConfig = {"account_name": account, "endpoint": endpoint or f"https://{host}"}

@@ -31,12 +31,14 @@ from obstore.exceptions import (
 
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.limits import OBJECT, Limit
+from pinot_assets.policy import Policy
 from pinot_assets.source.adls_settings import AdlsSettings
 from pinot_assets.source.endpoints import CALL_TIMEOUT, TRANSFER_TIMEOUT, Settings
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.gcs_settings import GcsSettings
 from pinot_assets.source.listed_files import COLUMNS, Page, page_of, text_of
 from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent, whole
+from pinot_assets.source.reach import require_place
 from pinot_assets.source.s3_settings import S3Settings
 from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain, join_uri, key_below
 
@@ -57,25 +59,26 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 class BucketObjectStore:
     """An `ObjectStore` (see there) below a prefix of a bucket.
 
-    Pickled as URI and unresolved settings: `${NAME}` travels, the secret does not.
+    Pickled as URI, unresolved settings and policy: `${NAME}` travels, the secret does not.
     """
 
-    def __init__(self, root: Root, props: Mapping[str, str]) -> None:
+    def __init__(self, root: Root, props: Mapping[str, str], policy: Policy) -> None:
         self._root = root
         self._props = dict(props)
+        self._policy = policy
 
     @classmethod
-    def open(cls, root: Root, props: Mapping[str, str]) -> BucketObjectStore:
+    def open(cls, root: Root, props: Mapping[str, str], policy: Policy) -> BucketObjectStore:
         """Make a store and resolve its settings at once, so that a wrong one is told here.
 
-        :raises SourceError: as the `of` of its settings.
+        :raises SourceError: as the `of` of its settings, or the policy refuses the place.
         """
-        store = cls(root, props)
+        store = cls(root, props, policy)
         assert store._settings is not None
         return store
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._root, self._props)
+        return type(self), (self._root, self._props, self._policy)
 
     def __repr__(self) -> str:
         return f"BucketObjectStore({self.uri!r})"
@@ -251,7 +254,8 @@ class BucketObjectStore:
 
     @cached_property
     def _settings(self) -> Settings:
-        return _SETTINGS[self._root.scheme].of(self._root, self._props)
+        require_place(self._root, self._props, self._policy)
+        return _SETTINGS[self._root.scheme].of(self._root, self._props, self._policy)
 
     @cached_property
     def _calls(self) -> Any:

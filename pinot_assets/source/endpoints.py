@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from urllib.parse import urlsplit
 
+from pinot_assets.addresses import is_loopback
 from pinot_assets.errors import SourceError
+from pinot_assets.policy import Policy
 from pinot_assets.source.env import resolve_env
 from pinot_assets.source.uris import Root
 
@@ -35,10 +36,11 @@ class Settings(Protocol):
     """How to reach a bucket. Holds secrets: lives in one process, is never printed or pickled."""
 
     @classmethod
-    def of(cls, root: Root, props: Mapping[str, str]) -> Self:
+    def of(cls, root: Root, props: Mapping[str, str], policy: Policy) -> Self:
         """Resolve environment references and check the settings.
 
         :param props: suffixes of `input.fs.prop.*` (or `output.fs.prop.*`) and their values.
+        :param policy: which variables may be read.
         :raises SourceError: one is unknown, malformed, or unsafe; never shows a value.
         """
         ...
@@ -48,19 +50,20 @@ class Settings(Protocol):
         ...
 
 
-def resolve(cloud: str, known: Mapping[str, str], props: Mapping[str, str]) -> dict[str, str]:
+def resolve(cloud: str, known: Mapping[str, str], props: Mapping[str, str], policy: Policy) -> dict[str, str]:
     """The settings that are not empty, their references resolved.
 
     :param cloud: its name, for people.
     :param known: the settings that it has.
-    :raises SourceError: an unknown setting, or a variable that is not set.
+    :param policy: which variables may be read.
+    :raises SourceError: an unknown setting, or a variable that is not set or may not be read.
     """
     unknown = sorted(set(props) - set(known))
     if unknown:
         raise SourceError(
             f"Unknown {cloud} setting {', '.join(unknown)}", hint=f"known are {', '.join(known)}"
         )
-    return {name: resolved for name, value in props.items() if (resolved := resolve_env(value))}
+    return {name: resolved for name, value in props.items() if (resolved := resolve_env(value, policy))}
 
 
 def allow_http(cloud: str, endpoint: str | None, values: Mapping[str, str], keys: str) -> bool:
@@ -90,13 +93,3 @@ def allow_http(cloud: str, endpoint: str | None, values: Mapping[str, str], keys
             hint="use https://, or set allowHttp to true on a network that you trust",
         )
     return True
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host can only be this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -9,28 +9,43 @@ import os
 import re
 
 from pinot_assets.errors import SourceError
+from pinot_assets.policy import Policy
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
-def resolve_env(value: str) -> str:
+def is_reference(text: str) -> bool:
+    """Whether the text is one `${NAME}` and nothing else; a default would be a literal again."""
+    match = _REFERENCE.fullmatch(text)
+    return match is not None and match.group(2) is None
+
+
+def referenced(text: str) -> set[str]:
+    """Names that the text refers to, with or without a default."""
+    return {name for name, _ in _REFERENCE.findall(text)}
+
+
+def resolve_env(value: str, policy: Policy) -> str:
     """Replace `${NAME}` and `${NAME:-default}` by what the environment holds.
 
     As in a shell, the default also stands in for an empty variable.
 
-    :raises SourceError: a variable is not set, or a `${` is not one of the two forms. Names the
-        variable, never a value.
+    :param policy: which variables may be read.
+    :raises SourceError: a variable is not set or may not be read, or a `${` is not one of the two forms.
+        Names the variable, never a value.
     """
     if "${" in _REFERENCE.sub("", value):
         raise SourceError(
             "A setting holds a malformed environment reference",
             hint="write ${NAME} or ${NAME:-default}; a name is letters, digits and underscores",
         )
-    return _REFERENCE.sub(_look_up, value)
+    return _REFERENCE.sub(lambda reference: _look_up(reference, policy), value)
 
 
-def _look_up(reference: re.Match[str]) -> str:
+def _look_up(reference: re.Match[str], policy: Policy) -> str:
     name, default = reference.groups()
+    if refusal := policy.refuses_variable(name):
+        raise refusal.error("A setting")
     found = os.environ.get(name)
     if default is not None:
         return found or default

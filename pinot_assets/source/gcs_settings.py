@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
 from pinot_assets.errors import SourceError
+from pinot_assets.policy import Policy
 from pinot_assets.source import endpoints
 from pinot_assets.source.uris import Root
 
@@ -36,9 +37,9 @@ class GcsSettings:
     allow_http: bool
 
     @classmethod
-    def of(cls, root: Root, props: Mapping[str, str]) -> Self:
+    def of(cls, root: Root, props: Mapping[str, str], policy: Policy) -> Self:
         """As `Settings.of`."""
-        values = endpoints.resolve("GCS", KNOWN_PROPS, props)
+        values = endpoints.resolve("GCS", KNOWN_PROPS, props, policy)
         endpoint = values.get("endpoint")
         config: GCSConfig = {}
         if "gcpKey" in values:

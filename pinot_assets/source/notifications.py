@@ -15,8 +15,10 @@ from urllib.parse import unquote_plus, urlsplit
 from pinot_assets.errors import SourceError
 from pinot_assets.foreign import read_json
 from pinot_assets.limits import MESSAGE_BYTES
+from pinot_assets.policy import Policy
 from pinot_assets.source import endpoints
 from pinot_assets.source.env import resolve_env
+from pinot_assets.source.reach import refused_queue
 from pinot_assets.source.s3_settings import KNOWN_PROPS
 from pinot_assets.source.uris import Root
 from pinot_assets.words import plural
@@ -77,10 +79,11 @@ class SqsHints:
     :param url: the queue's; may refer to the environment.
     :param root: what the table lists.
     :param props: the table's `input.fs.prop.*`: the keys are those of the bucket.
+    :param policy: the table spec's.
     """
 
-    def __init__(self, url: str, root: Root, props: Mapping[str, str]) -> None:
-        self._url, self._root, self._props = url, root, props
+    def __init__(self, url: str, root: Root, props: Mapping[str, str], policy: Policy) -> None:
+        self._url, self._root, self._props, self._policy = url, root, props, policy
 
     def receive(self) -> tuple[str, ...]:
         """What is of other places is given back to the queue, test events are deleted.
@@ -123,7 +126,7 @@ class SqsHints:
     @cached_property
     def url(self) -> str:
         """The queue's."""
-        return resolve_env(self._url)
+        return resolve_env(self._url, self._policy)
 
     def _concerns(self, body: str) -> bool:
         folder = f"{self._root.path}/" if self._root.path else ""
@@ -134,7 +137,9 @@ class SqsHints:
         import boto3  # type: ignore[import-untyped]
         from botocore.config import Config  # type: ignore[import-untyped]
 
-        values = endpoints.resolve("S3", KNOWN_PROPS, self._props)
+        for refusal in refused_queue(self.url, self._props, self._policy):
+            raise refusal.error("notificationQueue")
+        values = endpoints.resolve("S3", KNOWN_PROPS, self._props, self._policy)
         parts = urlsplit(self.url)
         endpoints.allow_http("SQS", self.url, values, "accessKey and secretKey")
         host = (parts.hostname or "").split(".")

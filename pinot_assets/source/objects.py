@@ -15,8 +15,10 @@ from typing import Protocol
 
 from pinot_assets.errors import SourceError, StoreConflict, TooLarge
 from pinot_assets.limits import OBJECT, Limit
+from pinot_assets.policy import Policy
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.listed_files import Page
+from pinot_assets.source.reach import require_place
 from pinot_assets.source.uris import parse_root
 
 # Bytes held in memory at a time while a file is copied or hashed.
@@ -139,7 +141,7 @@ class ObjectStore(Protocol):
         ...
 
 
-def open_store(uri: str, props: Mapping[str, str]) -> ObjectStore:
+def open_store(uri: str, props: Mapping[str, str], policy: Policy) -> ObjectStore:
     """Open the store of a folder: `file:///dir`, `/dir`, `s3://bucket/prefix` (`s3a`, `s3n` are the same),
     `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix`.
 
@@ -147,17 +149,19 @@ def open_store(uri: str, props: Mapping[str, str]) -> ObjectStore:
         `endpoint`, `accessKey`, `secretKey`, …; `KNOWN_PROPS` of `s3_settings`, `gcs_settings` and
         `adls_settings` have them all); values may refer to the environment (`${NAME}`). Without keys the
         cloud's standard chain finds them. Not used locally.
-    :raises SourceError: the URI or a setting cannot be used.
+    :param policy: the table spec's; `UNLIMITED` for a place that no spec names.
+    :raises SourceError: the URI or a setting cannot be used, or the policy refuses it.
     """
     root = parse_root(uri)
     if root.scheme == "file":
+        require_place(root, props, policy)
         from pinot_assets.source.local_objects import LocalObjectStore
 
         return LocalObjectStore(root)
     # Imported late: a local-only task does not pay for the client.
     from pinot_assets.source.bucket_objects import BucketObjectStore
 
-    return BucketObjectStore.open(root, props)
+    return BucketObjectStore.open(root, props, policy)
 
 
 def whole(uri: str, size: int, chunks: Iterable[bytes], most: Limit) -> bytes:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from pinot_assets.errors import SourceError
+from pinot_assets.policy import Policy
 from pinot_assets.source import endpoints
 from pinot_assets.source.uris import Root
 
@@ -27,6 +29,8 @@ KNOWN_PROPS = {
     "ssekmsKeyId": "KMS key for aws:kms",
     "disableAcl": "no use here: no ACL is ever sent",
 }
+_REGION = re.compile(r"[A-Za-z0-9-]{1,64}")
+"""It becomes part of a host's name, which nothing else may make another one of."""
 
 
 @dataclass(frozen=True)
@@ -44,15 +48,15 @@ class S3Settings:
     credentials: Callable[[], Any]
 
     @classmethod
-    def of(cls, root: Root, props: Mapping[str, str]) -> Self:
+    def of(cls, root: Root, props: Mapping[str, str], policy: Policy) -> Self:
         """Resolve environment references and check the settings.
 
         :raises SourceError: an unknown setting, half a key pair, plain HTTP to another machine, no keys.
         """
-        values = endpoints.resolve("S3", KNOWN_PROPS, props)
+        values = endpoints.resolve("S3", KNOWN_PROPS, props, policy)
         endpoint = values.get("endpoint") or _endpoint_of_environment()
         credentials, region = _credentials(values)
-        config: S3Config = {"region": values.get("region") or region or "us-east-1"}
+        config: S3Config = {"region": _checked_region(values.get("region") or region or "us-east-1")}
         if endpoint:
             config["endpoint"] = endpoint
         if "serverSideEncryption" in values:
@@ -80,6 +84,12 @@ class S3Settings:
 
 def _endpoint_of_environment() -> str | None:
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
+
+
+def _checked_region(region: str) -> str:
+    if not _REGION.fullmatch(region):
+        raise SourceError("region is not the name of an AWS region", hint="write one such as eu-central-1")
+    return region
 
 
 def _credentials(values: Mapping[str, str]) -> tuple[Callable[[], Any], str | None]:

@@ -21,6 +21,7 @@ from pinot_assets.spec.ingestion import (
     refused_expression,
     stray_reference,
 )
+from pinot_assets.spec.permitted import policy_findings
 from pinot_assets.spec.problem import KeyPath, Note, Problem, nearest
 from pinot_assets.spec.rules import RULES, Case, Finding, Surroundings
 
@@ -124,6 +125,9 @@ class _Reading:
             if self.broken.isdisjoint(rule.keys):
                 for finding in rule.check(Case(ingestion, surroundings, frozenset(self.texts))):
                     self._report(finding)
+        case = Case(ingestion, surroundings, frozenset(self.texts))
+        for finding in policy_findings(case, self.broken):
+            self._report(finding)
         for key, text in self.texts.items():
             for name in missing_variables(text):
                 self.notes.append(self.block.at(key).note(f"the environment variable {name} is not set here"))

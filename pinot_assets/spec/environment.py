@@ -31,12 +31,6 @@ _VARIABLE_FOR: Final = {
 }
 
 
-def is_reference(text: str) -> bool:
-    """Whether the text is one `${NAME}` and nothing else; a default would be a literal again."""
-    match = _REFERENCE.fullmatch(text)
-    return match is not None and match.group(2) is None
-
-
 def has_reference(text: str) -> bool:
     """Whether any `${NAME}` or `${NAME:-default}` occurs in the text."""
     return _REFERENCE.search(text) is not None
@@ -52,11 +46,6 @@ def missing_variables(text: str) -> list[str]:
     return [name for name, default in _REFERENCE.findall(text) if not default and name not in os.environ]
 
 
-def referenced(text: str) -> set[str]:
-    """Names that the text refers to, with or without a default."""
-    return {name for name, _ in _REFERENCE.findall(text)}
-
-
 def is_secret_key(key: str) -> bool:
     """Whether a value at this key is to be kept out of files (`input.fs.prop.secretKey`, `authToken`, …)."""
     return _SECRET_KEY.search(key) is not None
@@ -68,7 +57,7 @@ def is_secret_value(text: str) -> bool:
 
 
 def variable_for(key: str) -> str:
-    """The environment variable to suggest for a secret at `key`."""
+    """The environment variable to suggest for a secret at `key`: one that table specs may read by default."""
     last = key.rsplit(".", 1)[-1]
     known = _VARIABLE_FOR.get(key.lower()) or _VARIABLE_FOR.get(last.lower())
-    return known or re.sub(r"\W", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last)).upper()
+    return "TABLE_" + (known or re.sub(r"\W", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last)).upper())

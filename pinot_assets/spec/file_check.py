@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from pinot_assets.pinot.table_config import has_transforms, is_refresh, setting
+from pinot_assets.policy import Policy
 from pinot_assets.spec.audit_block import Audit, read_audit_block
 from pinot_assets.spec.block import read_block
 from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block, stray_keys
@@ -49,14 +51,16 @@ _TASK_PATH: Final = ("task", "taskTypeConfigsMap", FILE_INGESTION_TASK)
 class FileCheck:
     """The check of one YAML file and the JSON files that it names.
 
+    :ivar policy: what its specs may reach.
     :ivar problems: what is wrong with it.
     :ivar notes: what is worth knowing.
     :ivar name: raw name of its table; the file's own as long as it does not say it.
     :ivar kinds: `_OFFLINE`, `_REALTIME`, or both as long as it does not say which.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, policy: Policy) -> None:
         self.file = file
+        self.policy = policy
         self.problems: list[Problem] = []
         self.notes: list[Note] = []
         self.name = file.stem
@@ -109,7 +113,7 @@ class FileCheck:
         table_value = {}
         if both := _mappings(schema, table):
             table_value = both[1].value
-            self.problems += [*agreement_problems(*both), *query_code_problems(both[1])]
+            self.problems += [*agreement_problems(*both), *query_code_problems(both[1], self.policy)]
             self.notes += table_notes(both[1])
         # What else goes by them is looked at whatever is wrong with the block: all problems are told at once.
         sound = None if self.problems else both
@@ -117,7 +121,9 @@ class FileCheck:
         block = self._block(root, table)
         if block is None:
             return None
-        around = Surroundings(self.file.parent, is_refresh(table_value), has_transforms(table_value))
+        around = Surroundings(
+            self.file.parent, is_refresh(table_value), has_transforms(table_value), self.policy
+        )
         ingestion, problems, notes = read_block(block, self._refused, around)
         self.problems += problems
         self.notes += notes
@@ -136,6 +142,7 @@ class FileCheck:
             path=self.file,
             schema_json=sound[0].value,
             table_json=without_file_ingestion(table_value),
+            policy=self.policy,
             ingestion=ingestion,
             audit=audit,
             dagster=settings,
@@ -156,7 +163,7 @@ class FileCheck:
         both = _mappings(schema, table)
         if both is None:
             return None
-        self.problems += [*agreement_problems(*both), *code_problems(*both)]
+        self.problems += [*agreement_problems(*both), *code_problems(*both, self.policy)]
         if found:
             return None
         config, problems, notes = merge_block(root.at(_REALTIME), both[1], frozenset(self._refused))
@@ -169,6 +176,7 @@ class FileCheck:
             path=self.file,
             schema_json=both[0].value,
             table_json=config,
+            policy=self.policy,
             dagster=settings,
             notes=tuple(self.notes),
         )
@@ -232,6 +240,9 @@ class FileCheck:
             self.problems.append(
                 root.at(file_key).problem(f"{other} is no file", "a path relative to this file")
             )
+            return None
+        if refusal := self.policy.refuses_path(os.path.abspath(other)):
+            self.problems.append(root.at(file_key).problem(refusal.reason, refusal.fix))
             return None
         document = self._read(other)
         return None if document is None else Part(document, ())

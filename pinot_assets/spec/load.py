@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from pinot_assets.spec.file_check import FileCheck
 from pinot_assets.spec.left_out import LeftOut, in_order, spec_error
 from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
+from pinot_assets.spec.policy_file import FOLDER_POLICY, policy_of
 from pinot_assets.spec.problem import Note, Problem
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
 from pinot_assets.spec.tables import Tables
@@ -107,18 +109,25 @@ def check_tables(directory: Path) -> tuple[list[AnyTableSpec], list[Problem], li
 
 
 def check_files(files: Iterable[Path]) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
-    """Check these files as one set; results as `check_tables`."""
+    """Check these files as one set; results as `check_tables`.
+
+    :raises SpecError: a policy file cannot be used.
+    """
     reading = read_files(files)
     return [*reading.specs], reading.problems, [*reading.notes]
 
 
 def read_files(files: Iterable[Path]) -> Reading:
-    """Read these files as one set. Two files that are about one table are both left out."""
+    """Read these files as one set. Two files that are about one table are both left out.
+
+    :raises SpecError: a policy file cannot be used.
+    """
     specs: list[AnyTableSpec] = []
     wrong: list[LeftOut] = []
     notes: list[Note] = []
+    policies = cache(policy_of)
     for file in files:
-        check = FileCheck(file)
+        check = FileCheck(file, policies(file.parent))
         spec = check.run()
         notes += check.notes
         if spec is not None:
@@ -138,7 +147,7 @@ def read_files(files: Iterable[Path]) -> Reading:
 
 
 def _files_of(directory: Path) -> list[Path]:
-    return sorted(p for p in directory.iterdir() if p.suffix in (".yaml", ".yml"))
+    return sorted(p for p in directory.iterdir() if p.suffix in (".yaml", ".yml") and p.name != FOLDER_POLICY)
 
 
 def _no_directory(directory: Path) -> Problem:

@@ -115,7 +115,7 @@ class TableSpec(TableFile):
 
     def _locate(self, key: str, text: str) -> str:
         try:
-            return normalise_location(resolve_env(text), self.path.parent)
+            return normalise_location(resolve_env(text, self.policy), self.path.parent)
         except SourceError as error:
             raise SpecError(
                 f"{self.path}: {key} is no usable directory", why=error.why or error.what, hint=error.hint

@@ -2,9 +2,8 @@
 
 pinot-assets hands such a table config to Pinot with rights of its own, which whoever writes the spec may not
 have. Pinot runs Groovy where its installation lets it, and puts variables of its servers into a table config
-(`${NAME}`). What an expression makes of either becomes the table's data, so both are refused here.
-
-Where an installation lets its specs have code, this is the module to ask less of them.
+(`${NAME}`). What an expression makes of either becomes the table's data. Variables are refused always, Groovy
+unless the policy of the installation allows code.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from pinot_assets.expressions.pinot_names import canonical
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference
+from pinot_assets.policy import Policy
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.pinot_json import field_specs
 from pinot_assets.spec.problem import Problem
@@ -25,7 +25,7 @@ _FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
 """Without expressions; the settings of a stream may refer to the environment."""
 
 
-def code_problems(schema: Part, table: Part) -> list[Problem]:
+def code_problems(schema: Part, table: Part, policy: Policy) -> list[Problem]:
     """Every expression of a REALTIME table that has code or refers to the environment.
 
     :param schema: a schema, a mapping.
@@ -42,18 +42,18 @@ def code_problems(schema: Part, table: Part) -> list[Problem]:
         for key in (ingestion if isinstance(ingestion, dict) else {})
         if key not in _FEEDS
     ]
-    return [*_in_all(parts), *query_code_problems(table)]
+    return [*_in_all(parts, policy), *query_code_problems(table, policy)]
 
 
-def query_code_problems(table: Part) -> list[Problem]:
+def query_code_problems(table: Part, policy: Policy) -> list[Problem]:
     """The same of what brokers put into queries of any table (`query.expressionOverrideMap`)."""
-    return list(_in_all([table.at("query")] if "query" in table.value else []))
+    return list(_in_all([table.at("query")] if "query" in table.value else [], policy))
 
 
-def _in_all(parts: Iterable[Part]) -> Iterator[Problem]:
+def _in_all(parts: Iterable[Part], policy: Policy) -> Iterator[Problem]:
     for part in parts:
         for place, text in _texts(part, part.value):
-            if (problem := _problem(place, text)) is not None:
+            if (problem := _problem(place, text, policy)) is not None:
                 yield problem
 
 
@@ -70,12 +70,13 @@ def _texts(part: Part, value: Any) -> Iterator[tuple[Part, str]]:
         yield part, value
 
 
-def _problem(place: Part, text: str) -> Problem | None:
+def _problem(place: Part, text: str, policy: Policy) -> Problem | None:
     try:
         refuse_reference(text)
     except ExpressionRefused as refused:
         return place.problem(refused.reason, "write the value")
-    if _GROOVY.search(canonical(text)):
-        fix = "write it with Pinot's own functions"
+    refusal = policy.refuses_code()
+    if refusal is not None and _GROOVY.search(canonical(text)):
+        fix = f"write it with Pinot's own functions, or {refusal.fix}"
         return place.problem("calls Groovy(), which runs code on Pinot's servers", fix)
     return None

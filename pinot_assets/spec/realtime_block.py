@@ -12,8 +12,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
+from pinot_assets.source.env import is_reference
 from pinot_assets.spec.document import Part
-from pinot_assets.spec.environment import has_reference, is_reference
+from pinot_assets.spec.environment import has_reference
 from pinot_assets.spec.problem import KeyPath, Note, Problem, did_you_mean
 from pinot_assets.spec.values import Count, Flag, Period, Size, any_case, one_of
 

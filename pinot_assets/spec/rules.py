@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from pinot_assets.errors import BuildError, SourceError, SpecError
+from pinot_assets.policy import Policy
 from pinot_assets.source import resolve_env
+from pinot_assets.source.reach import refused_variables
 from pinot_assets.spec.environment import missing_variables
 from pinot_assets.spec.ingestion import INPUT_PROP, OUTPUT_PROP, READER_PROP, TRANSFORMS, FileIngestion
 from pinot_assets.spec.location import is_within, normalise_location
@@ -26,11 +28,13 @@ class Surroundings:
     :ivar base: directory that relative paths start from.
     :ivar is_refresh: whether the table's segmentIngestionType is REFRESH.
     :ivar has_transforms: whether the table has transformConfigs or a filterConfig.
+    :ivar policy: what the spec may reach.
     """
 
     base: Path
     is_refresh: bool
     has_transforms: bool
+    policy: Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +232,9 @@ def _sql_needs_spark(case: Case) -> Iterator[Finding]:
 @_rule("inputDirURI", "engine", "filter")
 def _spark_reads_disk_and_s3(case: Case) -> Iterator[Finding]:
     location = case.spec.input_dir_uri
-    if not _reads_by_spark(case) or missing_variables(location):
+    if not _reads_by_spark(case) or _is_unknown(location, case):
         return
-    scheme = resolve_env(location).partition(":")[0].lower()
+    scheme = resolve_env(location, case.around.policy).partition(":")[0].lower()
     if scheme in ("gs", "abfs", "abfss"):
         yield Finding(
             "inputDirURI",
@@ -255,14 +259,19 @@ def _staging_is_apart(case: Case) -> Iterator[Finding]:
         ("inputDirURI", case.spec.input_dir_uri),
         ("output.segment.dir.uri", case.spec.staging_uri),
     ):
-        if missing_variables(text):
-            continue  # a note says so, and whoever runs it looks again
+        if _is_unknown(text, case):
+            continue  # a note or a refusal says so, and whoever runs it looks again
         try:
-            places[key] = normalise_location(resolve_env(text), case.around.base)
+            places[key] = normalise_location(resolve_env(text, case.around.policy), case.around.base)
         except SourceError as error:
             yield Finding(key, error.why or error.what, error.hint)
     if len(places) == 2:
         yield from _apart(*places.values())
+
+
+def _is_unknown(text: str, case: Case) -> bool:
+    """Whether it refers to a variable that is not set here, or that the spec may not read."""
+    return bool(missing_variables(text)) or any(refused_variables(text, case.around.policy))
 
 
 _STORES: Final = ("s3:", "s3a:", "s3n:", "gs:", "abfs:", "abfss:")

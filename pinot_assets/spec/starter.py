@@ -99,7 +99,7 @@ realtime:
     # and controllers fill it in from theirs, pinot-assets from its own.
     # security.protocol: SASL_SSL
     # sasl.mechanism: SCRAM-SHA-512
-    # sasl.jaas.config: $${KAFKA_JAAS_CONFIG}
+    # sasl.jaas.config: $${TABLE_KAFKA_JAAS_CONFIG}
     # ssl.truststore.type: PEM
     # ssl.truststore.location: /etc/ssl/kafka-ca.pem
   # Deep-store bypass: servers give each other segments, and a commit passes a deep store that is down.

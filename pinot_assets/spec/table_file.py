@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pinot_assets.policy import Policy
 from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.problem import Note
 
@@ -19,6 +20,7 @@ class TableFile:
     :ivar schema_json: the Pinot schema.
     :ivar table_json: the table config that is applied to Pinot.
     :ivar dagster: how Dagster shows and watches the table.
+    :ivar policy: what the spec may reach.
     :ivar notes: what was accepted but is worth knowing.
     """
 
@@ -26,5 +28,6 @@ class TableFile:
     path: Path
     schema_json: dict[str, Any]
     table_json: dict[str, Any]
+    policy: Policy
     dagster: DagsterSettings = field(default_factory=DagsterSettings)
     notes: tuple[Note, ...] = ()

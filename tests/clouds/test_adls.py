@@ -21,6 +21,7 @@ from contract.test_object_store import *  # noqa: F403  # the suite
 
 from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.local import ports, processes
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.source.objects import ObjectStore, open_store
 
 ACCOUNT = "devstoreaccount1"
@@ -67,7 +68,7 @@ def place(azurite: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, dict[str,
 @pytest.fixture
 def store(place: tuple[str, dict[str, str]]) -> ObjectStore:
     uri, props = place
-    return open_store(f"{uri}/in/folder 1", props)
+    return open_store(f"{uri}/in/folder 1", props, UNLIMITED)
 
 
 def make_container(url: str, name: str) -> None:
@@ -100,7 +101,7 @@ def test_a_backslash_would_become_a_slash(store: ObjectStore) -> None:
 
 
 def test_a_container_that_is_not_there(place: tuple[str, dict[str, str]]) -> None:
-    missing = open_store(f"abfss://missing@{ACCOUNT}.dfs.core.windows.net/in", place[1])
+    missing = open_store(f"abfss://missing@{ACCOUNT}.dfs.core.windows.net/in", place[1], UNLIMITED)
     assert missing.exists_root() is False
     with pytest.raises(ListingFailed, match="ContainerNotFound"):
         list(missing.list())
@@ -111,7 +112,7 @@ def test_a_wrong_key_is_told_and_not_shown(
 ) -> None:
     wrong = KEY[4:8] * 22
     monkeypatch.setenv("CONTRACT_KEY", wrong)
-    store = open_store(*place)
+    store = open_store(*place, UNLIMITED)
     for act in (store.probe, store.exists_root, lambda: list(store.list()), lambda: store.stat("a")):
         with pytest.raises(SourceError, match="403") as caught:
             act()
@@ -124,7 +125,7 @@ def test_a_signature_that_is_refused_is_not_shown(
 ) -> None:
     monkeypatch.setenv("CONTRACT_SAS", "sv=2022-11-02&sr=c&sp=rl&se=2000-01-01&sig=s3cretSignature%3D")
     uri, props = place
-    store = open_store(uri, {"sasToken": "${CONTRACT_SAS}", "endpoint": props["endpoint"]})
+    store = open_store(uri, {"sasToken": "${CONTRACT_SAS}", "endpoint": props["endpoint"]}, UNLIMITED)
     assert b"s3cret" not in pickle.dumps(store)
     for act in (store.probe, lambda: list(store.list()), lambda: store.download("a", Path("never"))):
         with pytest.raises(SourceError, match="403") as caught:
@@ -138,7 +139,7 @@ def test_keys_of_the_environment_do_not_go_before_those_of_the_spec(
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "QUJD")
     monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", "sig=x")
     monkeypatch.setenv("AZURE_STORAGE_TOKEN", "x")
-    open_store(*place).probe()
+    open_store(*place, UNLIMITED).probe()
 
 
 def test_the_environment_is_the_chain(
@@ -146,4 +147,4 @@ def test_the_environment_is_the_chain(
 ) -> None:
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
     uri, props = place
-    open_store(uri, {"endpoint": props["endpoint"]}).probe()
+    open_store(uri, {"endpoint": props["endpoint"]}, UNLIMITED).probe()

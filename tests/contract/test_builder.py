@@ -12,6 +12,7 @@ import pytest
 from pinot_assets.build import Builder, BuildOrder
 from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.spark import SparkBuilder
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.reach import require_reach
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.staging import Staging
@@ -110,6 +111,6 @@ def test_building_again_gives_the_same_receipts(
 
 
 def test_r28_driver_and_builders_see_one_staging_area(builder: Builder, tmp_path: Path) -> None:
-    staging = Staging(open_store(str(tmp_path / "staging"), {}))
-    require_reach(staging, {}, builder)
+    staging = Staging(open_store(str(tmp_path / "staging"), {}, UNLIMITED))
+    require_reach(staging, {}, UNLIMITED, builder)
     assert [info.key for info in staging.store.list()] == []

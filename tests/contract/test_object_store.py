@@ -26,6 +26,7 @@ from pinot_assets.limits import MIB, RECEIPT
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.java import find_java
 from pinot_assets.local.state import Record
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.source import bucket_objects, listed_files
 from pinot_assets.source.fingerprint import SourceFile
 from pinot_assets.source.listed_files import files_of
@@ -115,7 +116,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         return new_memory(prefix)
     if kind == "local":
         (tmp_path / "root").mkdir()
-        return open_store(f"file://{tmp_path}/root", {})
+        return open_store(f"file://{tmp_path}/root", {}, UNLIMITED)
     if kind == "gcs":
         return gcs_store(request.getfixturevalue("gcs"), prefix, tmp_path)
     import boto3
@@ -136,13 +137,13 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         "region": "us-east-1",
         "endpoint": server.endpoint,
     }
-    return open_store(f"s3://{bucket}{prefix}", props)
+    return open_store(f"s3://{bucket}{prefix}", props, UNLIMITED)
 
 
 def gcs_store(url: str, prefix: str, folder: Path) -> ObjectStore:
     bucket = f"contract{time.time_ns()}"  # moto knows no bucket whose dash is percent-encoded
     httpx.put(f"{url}/{bucket}").raise_for_status()
-    return open_store(f"gs://{bucket}{prefix}", {"gcpKey": str(key_file(folder)), "endpoint": url})
+    return open_store(f"gs://{bucket}{prefix}", {"gcpKey": str(key_file(folder)), "endpoint": url}, UNLIMITED)
 
 
 def keys(store: ObjectStore, prefix: str = "") -> list[str]:
@@ -345,6 +346,6 @@ def test_a_store_below_another_sees_its_part(store: ObjectStore, monkeypatch: py
     store.put_if_absent("a b/c/1", b"x")
     props = store.__reduce__()[1][1] if not store.uri.startswith(("mem", "file")) else {}  # type: ignore[misc]
     uri = store.uri_of("a b")
-    below = open_memory(uri) if uri.startswith("mem") else open_store(uri, props)
+    below = open_memory(uri) if uri.startswith("mem") else open_store(uri, props, UNLIMITED)
     assert keys(below) == ["c/1"]
     assert below.uri_of("c/1") == store.uri_of("a b/c/1")

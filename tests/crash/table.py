@@ -25,6 +25,7 @@ from fakes.waiting import until
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.session.waits import Waits
@@ -94,8 +95,8 @@ class Table:
         props = {
             "region": "us-east-1",
             "endpoint": self.endpoint,
-            "accessKey": "${CRASH_ACCESS_KEY}",
-            "secretKey": "${CRASH_SECRET_KEY}",
+            "accessKey": "${TABLE_ACCESS_KEY}",
+            "secretKey": "${TABLE_SECRET_KEY}",
         }
         batch = {"segmentIngestionType": "REFRESH", "segmentIngestionFrequency": "DAILY"}
         return {
@@ -211,10 +212,10 @@ class Table:
         props = {
             "region": "us-east-1",
             "endpoint": self.stack.s3_endpoint or "",
-            "accessKey": self.environ["CRASH_ACCESS_KEY"],
-            "secretKey": self.environ["CRASH_SECRET_KEY"],
+            "accessKey": self.environ["TABLE_ACCESS_KEY"],
+            "secretKey": self.environ["TABLE_SECRET_KEY"],
         }
-        return open_store(f"s3://{self.bucket}-staging/pinot/{self.name}_OFFLINE", props)
+        return open_store(f"s3://{self.bucket}-staging/pinot/{self.name}_OFFLINE", props, UNLIMITED)
 
 
 @contextmanager
@@ -226,7 +227,7 @@ def open_table(stack: StackState, mode: str, folder: Path, waits: Waits = WAITS)
     name = f"crash_{os.getpid()}_{next(_numbers)}"
     specs = folder / name
     specs.mkdir(parents=True)
-    environ = {"CRASH_ACCESS_KEY": stack.s3_access_key, "CRASH_SECRET_KEY": stack.s3_secret_key}
+    environ = {"TABLE_ACCESS_KEY": stack.s3_access_key, "TABLE_SECRET_KEY": stack.s3_secret_key}
     s3 = boto3.client(
         "s3",
         endpoint_url=stack.s3_endpoint,

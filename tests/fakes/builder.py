@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pinot_assets.build import BuildOrder, FileTask, build_file, nobody
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source import SourceFile, open_store
 
@@ -94,6 +95,7 @@ def make_order(root: Path, **changes: Any) -> BuildOrder:
         segments_uri=(root / "staging" / "segments").as_uri(),
         staging_props={},
         max_rows_per_segment=1000,
+        policy=UNLIMITED,
         min_server="0.11",
     )
     return replace(order, **changes)
@@ -108,5 +110,7 @@ def write_names(path: Path, rows: int, first: int = 0) -> Path:
 
 def tasks_of(order: BuildOrder) -> list[FileTask]:
     """One task per file that lies in the order's source now, by name."""
-    found = sorted(open_store(order.source_uri, order.source_props).list(), key=lambda info: info.key)
+    found = sorted(
+        open_store(order.source_uri, order.source_props, UNLIMITED).list(), key=lambda info: info.key
+    )
     return [FileTask(SourceFile(info.uri, info.fingerprint), n) for n, info in enumerate(found)]

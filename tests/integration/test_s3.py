@@ -165,8 +165,8 @@ class Lake:
         props = {
             "region": "us-east-1",
             "endpoint": self.s3.endpoint,
-            "accessKey": "${LAKE_ACCESS_KEY}",
-            "secretKey": "${LAKE_SECRET_KEY}",
+            "accessKey": "${TABLE_ACCESS_KEY}",
+            "secretKey": "${TABLE_SECRET_KEY}",
         }
         document = {
             "schema": {
@@ -288,8 +288,8 @@ def make_lake(
     monkeypatch.setattr(endpoints, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
 
     def make(s3: S3Server, prefix: str = "in", **options: Any) -> Lake:
-        monkeypatch.setenv("LAKE_ACCESS_KEY", s3.access_key)
-        monkeypatch.setenv("LAKE_SECRET_KEY", s3.secret_key)
+        monkeypatch.setenv("TABLE_ACCESS_KEY", s3.access_key)
+        monkeypatch.setenv("TABLE_SECRET_KEY", s3.secret_key)
         folder = tmp_path / f"tables-{len(lakes)}"
         folder.mkdir()
         lake = Lake(stack_with_s3, s3, folder, prefix, **options)
@@ -469,7 +469,7 @@ def test_r28_executors_without_the_keys_are_told_before_the_first_session_and_fa
         lake = make_lake(s3proxy, builder=SparkBuilder(lambda: session))
         lake.put("a.csv", "a")
         before = lake.state()
-        with pytest.raises(SourceError, match=r"(?s)where files are built.*LAKE_ACCESS_KEY is not set"):
+        with pytest.raises(SourceError, match=r"(?s)where files are built.*TABLE_ACCESS_KEY is not set"):
             lake.run()
         assert lake.state() == before
 
@@ -479,7 +479,7 @@ def test_r28_executors_without_the_keys_are_told_before_the_first_session_and_fa
         lake.put("b.csv", "b")
         report = lake.run()
         assert [failure.code for failure in report.failed] == ["STORE"]
-        assert "LAKE_ACCESS_KEY is not set" in report.failed[0].reason
+        assert "TABLE_ACCESS_KEY is not set" in report.failed[0].reason
         assert "where Dagster and the Spark executors run" in report.failed[0].reason
     finally:
         session.stop()
@@ -530,8 +530,8 @@ def test_the_secret_key_is_written_nowhere(
     job += ("--tags", json.dumps({"dagster/partition": ALL_FILES}))
     assert "bad.csv.gz" in call(*job, code=1)
     wrong = s3proxy.secret_key[::-1]
-    assert "SignatureDoesNotMatch" in call(*job, code=1, LAKE_SECRET_KEY=wrong)
-    assert "SignatureDoesNotMatch" in call("pinot-assets", "run", lake.table, code=1, LAKE_SECRET_KEY=wrong)
+    assert "SignatureDoesNotMatch" in call(*job, code=1, TABLE_SECRET_KEY=wrong)
+    assert "SignatureDoesNotMatch" in call("pinot-assets", "run", lake.table, code=1, TABLE_SECRET_KEY=wrong)
     lake.put("bad.csv.gz", "good now")
     call(*job)
     assert lake.shown == ["a", "good now"]

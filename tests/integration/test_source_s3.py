@@ -19,6 +19,7 @@ import pytest
 from fakes import spoiler as spoiling
 
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.source import endpoints
 from pinot_assets.source.inventory import take_inventory
 from pinot_assets.source.objects import ObjectStore, open_store
@@ -79,7 +80,7 @@ def bucket(s3: Any) -> str:
 @pytest.fixture
 def open_at(port: int, bucket: str) -> Callable[..., ObjectStore]:
     def open_at(prefix: str = "/in", endpoint: str = f"http://127.0.0.1:{port}") -> ObjectStore:
-        return open_store(f"s3://{bucket}{prefix}", {**KEYS, "endpoint": endpoint})
+        return open_store(f"s3://{bucket}{prefix}", {**KEYS, "endpoint": endpoint}, UNLIMITED)
 
     return open_at
 
@@ -103,14 +104,14 @@ MANY = 1007
 def many(s3: Any) -> str:
     """A bucket with more objects than a page holds."""
     s3.create_bucket(Bucket="many")
-    store = open_store("s3://many/in", {**KEYS, "endpoint": s3.meta.endpoint_url})
+    store = open_store("s3://many/in", {**KEYS, "endpoint": s3.meta.endpoint_url}, UNLIMITED)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda n: store.put_if_absent(f"d{n % 7}/{n}.csv", b"x"), range(MANY)))
     return store.uri
 
 
 def test_a_listing_of_many_pages_is_complete(many: str, spoiler: Spoiler) -> None:
-    listed = [info.key for info in open_store(many, {**KEYS, "endpoint": spoiler.endpoint}).list()]
+    listed = [info.key for info in open_store(many, {**KEYS, "endpoint": spoiler.endpoint}, UNLIMITED).list()]
     assert len(listed) == MANY
     assert set(listed) == {f"d{n % 7}/{n}.csv" for n in range(MANY)}
     assert sum("continuation-token" in request for request in spoiler.requests) == 1
@@ -123,7 +124,7 @@ def test_a_listing_that_dies_is_an_error_and_no_shorter_listing(
 ) -> None:
     hit = is_page(page)
     spoiler.spoil = lambda method, path: fault if hit(method, path) else None
-    store = open_store(many, {**KEYS, "endpoint": spoiler.endpoint})
+    store = open_store(many, {**KEYS, "endpoint": spoiler.endpoint}, UNLIMITED)
     with pytest.raises(ListingFailed, match="did not complete"):
         take_inventory(store)
     spoiler.spoil = lambda method, path: None
@@ -133,7 +134,9 @@ def test_a_listing_that_dies_is_an_error_and_no_shorter_listing(
 def test_a_passing_fault_is_ridden_out(many: str, spoiler: Spoiler) -> None:
     faults = iter(["say 500"])
     spoiler.spoil = lambda method, path: next(faults, None) if "continuation-token" in path else None
-    assert len(take_inventory(open_store(many, {**KEYS, "endpoint": spoiler.endpoint})).files) == MANY
+    assert (
+        len(take_inventory(open_store(many, {**KEYS, "endpoint": spoiler.endpoint}, UNLIMITED)).files) == MANY
+    )
     assert next(faults, None) is None, "the fault was met"
 
 
@@ -260,7 +263,7 @@ def test_a_download_that_is_cut_is_an_error_and_leaves_no_file(
 
 
 def test_a_bucket_that_is_not_there(port: int) -> None:
-    store = open_store("s3://no-such-bucket/in", {**KEYS, "endpoint": f"http://127.0.0.1:{port}"})
+    store = open_store("s3://no-such-bucket/in", {**KEYS, "endpoint": f"http://127.0.0.1:{port}"}, UNLIMITED)
     assert store.exists_root() is False
     with pytest.raises(ListingFailed, match="NoSuchBucket"):
         list(store.list())
@@ -281,7 +284,7 @@ def test_an_unreachable_store_is_unknown_and_no_empty_one(
 def test_no_error_shows_a_key(spoiler: Spoiler, tmp_path: Path, fault: str) -> None:
     """Nor do its causes, which Dagster shows too."""
     spoiler.spoil = lambda method, path: fault
-    store = open_store("s3://no-such-bucket/in", {**KEYS, "endpoint": spoiler.endpoint})
+    store = open_store("s3://no-such-bucket/in", {**KEYS, "endpoint": spoiler.endpoint}, UNLIMITED)
     acts: list[Callable[[], object]] = [
         lambda: list(store.list()),
         lambda: store.stat("a"),

@@ -15,7 +15,7 @@ from pinot_assets.spec import TableSpec
 from pinot_assets.spec.audit_block import Audit
 from pinot_assets.spec.audit_check import Loss, LossName
 
-FOLDERS = {"inputDirURI": "/model/source", "output.segment.dir.uri": "/model/staging"}
+FOLDERS = {"inputDirURI": "s3://model/source", "output.segment.dir.uri": "s3://model/staging"}
 
 
 def spec_of(options: dict[str, Any]) -> TableSpec:

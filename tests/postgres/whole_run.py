@@ -121,6 +121,7 @@ def dagster_home(
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     monkeypatch.setenv("PINOT_ASSETS_TABLES", str(tmp_path / "tables"))
     monkeypatch.setenv("PINOT_ASSETS_PROFILE", "production")
+    monkeypatch.setenv("PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER", "true")
     monkeypatch.setenv("PINOT_ASSETS_SPARK_MASTER", "local[2]")
     monkeypatch.setenv("PINOT_CONTROLLER_URL", stack.controller_url)
     monkeypatch.setenv("PINOT_ZOOKEEPER", stack.zookeeper)

@@ -137,7 +137,7 @@ def test_a_file_ingestion_task(folder: Path) -> None:
     assert fates["authToken"] == fates["state"] == fates["input.fs.className"] == "dropped"
     assert fates["schedule"] == fates["consistentPushEnabled"] == "carried"
     spec = load_table(folder / "tables" / "air.yaml")
-    assert spec.ingestion.input_props["secretKey"] == "${AWS_SECRET_ACCESS_KEY}"
+    assert spec.ingestion.input_props["secretKey"] == "${TABLE_AWS_SECRET_ACCESS_KEY}"
     assert spec.ingestion.schedule == "0 */30 * * * ?"
     assert spec.mode == "swap", "for the first run: what the task has pushed would stay beside it"
     assert spec.ingestion.ingestion_mode == "append"
@@ -163,7 +163,10 @@ def test_the_spec_of_a_job(folder: Path) -> None:
     fates = lines("config.json", "--job-spec", "job.yaml")
     assert fates["pinotClusterSpecs"] == fates["executionFrameworkSpec"] == "dropped"
     spec = load_table(folder / "tables" / "air.yaml")
-    assert spec.ingestion.input_props == {"region": "eu-central-1", "secretKey": "${AWS_SECRET_ACCESS_KEY}"}
+    assert spec.ingestion.input_props == {
+        "region": "eu-central-1",
+        "secretKey": "${TABLE_AWS_SECRET_ACCESS_KEY}",
+    }
     assert spec.ingestion.reader == {"delimiter": "|"}
     assert spec.ingestion.push_mode == "TAR"
 
@@ -190,7 +193,7 @@ def test_from_the_controller_with_a_line_for_each_key(folder: Path) -> None:
     shown = call("--from-controller", "air_OFFLINE", "--out", "mine.yaml")
     assert shown.exit_code == 0
     assert "carried  inputFormat\n" in shown.stdout
-    assert "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY in the environment" in shown.stdout
+    assert "set TABLE_AWS_ACCESS_KEY_ID, TABLE_AWS_SECRET_ACCESS_KEY in the environment" in shown.stdout
     assert load_table(folder / "mine.yaml").name == "air"
     assert "# dropped outputDirURI" in (folder / "mine.yaml").read_text()
 
@@ -274,24 +277,35 @@ def test_different_secrets_become_different_variables(folder: Path) -> None:
     Path("config.json").write_text(json.dumps(table({"FileIngestionTask": task})))
     shown = call(*BOTH)
     ingestion = load_table(folder / "tables" / "air.yaml").ingestion
-    assert ingestion.input_props["secretKey"] == "${AWS_SECRET_ACCESS_KEY}"
-    assert ingestion.output_props["secretKey"] == "${AWS_SECRET_ACCESS_KEY_2}"
-    assert ingestion.input_props["accessKey"] == ingestion.output_props["accessKey"] == "${AWS_ACCESS_KEY_ID}"
-    assert (ingestion.input_props["password"], ingestion.output_props["password"]) == (
-        "${PASSWORD}",
-        "${PASSWORD_2}",
+    assert ingestion.input_props["secretKey"] == "${TABLE_AWS_SECRET_ACCESS_KEY}"
+    assert ingestion.output_props["secretKey"] == "${TABLE_AWS_SECRET_ACCESS_KEY_2}"
+    assert (
+        ingestion.input_props["accessKey"]
+        == ingestion.output_props["accessKey"]
+        == "${TABLE_AWS_ACCESS_KEY_ID}"
     )
-    names = "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SECRET_ACCESS_KEY_2, PASSWORD, PASSWORD_2"
+    assert (ingestion.input_props["password"], ingestion.output_props["password"]) == (
+        "${TABLE_PASSWORD}",
+        "${TABLE_PASSWORD_2}",
+    )
+    secrets = (
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SECRET_ACCESS_KEY_2",
+        "PASSWORD",
+        "PASSWORD_2",
+    )
+    names = ", ".join(f"TABLE_{name}" for name in secrets)
     assert f"set {names} in the environment" in shown.stdout
 
 
 def test_a_secret_takes_no_variable_that_stands_for_another(folder: Path) -> None:
-    task = {**S3, "output.fs.prop.secretKey": "${AWS_SECRET_ACCESS_KEY}"}
+    task = {**S3, "output.fs.prop.secretKey": "${TABLE_AWS_SECRET_ACCESS_KEY}"}
     Path("config.json").write_text(json.dumps(table({"FileIngestionTask": task})))
     call(*BOTH)
     ingestion = load_table(folder / "tables" / "air.yaml").ingestion
-    assert ingestion.output_props["secretKey"] == "${AWS_SECRET_ACCESS_KEY}"
-    assert ingestion.input_props["secretKey"] == "${AWS_SECRET_ACCESS_KEY_2}"
+    assert ingestion.output_props["secretKey"] == "${TABLE_AWS_SECRET_ACCESS_KEY}"
+    assert ingestion.input_props["secretKey"] == "${TABLE_AWS_SECRET_ACCESS_KEY_2}"
 
 
 def test_the_staging_area_is_not_made_of_a_location_that_is_a_secret(folder: Path) -> None:
@@ -301,7 +315,7 @@ def test_the_staging_area_is_not_made_of_a_location_that_is_a_secret(folder: Pat
     text = (folder / "tables" / "air.yaml").read_text()
     assert SECRETS[0] not in shown.output + text
     block = yaml.safe_load(text)["fileIngestion"]
-    assert block["inputDirURI"] == "${INPUT_DIR_URI}"
+    assert block["inputDirURI"] == "${TABLE_INPUT_DIR_URI}"
     assert block["output.segment.dir.uri"] == "${PINOT_ASSETS_STAGING}"
 
 

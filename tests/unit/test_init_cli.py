@@ -84,7 +84,7 @@ def test_never_overwrites(folder: Path) -> None:
         (["clicks in", "--name", "a.b"], "is not a usable table name"),
         (["/"], "no usable name"),
         (["clicks in", "--prop", "region"], "write name=value"),
-        (["clicks in", "--out", "/proc/nowhere/t.yaml"], "cannot be written"),
+        (["clicks in", "--out", "clicks in/a.csv/t.yaml"], "cannot be written"),
     ],
 )
 def test_wrong_input_is_a_sentence_and_writes_nothing(folder: Path, arguments: list[str], says: str) -> None:

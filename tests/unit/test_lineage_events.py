@@ -44,7 +44,7 @@ PUBLISHED = Session(
 def as_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """No transport but the test's; the client writes into the environment, and loggers are quietened."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     environ = dict(lineage_events.os.environ)
     levels = {name: logging.getLogger(name).level for name in ("openlineage", "urllib3.connectionpool")}
     yield

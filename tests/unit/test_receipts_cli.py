@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from pinot_assets import receipts_cli
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.model import Pointer
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.staging import Staging
@@ -69,7 +70,7 @@ class Published:
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Published:
     store = Store(Pointer())
-    published = Published(typer.Typer(), Staging(open_store(str(tmp_path / "staging"), {})), store)
+    published = Published(typer.Typer(), Staging(open_store(str(tmp_path / "staging"), {}, UNLIMITED)), store)
 
     @contextmanager
     def open_session_store(*_: object) -> Iterator[Store]:

@@ -12,6 +12,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import parts
 from pinot_assets.local.state import ProcessRecord, Record, save_record
 from pinot_assets.pinot.connection import BasicAuth, GrpcDoor, PinotConnection, Timeouts, Tls, TokenAuth
+from pinot_assets.session.instances import ZooKeeperInstances
 from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import ZooKeeperAccess
 from pinot_assets.settings import (
@@ -22,7 +23,8 @@ from pinot_assets.settings import (
     tables_directory,
 )
 
-PRODUCTION = {"PINOT_ASSETS_PROFILE": "production"}
+OPEN = {"PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER": "true"}
+PRODUCTION = {"PINOT_ASSETS_PROFILE": "production", **OPEN}
 BOTH = {"PINOT_CONTROLLER_URL": "http://pinot:9000", "PINOT_ZOOKEEPER": "zk1:2181,zk2:2181/chroot"}
 
 
@@ -34,7 +36,11 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_from_the_environment() -> None:
     assert load_settings(BOTH) == Settings(
-        PinotConnection("http://pinot:9000"), "zk1:2181,zk2:2181/chroot", "pinot"
+        PinotConnection(
+            "http://pinot:9000", instances=ZooKeeperInstances("zk1:2181,zk2:2181/chroot", "pinot")
+        ),
+        "zk1:2181,zk2:2181/chroot",
+        "pinot",
     )
 
 
@@ -97,8 +103,19 @@ def test_settings_of_that_door_that_contradict(said: dict[str, str], text: str) 
         load_settings({**BOTH, **said})
 
 
+def test_production_leaves_no_node_of_zookeeper_open_unless_that_is_allowed() -> None:
+    said = {**BOTH, "PINOT_CONTROLLER_URL": "https://pinot:9000"}
+    with pytest.raises(PinotAssetsError, match="PINOT_ZOOKEEPER_USER is not set") as caught:
+        load_settings(said, Profile.PRODUCTION)
+    assert "PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER" in str(caught.value.hint)
+    user = {"PINOT_ZOOKEEPER_USER": "zed", "PINOT_ZOOKEEPER_PASSWORD": "zecret"}
+    assert load_settings({**said, **user}, Profile.PRODUCTION).zookeeper_access.acl() is not None
+    assert load_settings({**said, **OPEN}, Profile.PRODUCTION).zookeeper_access.acl() is None
+    assert load_settings(said, Profile.STAGING).zookeeper_access.acl() is None
+
+
 def test_production_asks_no_server_in_plaintext_unless_that_is_allowed() -> None:
-    said = {**BOTH, "PINOT_CONTROLLER_URL": "https://pinot:9000", "PINOT_GRPC_TLS": "false"}
+    said = {**BOTH, **OPEN, "PINOT_CONTROLLER_URL": "https://pinot:9000", "PINOT_GRPC_TLS": "false"}
     with pytest.raises(PinotAssetsError, match="by gRPC without TLS"):
         load_settings(said, Profile.PRODUCTION)
     allowed = load_settings({**said, "PINOT_ASSETS_ALLOW_HTTP": "true"}, Profile.PRODUCTION)
@@ -205,14 +222,29 @@ def test_zookeeper_has_a_user_and_tls_of_its_own() -> None:
         }
     )
     tls = Tls("zca.pem", True, "zme.pem", "zme.key")
-    assert settings.zookeeper_access == ZooKeeperAccess("zed", "zecret", tls)
-    assert settings.pinot == PinotConnection("http://pinot:9000")
+    access = ZooKeeperAccess("zed", "zecret", tls)
+    assert settings.zookeeper_access == access
+    instances = ZooKeeperInstances("zk1:2181,zk2:2181/chroot", "pinot", access)
+    assert settings.pinot == PinotConnection("http://pinot:9000", instances=instances)
     assert "zecret" not in repr(settings)
 
 
 @pytest.mark.parametrize(("said", "tls"), [("true", Tls()), ("TRUE", Tls()), ("false", None), ("", None)])
 def test_tls_that_trusts_the_system(said: str, tls: Tls | None) -> None:
     assert load_settings({**BOTH, "PINOT_ZOOKEEPER_TLS": said}).zookeeper_access.tls == tls
+
+
+def test_addresses_that_get_credentials() -> None:
+    said = {**BOTH, "PINOT_ADDRESSES": " Broker.example:8099, [::1]:8098,"}
+    assert load_settings(said).pinot.addresses == ("broker.example:8099", "[::1]:8098")
+
+
+@pytest.mark.parametrize(
+    "wrong", ["http://broker:8099", "broker", "me:pw@broker:1", "::1:80", "broker:99999999"]
+)
+def test_what_is_no_such_address(wrong: str) -> None:
+    with pytest.raises(PinotAssetsError, match="PINOT_ADDRESSES holds"):
+        load_settings({**BOTH, "PINOT_ADDRESSES": wrong})
 
 
 # --- profiles --------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from pinot_assets.build.order import BuildOrder, FileTask, nobody
 from pinot_assets.build.task import build_file
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Pointer, Session
@@ -227,7 +228,7 @@ class World:
             edges = Edges(
                 store=store,
                 pinot=Watched(pinot or self.pinot, self._look),
-                source=open_store(str(self.source), {}),
+                source=open_store(str(self.source), {}, UNLIMITED),
                 staging=self.staging,
                 builder=self.builder,
                 now_ms=lambda: self.now_ms,
@@ -244,7 +245,9 @@ class World:
 
     @property
     def staging(self) -> Staging:
-        return Watching(open_store(f"{self.folder}/staging/{self.table}_OFFLINE", {}), self.builder.rows)
+        return Watching(
+            open_store(f"{self.folder}/staging/{self.table}_OFFLINE", {}, UNLIMITED), self.builder.rows
+        )
 
     def trigger(self) -> Report:
         """The first step alone: build, stage."""

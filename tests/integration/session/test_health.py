@@ -15,6 +15,7 @@ from pinot_assets.health import CHECKS, Health, Severity, examine, examine_table
 from pinot_assets.health.look import Look
 from pinot_assets.health.ports import Ports
 from pinot_assets.pinot import PinotCluster, PinotConnection, ServerDisk, Timeouts
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.settings import Settings
 from pinot_assets.source import open_store
 
@@ -43,7 +44,7 @@ def look(world: Any, **ports: Any) -> Answers:
         reached = {
             "store": lambda: store,
             "pinot": lambda: world.servers,
-            "source": lambda: open_store(str(world.source), {}),
+            "source": lambda: open_store(str(world.source), {}, UNLIMITED),
             "staging": lambda: world.staging,
             **ports,
         }
@@ -322,7 +323,7 @@ def test_a_closed_port(make_addressed_world: Callable[..., Any]) -> None:
 
 def test_a_look_knows_that_a_run_moved_the_table_meanwhile(world: Any) -> None:
     with world.store() as store:
-        source = open_store(str(world.source), {})
+        source = open_store(str(world.source), {}, UNLIMITED)
         seen = Look(
             world.spec,
             Ports(lambda: store, lambda: world.servers, lambda: source, lambda: world.staging),

@@ -24,6 +24,7 @@ from pinot_assets.local import StackState
 from pinot_assets.metrics.exposition import text_of
 from pinot_assets.metrics.looking import samples_of_look, samples_of_store
 from pinot_assets.metrics.pushing import GATEWAY, pushed_after
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.source import open_store
 
 pytestmark = pytest.mark.integration
@@ -37,7 +38,7 @@ def told(world: Any) -> Numbers:
         ports = Ports(
             store=lambda: store,
             pinot=lambda: WithServers(world.pinot),
-            source=lambda: open_store(str(world.source), {}),
+            source=lambda: open_store(str(world.source), {}, UNLIMITED),
             staging=lambda: world.staging,
         )
         samples = [

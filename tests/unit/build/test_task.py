@@ -28,6 +28,7 @@ from pinot_assets.build import (
     version_text,
 )
 from pinot_assets.build.query import Query
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.segment import read_segment_info
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint
@@ -110,7 +111,9 @@ def test_the_segment_says_where_it_comes_from(tmp_path: Path, fakes: ModuleType,
         "pinotAssets.session": "cp7-abc",
         "pinotAssets.version": version_text(receipt.read),
     }
-    assert LocalObjectStore.key_of(task.open_store(order.source_uri, {}), receipt.uri) == "a,b é.csv"  # type: ignore[arg-type]
+    assert (
+        LocalObjectStore.key_of(task.open_store(order.source_uri, {}, UNLIMITED), receipt.uri) == "a,b é.csv"
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

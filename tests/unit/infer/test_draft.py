@@ -22,6 +22,7 @@ from pinot_assets.errors import SourceError
 from pinot_assets.infer import sample as sampling
 from pinot_assets.infer.draft import Draft, draft, trouble
 from pinot_assets.infer.sample import ending_of, find_sample
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.load import load_any_table
 
@@ -50,7 +51,7 @@ rows = st.lists(
 
 def drafted(folder: Path, *names: str) -> tuple[Draft, TableSpec, dict[str, str]]:
     """The draft, the spec that the project's own loader makes of it, and what a run could not build."""
-    found = find_sample([str(folder / name) for name in names] or [str(folder)], _NO_PROPS, folder)
+    found = find_sample([str(folder / name) for name in names] or [str(folder)], _NO_PROPS, folder, UNLIMITED)
     out = folder.parent / "tables" / "t.yaml"
     out.parent.mkdir(exist_ok=True)
     made = draft("t", found, _NO_PROPS, out)
@@ -182,10 +183,10 @@ def test_only_some_of_many_files_are_looked_at(tmp_path: Path, monkeypatch: pyte
         (folder / f"{n:02}.csv").write_text(f"id\n{n}\n")
     (folder / "README.md").write_text("x")
     (folder / "_SUCCESS").write_text("")
-    found = find_sample([str(folder)], _NO_PROPS, tmp_path)
+    found = find_sample([str(folder)], _NO_PROPS, tmp_path, UNLIMITED)
     assert [info.key for info in found.files] == ["00.csv", "07.csv", "14.csv", "22.csv", "29.csv"]
     monkeypatch.setattr(sampling, "LISTED", 10)
-    assert find_sample([str(folder)], _NO_PROPS, tmp_path).more
+    assert find_sample([str(folder)], _NO_PROPS, tmp_path, UNLIMITED).more
 
 
 def test_a_file_that_is_torn_is_told_and_the_others_count(tmp_path: Path) -> None:
@@ -225,15 +226,21 @@ def test_files_are_of_the_folder_that_they_share(tmp_path: Path) -> None:
     for day in ("d=1", "d=2"):
         (folder / day).mkdir(parents=True)
         (folder / day / "x.csv").write_text("id\n1\n")
-    found = find_sample([str(folder / "d=1/x.csv"), str(folder / "d=2/x.csv")], _NO_PROPS, tmp_path)
+    found = find_sample(
+        [str(folder / "d=1/x.csv"), str(folder / "d=2/x.csv")], _NO_PROPS, tmp_path, UNLIMITED
+    )
     assert found.folder == folder.as_uri()
     with pytest.raises(SourceError, match="there is no file"):
-        find_sample([str(folder / "d=1/x.csv"), str(folder / "d=2/y.csv")], _NO_PROPS, tmp_path)
+        find_sample([str(folder / "d=1/x.csv"), str(folder / "d=2/y.csv")], _NO_PROPS, tmp_path, UNLIMITED)
 
 
-def test_the_staging_area_never_lies_among_the_files(tmp_path: Path) -> None:
+def test_the_staging_area_never_lies_among_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside a project that is nothing but files, which a policy has to allow."""
+    policy = tmp_path / "policy.txt"
+    policy.write_text(f"roots: [{tmp_path.parent}]")
+    monkeypatch.setenv("PINOT_ASSETS_POLICY", str(policy))
     (tmp_path / "x.csv").write_text("id\n1\n")
-    found = find_sample([str(tmp_path)], _NO_PROPS, tmp_path)
+    found = find_sample([str(tmp_path)], _NO_PROPS, tmp_path, UNLIMITED)
     out = tmp_path / "tables" / "t.yaml"
     out.parent.mkdir()
     out.write_text(draft("t", found, _NO_PROPS, out).text)
@@ -258,7 +265,7 @@ def test_a_column_that_is_made_does_not_keep_the_others_from_being_tried(tmp_pat
     pq.write_table(pa.table({"day": days, "n": [b"x", b"y"]}), folder / "2.parquet")
     pq.write_table(pa.table({"day": days, "n": [3, 4], "more": clock}), folder / "3.parquet")
     _, spec, doubts = drafted(folder, "1.parquet")
-    found = find_sample([str(folder)], _NO_PROPS, folder)
+    found = find_sample([str(folder)], _NO_PROPS, folder, UNLIMITED)
     assert spec.ingestion.transforms
     assert doubts == {}
     assert list(trouble(spec, found, _NO_PROPS)) == ["2.parquet"]

@@ -111,16 +111,28 @@ def test_on_one_machine_localhost_is_the_lead(configured: str) -> None:
     assert cluster.leads(configured).of("t") == "http://localhost:9001"
 
 
+class Named:
+    """A ZooKeeper that names these."""
+
+    def __init__(self, *addresses: str) -> None:
+        self._addresses = frozenset(addresses)
+
+    def addresses(self) -> frozenset[str]:
+        return self._addresses
+
+
 SECURE, SECURE_TWO = "https://one:9000", "https://two:9000"
 
 
 @pytest.mark.parametrize("auth", [BasicAuth("u", "secret"), TokenAuth("secret")])
-def test_credentials_go_to_no_address_that_has_not_proved_who_it_is(auth: BasicAuth | TokenAuth) -> None:
+def test_credentials_go_to_no_lead_that_zookeeper_does_not_name(auth: BasicAuth | TokenAuth) -> None:
     cluster = controllers("Controller_two_9000", *SEVERAL, two=STAT)
+    others = Named("two:9001", "one:9000")
     assert cluster.leads(auth=auth).of("t") == ONE
     assert cluster.leads(SECURE, auth=auth, tls=Tls(verify=False)).of("t") == SECURE
+    assert cluster.leads(SECURE, auth=auth, instances=others).of("t") == SECURE
     assert not any(asked.startswith("two") for asked in cluster.asked)
-    assert cluster.leads(SECURE, auth=auth).of("t") == SECURE_TWO
+    assert cluster.leads(SECURE, auth=auth, instances=Named("two:9000")).of("t") == SECURE_TWO
 
 
 def test_the_configured_controller_that_leads_is_not_asked_who_it_is() -> None:

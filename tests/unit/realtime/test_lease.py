@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from fakes.zookeeper import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
+from kazoo.security import OPEN_ACL_UNSAFE
 
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.session.model import Owner
+from pinot_assets.session.zookeeper import ZooKeeperAccess
 
 ONE = Owner("one", "host", 1, 1_000)
 TWO = Owner("two", "host", 2, 2_000)
@@ -33,6 +35,20 @@ def test_one_at_a_time(zookeeper: FakeZooKeeper) -> None:
     assert store(zookeeper).holder() is None
     with store(zookeeper).take(TWO):
         assert store(zookeeper).holder() == TWO
+
+
+def test_with_a_user_the_nodes_are_the_users(zookeeper: FakeZooKeeper) -> None:
+    """Those of a time without one, too."""
+    with store(zookeeper).take(ONE) as lease:
+        lease.remember("repair", "tried")
+    ours = ZooKeeperAccess("ada", "s3cret").acl()
+    client = zookeeper.client(default_acl=ours)
+    own = OperationsStore(client, "pinot", "t_REALTIME")  # type: ignore[arg-type]
+    with own.take(TWO):
+        path = own.path
+        assert client.get_acls(path)[0] == client.get_acls(f"{path}/lease")[0] == ours
+        assert client.get_acls(path.rpartition("/")[0])[0] == OPEN_ACL_UNSAFE
+    assert store(zookeeper).recall("repair") == "tried"
 
 
 def test_what_is_remembered_outlives_the_run(zookeeper: FakeZooKeeper) -> None:

@@ -21,6 +21,7 @@ HERE = S3Resource(
     aws_secret_access_key=dg.EnvVar("STORE_SECRET"),
     aws_session_token=dg.EnvVar("STORE_TOKEN"),
 )
+MY_KEYS = {"accessKey": "${TABLE_KEY}", "secretKey": "${TABLE_SECRET}"}
 KEYS = {"accessKey": "${STORE_KEY}", "secretKey": "${STORE_SECRET}", "sessionToken": "${STORE_TOKEN}"}
 
 
@@ -38,24 +39,23 @@ def test_a_table_that_says_nothing_gets_all_of_it(tmp_path: Path) -> None:
 
 
 def test_what_a_table_says_goes_before(tmp_path: Path) -> None:
-    own = {"endpoint": "https://other:9000", "region": "us-west-2"}
+    own = {"endpoint": "https://localhost:9000", "region": "us-west-2", **MY_KEYS}
     spec = completed(tmp_path, own)
-    assert spec.ingestion.input_props == {**own, **KEYS}
+    assert spec.ingestion.input_props == own
     assert spec.ingestion.output_props["endpoint"] == "${STORE_URL}"
 
 
 def test_a_tables_keys_are_not_mixed_with_others(tmp_path: Path) -> None:
     """A session token belongs to its keys."""
-    own = {"accessKey": "${MY_KEY}", "secretKey": "${MY_SECRET}"}
-    props = completed(tmp_path, own).ingestion.input_props
-    assert props == {"region": "eu-central-1", "endpoint": "${STORE_URL}", **own}
+    props = completed(tmp_path, MY_KEYS).ingestion.input_props
+    assert props == {"region": "eu-central-1", "endpoint": "${STORE_URL}", **MY_KEYS}
 
 
 def test_plaintext_is_allowed_to_one_endpoint_only(tmp_path: Path) -> None:
     s3 = S3Resource(endpoint_url="http://minio:9000", use_ssl=False)
     assert completed(tmp_path, {}, s3).ingestion.input_props["allowHttp"] == "true"
-    props = completed(tmp_path, {"endpoint": "http://other:9000"}, s3).ingestion.input_props
-    assert props == {"endpoint": "http://other:9000"}
+    own = {"endpoint": "http://localhost:9000", **MY_KEYS}
+    assert completed(tmp_path, own, s3).ingestion.input_props == own
 
 
 def test_an_empty_resource_changes_nothing(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_what_executors_cannot_or_must_not_be_told_is_refused(fields: dict[str, 
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("uri", ["gs://lake/in", "abfss://raw@lake.dfs.core.windows.net", "${PLACE}"])
+@pytest.mark.parametrize("uri", ["gs://lake/in", "abfss://raw@lake.dfs.core.windows.net", "${TABLE_PLACE}"])
 def test_another_cloud_gets_none_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str) -> None:
-    monkeypatch.setenv("PLACE", "gs://lake/in")
+    monkeypatch.setenv("TABLE_PLACE", "gs://lake/in")
     spec = write_table(tmp_path, "flights", {"consistentPushEnabled": "true", "inputDirURI": uri})
     ingestion = with_object_store(spec, HERE).ingestion
     assert ingestion.input_props == {}

@@ -73,7 +73,7 @@ def test_the_lease_and_the_longest_write() -> None:
 
 
 def test_production_may_be_allowed_plaintext() -> None:
-    resource = PinotResource(**HERE, profile="production", allow_http=True)
+    resource = PinotResource(**HERE, profile="production", allow_http=True, allow_open_zookeeper=True)
     assert resource.settings().pinot.controller_url == "http://pinot:9000"
 
 

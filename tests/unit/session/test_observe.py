@@ -10,6 +10,7 @@ import pytest
 from fakes.tables import APPEND, SWAP, SYNC, write_table
 from fakes.zookeeper import FakeZooKeeper
 
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.model import Mode, ObjectRef, Owner, Pointer
 from pinot_assets.session.observe import Observation, Sighting, list_source, sight, standing
 from pinot_assets.session.plan import NO_HOLD, Hold, Plan, Row, Status
@@ -98,7 +99,7 @@ def test_the_marker_is_looked_for_and_never_listed(tmp_path: Path) -> None:
     spec = write_table(tmp_path, "t", {**SYNC, "completenessMarker": "done"})
     for name in ("a", "done"):
         (tmp_path / "source" / name).touch()
-    source = open_store(str(tmp_path / "source"), {})
+    source = open_store(str(tmp_path / "source"), {}, UNLIMITED)
     inventory = list_source(spec, source)
     assert list(inventory.files) == [source.uri_of("a")]
     assert inventory.complete == {source.uri}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import SourceError
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.reach import Found, Probe, require_reach
 from pinot_assets.session.staging import Staging
 from pinot_assets.source import open_store
@@ -39,13 +40,13 @@ def unchanged(*folders: Path) -> Iterator[None]:
 
 def staging_in(folder: Path) -> Staging:
     folder.mkdir()
-    return Staging(open_store(str(folder), {}))
+    return Staging(open_store(str(folder), {}, UNLIMITED))
 
 
 def test_r28_one_place_for_all(tmp_path: Path) -> None:
     staging = staging_in(tmp_path / "shared")
     with unchanged(tmp_path / "shared"):
-        require_reach(staging, {}, Distant(tmp_path / "shared"))
+        require_reach(staging, {}, UNLIMITED, Distant(tmp_path / "shared"))
 
 
 def test_r28_every_machine_has_a_disk_of_its_own(tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_r28_every_machine_has_a_disk_of_its_own(tmp_path: Path) -> None:
         unchanged(tmp_path / "here", tmp_path / "there"),
         pytest.raises(SourceError, match=r"cannot be used from .*, where files are built"),
     ):
-        require_reach(staging, {}, Distant(tmp_path / "there"))
+        require_reach(staging, {}, UNLIMITED, Distant(tmp_path / "there"))
 
 
 def test_r28_what_is_written_there_is_not_seen_here(tmp_path: Path) -> None:
@@ -70,4 +71,4 @@ def test_r28_what_is_written_there_is_not_seen_here(tmp_path: Path) -> None:
         unchanged(tmp_path / "here"),
         pytest.raises(SourceError, match="is another place on worker-2, where files are built"),
     ):
-        require_reach(staging, {}, Copied(tmp_path / "here"))
+        require_reach(staging, {}, UNLIMITED, Copied(tmp_path / "here"))

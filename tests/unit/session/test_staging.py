@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pinot_assets.errors import SnapshotCorrupt
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.model import Mode, ObjectRef
 from pinot_assets.session.plan import Hold, Plan, Row, Status
 from pinot_assets.session.receipt import Failure, Output, Receipt
@@ -21,7 +22,7 @@ VERSION = Fingerprint(3, 4)
 
 @pytest.fixture
 def staging(tmp_path: Path) -> Staging:
-    return Staging(open_store(str(tmp_path), {}))
+    return Staging(open_store(str(tmp_path), {}, UNLIMITED))
 
 
 def a_plan(attempt: int = 0, status: Status = Status.BUILD, accepted: str = "") -> Plan:

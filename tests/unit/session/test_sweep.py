@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.errors import ListingFailed, SourceError
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session import sweep
 from pinot_assets.session.kept_parts import KeptParts
 from pinot_assets.session.observe import list_source
@@ -279,7 +280,7 @@ def test_parts_that_nobody_took_away_go_after_a_day(
     for name, hours in ((old, 25), (young, 23), ("mine.arrow", 25)):
         (folder / name).touch()
         os.utime(folder / name, times=(time.time() - hours * 3600,) * 2)
-    sensor = Sensor(spec, source_of("a"), open_store(str(folder.parent), {}))
+    sensor = Sensor(spec, source_of("a"), open_store(str(folder.parent), {}, UNLIMITED))
     sensor.sweep()
     assert sensor.parts() == ["listings/mine.arrow", f"listings/{young}"]
 

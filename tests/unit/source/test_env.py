@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pinot_assets.errors import SourceError
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.source.env import resolve_env
 
 
@@ -29,12 +30,12 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_references_are_resolved(value: str, resolved: str) -> None:
-    assert resolve_env(value) == resolved
+    assert resolve_env(value, UNLIMITED) == resolved
 
 
 def test_a_missing_variable_is_named_and_no_value_is_shown() -> None:
     with pytest.raises(SourceError, match="PA_UNSET") as caught:
-        resolve_env("${PA_KEY}hidden${PA_UNSET}")
+        resolve_env("${PA_KEY}hidden${PA_UNSET}", UNLIMITED)
     assert "hidden" not in str(caught.value)
     assert "s3cret" not in str(caught.value)
 
@@ -42,10 +43,10 @@ def test_a_missing_variable_is_named_and_no_value_is_shown() -> None:
 @pytest.mark.parametrize("value", ["hidden${", "hidden${}", "hidden${1A}", "hidden${A-B}", "hidden${A B}"])
 def test_a_malformed_reference_is_refused_without_showing_the_value(value: str) -> None:
     with pytest.raises(SourceError, match="malformed") as caught:
-        resolve_env(value)
+        resolve_env(value, UNLIMITED)
     assert "hidden" not in str(caught.value)
 
 
 def test_a_value_that_looks_like_a_reference_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PA_KEY", "x${PA_UNSET}")
-    assert resolve_env("${PA_KEY}") == "x${PA_UNSET}"
+    assert resolve_env("${PA_KEY}", UNLIMITED) == "x${PA_UNSET}"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pinot_assets.errors import ListingFailed, SourceError
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.source.inventory import Inventory, take_inventory
 from pinot_assets.source.listed_files import Page
 from pinot_assets.source.local_objects import LocalObjectStore
@@ -24,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def names(folder: Path, **patterns: str) -> set[str]:
-    store = open_store(str(folder), {})
+    store = open_store(str(folder), {}, UNLIMITED)
     return {store.key_of(uri) for uri in take_inventory(store, **patterns).files}
 
 
@@ -57,14 +58,14 @@ def test_a_pattern_that_spells_a_hidden_name_gets_it(folder: Path, include: str,
 
 
 def test_what_is_left_out_is_counted(folder: Path) -> None:
-    inventory = take_inventory(open_store(str(folder), {}), include="glob:**/*.csv")
+    inventory = take_inventory(open_store(str(folder), {}, UNLIMITED), include="glob:**/*.csv")
     assert len(inventory.files) == 2
     assert inventory.hidden == 3  # .hidden.csv, .git/x.csv, _temporary/0/part.csv
     assert inventory.skipped == 3  # c.json, _SUCCESS, half.csv.tmp
 
 
 def take(folder: Path) -> Inventory:
-    return take_inventory(open_store(str(folder), {}))
+    return take_inventory(open_store(str(folder), {}, UNLIMITED))
 
 
 def test_the_digest_follows_names_and_versions(folder: Path) -> None:
@@ -94,7 +95,7 @@ def test_a_listing_that_breaks_gives_no_inventory(folder: Path, monkeypatch: pyt
 
 def test_a_bad_pattern_is_told_before_listing(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="write glob:"):
-        take_inventory(open_store(str(tmp_path / "gone"), {}), include="*.csv")
+        take_inventory(open_store(str(tmp_path / "gone"), {}, UNLIMITED), include="*.csv")
 
 
 def test_an_empty_folder_is_an_empty_inventory(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pinot_assets.errors import ListingFailed, SourceChanged, SourceError
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.source import local_objects
 from pinot_assets.source.objects import ObjectStore, open_store
 
@@ -20,7 +21,7 @@ from pinot_assets.source.objects import ObjectStore, open_store
 @pytest.fixture
 def store(tmp_path: Path) -> ObjectStore:
     (tmp_path / "root").mkdir()
-    return open_store(f"file://{tmp_path}/root", {})
+    return open_store(f"file://{tmp_path}/root", {}, UNLIMITED)
 
 
 def keys(store: ObjectStore) -> set[str]:
@@ -36,7 +37,8 @@ def test_a_writer_killed_in_the_middle_leaves_no_object(store: ObjectStore, tmp_
             sys.executable,
             "-c",
             "import sys, pathlib; from pinot_assets.source import open_store;"
-            "open_store(sys.argv[1], {}).put_file_if_absent('seg/a.tar.gz', pathlib.Path(sys.argv[2]))",
+            "from pinot_assets.policy import UNLIMITED; store = open_store(sys.argv[1], {}, UNLIMITED);"
+            "store.put_file_if_absent('seg/a.tar.gz', pathlib.Path(sys.argv[2]))",
             store.uri,
             str(pipe),
         ]
@@ -104,8 +106,9 @@ def test_what_nobody_lets_go_keeps_no_probe_from_its_work(
 RACER = """
 import sys
 from pinot_assets.errors import StoreConflict
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.source import open_store
-store = open_store(sys.argv[1], {})
+store = open_store(sys.argv[1], {}, UNLIMITED)
 print("ready", flush=True)
 sys.stdin.readline()
 for n in range(100):
@@ -167,7 +170,7 @@ def test_symbolic_links_are_neither_followed_nor_told(store: ObjectStore, tmp_pa
 def test_the_root_itself_may_be_a_link(store: ObjectStore, tmp_path: Path) -> None:
     (tmp_path / "root" / "a").write_text("x")
     (tmp_path / "alias").symlink_to(tmp_path / "root")
-    alias = open_store(str(tmp_path / "alias"), {})
+    alias = open_store(str(tmp_path / "alias"), {}, UNLIMITED)
     assert [info.uri for info in alias.list()] == [f"file://{tmp_path}/alias/a"]
 
 
@@ -181,7 +184,7 @@ def test_names_that_are_no_utf8_can_be_listed_and_read(store: ObjectStore, tmp_p
 
 
 def test_a_missing_root_is_an_error_and_no_empty_listing(tmp_path: Path) -> None:
-    store = open_store(str(tmp_path / "gone"), {})
+    store = open_store(str(tmp_path / "gone"), {}, UNLIMITED)
     assert store.exists_root() is False
     with pytest.raises(ListingFailed, match="does not exist"):
         list(store.list())
@@ -190,7 +193,7 @@ def test_a_missing_root_is_an_error_and_no_empty_listing(tmp_path: Path) -> None
 def test_a_root_that_is_a_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SourceError, match="must name a folder"):
-        open_store(str(tmp_path / "file"), {}).exists_root()
+        open_store(str(tmp_path / "file"), {}, UNLIMITED).exists_root()
 
 
 def test_a_folder_that_goes_away_while_listing_fails_the_listing(store: ObjectStore, tmp_path: Path) -> None:

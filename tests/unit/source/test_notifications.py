@@ -11,6 +11,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from pinot_assets.errors import SourceError
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.source import notifications
 from pinot_assets.source.notifications import SqsHints, is_test, objects_of
 from pinot_assets.source.uris import parse_root
@@ -60,7 +61,7 @@ class Queue:
         return sum(int(told[name]) for name in names)
 
     def hints(self, **props: str) -> SqsHints:
-        return SqsHints("${QUEUE_URL}", parse_root("s3://lake/in"), props)
+        return SqsHints("${QUEUE_URL}", parse_root("s3://lake/in"), props, UNLIMITED)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def test_what_is_of_others_goes_back_to_the_queue(queue: Queue) -> None:
     queue.send(event("other/a"), event("in/a", bucket="pond"), event("into/a"), "no json", TEST_EVENT)
     assert queue.hints().receive() == ()
     assert queue.left() == 4, "only the test event is nobody's"
-    assert SqsHints(queue.url, parse_root("s3://pond/in"), {}).receive() != ()
+    assert SqsHints(queue.url, parse_root("s3://pond/in"), {}, UNLIMITED).receive() != ()
 
 
 def test_a_queue_full_of_others_is_told(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,4 +122,4 @@ def test_a_queue_that_is_not_there_is_told_without_secrets(
 
 def test_keys_do_not_go_to_another_machine_without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SourceError, match="without TLS"):
-        SqsHints("http://queue.example.com/1/q", parse_root("s3://lake/in"), {}).receive()
+        SqsHints("http://queue.example.com/1/q", parse_root("s3://lake/in"), {}, UNLIMITED).receive()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pinot_assets.errors import SourceError
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.source.adls_settings import AdlsSettings
 from pinot_assets.source.gcs_settings import GcsSettings
 from pinot_assets.source.objects import open_store
@@ -25,7 +26,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_account_comes_from_the_uri() -> None:
-    settings = AdlsSettings.of(parse_root(ADLS), {"accessKey": "${PA_SECRET}"})
+    settings = AdlsSettings.of(parse_root(ADLS), {"accessKey": "${PA_SECRET}"}, UNLIMITED)
     assert (settings.container, settings.allow_http) == ("raw", False)
     assert settings.config == {
         "account_name": "lake",
@@ -36,13 +37,13 @@ def test_the_account_comes_from_the_uri() -> None:
 
 
 def test_a_national_cloud_is_its_domain() -> None:
-    settings = AdlsSettings.of(parse_root("abfss://raw@lake.dfs.core.chinacloudapi.cn"), {})
+    settings = AdlsSettings.of(parse_root("abfss://raw@lake.dfs.core.chinacloudapi.cn"), {}, UNLIMITED)
     assert settings.config["endpoint"] == "https://lake.blob.core.chinacloudapi.cn"
     assert settings.credentials is None
 
 
 def test_a_service_principal_goes_before_a_key_of_the_environment() -> None:
-    config = AdlsSettings.of(parse_root(ADLS), PRINCIPAL).config
+    config = AdlsSettings.of(parse_root(ADLS), PRINCIPAL, UNLIMITED).config
     assert config["credential_type"] == "client_secret"
     assert (config["tenant_id"], config["client_id"], config["client_secret"]) == ("t", "c", "s3cret")
 
@@ -64,7 +65,7 @@ def test_a_service_principal_goes_before_a_key_of_the_environment() -> None:
 )
 def test_wrong_settings_are_told_without_secrets(uri: str, props: dict[str, str], told: str) -> None:
     with pytest.raises(SourceError, match=told) as caught:
-        open_store(uri, props)
+        open_store(uri, props, UNLIMITED)
     assert "s3cret" not in str(caught.value)
 
 
@@ -72,11 +73,14 @@ def test_wrong_settings_are_told_without_secrets(uri: str, props: dict[str, str]
     ("uri", "props"), [(ADLS, {"accessKey": "${PA_SECRET}"}), (ADLS, PRINCIPAL), (GCS, {})]
 )
 def test_references_travel_and_secrets_do_not(uri: str, props: dict[str, str]) -> None:
-    store = open_store(uri, props)
+    store = open_store(uri, props, UNLIMITED)
     pickled = pickle.dumps(store)
     assert b"s3cret" not in pickled
     assert pickle.loads(pickled).uri == uri
-    settings = AdlsSettings.of(parse_root(ADLS), PRINCIPAL), GcsSettings.of(parse_root(GCS), {})
+    settings = (
+        AdlsSettings.of(parse_root(ADLS), PRINCIPAL, UNLIMITED),
+        GcsSettings.of(parse_root(GCS), {}, UNLIMITED),
+    )
     for text in (repr(store), *map(repr, settings)):
         assert "s3cret" not in text
 
@@ -87,6 +91,6 @@ def test_a_key_file_that_cannot_be_used_is_not_quoted(tmp_path: Path, content: s
     if content is not None:
         key.write_text(content)
     with pytest.raises(SourceError, match="credentials for GCS cannot be used") as caught:
-        GcsSettings.of(parse_root(GCS), {"gcpKey": str(key)}).client(timedelta(seconds=1))
+        GcsSettings.of(parse_root(GCS), {"gcpKey": str(key)}, UNLIMITED).client(timedelta(seconds=1))
     assert "s3cret" not in str(caught.value)
     assert caught.value.__cause__ is None

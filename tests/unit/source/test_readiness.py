@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.source import Fingerprint, Inventory, SourceFile, open_store, take_inventory
 from pinot_assets.source.readiness import Known, Readiness, Rules, Unready, judge, told
 
@@ -196,7 +197,7 @@ def test_markers_and_writers_are_seen_in_a_listing(tmp_path: Path) -> None:
     for name in ("d/a.csv", "d/_SUCCESS", "e/_temporary/0/_temporary/x/part.csv", "f/b.csv", "done"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
-    store = open_store(str(tmp_path), {})
+    store = open_store(str(tmp_path), {}, UNLIMITED)
     inventory = take_inventory(store, marker="_SUCCESS")
     assert inventory.complete == {store.uri_of("d")}
     assert inventory.being_written == {store.uri_of("e")}

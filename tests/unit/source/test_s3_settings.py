@@ -6,6 +6,7 @@ import pickle
 import pytest
 
 from pinot_assets.errors import SourceError
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.source.objects import open_store
 from pinot_assets.source.s3_settings import S3Settings
 from pinot_assets.source.uris import parse_root
@@ -26,7 +27,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_settings_are_resolved_from_the_environment() -> None:
-    settings = S3Settings.of(ROOT, {**KEYS, "region": "eu-west-1", "endpoint": "https://s3.example.org"})
+    settings = S3Settings.of(
+        ROOT, {**KEYS, "region": "eu-west-1", "endpoint": "https://s3.example.org"}, UNLIMITED
+    )
     assert settings.config == {"region": "eu-west-1", "endpoint": "https://s3.example.org"}
     assert settings.allow_http is False
     keys = settings.credentials()
@@ -39,14 +42,14 @@ def test_settings_are_resolved_from_the_environment() -> None:
 
 def test_own_keys_are_not_mixed_with_a_token_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "foreign")
-    assert S3Settings.of(ROOT, KEYS).credentials()["token"] is None
+    assert S3Settings.of(ROOT, KEYS, UNLIMITED).credentials()["token"] is None
 
 
 def test_without_keys_the_standard_chain_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIACHAIN")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "chain")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
-    settings = S3Settings.of(ROOT, {})
+    settings = S3Settings.of(ROOT, {}, UNLIMITED)
     assert settings.credentials()["access_key_id"] == "AKIACHAIN"
     assert settings.config["region"] == "eu-north-1"
 
@@ -68,40 +71,40 @@ def test_without_keys_the_standard_chain_is_asked(monkeypatch: pytest.MonkeyPatc
 )
 def test_wrong_settings_are_told_without_secrets(props: dict[str, str], told: str) -> None:
     with pytest.raises(SourceError, match=told) as caught:
-        open_store("s3://bucket/in", props)
+        open_store("s3://bucket/in", props, UNLIMITED)
     assert "s3cret" not in str(caught.value)
     assert "AKIAEXAMPLE" not in str(caught.value)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:9000", "127.9.9.9", "localhost:9000", "[::1]:9000"])
 def test_this_machine_may_be_reached_without_tls(host: str) -> None:
-    assert S3Settings.of(ROOT, {**KEYS, "endpoint": f"http://{host}"}).allow_http is True
+    assert S3Settings.of(ROOT, {**KEYS, "endpoint": f"http://{host}"}, UNLIMITED).allow_http is True
 
 
 def test_allow_http_lets_a_trusted_network_be_used() -> None:
     props = {**KEYS, "endpoint": "http://minio.internal:9000", "allowHttp": "true"}
-    assert S3Settings.of(ROOT, props).allow_http is True
+    assert S3Settings.of(ROOT, props, UNLIMITED).allow_http is True
 
 
 def test_an_endpoint_of_the_environment_is_held_to_the_same_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://s3.example.org")
     with pytest.raises(SourceError, match="without TLS"):
-        S3Settings.of(ROOT, KEYS)
+        S3Settings.of(ROOT, KEYS, UNLIMITED)
 
 
 def test_references_travel_and_secrets_do_not() -> None:
-    store = open_store("s3://bucket/in", KEYS)
+    store = open_store("s3://bucket/in", KEYS, UNLIMITED)
     pickled = pickle.dumps(store)
     assert b"PA_SECRET" in pickled
     assert b"s3cret" not in pickled
     assert pickle.loads(pickled).uri == "s3://bucket/in"
-    for text in (repr(store), str(store), repr(S3Settings.of(ROOT, KEYS))):
+    for text in (repr(store), str(store), repr(S3Settings.of(ROOT, KEYS, UNLIMITED))):
         assert "s3cret" not in text
         assert "AKIAEXAMPLE" not in text
 
 
 def test_unpickling_does_not_need_the_secret_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    pickled = pickle.dumps(open_store("s3://bucket/in", KEYS))
+    pickled = pickle.dumps(open_store("s3://bucket/in", KEYS, UNLIMITED))
     monkeypatch.delenv("PA_SECRET")
     store = pickle.loads(pickled)
     with pytest.raises(SourceError, match="PA_SECRET is not set"):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 
 from pinot_assets.spec import AnyTableSpec, Note, Problem, TableSpec, check_tables, load_tables
+from pinot_assets.spec.ingestion import FileIngestion, model_input
 
 SCHEMA: dict[str, Any] = {
     "schemaName": "flights",
@@ -102,6 +104,11 @@ class Folder:
     def load(self, block: dict[str, Any] | None = None, **more: Any) -> TableSpec:
         self.spec(block, **more)
         return load_tables(self.path)["flights"]
+
+    def unchecked(self, block: dict[str, str]) -> TableSpec:
+        """A spec whose ingestion block no rule and no policy has seen."""
+        ingestion = FileIngestion.model_validate(model_input({**BLOCK, **block}))
+        return replace(self.load(), ingestion=ingestion)
 
     def check(self) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
         return check_tables(self.path)

@@ -282,7 +282,7 @@ def test_pinots_own_functions_bring_spark_in_unless_the_engine_is_written_otherw
 
 
 @pytest.mark.parametrize(
-    "location", ["gs://lake/in", "abfss://files@account.dfs.core.windows.net/in", "${PLACE}/in"]
+    "location", ["gs://lake/in", "abfss://files@account.dfs.core.windows.net/in", "${TABLE_PLACE}/in"]
 )
 @pytest.mark.parametrize(
     ("block", "change"),
@@ -294,7 +294,7 @@ def test_pinots_own_functions_bring_spark_in_unless_the_engine_is_written_otherw
     ],
 )
 def test_what_spark_does_not_read_is_told_before_it_tries(folder, monkeypatch, location, block, change):
-    monkeypatch.setenv("PLACE", "gs://lake")
+    monkeypatch.setenv("TABLE_PLACE", "gs://lake")
     (problem,) = folder.problems({"inputDirURI": location, **block}, change=change or (lambda w: None))
     assert problem.key == "fileIngestion.inputDirURI"
     assert "not set up for" in problem.reason
@@ -393,31 +393,36 @@ def test_settings_of_a_store_have_their_use_under_each_of_its_names(folder, sche
 
 
 def test_directories_are_resolved_at_use_and_relative_to_the_file(folder, monkeypatch):
-    monkeypatch.setenv("DATA_HERE", "../data")
+    monkeypatch.setenv("TABLE_DATA_HERE", "../data")
     spec = folder.load(
-        {"inputDirURI": "${DATA_HERE}/flights", "output.segment.dir.uri": "${STAGING_HERE:-/staging}/x"}
+        {
+            "inputDirURI": "${TABLE_DATA_HERE}/flights",
+            "output.segment.dir.uri": "${TABLE_STAGING_HERE:-staging}/x",
+        }
     )
-    assert spec.ingestion.input_dir_uri == "${DATA_HERE}/flights"
+    assert spec.ingestion.input_dir_uri == "${TABLE_DATA_HERE}/flights"
     assert spec.input_uri() == f"file://{folder.path.parent}/data/flights"
-    assert spec.staging_uri() == "file:///staging/x"
-    monkeypatch.setenv("DATA_HERE", "s3://other-bucket")
+    assert spec.staging_uri() == f"file://{folder.path}/staging/x"
+    monkeypatch.setenv("TABLE_DATA_HERE", "s3://other-bucket")
     assert spec.input_uri() == "s3://other-bucket/flights"
 
 
 def test_an_unset_variable_is_a_note_and_an_error_at_use(folder, monkeypatch):
-    monkeypatch.delenv("NOWHERE", raising=False)
-    notes = folder.notes({"inputDirURI": "${NOWHERE}/x"})
-    assert "NOWHERE" in notes["fileIngestion.inputDirURI"]
+    monkeypatch.delenv("TABLE_NOWHERE", raising=False)
+    notes = folder.notes({"inputDirURI": "${TABLE_NOWHERE}/x"})
+    assert "TABLE_NOWHERE" in notes["fileIngestion.inputDirURI"]
     (spec,) = folder.check()[0]
-    with pytest.raises(Exception, match="NOWHERE") as caught:
+    with pytest.raises(Exception, match="TABLE_NOWHERE") as caught:
         spec.input_uri()
     assert type(caught.value).__name__ == "SpecError"
 
 
 def test_staging_inside_the_input_is_seen_after_resolving(folder, monkeypatch):
-    monkeypatch.setenv("DATA_HERE", "/data")
-    spec = folder.load({"inputDirURI": "${DATA_HERE}", "output.segment.dir.uri": "${STAGING_HERE:-/staging}"})
-    monkeypatch.setenv("STAGING_HERE", "/data/staging")
+    monkeypatch.setenv("TABLE_DATA_HERE", "data")
+    spec = folder.load(
+        {"inputDirURI": "${TABLE_DATA_HERE}", "output.segment.dir.uri": "${TABLE_STAGING_HERE:-staging}"}
+    )
+    monkeypatch.setenv("TABLE_STAGING_HERE", "data/staging")
     with pytest.raises(Exception, match="inside inputDirURI"):
         spec.staging_uri()
 
@@ -452,7 +457,10 @@ def test_a_literal_secret_is_refused_and_never_shown(folder, key):
 
 
 def test_the_line_to_write_instead_is_accepted(folder):
-    for key, variable in (("secretKey", "AWS_SECRET_ACCESS_KEY"), ("accessKey", "AWS_ACCESS_KEY_ID")):
+    for key, variable in (
+        ("secretKey", "TABLE_AWS_SECRET_ACCESS_KEY"),
+        ("accessKey", "TABLE_AWS_ACCESS_KEY_ID"),
+    ):
         (problem,) = folder.problems({f"input.fs.prop.{key}": LEAK})
         assert problem.fix == f"write input.fs.prop.{key}: ${{{variable}}}"
         spec = folder.load({f"input.fs.prop.{key}": f"${{{variable}}}"})

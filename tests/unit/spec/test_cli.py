@@ -96,7 +96,7 @@ def test_validate_shows_every_problem_and_fails(run, folder):
     folder.text("[", "b.yaml")
     result = run("validate")
     assert result.exit_code == 1
-    for part in ("a.yaml:", "b.yaml:", "inputFormat", "${AWS_SECRET_ACCESS_KEY}"):
+    for part in ("a.yaml:", "b.yaml:", "inputFormat", "${TABLE_AWS_SECRET_ACCESS_KEY}"):
         assert part in result.output
     assert "hunter2" not in result.output
 
@@ -223,7 +223,7 @@ def test_a_table_to_start_from_is_good_as_it_stands(run, folder):
     (stream,) = table_settings(clicks.table_json).streams
     assert stream["stream.kafka.broker.list"] == "kafka-1:9092,kafka-2:9092"
     assert table_settings(clicks.table_json).bypasses
-    assert "${KAFKA_JAAS_CONFIG}" in (folder.path / "clicks.yaml").read_text()
+    assert "${TABLE_KAFKA_JAAS_CONFIG}" in (folder.path / "clicks.yaml").read_text()
 
 
 def test_a_spec_that_is_there_is_not_begun_anew(run, folder):
@@ -272,3 +272,12 @@ def test_a_gate_that_refuses_keeps_everything_as_it_is(run, folder, controller, 
     assert isinstance(result.exception, PreflightRefused)
     assert not controller.realtime
     assert not controller.schemas
+
+
+def test_the_policy_of_a_folder_is_no_table_spec(run, folder):
+    good = folder.spec()
+    policy = folder.text("variables: []", "policy.yaml")
+    for arguments in ((), (str(good), str(policy))):
+        result = run("validate", *arguments, tables=not arguments)
+        assert result.exit_code == 0
+        assert "ok flights" in result.output

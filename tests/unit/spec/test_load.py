@@ -23,8 +23,8 @@ table:
         "FileIngestionTask": {
           "input.fs.className": "org.apache.pinot.plugin.filesystem.S3PinotFS",
           "input.fs.prop.region": "eu-west-1",
-          "input.fs.prop.secretKey": "${AWS_SECRET_ACCESS_KEY}",
-          "input.fs.prop.accessKey": "${AWS_ACCESS_KEY_ID}",
+          "input.fs.prop.secretKey": "${TABLE_AWS_SECRET_ACCESS_KEY}",
+          "input.fs.prop.accessKey": "${TABLE_AWS_ACCESS_KEY_ID}",
           "inputDirURI": "s3://events-in/",
           "inputFormat": "json",
           "includeFileNamePattern": "glob:**/*.json.gz",
@@ -62,7 +62,7 @@ def test_the_block_of_seed_000_can_be_pasted_at_its_own_place(folder):
     assert spec.schema_json == EVENTS_SCHEMA
     assert spec.ingestion.include == "glob:**/*.json.gz"
     assert spec.ingestion.schedule == "0 */30 * * * ?"
-    assert spec.ingestion.input_props["secretKey"] == "${AWS_SECRET_ACCESS_KEY}"
+    assert spec.ingestion.input_props["secretKey"] == "${TABLE_AWS_SECRET_ACCESS_KEY}"
     assert "task" not in spec.table_json
     told = {note.key.rsplit("FileIngestionTask", 1)[-1].removeprefix("."): note.text for note in notes}
     assert "does not know this task type" in told[""]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-ENVIRONMENT = {"inputDirURI": "${DATA_HERE:-/data}/x"}
+ENVIRONMENT = {"inputDirURI": "${TABLE_DATA_HERE:-data}/x"}
 
 
 def _schema_type(whole: dict[str, Any]) -> None:
@@ -60,7 +60,7 @@ def test_r28_what_shapes_segments_changes_the_fingerprint(folder, block, change)
         (None, lambda w: w.update(dagster={"group": "air", "tags": {"tier": "gold"}, "automation": True})),
         ({"push.mode": "TAR"}, None),
         ({"tableMaxNumTasks": "5"}, None),
-        ({"input.fs.prop.secretKey": "${OTHER}"}, None),
+        ({"input.fs.prop.secretKey": "${TABLE_OTHER}"}, None),
         ({"output.segment.dir.uri": "s3://elsewhere/x"}, None),
         ({"inputDirURI": "s3://flights-in/2013/"}, None),
         (None, lambda w: w["table"]["segmentsConfig"].update(replication="3")),
@@ -78,7 +78,7 @@ def test_the_writer_version_and_the_environment_are_part_of_it(folder, monkeypat
     spec = folder.load(ENVIRONMENT)
     before = spec.config_fingerprint("1")
     assert before != spec.config_fingerprint("2")
-    monkeypatch.setenv("DATA_HERE", "/other")
+    monkeypatch.setenv("TABLE_DATA_HERE", "other")
     assert before != spec.config_fingerprint("1")
 
 

@@ -199,9 +199,9 @@ JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required usernam
 @pytest.mark.parametrize(
     ("key", "value", "variable"),
     [
-        ("sasl.jaas.config", JAAS, "KAFKA_JAAS_CONFIG"),
-        ("ssl.keystore.password", "hunter2", "PASSWORD"),
-        ("stream.kafka.decoder.prop.schema.registry.basic.auth.user.info", "me:hunter2", "INFO"),
+        ("sasl.jaas.config", JAAS, "TABLE_KAFKA_JAAS_CONFIG"),
+        ("ssl.keystore.password", "hunter2", "TABLE_PASSWORD"),
+        ("stream.kafka.decoder.prop.schema.registry.basic.auth.user.info", "me:hunter2", "TABLE_INFO"),
     ],
 )
 def test_secrets_of_a_stream_are_refused_and_not_repeated(folder, key, value, variable):

@@ -8,6 +8,7 @@ import pytest
 from fakes.realtime import MINUTE_MS, NOW_MS, S1, S2, FakeRealtime
 
 from pinot_assets.health.finding import Severity
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.realtime.health.servers import servers, tmp_uploads
 from pinot_assets.source import open_store
 
@@ -62,7 +63,7 @@ def test_uploads_that_were_left_behind(tmp_path: Path) -> None:
     (folder / "clicks__0__1__20260202T0240Z.tmp.12-34").write_bytes(b"half")
     pinot = FakeRealtime()
     pinot.now_ms = int((folder / "clicks__0__1__20260202T0240Z.tmp.12-34").stat().st_mtime * 1000) + 1000
-    store = open_store(str(tmp_path), {})
+    store = open_store(str(tmp_path), {}, UNLIMITED)
     assert tmp_uploads(pinot.look(store)).message == "no upload was left behind; 1 are under way"
     pinot.now_ms += 61 * MINUTE_MS
     answer = tmp_uploads(pinot.look(store))
@@ -81,7 +82,7 @@ def test_an_upload_that_a_segment_names_is_no_orphan(tmp_path: Path) -> None:
     file.write_bytes(b"whole")
     pinot.now_ms = int(file.stat().st_mtime * 1000) + 61 * MINUTE_MS
     name = pinot.segment(url=file.as_uri())
-    store = open_store(str(tmp_path), {})
+    store = open_store(str(tmp_path), {}, UNLIMITED)
     assert len(pinot.look(store).tmp_uploads) == 1
     assert tmp_uploads(pinot.look(store)).passed
     pinot.nodes[name].fields["segment.download.url"] = ""
@@ -90,5 +91,5 @@ def test_an_upload_that_a_segment_names_is_no_orphan(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("store", [None, "/nowhere/at/all"])
 def test_a_deep_store_that_cannot_be_read(store: str | None) -> None:
-    state = FakeRealtime().look(open_store(store, {}) if store else None)
+    state = FakeRealtime().look(open_store(store, {}, UNLIMITED) if store else None)
     assert (state.tmp_uploads, "tmp_uploads" in state.unread) == ((), True)

@@ -70,11 +70,11 @@ def test_a_broker_that_is_away_tells_nothing_that_it_was_given(admin, monkeypatc
 
 
 def test_references_are_filled_in_from_here(admin, monkeypatch):
-    monkeypatch.setenv("BROKERS", "127.0.0.1:1")
-    assert read_retention({**STREAM, "stream.kafka.broker.list": "${BROKERS}"}).ms == 7000
-    monkeypatch.delenv("BROKERS")
-    with pytest.raises(SourceError, match="BROKERS"):
-        read_retention({**STREAM, "stream.kafka.broker.list": "${BROKERS}"})
+    monkeypatch.setenv("TABLE_BROKERS", "127.0.0.1:1")
+    assert read_retention({**STREAM, "stream.kafka.broker.list": "${TABLE_BROKERS}"}).ms == 7000
+    monkeypatch.delenv("TABLE_BROKERS")
+    with pytest.raises(SourceError, match="TABLE_BROKERS"):
+        read_retention({**STREAM, "stream.kafka.broker.list": "${TABLE_BROKERS}"})
 
 
 def test_a_broker_that_does_not_listen():

@@ -1,0 +1,40 @@
+"""Addresses as identities: what is one service, and what can only be this machine."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+def origin_of(url: str) -> str | None:
+    """`scheme://host:port` of a URL in lower case, the usual port written out; None of any other text."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    host = (parts.hostname or "").rstrip(".")
+    if parts.scheme not in _PORTS or not host:
+        return None
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port or _PORTS[parts.scheme]}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host can only be this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def may_be_loopback(host: str) -> bool:
+    """Whether a host may be this machine: also `*.localhost`, and addresses such as 0.0.0.0."""
+    try:
+        return is_loopback(host) or ip_address(host).is_unspecified
+    except ValueError:
+        return host.endswith(".localhost")

@@ -1,0 +1,126 @@
+"""Whether a policy lets a table spec reach a place: asked when a spec is checked, and again at the door.
+
+The door is where a store is opened, on every machine that opens one: what a variable holds there may be
+something else than where the spec was checked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from pinot_assets.errors import SourceError
+from pinot_assets.policy import Policy, Refusal
+from pinot_assets.source.env import is_reference, referenced, resolve_env
+from pinot_assets.source.uris import Root, adls_names
+
+Refused = tuple[str, Refusal]
+"""The key of a setting (empty for the place itself), and why."""
+
+_ADLS: Final = ("core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net", "core.cloudapi.de")
+_SQS: Final = re.compile(
+    r"(?:(?:sqs|sqs-fips)\.[a-z0-9-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
+    r"|(?:[a-z0-9-]+\.)?queue\.amazonaws\.com)"
+)
+_OWN_KEYS: Final = {
+    "s3": ("accessKey", "secretKey"),
+    "gs": ("gcpKey",),
+    "abfss": ("accessKey", "sasToken", "clientSecret"),
+}
+_KEY_FILE: Final = "gcpKey"
+
+
+def refused_variables(text: str, policy: Policy) -> Iterator[Refusal]:
+    """The variables that a text refers to and a spec may not."""
+    for name in sorted(referenced(text)):
+        if refusal := policy.refuses_variable(name):
+            yield refusal
+
+
+def refused_place(root: Root, props: Mapping[str, str], policy: Policy) -> Iterator[Refused]:
+    """Everything about a place that the policy refuses.
+
+    :param props: suffixes of `*.fs.prop.*` and their values, as they are written. What refers to a variable
+        that is not set here is not judged.
+    """
+    if root.scheme == "file":
+        if refusal := policy.refuses_path(root.path):
+            yield "", refusal
+        return
+    for key, text in props.items():
+        for refusal in refused_variables(text, policy):
+            yield key, refusal
+    values = _resolved(props, policy)
+    own_keys = any(values.get(key, props.get(key)) for key in _OWN_KEYS[root.scheme])
+    written = props.get("endpoint", "")
+    endpoint = values.get("endpoint")
+    if root.scheme == "abfss" and not endpoint:
+        endpoint = _foreign_adls(root)
+    yield from _refused_service("endpoint" if written else "", endpoint, written, own_keys, policy)
+    if root.scheme == "gs" and (refusal := _refused_key_file(props, values, policy)):
+        yield _KEY_FILE, refusal
+
+
+def refused_queue(url: str, props: Mapping[str, str], policy: Policy) -> Iterator[Refusal]:
+    """Everything about a queue of SQS that the policy refuses.
+
+    :param url: its references resolved.
+    :param props: of the bucket: the keys are the queue's, too.
+    """
+    host = urlsplit(url).hostname or ""
+    named = None if url.startswith("https:") and _SQS.fullmatch(host) else url
+    own_keys = any(_resolved(props, policy).get(key, props.get(key)) for key in _OWN_KEYS["s3"])
+    for _, refusal in _refused_service("", named, url, own_keys, policy):
+        yield refusal
+
+
+def require_place(root: Root, props: Mapping[str, str], policy: Policy) -> None:
+    """Open nothing that the policy refuses.
+
+    :raises SourceError: it does; says which line of the policy would allow it.
+    """
+    for key, refusal in refused_place(root, props, policy):
+        raise refusal.error(f"{key} of {root.uri}" if key else root.uri)
+
+
+def _refused_service(
+    key: str, endpoint: str | None, written: str, own_keys: bool, policy: Policy
+) -> Iterator[Refused]:
+    """:param endpoint: None for the cloud's own."""
+    if written and written in policy.own_endpoints:
+        return
+    if (endpoint is not None and (refusal := policy.refuses_endpoint(endpoint))) or (
+        not own_keys and (refusal := policy.refuses_credentials(endpoint))
+    ):
+        yield key, refusal
+
+
+def _resolved(props: Mapping[str, str], policy: Policy) -> dict[str, str]:
+    found = {}
+    for key, text in props.items():
+        try:
+            found[key] = resolve_env(text, policy)
+        except SourceError:
+            continue  # not set here, or refused, which is told
+    return found
+
+
+def _foreign_adls(root: Root) -> str | None:
+    """An account's URI names its host as well, which need not be one of Azure's."""
+    _, account, host = adls_names(root.bucket)
+    return None if host.removeprefix(f"{account}.blob.") in _ADLS else f"https://{host}"
+
+
+def _refused_key_file(props: Mapping[str, str], values: Mapping[str, str], policy: Policy) -> Refusal | None:
+    """A key file lies where data do not, so a variable that the spec may read has to name it."""
+    written = props.get(_KEY_FILE, "")
+    path = values.get(_KEY_FILE, "")
+    if not path or is_reference(written) or policy.refuses_path(os.path.abspath(path)) is None:
+        return None
+    return Refusal(
+        "names a key file that table specs may not use here",
+        f"set TABLE_GCP_KEY to its path on every machine, and write {_KEY_FILE}: ${{TABLE_GCP_KEY}}",
+    )
