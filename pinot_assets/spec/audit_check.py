@@ -119,6 +119,15 @@ class EmptyOutputs(_Item):
     """error keeps the gate shut; warn is shown, as it is without this check."""
 
 
+class CutCheck(_Item):
+    """Whether values may be cut that Pinot cannot hold as they are."""
+
+    check: Literal["cut_at_nul", "cut_at_max_length"]
+    """Texts that hold a NUL lose what follows it; longer values than maxLength are cut or replaced."""
+    severity: Severity = "error"
+    """error keeps the gate shut, as a NUL does without this check; warn is shown, as a length is."""
+
+
 class Replicas(_Item):
     """Of how many replicas must be known that they are as built."""
 
@@ -126,10 +135,14 @@ class Replicas(_Item):
     """all, or one of each segment: the others are told, where a server is down."""
 
 
-Check = RowChange | TimeRange | EmptyOutputs
-CHECKS: Final[dict[str, type[RowChange] | type[TimeRange] | type[EmptyOutputs]]] = {
+Check = RowChange | TimeRange | EmptyOutputs | CutCheck
+CHECKS: Final[dict[str, type[Check]]] = {
     "row_change": RowChange,
     "time_range": TimeRange,
     "empty_outputs": EmptyOutputs,
+    "cut_at_nul": CutCheck,
+    "cut_at_max_length": CutCheck,
 }
 """Those with something to be set, by name; all others always hold, or the gate is shut."""
+CHECK_KINDS: Final = tuple(dict.fromkeys(CHECKS.values()))
+"""Their classes, each once."""

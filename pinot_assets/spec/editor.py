@@ -9,7 +9,7 @@ import json
 from typing import Any, Final
 
 from pinot_assets.spec.audit_block import Assertion
-from pinot_assets.spec.audit_check import CHECKS, Replicas
+from pinot_assets.spec.audit_check import CHECK_KINDS, Replicas
 from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.described import described_schema
 from pinot_assets.spec.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
@@ -80,7 +80,7 @@ def _dagster() -> dict[str, Any]:
 
 
 def _audit() -> dict[str, Any]:
-    kinds = [described_schema(kind) for kind in (Assertion, *CHECKS.values(), Replicas)]
+    kinds = [described_schema(kind) for kind in (Assertion, *CHECK_KINDS, Replicas)]
     return {
         "description": "What must hold of staged segments before queries see them.",
         "type": "array",

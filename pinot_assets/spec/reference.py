@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from pinot_assets.spec.audit_block import Assertion
-from pinot_assets.spec.audit_check import CHECKS, Replicas
+from pinot_assets.spec.audit_check import CHECK_KINDS, Replicas
 from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.described import described_schema
 from pinot_assets.spec.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
@@ -24,7 +24,7 @@ _WORDS: Final = {"object": "mapping", "array": "list", "number": "number", "stri
 
 def spec_reference() -> str:
     """All blocks, a section of Markdown each."""
-    audit = [_table(kind) for kind in (Assertion, *CHECKS.values(), Replicas)]
+    audit = [_table(kind) for kind in (Assertion, *CHECK_KINDS, Replicas)]
     unused = "\n".join(f"| `{key}` | {why} |" for key, why in UNUSED_KEYS.items())
     return "\n\n".join(
         (
