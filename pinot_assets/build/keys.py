@@ -32,6 +32,15 @@ def bad_rows_key(uri: str, read: Fingerprint, attempt: int) -> str:
     return f"bad-rows/{file_id(uri)}-{read.token}-{attempt}.parquet"
 
 
+CUT_VALUES = "cut"
+"""Folder of what `cut_key` names."""
+
+
+def cut_key(uri: str, read: Fingerprint, attempt: int) -> str:
+    """Name of the count of a file's cut values below the session's folder."""
+    return f"{CUT_VALUES}/{file_id(uri)}-{read.token}-{attempt}.json"
+
+
 def version_text(read: Fingerprint) -> str:
     """A version for a segment's custom map, which takes no comma; `version_from_text` is the inverse."""
     return urlencode({name: value for name, value in read.to_json().items() if value is not None})

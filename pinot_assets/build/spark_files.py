@@ -149,7 +149,9 @@ class SparkFiles:
         context, find = self._session.sparkContext, FindFault(self._order, why)
         try:
             [result] = context.parallelize([task], 1).map(find).collect()
-        except _SPARKS:
+        except _SPARKS as error:
+            if (death := death_of(str(error))) is not None:
+                return self._dead(task, death, first_line(error))
             return failure_of(self._order, task, find.failed)
         return result
 

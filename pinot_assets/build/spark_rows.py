@@ -24,6 +24,7 @@ from pinot_assets.build.read import read_batches
 from pinot_assets.build.rejected import BadRow, FileRejected, Unreadable, shown
 from pinot_assets.build.spark_text import check_binary, check_csv, check_json, check_packing, footer_rows
 from pinot_assets.build.task import build_from, version_of
+from pinot_assets.build.typed import check_values
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import BuildError, SourceChanged
@@ -157,7 +158,8 @@ class WriteFile:
             verdicts.holds(numbered)  # a filter may have taken the last ones
 
     def _split(self, table: pa.Table, wanted: Wanted) -> pa.Table:
-        """Cells of multi-value columns as lists of text; in CSV alone."""
+        """Cells of multi-value columns as lists of text; in CSV alone. No value may be too large."""
+        check_values(table, self.order.limits)
         if self.order.input_format != "csv":
             return table
         delimiter = CsvSettings.from_reader(self.order.reader).multi_value

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pinot_assets.build.content import check_not_torn
 from pinot_assets.build.cut import cut
-from pinot_assets.build.keys import bad_rows_key, receipt_key, version_text
+from pinot_assets.build.keys import bad_rows_key, cut_key, receipt_key, version_text
 from pinot_assets.build.moving import Signs
 from pinot_assets.build.order import BuildOrder, FileTask, segment_name
 from pinot_assets.build.read import read_batches
@@ -39,7 +39,9 @@ from pinot_assets.errors import (
 from pinot_assets.limits import RECEIPT
 from pinot_assets.memory import keep_freed_memory, take_memory_from_system
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
+from pinot_assets.segment.build import ColumnStats
 from pinot_assets.segment.stated import read_facts
+from pinot_assets.session.cut_values import CutValues
 from pinot_assets.session.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY
 from pinot_assets.session.receipt import Failure, Output, Receipt, SegmentFacts
 from pinot_assets.source.fingerprint import Fingerprint
@@ -138,7 +140,7 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
             cut(signs.counted(tables), order.max_rows_per_segment, order.desired_segment_bytes)
         )
     ]
-    outputs = tuple(output for output, _ in staged)
+    outputs = tuple(output for output, _, _ in staged)
     rows = sum(output.rows for output in outputs)
     verdicts.finish(rows)
     receipt = Receipt(
@@ -157,8 +159,9 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
         missing=values.missing(verdicts.missing),
         rows_read=verdicts.rows,
         rows_filtered=_filtered(order, verdicts, rows),
-        facts=tuple(facts for _, facts in staged),
+        facts=tuple(facts for _, facts, _ in staged),
     )
+    _put_cut(order, task, read, CutValues.of(columns for _, _, columns in staged))
     return _record(order, receipt)
 
 
@@ -222,6 +225,13 @@ def _put_bad_rows(order: BuildOrder, task: FileTask, read: Fingerprint, folder: 
     return staging.uri_of(key)
 
 
+def _put_cut(order: BuildOrder, task: FileTask, read: Fingerprint, cut: CutValues) -> None:
+    """Beside the receipt, not in it: a release before this one refuses a receipt with more keys."""
+    if cut.columns:
+        staging = open_store(order.staging_uri, order.staging_props)
+        staging.put_if_absent(cut_key(task.file.uri, read, order.attempt), cut.to_bytes())
+
+
 def _stage(
     order: BuildOrder,
     task: FileTask,
@@ -232,8 +242,8 @@ def _stage(
     read: Fingerprint,
     folder: Path,
     signs: Signs,
-) -> tuple[Output, SegmentFacts]:
-    """Build one segment and put its two tars; with what its metadata say."""
+) -> tuple[Output, SegmentFacts, tuple[ColumnStats, ...]]:
+    """Build one segment and put its two tars; with what its metadata say, and what its columns lost."""
     name = segment_name(order.table, order.session, order.attempt, task.ordinal, k)
     segment = build_segment(
         rows,
@@ -269,7 +279,7 @@ def _stage(
         end_ms=segment.end_ms,
         unpacked_bytes=sum(len(content) for content in segment.files.values()),
     )
-    return output, read_facts(segment.files["metadata.properties"])
+    return output, read_facts(segment.files["metadata.properties"]), segment.columns
 
 
 def _token(segments: ObjectStore, output: Output) -> str:

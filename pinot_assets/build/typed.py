@@ -51,10 +51,18 @@ def conform_all(
     """
     row = 1
     for table in tables:
-        for name, column in zip(table.column_names, table.columns, strict=True):
-            limits.check_value(name, _largest(column))
+        check_values(table, limits)
         yield conform(table, wanted, range(row, row + table.num_rows), verdicts)
         row += table.num_rows
+
+
+def check_values(table: pa.Table, limits: Limits) -> None:
+    """Refuse a table with a value that is larger than one may be.
+
+    :raises TooLarge: it has one.
+    """
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        limits.check_value(name, _largest(column))
 
 
 def _largest(column: pa.ChunkedArray) -> int:

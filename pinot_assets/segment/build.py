@@ -16,6 +16,7 @@ from isal.isal_zlib import adler32
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.clean import Cleaned, clean
 from pinot_assets.segment.column import build_column
+from pinot_assets.segment.cut import NOTHING, Cut
 from pinot_assets.segment.fields import Column
 from pinot_assets.segment.metadata import BuiltColumn, Header, TimeRange, segment_metadata
 from pinot_assets.segment.ranked import rank
@@ -36,6 +37,7 @@ class ColumnStats:
 
     :ivar lowest: smallest value (of a multi-value column, smallest element), nulls replaced by the default.
     :ivar nulls: rows that were null, whether or not the segment records them.
+    :ivar cut: values that lost something.
     """
 
     name: str
@@ -44,6 +46,7 @@ class ColumnStats:
     highest: Default
     nulls: int
     is_sorted: bool
+    cut: Cut = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,15 @@ def build_segment(
         buffers |= {(column.name, index): payload for index, payload in parts.items()}
         found = one.values
         stats.append(
-            ColumnStats(column.name, found.cardinality, found.lowest, found.highest, nulls, one.is_sorted)
+            ColumnStats(
+                column.name,
+                found.cardinality,
+                found.lowest,
+                found.highest,
+                nulls,
+                one.is_sorted,
+                values.cut,
+            )
         )
         built.append(one)
     time_range = _time_range(spec, built)

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.errors import BuildError
+from pinot_assets.segment.cut import NOTHING, Cut
 from pinot_assets.segment.decimals import Decimals, stored_decimals
 from pinot_assets.segment.distinct import NULL, Codes, distinct, take
 from pinot_assets.segment.fields import Column, TooLong
@@ -42,12 +43,14 @@ class Cleaned:
     :ivar codes: index into `values`, one per row, or one per element of a multi-value column.
     :ivar lengths: each row's number of elements, at least one; None for a single-value column.
     :ivar is_null: which rows were null.
+    :ivar cut: how many of the rows' values lost something.
     """
 
     values: Values
     codes: Codes
     lengths: Lengths | None
     is_null: npt.NDArray[np.bool_]
+    cut: Cut = NOTHING
 
 
 def clean(column: Column, data: pa.ChunkedArray | None, rows: int, fill: Default) -> Cleaned:
@@ -71,9 +74,28 @@ def clean(column: Column, data: pa.ChunkedArray | None, rows: int, fill: Default
             codes = np.where(is_null, np.int32(len(values)), codes)
     else:
         codes, lengths, is_null = filled_rows(codes, lengths, len(values))
-    if is_null.any():
+    has_null = bool(is_null.any())
+    if has_null:
         values = _with_fill(values, fill)
-    return Cleaned(_sanitised(column, values), codes, lengths, is_null)
+    sanitised = _sanitised(column, values)
+    cut = NOTHING
+    if sanitised is not values:
+        # What null becomes is no value of the rows.
+        cut = _cut_between(values, sanitised, codes, len(values) - 1 if has_null else len(values))
+    return Cleaned(sanitised, codes, lengths, is_null, cut)
+
+
+def _cut_between(before: Values, after: Values, codes: Codes, count: int) -> Cut:
+    """How many of the rows' values are others than they were, by the reason.
+
+    :param count: of the first values, which are the rows' own.
+    """
+    assert isinstance(before, pa.LargeBinaryArray)
+    assert isinstance(after, pa.LargeBinaryArray)
+    is_cut = pc.not_equal(before, after).to_numpy(zero_copy_only=False)
+    is_cut[count:] = False
+    at_nul = is_cut & (pc.find_substring(before, b"\0").to_numpy(zero_copy_only=False) >= 0)
+    return Cut(int(at_nul[codes].sum()), int((is_cut & ~at_nul)[codes].sum()))
 
 
 def _typed(column: Column, data: pa.ChunkedArray) -> tuple[Values, Codes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
+from pinot_assets.build.keys import CUT_VALUES
 from pinot_assets.errors import SessionError
 from pinot_assets.session.kept import kept_refs, read_kept
 from pinot_assets.session.model import Mode, Outcome, Pointer, Session, State, close, is_ours
@@ -115,5 +116,6 @@ def _delete_staged(run: Run, session: Session) -> None:
     bad_rows = [info.key for info in store.list(f"sessions/{session.id}/bad-rows")]
     staged = [info.key for info in store.list("segments") if info.key.startswith(tars)]
     moving = [info.key for info in store.list(f"sessions/{session.id}/moving")]
-    for key in (*receipts, *bad_rows, *moving, *staged):
+    cut = [info.key for info in store.list(f"sessions/{session.id}/{CUT_VALUES}")]
+    for key in (*receipts, *bad_rows, *cut, *moving, *staged):
         store.delete(key)

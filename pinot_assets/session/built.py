@@ -19,12 +19,14 @@ from pinot_assets.audit.built import (
     tars_as_built,
     unlike,
 )
+from pinot_assets.audit.cut import cut_values
 from pinot_assets.errors import BuildError
 from pinot_assets.segment import SegmentSpec, read_segment_info
+from pinot_assets.session.model import Session
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import THREADS, Staging, Switch
-from pinot_assets.spec.audit_check import EmptyOutputs, RowChange, TimeRange
+from pinot_assets.spec.audit_check import CutCheck, EmptyOutputs, RowChange, TimeRange
 from pinot_assets.temporary import temporary_folder
 
 LOOKS: Final = 32
@@ -53,6 +55,13 @@ def built_findings(run: Run, switch: Switch, receipts: Collection[Receipt]) -> t
         *within(ranges, coming(switch), run.edges.now_ms()),
         *(row_change(bound, rows_seen(run, switch, receipts, bound)) for bound in changes),
     )
+
+
+def cut_findings(run: Run, session: Session, receipts: Collection[Receipt]) -> tuple[Finding, ...]:
+    """What values of the files lost, because Pinot cannot hold them as they are."""
+    bounds = [check for check in run.spec.audit.checks if isinstance(check, CutCheck)]
+    lost = run.edges.staging.cut_values(session.id, receipts)
+    return tuple(cut_values({uri: one.columns for uri, one in lost.items()}, bounds))
 
 
 def coming(switch: Switch) -> tuple[Output, ...]:

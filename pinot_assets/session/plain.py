@@ -20,6 +20,7 @@ from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.session import plan as planning
 from pinot_assets.session import put_aside
 from pinot_assets.session.abandon import abandon
+from pinot_assets.session.built import cut_findings
 from pinot_assets.session.loaded import loaded_findings
 from pinot_assets.session.losses import loss_findings
 from pinot_assets.session.model import Outcome, Session, State
@@ -86,7 +87,12 @@ def audit(run: Run, session: Session) -> tuple[Session, tuple[Finding, ...]]:
     sizes = {uri: stat.size if stat is not None else None for uri, stat in stats.items()}
     found = (files_built(session.counts["files"], failures_of(run, session)), tars_in_place(outputs, sizes))
     receipts = staging.accepted_receipts(staging.plan(session.plan)).values()
-    told = (*found, *put_aside.finding(run.spec, receipts), *loss_findings(run, session, receipts))
+    told = (
+        *found,
+        *put_aside.finding(run.spec, receipts),
+        *cut_findings(run, session, receipts),
+        *loss_findings(run, session, receipts),
+    )
     findings = tuple(replace(f, warns=True) for f in told)
     return store_audit(run, session, findings), findings
 

@@ -9,7 +9,7 @@ from pinot_assets.audit import Finding, files_built
 from pinot_assets.errors import SnapshotIncomplete, SwitchConflict, SwitchStateUnknown
 from pinot_assets.session import put_aside
 from pinot_assets.session.assertions import assertion_findings
-from pinot_assets.session.built import built_findings
+from pinot_assets.session.built import built_findings, cut_findings
 from pinot_assets.session.loaded import loaded_findings
 from pinot_assets.session.losses import loss_findings
 from pinot_assets.session.model import AuditReceipt, Checked, Mode, Session, State, given_up
@@ -59,8 +59,8 @@ def findings_of_files(
     :param receipts: those that its plan accepted.
     """
     aside = put_aside.finding(run.spec, receipts)
-    losses = loss_findings(run, session, receipts)
-    return (_all_built(session), *aside, *built_findings(run, switch, receipts), *losses)
+    cut, losses = cut_findings(run, session, receipts), loss_findings(run, session, receipts)
+    return (_all_built(session), *aside, *built_findings(run, switch, receipts), *cut, *losses)
 
 
 def _all_built(session: Session) -> Finding:

@@ -7,18 +7,19 @@ and only the reference in ZooKeeper counts (rules R12, R13).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pinot_assets.build.keys import attempt_of, receipt_key
+from pinot_assets.build.keys import CUT_VALUES, attempt_of, cut_key, receipt_key
 from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
 from pinot_assets.foreign import fitting, listed, read_json, reading
 from pinot_assets.limits import RECEIPT
 from pinot_assets.segment import rename_tar
+from pinot_assets.session.cut_values import CutValues
 from pinot_assets.session.model import ObjectRef
 from pinot_assets.session.plan import Hold, Plan, Row, plan_from_parquet, plan_to_parquet
 from pinot_assets.session.receipt import Failure, Output, Receipt
@@ -216,6 +217,31 @@ class Staging:
         key = f"sessions/{session}/{receipt_key(receipt.uri, receipt.read, receipt.attempt)}"
         self.store.put_if_absent(key, receipt.to_bytes())
         return key
+
+    def cut_values(self, session: str, receipts: Collection[Receipt]) -> dict[str, CutValues]:
+        """What columns of files lost when they were built, by URI; only those of files with such columns.
+
+        A receipt under another name keeps the count of the attempt that built it.
+
+        :raises SnapshotCorrupt: a count cannot be read.
+        """
+        if not any(receipt.outputs for receipt in receipts):
+            return {}
+        keys: dict[str, str] = {}
+        for info in self.store.list(f"sessions/{session}/{CUT_VALUES}"):
+            stem, _, _ = info.key.rpartition("-")
+            keys[stem] = info.key
+        found = {}
+        for receipt in receipts if keys else ():
+            stem, _, _ = f"sessions/{session}/{cut_key(receipt.uri, receipt.read, 0)}".rpartition("-")
+            if (key := keys.get(stem)) is not None:
+                found[receipt.uri] = self._cut_values(key)
+        return found
+
+    def _cut_values(self, key: str) -> CutValues:
+        hint = "restore the object, or clear the session, which builds its files anew"
+        with reading(f"the count {self.store.uri}/{key}", SnapshotCorrupt, hint=hint):
+            return CutValues.from_bytes(self.store.read(key, RECEIPT))
 
     def key_of(self, uri: str) -> str:
         """Key of an object that lies in this staging area.

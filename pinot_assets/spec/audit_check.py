@@ -131,6 +131,15 @@ class Loss(_Item):
     """error keeps the gate shut, as it is without this check; warn allows it, and is shown."""
 
 
+class CutCheck(_Item):
+    """Whether values may be cut that Pinot cannot hold as they are."""
+
+    check: Literal["cut_at_nul", "cut_at_max_length"]
+    """Texts that hold a NUL lose what follows it; longer values than maxLength are cut or replaced."""
+    severity: Severity = "error"
+    """error keeps the gate shut, as a NUL does without this check; warn is shown, as a length is."""
+
+
 class Replicas(_Item):
     """Of how many replicas must be known that they are as built."""
 
@@ -138,12 +147,14 @@ class Replicas(_Item):
     """all, or one of each segment: the others are told, where a server is down."""
 
 
-Check = RowChange | TimeRange | EmptyOutputs | Loss
+Check = RowChange | TimeRange | EmptyOutputs | Loss | CutCheck
 CHECKS: Final[dict[str, type[Check]]] = {
     "row_change": RowChange,
     "time_range": TimeRange,
     "empty_outputs": EmptyOutputs,
     **dict.fromkeys(get_args(LossName), Loss),
+    "cut_at_nul": CutCheck,
+    "cut_at_max_length": CutCheck,
 }
 """Those with something to be set, by name; all others always hold, or the gate is shut."""
 CHECK_KINDS: Final = tuple(dict.fromkeys(CHECKS.values()))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.build import BuildOrder, FileTask
+from pinot_assets.build.limits import Limits
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark_rows import CORRUPT, END, MADE, ROW, ConfirmBlank, WriteFile
 from pinot_assets.session.receipt import Failure, Receipt
@@ -158,3 +159,13 @@ def test_lists_are_filled_as_they_are(fakes: ModuleType, order: BuildOrder, tmp_
     result = written(order, task, name=pa.array([["a", "b"], None]), **made)
     assert isinstance(result, Receipt), result
     assert properties_of(tmp_path, result.outputs[0].segment)["column.name.totalNumberOfEntries"] == "3"
+
+
+def test_a_value_that_is_too_large_is_refused_as_by_the_direct_reader(
+    fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    order = replace(order, limits=Limits(value_bytes=1000))
+    task = task_of(fakes, order, tmp_path / "in" / "a.json", '{"name": "x"}\n')
+    result = written(order, task, name=pa.array(["x" * 1001]))
+    assert isinstance(result, Failure), result
+    assert result.code == "TOO_LARGE"

@@ -30,9 +30,12 @@ from pinot_assets.build import (
 from pinot_assets.build.query import Query
 from pinot_assets.policy import UNLIMITED
 from pinot_assets.segment import read_segment_info
+from pinot_assets.segment.cut import Cut
 from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.session.staging import Staging
 from pinot_assets.source import Fingerprint
 from pinot_assets.source.local_objects import LocalObjectStore
+from pinot_assets.source.uris import parse_root
 
 
 @pytest.fixture
@@ -156,6 +159,27 @@ def test_a_torn_upload_of_0_bytes_fails_and_takes_no_rows_away(
     assert failure.code == "UNREADABLE"
     assert "the file has 0 bytes" in failure.reason
     assert files_in(tmp_path / "staging") == []
+
+
+def test_values_that_are_cut_are_counted_beside_the_receipt(
+    tmp_path: Path, fakes: ModuleType, order: BuildOrder
+) -> None:
+    rows = ["a\0b,1,", "whole,2,", f"{'x' * 600},3,", "c\0,4,"]
+    (tmp_path / "in" / "a.csv").write_text("\n".join(["name,count,at", *rows, ""]))
+    order = replace(order, max_rows_per_segment=2)
+    task = fakes.tasks_of(order)[0]
+    receipt = done(order, task)
+    store = LocalObjectStore(parse_root((tmp_path / "staging").as_uri()))
+    lost = Staging(store).cut_values(order.session, [receipt])
+    assert {uri: dict(one.columns) for uri, one in lost.items()} == {task.file.uri: {"name": Cut(2, 1)}}
+    # Under the name of another attempt, as after a rename; and of a file that lost nothing.
+    assert Staging(store).cut_values(order.session, [replace(receipt, attempt=7)]) == lost
+    assert Staging(store).cut_values(order.session, [replace(receipt, uri="file:///other")]) == {}
+    # A release before this one reads receipts with exactly these keys.
+    assert json.loads(receipt.to_bytes()).keys() == {
+        "uri", "ordinal", "attempt", "read", "sha256", "rows", "bad_rows", "outputs", "seconds", "worker",
+        "tars", "bad_rows_uri", "missing", "rows_read", "rows_filtered", "facts",
+    }  # fmt: skip
 
 
 def test_a_task_run_twice_makes_the_same_bytes(tmp_path: Path, order: BuildOrder, one_task: FileTask) -> None:

@@ -53,6 +53,22 @@ def test_e05_an_empty_file_takes_its_older_version_away_only_where_that_is_allow
     world.assert_settled()
 
 
+def test_a_nul_in_a_text_keeps_the_gate_shut_until_the_spec_allows_it(make_world: Make) -> None:
+    world = make_world("sync")
+    world.write("F1", F2="two\0more F2")
+    world.trigger()
+    session, findings = world.audit()
+    [found] = [f for f in findings if f.name == "cut_at_nul"]
+    assert found.blocks
+    assert "F2: v 1 value" in found.message
+    assert session.audit is not None
+    assert not session.audit.passed
+    assert world.visible == []
+    world.audit_block = [{"check": "cut_at_nul", "severity": "warn"}]
+    world.run()
+    assert "F1" in world.visible
+
+
 @pytest.mark.parametrize("mode", ["sync", "swap"])
 def test_a_file_that_became_a_folder_fails_and_its_rows_stay(make_world: Make, mode: str) -> None:
     world = make_world(mode)

@@ -1,0 +1,51 @@
+"""How many values of a file lost something when it was built, by column; stored beside its receipt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from pinot_assets.foreign import read_json
+from pinot_assets.segment.build import ColumnStats
+from pinot_assets.segment.cut import Cut
+
+
+@dataclass(frozen=True, slots=True)
+class CutValues:
+    """Of one file.
+
+    :ivar columns: those that lost something, by name.
+    """
+
+    columns: Mapping[str, Cut]
+
+    @classmethod
+    def of(cls, segments: Iterable[Iterable[ColumnStats]]) -> Self:
+        """Of the columns of all segments of the file."""
+        found: dict[str, Cut] = {}
+        for columns in segments:
+            for column in columns:
+                if any(column.cut):
+                    found[column.name] = found.get(column.name, Cut()) + column.cut
+        return cls(found)
+
+    def to_bytes(self) -> bytes:
+        """JSON text, keys sorted."""
+        columns = {
+            name: {"nul": cut.at_nul, "maxLength": cut.at_length} for name, cut in self.columns.items()
+        }
+        return json.dumps({"columns": columns}, sort_keys=True, indent=1).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Inverse of `to_bytes`; keys that are not known are left out.
+
+        :raises ValueError: the text is none.
+        """
+        try:
+            columns = read_json(data)["columns"]
+            return cls({name: Cut(int(c["nul"]), int(c["maxLength"])) for name, c in columns.items()})
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"no count of cut values: {error}") from error

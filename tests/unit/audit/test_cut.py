@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from pinot_assets.audit.cut import cut_values
+from pinot_assets.segment.cut import Cut
+from pinot_assets.spec.audit_check import CutCheck
+
+LOST = {
+    "file:///a.csv": {"name": Cut(2, 0), "note": Cut(1, 3)},
+    "file:///b.csv": {"note": Cut(0, 1)},
+}
+
+
+def test_a_nul_keeps_the_gate_shut_and_a_length_is_shown() -> None:
+    at_nul, at_length = cut_values(LOST, [])
+    assert (at_nul.name, at_nul.blocks, at_nul.found, at_nul.of_data) == ("cut_at_nul", True, 3, True)
+    assert at_nul.message == (
+        "3 values held a NUL and lost what follows it: a.csv: name 2 values; a.csv: note 1 value; "
+        "keep the gate open with `- check: cut_at_nul`, `severity: warn`, or mend the files"
+    )
+    assert (at_length.name, at_length.blocks, at_length.passed) == ("cut_at_max_length", False, False)
+    assert "a.csv: note 3 values; b.csv: note 1 value" in at_length.message
+
+
+def test_the_table_spec_may_allow_the_one_and_refuse_the_other() -> None:
+    bounds = [
+        CutCheck(check="cut_at_nul", severity="warn"),
+        CutCheck(check="cut_at_max_length"),
+    ]
+    at_nul, at_length = cut_values(LOST, bounds)
+    assert (at_nul.blocks, at_nul.passed) == (False, False)
+    assert at_length.blocks
+
+
+def test_where_nothing_is_cut_nothing_is_said() -> None:
+    assert [*cut_values({}, [])] == []
+    assert [found.name for found in cut_values({"file:///a": {"c": Cut(1, 0)}}, [])] == ["cut_at_nul"]
