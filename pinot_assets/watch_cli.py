@@ -73,8 +73,8 @@ def add_watch_command(app: typer.Typer, specs_of: SpecsOf, driver_of: DriverOf) 
         Schedules are Dagster's. Do not watch a table whose sensors run.
 
         Ctrl-C ends it after the run that is under way, a second one at once. With --json, one object a line
-        for each change. A table whose spec is wrong is named at the start and left out; the exit code is then
-        1. Else it is 0 when it was ended; with --once as the worst of its runs would: 0, 1 or 2.
+        for each change. A table whose spec is wrong is named at the start and left out. Exits 0 when it was
+        ended; with --once as the worst of its runs would: 0, 1 or 2; and 1 where a table was left out.
         """
         if names and every_table:
             raise TypedWrong("which tables? Some are named, and --all is given", hint="leave one of them out")

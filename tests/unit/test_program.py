@@ -226,9 +226,15 @@ def test_a_spec_that_is_none_is_a_sentence(
     kind: str, alone: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (alone / "tables" / "x.yaml").write_bytes(BROKEN[kind])
-    code, out, err = type_in(monkeypatch, capsys, "run", "flights", "--json")
+    code, out, err = type_in(monkeypatch, capsys, "run", "x", "--json")
     assert (code, "Traceback" in out + err) == (1, False)
     assert "x.yaml" in json.loads(out)["error"]
+    code, out, err = type_in(monkeypatch, capsys, "run", "flights", "--json")
+    assert (code, json.loads(out)["error"]) == (1, "no Pinot to talk to"), (
+        "another table's file stops nothing"
+    )
+    assert "warning: left out: " in err
+    assert "x.yaml:" in err
     code, out, _ = type_in(monkeypatch, capsys, "tables", "validate", "--json")
     assert code == 1
     assert json.loads(out)["problems"][0]["file"].endswith("x.yaml")

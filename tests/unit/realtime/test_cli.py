@@ -121,9 +121,16 @@ def test_a_wrong_name_says_which_there_are(run):
     assert "did you mean clicks?" in str(result.exception)
 
 
-def test_a_spec_that_is_wrong_is_told(run, tmp_path):
-    (tmp_path / "x.yaml").write_text("[")
+def test_its_own_spec_that_is_wrong_is_told(run, tmp_path):
+    (tmp_path / "clicks.yaml").write_text("[")
     assert isinstance(run("preflight", "clicks").exception, SpecError)
+
+
+def test_the_spec_of_another_table_stops_nothing(run, tmp_path):
+    (tmp_path / "x.yaml").write_text("[")
+    result = run("preflight", "clicks")
+    assert not isinstance(result.exception, SpecError)
+    assert f"warning: left out: {tmp_path / 'x.yaml'}:1: " in result.stderr
 
 
 def test_a_pinot_that_is_away_is_told(run, fake):
