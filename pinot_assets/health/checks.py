@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pinot_assets.errors import PinotAssetsError, PinotError, SnapshotCorrupt
 from pinot_assets.health import (
@@ -110,8 +110,9 @@ def _session(look: Look) -> Health:
 
 
 def _orphans(look: Look) -> Health:
+    wanted = replace(look.wanted, later=look.published_later)
     return leftovers.orphans(
-        look.spec.name, look.lineage, look.segments, look.session_nodes, look.staged, look.wanted
+        look.spec.name, look.lineage, look.segments, look.session_nodes, look.staged, wanted
     )
 
 

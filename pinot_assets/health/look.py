@@ -262,20 +262,19 @@ class Look:
             there = headers(staged(self.staging, "snapshots"))
             for ref in revertible(self.staging, there, self.now_ms, versions.RENEWAL_MS):
                 tars |= self.staging.snapshot(ref).segments
-        visible = self.lineage.visible(self.segments)
         return Wanted(
-            later=published(
-                self.spec.name,
-                self._answering(),
-                self.staging,
-                self.pointer,
-                unknown_of(self.spec.name, visible, names),
-            ),
             has_ledger=self.snapshot is not None,
             segments=names,
             tars=tars,
             open_session=session.id if session else "",
         )
+
+    @Reading
+    def published_later(self) -> frozenset[str]:
+        """Visible segments that were published after ZooKeeper's pointer was written: a restored backup."""
+        table, visible = self.spec.name, self.lineage.visible(self.segments)
+        beside = unknown_of(table, visible, frozenset(self.wanted.segments))
+        return published(table, self._answering(), self.staging, self.pointer, beside)
 
     # --- Pinot ---------------------------------------------------------------------------------------
 

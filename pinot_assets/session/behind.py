@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.errors import SessionError, SnapshotCorrupt
+from pinot_assets.errors import PinotNotFound, SessionError, SnapshotCorrupt
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.edges import Edges
@@ -51,7 +51,11 @@ def look(table: str, edges: Edges, pointer: Pointer, session: Session | None) ->
     :param session: the pointer's open one.
     :raises SnapshotCorrupt: the open session's switch cannot be read, and something visible may be of it.
     """
-    newer, visible = newer_than(edges.staging, pointer), _ours(table, edges)
+    newer = newer_than(edges.staging, pointer)
+    try:
+        visible = _ours(table, edges)
+    except PinotNotFound:
+        return Behind(newer)  # a table that was deleted shows nothing; whoever needs it says so
     if not newer and not any(_is_numbered_later(name, pointer) for name in visible):
         return Behind(newer)
     known = _segments_of(edges.staging, pointer.current_snapshot)
@@ -91,11 +95,14 @@ def published(
 
 
 def refuse_published(table: str, edges: Edges, pointer: Pointer, names: Set[str]) -> None:
-    """Before anything of ours is deleted from Pinot: nothing of it may be visible and published.
+    """Before anything of ours is deleted from Pinot: nothing of it may be visible and published without the
+    pointer knowing of it. What its snapshot names, a plain push may take away.
 
     :raises SessionError: the pointer is behind; says what can be done.
     """
     candidates = names & _ours(table, edges) if names else frozenset[str]()
+    if candidates:
+        candidates -= _segments_of(edges.staging, pointer.current_snapshot)
     if found := published(table, edges.pinot, edges.staging, pointer, candidates):
         raise stop(table, pointer, found, newer_than(edges.staging, pointer))
 

@@ -321,3 +321,17 @@ def test_the_sensor_with_an_old_cursor_launches_what_there_is_to_do(mode: str) -
         assert tick(table, cursor, 4000)[0]
     table.start(run)
     assert set(rows(table)) == {"A1", "B1", "C1"}
+
+
+def test_what_the_ledger_names_may_be_deleted_and_what_only_pinot_knows_may_not() -> None:
+    """At the one door; a plain push on an old Pinot takes the segments of a deleted file away itself."""
+    table, backup = life("sync", "between sessions")
+    published = set(snapshot(table).segments)
+    one = min(published)
+    assert start(table, lambda driver: driver._run.switcher.delete([one]))[1] is None
+    assert table.pinot.visible_segments(TABLE) == published - {one}
+    restore_nodes(table, backup)
+    later = published - {one} - set(snapshot(table).segments)
+    _, error = start(table, lambda driver: driver._run.switcher.delete(later))
+    assert isinstance(error, SessionError)
+    assert table.pinot.visible_segments(TABLE) == published - {one}
