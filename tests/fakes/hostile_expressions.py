@@ -239,6 +239,8 @@ _PINOT: Final = (
     "concat(carrier, '${system:user.home}')",
     "concat('$', '${${X}}')",
     '"${env:X}"',
+    "startsWith(carrier, '${env:LAKE_SECRET}')",
+    "length('${PINOT_PASSWORD}') > 5 OR carrier IS NULL",
     "lookup('salaries', 'amount', 'person', carrier)",
     "LOOKUP('salaries', 'amount', 'person', carrier)",
     "inSubquery(carrier, 'SELECT 1')",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.expressions import pinot_names, spark_names
@@ -17,6 +17,8 @@ from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.expressions.spark import refused_function as refused_by_spark
 from pinot_assets.expressions.tokens import words
 
+GENERATED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine makes a test slow, and not wrong."""
 VALUES = ("carrier", "flight", "1", "-2.5e3", "'a text, (with) -- all'", "''", "NULL", "true")
 KEYWORDS = words(
     """
@@ -72,6 +74,7 @@ def nested(listed: list[str]) -> st.SearchStrategy[str]:
 
 
 @pytest.mark.parametrize("check", CHECKS)
+@GENERATED
 @given(data=st.data())
 def test_a_name_that_is_on_no_list_is_refused_wherever_it_is_called(
     check: Check, data: st.DataObject
@@ -85,12 +88,14 @@ def test_a_name_that_is_on_no_list_is_refused_wherever_it_is_called(
 
 
 @pytest.mark.parametrize("check", CHECKS)
+@GENERATED
 @given(data=st.data())
 def test_listed_functions_in_each_other_pass(check: Check, data: st.DataObject) -> None:
     check(data.draw(nested(LISTED[check])))
 
 
 @pytest.mark.parametrize("check", CHECKS)
+@GENERATED
 @given(data=st.data())
 def test_a_reference_is_refused_wherever_it_stands(check: Check, data: st.DataObject) -> None:
     expression = data.draw(nested(LISTED[check]))
@@ -100,6 +105,7 @@ def test_a_reference_is_refused_wherever_it_stands(check: Check, data: st.DataOb
 
 
 @pytest.mark.parametrize("check", CHECKS)
+@GENERATED
 @given(text=st.text(st.sampled_from("aG(){}[];:'\"`$-/*+\\\n.,=?@#\u200b\u00a0\u212a1"), max_size=40))
 def test_whatever_the_text_it_passes_or_is_refused(check: Check, text: str) -> None:
     with suppress(ExpressionRefused):
