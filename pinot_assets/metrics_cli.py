@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from pinot_assets.cli_options import TablesOption, new_console
@@ -17,6 +16,7 @@ from pinot_assets.errors import PinotAssetsError, TypedWrong
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.settings import load_settings, tables_directory
 from pinot_assets.spec import load_tables
+from pinot_assets.terminal import Terminal
 
 if TYPE_CHECKING:
     from pinot_assets.metrics.collector import Collector
@@ -63,7 +63,7 @@ def metrics(
     from pinot_assets.metrics.looking import cheap_parts, dear_parts
 
     chosen = load_tables(directory or tables_directory()).choose_any(tables or [])
-    err = Console(stderr=True, soft_wrap=True, highlight=False)
+    err = Terminal(stderr=True, soft_wrap=True, highlight=False)
     collector = Collector(lambda why: err.print(f"[yellow]warning[/]: {escape(why)}"))
     cheap, dear = cheap_parts(chosen, load_settings), dear_parts(chosen, load_settings)
     if once:
