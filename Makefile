@@ -112,7 +112,7 @@ lock: $(DONE) ## Resolve the dependencies anew into requirements.lock and deploy
 audit-deps: ## Look for known vulnerabilities of the locked dependencies (asks PyPI)
 	@$(PYTHON) -m venv $(VENV)/audit
 	@$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1
-	@$(VENV)/audit/bin/pip-audit --disable-pip --require-hashes --requirement requirements.lock
+	@$(VENV)/audit/bin/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
 
 clean: ## Remove the virtual environment and what tools left
 	@rm -rf $(VENV) build site .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
