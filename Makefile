@@ -7,7 +7,7 @@ DONE   := $(VENV)/.installed
 SPREAD := --numprocesses=3 --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo test oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock clean
+.PHONY: help install demo realtime-demo audit-demo test oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock audit-deps clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -105,9 +105,17 @@ dev: $(DONE) ## Start the local stack, sample data and the Dagster UI, and leave
 down: $(DONE) ## Stop what `make dev` started; the data stay
 	@$(BIN)/pinot-assets down
 
-lock: $(DONE) ## Resolve the dependencies anew into requirements.lock (needs uv)
+lock: $(DONE) ## Resolve the dependencies anew into requirements.lock and deploy/requirements.lock (needs uv)
 	@uv pip compile pyproject.toml --extra dev --extra postgres --python-version 3.11 --universal \
 	  --no-strip-extras --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
+	@uv pip compile pyproject.toml deploy/build.in --extra avro --extra postgres --extra simulate --extra sql \
+	  --python-version 3.11 --universal --no-strip-extras --generate-hashes --no-emit-index-url --no-header \
+	  --no-annotate --quiet --constraint requirements.lock --output-file deploy/requirements.lock
+
+audit-deps: ## Look for known vulnerabilities of the locked dependencies (asks PyPI)
+	@$(PYTHON) -m venv $(VENV)/audit
+	@$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1
+	@$(VENV)/audit/bin/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
 
 clean: ## Remove the virtual environment and what tools left
 	@rm -rf $(VENV) build site .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from pinot_assets.audit import Finding
@@ -54,6 +53,7 @@ from pinot_assets.spec.apply import ApplyPlan
 from pinot_assets.spec.applying import apply_each, exit_code_of, plan_each
 from pinot_assets.spec.cli import show_failures, tables_app
 from pinot_assets.status_shown import status_lines, status_values
+from pinot_assets.terminal import Terminal
 from pinot_assets.watch_cli import add_watch_command
 from pinot_assets.words import plural
 
@@ -75,7 +75,7 @@ app.add_typer(partitions_app(lambda name: _spec(name, None)), name="partitions")
 app.add_typer(realtime_app(), name="realtime")
 
 out = new_console()
-err = Console(stderr=True, soft_wrap=True, highlight=False)
+err = Terminal(stderr=True, soft_wrap=True, highlight=False)
 
 SAMPLE = "flights"
 """The table that `dev` writes files for."""

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from pinot_assets.completion import table_names
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.terminal import Terminal
 
 TableName = Annotated[
     str,
@@ -33,7 +34,7 @@ def new_console() -> Console:
 
     Made at each use: the output of today's command, not of the one that imported this first.
     """
-    return Console(soft_wrap=True, highlight=False)
+    return Terminal(soft_wrap=True, highlight=False)
 
 
 def show_json(values: Any) -> None:

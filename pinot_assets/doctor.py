@@ -22,7 +22,6 @@ import psutil
 import typer
 from packaging.requirements import Requirement
 from packaging.version import Version
-from rich.console import Console
 from rich.table import Table
 
 from pinot_assets.cli_options import AsJson, show_json
@@ -34,6 +33,7 @@ from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
 from pinot_assets.local.state import Record, load_record
 from pinot_assets.pinot_doctor import look_at_pinot, show_pinot
 from pinot_assets.temporary import temporary_folder
+from pinot_assets.terminal import Terminal
 
 Outcome = Literal["ok", "warn", "fail"]
 
@@ -108,7 +108,7 @@ def _show(checks: Iterable[Check]) -> None:
     for check in checks:
         says = check.says if check.way_out is None else f"{check.says}\n→ {check.way_out}"
         table.add_row(f"[{_COLOURS[check.outcome]}]{check.outcome}[/]", check.name, says)
-    console = Console()
+    console = Terminal()
     console.print(table)
     show_pinot(console)
 

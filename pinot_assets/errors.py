@@ -6,6 +6,8 @@ An error says what happened, why, and what to do next. The class tells a caller 
 
 from __future__ import annotations
 
+from pinot_assets.visible import visible
+
 
 class PinotAssetsError(Exception):
     """Base of all errors raised on purpose.
@@ -16,10 +18,11 @@ class PinotAssetsError(Exception):
     """
 
     def __init__(self, what: str, *, why: str | None = None, hint: str | None = None) -> None:
-        super().__init__(what)
-        self.what = what
-        self.why = why
-        self.hint = hint
+        # What a controller, a file name or a stored object says must not steer the terminal that shows it.
+        self.what = visible(what)
+        self.why = None if why is None else visible(why)
+        self.hint = None if hint is None else visible(hint)
+        super().__init__(self.what)
 
     @property
     def reason(self) -> str:

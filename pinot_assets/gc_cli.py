@@ -29,6 +29,7 @@ from pinot_assets.program import error_values
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.store import SessionStore
 from pinot_assets.spec import TableSpec
+from pinot_assets.terminal import Terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def add_gc_command(
 
         Exits 0, 2 when something could not be taken away, 1 when a table could not be looked at.
         """
-        err, grace_ms = Console(stderr=True, soft_wrap=True, highlight=False), int(grace_hours * HOUR_MS)
+        err, grace_ms = Terminal(stderr=True, soft_wrap=True, highlight=False), int(grace_hours * HOUR_MS)
         chosen = specs_of(table, tables)
         answers = [
             _answer(spec, driver_of, grace_ms, _progress_on(err) if apply else None) for spec in chosen.specs

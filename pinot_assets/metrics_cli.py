@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from pinot_assets.chosen_tables import any_tables
@@ -17,6 +16,7 @@ from pinot_assets.completion import table_names
 from pinot_assets.errors import PinotAssetsError, TypedWrong
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.settings import load_settings
+from pinot_assets.terminal import Terminal
 
 if TYPE_CHECKING:
     from pinot_assets.metrics.collector import Collector
@@ -64,7 +64,7 @@ def metrics(
     from pinot_assets.metrics.looking import cheap_parts, dear_parts, left_out_parts
 
     chosen = any_tables(tables or [], directory)
-    err = Console(stderr=True, soft_wrap=True, highlight=False)
+    err = Terminal(stderr=True, soft_wrap=True, highlight=False)
     collector = Collector(lambda why: err.print(f"[yellow]warning[/]: {escape(why)}"))
     specs = [*chosen.specs]
     cheap = [*left_out_parts(chosen.left_out), *cheap_parts(specs, load_settings)]

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import track
 
 from pinot_assets.cli_options import AsJson, TableName, new_console, show_json
@@ -21,6 +20,7 @@ from pinot_assets.local import default_home
 from pinot_assets.session.observe import list_source, observe
 from pinot_assets.settings import load_settings
 from pinot_assets.spec import TableSpec
+from pinot_assets.terminal import Terminal
 from pinot_assets.words import counted, plural
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _tell(history: TableHistory, target: Picture) -> None:
                 yield
 
     due = len(target.source) + len(target.published)
-    for _ in track(events(), "telling Dagster", total=due, console=Console(stderr=True), transient=True):
+    for _ in track(events(), "telling Dagster", total=due, console=Terminal(stderr=True), transient=True):
         pass
 
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.exit_codes import ExitCode, code_of
+from pinot_assets.terminal import Terminal
 
 JSON = "--json"
 _WRONG_TYPING: type[Exception] = typer.BadParameter.__mro__[2]
@@ -50,7 +50,7 @@ def tell(error: PinotAssetsError, words: Sequence[str]) -> ExitCode:
     """
     code = code_of(error)
     if JSON not in words or not _echoed(json.dumps(error_values(error), indent=2)):
-        Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/]: {escape(str(error))}")
+        Terminal(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/]: {escape(str(error))}")
     return code
 
 

@@ -13,7 +13,6 @@ from types import FrameType
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
@@ -32,6 +31,7 @@ from pinot_assets.settings import load_settings
 from pinot_assets.source import Inventory
 from pinot_assets.spec import LeftOut, TableSpec
 from pinot_assets.spec.load import NO_DIRECTORY
+from pinot_assets.terminal import Terminal
 from pinot_assets.watch import State, Watched, look_at, watch
 
 SpecsOf = Callable[[Sequence[str], Path | None], Chosen[TableSpec]]
@@ -146,7 +146,7 @@ class _People:
         warn_of([one])
 
     def wait(self, seconds: float, stop: threading.Event) -> bool:
-        console = Console()
+        console = Terminal()
         if not console.is_terminal or not seconds:
             return stop.wait(seconds)
         until = time.monotonic() + seconds
@@ -199,7 +199,7 @@ def _stopping(here: _Here) -> Iterator[Callable[[float], bool]]:
 
     def ask(_: int, __: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        Console(stderr=True).print("ends after what is under way; Ctrl-C again ends that, too")
+        Terminal(stderr=True).print("ends after what is under way; Ctrl-C again ends that, too")
         stop.set()
 
     before = signal.signal(signal.SIGINT, ask)

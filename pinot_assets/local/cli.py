@@ -18,6 +18,7 @@ from pinot_assets.exit_codes import ExitCode
 from pinot_assets.local.paths import default_home
 from pinot_assets.local.stack import PartStatus, Progress, Stack
 from pinot_assets.local.state import StackState
+from pinot_assets.terminal import Terminal
 
 app = typer.Typer(
     help="A real Apache Pinot with its ZooKeeper on this machine: controller, 2 brokers, 2 servers.",
@@ -59,7 +60,7 @@ def up(
     if as_json:
         show_json({"started": started, **dataclasses.asdict(state)})
         return
-    console = Console()
+    console = Terminal()
     if not started:
         console.print(f"The stack runs already (Pinot {state.pinot_version}).")
     elif before:
@@ -89,7 +90,7 @@ def status(
             " ".join(f"{purpose}={port}" for purpose, port in part.ports.items()) if part.pid else "",
             escape(_trouble(part)),
         )
-    Console().print(table)
+    Terminal().print(table)
 
 
 @app.command()
@@ -106,7 +107,9 @@ def down(
     if as_json:
         show_json({"running": False, "dataKept": not purge})
         return
-    Console().print("The stack is down" + (" and its data are deleted." if purge else "; its data are kept."))
+    Terminal().print(
+        "The stack is down" + (" and its data are deleted." if purge else "; its data are kept.")
+    )
 
 
 def _print_addresses(console: Console, state: StackState) -> None:
@@ -133,7 +136,7 @@ def _trouble(part: PartStatus) -> str:
 @contextmanager
 def _reported() -> Iterator[Progress]:
     """Show progress on standard error while it lasts."""
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     try:
         with console.status("") as spinner:
             # A log file shows no spinner: there the lines that stay have to do.

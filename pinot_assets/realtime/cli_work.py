@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from pinot_assets.effects import recording
@@ -23,6 +22,7 @@ from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits
 from pinot_assets.realtime.state import RealtimeState
 from pinot_assets.settings import Settings, load_settings
 from pinot_assets.source import ObjectStore
+from pinot_assets.terminal import Terminal
 
 DeepStore = Annotated[
     str | None,
@@ -79,4 +79,4 @@ def open_work(table: str, deep_store: str | None = None) -> Iterator[Work]:
 
 def tell(line: str) -> None:
     """One line about what is done, beside what the command answers."""
-    Console(stderr=True, soft_wrap=True, highlight=False).print(escape(line))
+    Terminal(stderr=True, soft_wrap=True, highlight=False).print(escape(line))

@@ -23,6 +23,7 @@ from pinot_assets.realtime.metrics import Metric, metrics, read_exporters
 from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.rows import SegmentRow, row_values, segment_rows
 from pinot_assets.realtime.state import RealtimeState, Status
+from pinot_assets.terminal import Terminal
 from pinot_assets.words import plural
 
 Exporters = Annotated[
@@ -47,7 +48,7 @@ def register(app: typer.Typer) -> None:
         if as_json:
             typer.echo(json.dumps(_status_values(state, rows), indent=2))
             return
-        wide = Console(width=_WIDE, highlight=False)
+        wide = Terminal(width=_WIDE, highlight=False)
         wide.print(_heading(state))
         wide.print(segment_table(rows))
         for part, reason in state.unread.items():

@@ -21,6 +21,7 @@ from pinot_assets.session.switch import Switcher
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.apply import held_table_config
+from pinot_assets.visible import visible
 
 WRITER_VERSION = "2"
 """Part of the config fingerprint: a writer that makes other bytes starts a new session (rule R28)."""
@@ -138,5 +139,6 @@ class Run:
 
     def note(self, text: str) -> None:
         """Say it now and keep it for the report."""
-        self.notes.append(text)
-        self.progress.note(text)
+        said = visible(text)  # it goes to terminals and logs, and names files and segments of others
+        self.notes.append(said)
+        self.progress.note(said)

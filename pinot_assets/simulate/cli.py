@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
-from rich.console import Console
 from rich.table import Table as Grid
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.simulate import quantities
 from pinot_assets.simulate.quantities import QuantityError
+from pinot_assets.terminal import Terminal
 
 if TYPE_CHECKING:
     from pinot_assets.simulate.load import Load
@@ -180,7 +180,7 @@ def _tell(load: Load, forecasts: Forecasts, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(page.values(forecasts), indent=2))
         return
-    out = Console(soft_wrap=True, highlight=False)
+    out = Terminal(soft_wrap=True, highlight=False)
     out.print(page.described(load))
     grid = Grid(*page.COLUMNS)
     for column in grid.columns[1:]:
