@@ -104,7 +104,7 @@ def test_the_resources_keys_go_to_no_endpoint_that_a_table_spec_names(
 
 
 def test_what_the_resource_says_needs_no_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the code location's own word: its endpoint, its variables, and this machine's credentials there."""
+    """It is the code location's word: its endpoint, its variables, and this machine's credentials there."""
     for name, value in (("STORE_URL", "https://minio.example"), ("STORE_KEY", "k"), ("STORE_SECRET", "s")):
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("STORE_TOKEN", "")
