@@ -24,7 +24,6 @@ _LISTS: Final = {
 }
 _CODE: Final = "allowCode"
 _KEYS: Final = (*_LISTS, _CODE)
-_LOCAL_STACK: Final = ("PINOT_ASSETS_HOME", *FOR_SPECS)
 
 
 def policy_of(folder: Path, environ: Mapping[str, str] | None = None) -> Policy:
@@ -120,5 +119,8 @@ def _project(folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
     whole = {Path(tables.anchor), Path.home().absolute()}
     own = tables if around in whole or around.resolve() in whole else around
     # A stack that was started elsewhere, or from elsewhere, keeps the sample files and their staging area.
-    said = [env[name] for name in _LOCAL_STACK if env.get(name)]
-    return (str(own), *(os.path.abspath(os.path.expanduser(path)) for path in said if "://" not in path))
+    said = [env.get("PINOT_ASSETS_HOME") or ".pinot-assets", *(env.get(name) or "" for name in FOR_SPECS)]
+    return (
+        str(own),
+        *(os.path.abspath(os.path.expanduser(path)) for path in said if path and "://" not in path),
+    )

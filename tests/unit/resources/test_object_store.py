@@ -9,6 +9,7 @@ import pytest
 from dagster_aws.s3 import S3Resource
 from fakes.tables import write_table
 
+from pinot_assets.connect import open_source
 from pinot_assets.errors import SpecError
 from pinot_assets.resources import with_object_store
 from pinot_assets.resources.object_store import object_store_defaults
@@ -89,3 +90,30 @@ def test_another_cloud_gets_none_of_it(tmp_path: Path, monkeypatch: pytest.Monke
     ingestion = with_object_store(spec, HERE).ingestion
     assert ingestion.input_props == {}
     assert ingestion.output_props["region"] == "eu-central-1"
+
+
+def test_the_resources_keys_go_to_no_endpoint_that_a_table_spec_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where this machine's own credentials may go there."""
+    policy = tmp_path / "installation.yaml"
+    policy.write_text("ambientCredentials: [provider, 'http://localhost:9000']")
+    monkeypatch.setenv("PINOT_ASSETS_POLICY", str(policy))
+    props = completed(tmp_path, {"endpoint": "http://localhost:9000"}).ingestion.input_props
+    assert props == {"endpoint": "http://localhost:9000", "region": "eu-central-1"}
+
+
+def test_what_the_resource_says_needs_no_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the code location's word: its endpoint, its variables, and this machine's credentials there."""
+    for name, value in (("STORE_URL", "https://minio.example"), ("STORE_KEY", "k"), ("STORE_SECRET", "s")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("STORE_TOKEN", "")
+    options = {"consistentPushEnabled": "true", "inputDirURI": "s3://lake/in"}
+    options["output.segment.dir.uri"] = "s3://lake/staging"
+    spec = with_object_store(write_table(tmp_path, "flights", options), HERE)
+    assert open_source(spec).uri == "s3://lake/in"
+    s3 = S3Resource(endpoint_url="https://minio.example")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    spec = with_object_store(write_table(tmp_path, "flights", options), s3)
+    assert open_source(spec).uri == "s3://lake/in"

@@ -126,3 +126,12 @@ def test_the_file_to_start_from_says_what_counts_without_one(tables: Path) -> No
     (said,) = policy_of(tables, {**production, "PINOT_ASSETS_POLICY": str(file)}).layers
     (usual,) = policy_of(tables, production).layers
     assert replace(said, file="") == usual
+
+
+def test_a_local_stack_that_lies_on_another_disk_is_part_of_the_project(
+    tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tables.parent)
+    (tmp_path / "disk").mkdir()
+    (tables.parent / ".pinot-assets").symlink_to(tmp_path / "disk")
+    assert policy_of(tables, {}).refuses_path(str(tables.parent / ".pinot-assets" / "data")) is None
