@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from rich.console import Console
 from rich.markup import escape
 
 from pinot_assets.settings import tables_directory
 from pinot_assets.spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, read_tables
 from pinot_assets.spec.left_out import spec_error
+from pinot_assets.terminal import Terminal
 
 Spec = TypeVar("Spec", bound=AnyTableSpec)
 
@@ -78,6 +78,6 @@ def any_tables(names: Iterable[str], directory: Path | None = None) -> Chosen[An
 
 def warn_of(left_out: Iterable[LeftOut]) -> None:
     """Name each on standard error, with its first problem."""
-    err = Console(stderr=True, soft_wrap=True, highlight=False)
+    err = Terminal(stderr=True, soft_wrap=True, highlight=False)
     for one in left_out:
         err.print(f"[yellow]warning[/]: left out: {escape(one.in_one_line)}")

@@ -228,7 +228,7 @@ def _put_bad_rows(order: BuildOrder, task: FileTask, read: Fingerprint, folder: 
 def _put_cut(order: BuildOrder, task: FileTask, read: Fingerprint, cut: CutValues) -> None:
     """Beside the receipt, not in it: a release before this one refuses a receipt with more keys."""
     if cut.columns:
-        staging = open_store(order.staging_uri, order.staging_props)
+        staging = open_store(order.staging_uri, order.staging_props, order.policy)
         staging.put_if_absent(cut_key(task.file.uri, read, order.attempt), cut.to_bytes())
 
 

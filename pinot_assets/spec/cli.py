@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -33,6 +32,7 @@ from pinot_assets.spec.problem import Note, Problem
 from pinot_assets.spec.realtime import AnyTableSpec
 from pinot_assets.spec.shown import fates_values, findings_values, kind_of
 from pinot_assets.spec.starter import BROKERS, TableType, starting_spec
+from pinot_assets.terminal import Terminal
 
 OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
 """Opens the connection to Pinot, only when a command needs it."""
@@ -166,7 +166,7 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
 
 def show_failures(fates: Iterable[Fate], left_out: Iterable[LeftOut]) -> None:
     """On standard error: each table that is not applied, and why."""
-    err = Console(stderr=True, soft_wrap=True, highlight=False)
+    err = Terminal(stderr=True, soft_wrap=True, highlight=False)
     for fate in fates:
         if fate.error is not None:
             err.print(f"[red]not applied[/]: {escape(f'{fate.table}: {fate.error}')}")
