@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 import pyarrow as pa
 
 from pinot_assets.foreign import fitting, read_json
+from pinot_assets.session.failure_code import BECAME_FOLDER
 from pinot_assets.session.model import Mode
 from pinot_assets.session.observe import Observation, Sighting, sight
 from pinot_assets.session.run import WRITER_VERSION
@@ -254,11 +255,19 @@ def _audit_failed(observation: Observation) -> bool:
 
 
 def _failed_files_changed(inventory: Inventory, observation: Observation) -> bool:
-    """Whether one of them has gone, or stands there in another version than the one that failed."""
-    return any(
-        uri not in inventory.files or inventory.files[uri].fingerprint.token != version
-        for uri, version in observation.failed_versions.items()
-    )
+    """Whether one of them has gone, or is listed in another version than the one that failed.
+
+    A file whose place a folder has taken is not listed while it fails; that it is listed again is its change.
+    """
+    folders = {failure.uri for failure in observation.failures if failure.code == BECAME_FOLDER}
+
+    def changed(uri: str, version: str) -> bool:
+        listed = inventory.files.get(uri)
+        if uri in folders:
+            return listed is not None
+        return listed is None or listed.fingerprint.token != version
+
+    return any(changed(uri, version) for uri, version in observation.failed_versions.items())
 
 
 def _snapshot_key(observation: Observation) -> str:

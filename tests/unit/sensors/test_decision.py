@@ -310,6 +310,15 @@ def test_a_failed_audit_is_a_failure_too(table: Table) -> None:
     assert "failed its audit" in tick.message
 
 
+def test_with_sensor_retries_a_file_that_became_a_folder_waits_until_it_is_a_file_again(table: Table) -> None:
+    table.options(sensorRetries="true")
+    table.fails(F1=1)
+    failures = tuple(replace(failure, code="BECAME_FOLDER") for failure in table.seen.failures)
+    table.seen = replace(table.seen, failures=failures)
+    assert "waits for 1 failed file to change" in table.tick(listing(F2=2)).message
+    assert table.tick(listing(F1=1, F2=2)).launch
+
+
 def test_with_sensor_retries_a_failed_audit_waits_for_another_listing(table: Table) -> None:
     table.options(sensorRetries="true")
     assert table.tick(listing(F1=1, F2=2, F3=3)).launch
