@@ -7,7 +7,7 @@ DONE   := $(VENV)/.installed
 SPREAD := --numprocesses=3 --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo test oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock audit-deps clean
+.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock audit-deps clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ audit-demo: $(DONE) ## Lose half of a file's rows in three ways; each tier of th
 
 test: check ## Run all tests, integration included, after the static checks
 	@$(BIN)/pytest $(SPREAD) --maxfail=20
+
+test-all: check ## The same, and what takes too long for every landing: tests/slow, tests/pauseless (an hour)
+	@$(BIN)/pytest $(SPREAD) --maxfail=20 tests tests/slow tests/pauseless
 
 oracle: $(DONE) ## Compare 500 generated tables with Pinot's own builder, byte for byte (ten minutes)
 	@ORACLE_EXAMPLES=500 $(BIN)/pytest tests/oracle

@@ -21,6 +21,7 @@ LANES = {
     "contract/": "contract",
     "crash/": "crash",
     "integration/realtime/": "realtime",
+    "pauseless/": "realtime",
     "oracle/": "oracle",
 }
 _ORDER = list(dict.fromkeys(LANES.values()))
