@@ -7,7 +7,7 @@ DONE   := $(VENV)/.installed
 SPREAD := --numprocesses=3 --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock audit-deps clean
+.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix mutants bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock audit-deps clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ test: check ## Run all tests, integration included, after the static checks
 
 test-all: check ## The same, and what takes too long for every landing: tests/slow, tests/pauseless (an hour)
 	@$(BIN)/pytest $(SPREAD) --maxfail=20 tests tests/slow tests/pauseless
+
+mutants: $(DONE) ## Plant 60 defects, one at a time, and count how many of them the tests find (hours; goes on where it was stopped)
+	@PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)
 
 oracle: $(DONE) ## Compare 500 generated tables with Pinot's own builder, byte for byte (ten minutes)
 	@ORACLE_EXAMPLES=500 $(BIN)/pytest tests/oracle
@@ -121,4 +124,4 @@ audit-deps: ## Look for known vulnerabilities of the locked dependencies (asks P
 	@$(VENV)/audit/bin/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
 
 clean: ## Remove the virtual environment and what tools left
-	@rm -rf $(VENV) build site .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	@rm -rf $(VENV) build site .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info .mutants

@@ -17,6 +17,7 @@ from pathlib import Path
 from coverage import CoverageData
 
 # pytest sets PYTEST_CURRENT_TEST in its environment, which children inherit: "tests/x.py::test_y (call)".
+# Not the patch `subprocess`: its children would take over the context of pytest's own process.
 _RC = """\
 [run]
 source_pkgs = pinot_assets
@@ -24,36 +25,33 @@ data_file = {folder}/data
 parallel = true
 relative_files = true
 context = child:${{PYTEST_CURRENT_TEST-}}
-patch = _exit, execv, fork, subprocess
+patch = _exit, execv, fork
 sigterm = true
 disable_warnings = module-not-imported, no-data-collected, couldnt-parse
 """
+
+
+_CHILD = "child:"
+_ITSELF = "child:|"  # no test ran when pytest's own process began; it says which one runs
 
 
 @dataclass(frozen=True)
 class Reach:
     """What was recorded.
 
-    :ivar lines: file, relative to the clone → line → contexts that ran it.
-    :ivar seconds: test → how long it took, dearest run if it ran more than once.
+    :ivar data: file, relative to the clone → line → contexts that ran it.
+    :ivar seconds: test that passed → how long it took.
     """
 
     data: CoverageData
     seconds: dict[str, float]
 
     def tests_of(self, file: Path, source: str, first: int, last: int) -> list[str]:
-        """Tests that run any of these lines of a source, quickest first.
-
-        Lines that run only at import are reached by whoever runs anything else of that file.
-        """
-        lines = self._contexts(file)
-        span = _statement(source, first, last)
-        reached = self._named(lines, span)
-        return reached or self._named(lines, range(1, source.count("\n") + 2))
+        """Tests that run any of these lines of a source, and passed, quickest first."""
+        return self._named(self._contexts(file), _statement(source, first, last))
 
     def _contexts(self, file: Path) -> dict[int, list[str]]:
-        measured = next((f for f in self.data.measured_files() if f.endswith(str(file))), None)
-        return {} if measured is None else self.data.contexts_by_lineno(measured)
+        return self.data.contexts_by_lineno(str(file))
 
     def _named(self, lines: dict[int, list[str]], span: range) -> list[str]:
         tests: set[str] = set()
@@ -63,10 +61,9 @@ class Reach:
         return sorted(tests & self.seconds.keys(), key=lambda test: (self.seconds[test], test))
 
     def _tests(self, context: str) -> set[str]:
-        child, _, test = context.partition("|")
-        if test:
-            return {test}
-        module = child.removeprefix("child:").partition("::")[0]
+        if context.startswith(_ITSELF):
+            return {context.removeprefix(_ITSELF)}
+        module = context.removeprefix(_CHILD).partition("::")[0]
         return {test for test in self.seconds if test.partition("::")[0] == module} if module else set()
 
 
@@ -90,7 +87,9 @@ def record(scratch: Path, folder: Path, tests: list[str], options: list[str]) ->
     pytest = str(scratch / ".venv" / "bin" / "pytest")
     run = [pytest, "-p", "recording", "-q", "--timeout=1200", *options, *tests]
     with (folder / "log").open("w") as log:
-        subprocess.run(run, cwd=scratch, env=environment, stdout=log, stderr=log, check=False)
+        ended = subprocess.run(run, cwd=scratch, env=environment, stdout=log, stderr=log, check=False)
+    if ended.returncode not in (0, 1):  # 1: some tests failed; those are left out
+        raise SystemExit(f"the tests did not run to their end (exit code {ended.returncode}): see {log.name}")
     subprocess.run(
         [python, "-m", "coverage", "combine", "--quiet", f"--rcfile={rc}"], cwd=scratch, check=True
     )
@@ -102,8 +101,9 @@ def load(folder: Path) -> Reach:
     data.read()
     seconds: dict[str, float] = {}
     for line in (folder / "durations.jsonl").read_text().splitlines():
-        test, took = json.loads(line)
-        seconds[test] = max(took, seconds.get(test, 0.0))
+        test, took, passed = json.loads(line)
+        if passed:
+            seconds[test] = took
     return Reach(data, seconds)
 
 

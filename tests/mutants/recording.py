@@ -1,4 +1,4 @@
-"""A plugin of pytest: says to coverage.py which test runs, and writes down how long each took."""
+"""A plugin of pytest: tells coverage.py which test runs; writes down how each ended and how long it took."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 import coverage
 import pytest
+
+_FAILED = pytest.StashKey[bool]()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -23,6 +25,15 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     finally:
         if measured is not None:
             measured.switch_context("")
-        line = json.dumps([item.nodeid, round(time.monotonic() - started, 3)])
+        took = round(time.monotonic() - started, 3)
+        line = json.dumps([item.nodeid, took, not item.stash.get(_FAILED, False)])
         with Path(os.environ["MUTANTS_DURATIONS"]).open("a") as file:
             file.write(line + "\n")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        item.stash[_FAILED] = True
+    return report

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import sysconfig
 import venv
 from pathlib import Path
 
@@ -29,10 +28,11 @@ def make_scratch(folder: Path, commit: str) -> Path:
     _git(PROJECT, "clone", "--quiet", str(PROJECT), str(folder))
     _git(folder, "checkout", "--quiet", commit)
     venv.create(folder / ".venv", with_pip=False)
-    here, there = Path(sysconfig.get_path("purelib")), Path(_own_packages(folder))
-    (there / "outer.pth").write_text(f"{here}\n")
-    for hook in here.glob("*coverage*.pth"):  # starts the measuring in child processes
-        (there / hook.name).write_text(hook.read_text())
+    # An environment may itself take packages from another one.
+    here, there = [Path(p) for p in sys.path if Path(p).name == "site-packages"], _own_packages(folder)
+    (there / "outer.pth").write_text("".join(f"{packages}\n" for packages in here))
+    for hook in (hook for packages in here for hook in packages.glob("*coverage*.pth")):
+        (there / hook.name).write_text(hook.read_text())  # starts the measuring in child processes
     python = folder / ".venv" / "bin" / "python"
     install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", "."]
     subprocess.run([python, *install], cwd=folder, check=True)
@@ -41,10 +41,11 @@ def make_scratch(folder: Path, commit: str) -> Path:
     return folder
 
 
-def _own_packages(folder: Path) -> str:
+def _own_packages(folder: Path) -> Path:
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
     python = folder / ".venv" / "bin" / "python"
-    return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+    done = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True)
+    return Path(done.stdout.strip())
 
 
 def _copy_commands(source: Path, target: Path) -> None:
