@@ -88,7 +88,9 @@ class Table:
     def write_spec(self) -> dict[str, Any]:
         """The YAML as `options` want it now; returns schema and table config."""
         document = self._document()
-        (self.specs / "crash.yaml").write_text(yaml.safe_dump(document))
+        new = self.specs / "crash.new"
+        new.write_text(yaml.safe_dump(document))
+        new.replace(self.specs / "crash.yaml")  # a driver may be reading the one before
         return document
 
     def _document(self) -> dict[str, Any]:

@@ -36,6 +36,9 @@ def location(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
         (folder / name).write_text(text.replace("flights", table.name))
     shutil.copytree(tmp_path / "tables", folder / "tables")
     monkeypatch.setenv("REPORTS", str(tmp_path))
+    policy = tmp_path / "policy.yaml"  # source and staging area lie beside the project here
+    policy.write_text(f"roots: [project, {tmp_path}]\n")
+    monkeypatch.setenv("PINOT_ASSETS_POLICY", str(policy))
     yield folder
     for module in MODULES:
         sys.modules.pop(module, None)
@@ -45,6 +48,7 @@ def assert_valid_without_pinot(location: Path) -> None:
     hidden = ("PINOT_", "AWS_", "S3_")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
     environment["DAGSTER_HOME"] = str(location.parent)
+    environment["PINOT_ASSETS_POLICY"] = os.environ["PINOT_ASSETS_POLICY"]
     command = [sys.executable, "-m", "dagster", "definitions", "validate", "-f", "definitions.py"]
     done = subprocess.run(
         command, cwd=location, env=environment, capture_output=True, text=True, check=False, timeout=300
