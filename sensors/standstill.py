@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import dagster as dg
 
@@ -17,6 +17,7 @@ from pinot_assets.session.model import Mode, Session, utc_text
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.run import WRITER_VERSION
 from pinot_assets.spec import TableSpec
+from pinot_assets.stored import Stored, plain, structured
 from pinot_assets.words import plural
 
 PATIENCE_S = 60
@@ -30,7 +31,7 @@ LONGEST_WAIT_S = 6 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Stored):
     """The cursor: what was seen and done.
 
     :ivar epoch: of the lease's last owner; another one means that somebody worked on the table since.
@@ -48,18 +49,18 @@ class Watch:
 
     @classmethod
     def read(cls, cursor: str) -> Watch:
-        """A new one for an empty cursor, and for one that somebody else wrote."""
+        """A new one for an empty cursor, and for one that somebody else wrote.
+
+        :raises NeedsNewerRelease: it is of a format that this release does not know.
+        """
         try:
-            watch = cls(**json.loads(cursor))
-        except (ValueError, TypeError):
+            return structured(cls, json.loads(cursor), "the cursor of the session sensor")
+        except ValueError:
             return cls()
-        numbers = (watch.epoch, watch.since_s, watch.launched_s, watch.times)
-        whole = isinstance(watch.progress, str) and all(isinstance(n, int) for n in numbers)
-        return watch if whole else cls()
 
     def write(self) -> str:
         """As a cursor."""
-        return json.dumps(asdict(self))
+        return json.dumps(plain(self))
 
     def at(self, epoch: int, now_s: int) -> Watch:
         """The lease is free at this moment."""

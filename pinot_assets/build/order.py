@@ -10,6 +10,7 @@ from pinot_assets.build.query import Query
 from pinot_assets.build.verdicts import MissingColumn
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.stored import FIRST
 
 T = TypeVar("T")
 
@@ -40,6 +41,7 @@ class BuildOrder:
     :ivar missing_column: what a column becomes that a file lacks: `null`, or the file fails (`fail`).
     :ivar query: what Spark SQL makes of the rows, which Spark's own readers then read; None where they are
         read through Arrow.
+    :ivar format: of the receipts.
     """
 
     table: str
@@ -61,6 +63,7 @@ class BuildOrder:
     max_bad_rows: str | None = None
     missing_column: MissingColumn = "null"
     query: Query | None = None
+    format: int = FIRST
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,7 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
         rows_read=verdicts.rows,
         rows_filtered=_filtered(order, verdicts, rows),
         facts=tuple(facts for _, facts in staged),
+        format=order.format,
     )
     return _record(order, receipt)
 
@@ -256,7 +257,7 @@ def _record(order: BuildOrder, receipt: Receipt) -> Receipt:
     try:
         staging.put_if_absent(key, receipt.to_bytes())
     except StoreConflict:
-        winner = Receipt.from_bytes(staging.read(key))
+        winner = Receipt.from_bytes(staging.read(key), staging.uri_of(key))
         if winner.outputs != receipt.outputs or winner.uri != receipt.uri:
             raise
         return winner

@@ -19,12 +19,12 @@ from pinot_assets.pinot.port import SegmentMetadata
 from pinot_assets.session.hold import still_held
 from pinot_assets.session.kept import Kept, kept_refs, read_kept
 from pinot_assets.session.model import Mode, ObjectRef, is_ours, new_session_id
-from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import is_fresh, next_seq, staged
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.stored import FIRST
 from pinot_assets.words import plural
 
 REBUILT = "REBUILT"
@@ -71,7 +71,7 @@ def _rebuild(run: Run, visible: frozenset[str]) -> None:
     same = next((k for k in kept if k.snapshot.segments.keys() == visible), None)
     if same is not None:
         hold = _hold(run, kept, same.snapshot)
-        _point_to(run, same.ref, seq, hold)
+        _point_to(run, same.ref, seq, hold, same.snapshot.format)
         run.note(
             f"the pointer in ZooKeeper was lost: queries see exactly snapshot {same.snapshot.session}, "
             "which is the ledger again" + _told(hold)
@@ -91,9 +91,10 @@ def _rebuild(run: Run, visible: frozenset[str]) -> None:
         published_ms=run.edges.now_ms(),
         files=files,
         owner=run.edges.store.owner(),
+        format=max((k.snapshot.format for k in kept), default=FIRST),  # nothing says that it was another one
     )
     hold = _hold(run, kept, snapshot)
-    _point_to(run, staging.put_snapshot(snapshot), seq + 1, hold)
+    _point_to(run, staging.put_snapshot(snapshot), seq + 1, hold, snapshot.format)
     unknown = sum(not f.sha256 for f in files)
     run.note(
         "the pointer in ZooKeeper was lost: the ledger is rebuilt from "
@@ -103,8 +104,15 @@ def _rebuild(run: Run, visible: frozenset[str]) -> None:
     )
 
 
-def _point_to(run: Run, ref: SnapshotRef, seq: int, hold: ObjectRef | None) -> None:
-    run.lease.write(pointer=replace(run.lease.pointer, current_snapshot=ref, next_seq=seq, hold=hold))
+def _point_to(run: Run, ref: SnapshotRef, seq: int, hold: ObjectRef | None, number: int) -> None:
+    pointer = replace(
+        run.lease.pointer,
+        current_snapshot=ref,
+        next_seq=seq,
+        hold=hold,
+        format=max(number, run.lease.pointer.format),
+    )
+    run.lease.write(pointer=pointer)
 
 
 def _told(hold: ObjectRef | None) -> str:
@@ -125,7 +133,7 @@ def _hold(run: Run, kept: Iterable[Kept], now: Snapshot) -> ObjectRef | None:
     last = max(found, key=lambda info: info.fingerprint.mtime_us).key
     ref = ObjectRef(last, last.removeprefix(f"{folder}/hold-").removesuffix(".json"))
     hold = still_held(staging.hold(ref), now)
-    return staging.put_hold(newest.session, hold) if hold != NO_HOLD or run.mode is Mode.SWAP else None
+    return staging.put_hold(newest.session, hold) if not hold.is_empty or run.mode is Mode.SWAP else None
 
 
 # --- file by file ----------------------------------------------------------------------------------
@@ -192,7 +200,7 @@ def _receipt(staging: Staging, session: str, uri: str, version: str) -> Receipt 
     keys = [i.key for i in staged(staging, f"sessions/{session}/files") if i.key.startswith(prefix)]
     for key in sorted(keys, reverse=True):
         try:
-            return Receipt.from_bytes(staging.store.read(key))
+            return Receipt.from_bytes(staging.store.read(key), staging.store.uri_of(key))
         except (SourceError, ValueError):
             continue
     return None

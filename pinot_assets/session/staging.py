@@ -10,10 +10,10 @@ import json
 import tempfile
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from pinot_assets.build.keys import receipt_key
 from pinot_assets.errors import SnapshotCorrupt, SourceError
@@ -32,13 +32,16 @@ from pinot_assets.snapshot.manifest import (
     snapshot_from,
 )
 from pinot_assets.source.objects import ObjectStore
+from pinot_assets.stored import FIRST, Marks, Stored, marks, plain, structured
+
+T = TypeVar("T")
 
 THREADS = 8
 """Objects of the staging area that are looked at, or copied, at a time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(Stored):
     """Exactly what one switch replaces by what.
 
     :ivar number: `n` of `switch-<n>`, counted per session.
@@ -102,7 +105,7 @@ class Staging:
 
     def plan(self, ref: ObjectRef) -> Plan:
         """Read a plan back."""
-        return plan_from_parquet(self._get(ref))
+        return plan_from_parquet(self._get(ref), self._address(ref))
 
     # --- receipts ------------------------------------------------------------------------------------
 
@@ -146,7 +149,7 @@ class Staging:
 
     def _receipt(self, key: str) -> Receipt:
         try:
-            return Receipt.from_bytes(self.store.read(key))
+            return Receipt.from_bytes(self.store.read(key), f"{self.store.uri}/{key}")
         except (SourceError, ValueError) as error:
             raise SnapshotCorrupt(
                 f"the receipt {self.store.uri}/{key} cannot be read",
@@ -156,7 +159,7 @@ class Staging:
 
     def _valid_receipt(self, key: str) -> Receipt | None:
         try:
-            receipt = Receipt.from_bytes(self.store.read(key))
+            receipt = Receipt.from_bytes(self.store.read(key), f"{self.store.uri}/{key}")
         except ValueError:
             return None
         whole = all(
@@ -233,8 +236,11 @@ class Staging:
             metadata_uri=self.store.uri_of(metadata),
         )
 
-    def put_skipped(self, session: str, row: Row, failure: Failure) -> None:
-        """A receipt without rows for a file that cannot be read and is to be left out (edge case E17)."""
+    def put_skipped(self, session: str, row: Row, failure: Failure, number: int = FIRST) -> None:
+        """A receipt without rows for a file that cannot be read and is to be left out (edge case E17).
+
+        :param number: its format.
+        """
         receipt = Receipt(
             uri=row.uri,
             ordinal=row.ordinal,
@@ -246,62 +252,60 @@ class Staging:
             outputs=(),
             seconds=0.0,
             worker="",
+            format=number,
         )
         self.put_receipt(session, receipt)
 
     # --- failures ------------------------------------------------------------------------------------
 
-    def put_failures(self, session: str, attempt: int, failures: Iterable[Failure]) -> ObjectRef:
-        """Remember why files failed in this attempt (R14)."""
-        data = json.dumps([asdict(f) for f in failures], indent=1).encode()
-        return self._put(f"sessions/{session}/failures-{attempt}", "json", data)
+    def put_failures(
+        self, session: str, attempt: int, failures: Iterable[Failure], number: int = FIRST
+    ) -> ObjectRef:
+        """Remember why files failed in this attempt (R14).
+
+        :param number: the format; a list has no place for its own, so only the first one is.
+        """
+        listed = [plain(failure, number) for failure in failures]
+        value = listed if number == FIRST else {"failures": listed, **marks(number)}
+        return self._put(
+            f"sessions/{session}/failures-{attempt}", "json", json.dumps(value, indent=1).encode()
+        )
 
     def failures(self, ref: ObjectRef) -> tuple[Failure, ...]:
         """Read them back."""
-        return tuple(Failure(**f) for f in json.loads(self._get(ref)))
+        value, what = json.loads(self._get(ref)), self._address(ref)
+        if isinstance(value, Mapping):
+            Marks.of(value).require_known(what)
+            value = value["failures"]
+        return tuple(structured(Failure, failure, what) for failure in value)
 
     # --- switches ------------------------------------------------------------------------------------
 
     def put_switch(self, session: str, switch: Switch) -> ObjectRef:
         """Write exactly what push n replaces by what (W1)."""
-        data = json.dumps(
-            {
-                "number": switch.number,
-                "segmentsFrom": switch.segments_from,
-                "segmentsTo": [asdict(o) for o in switch.segments_to],
-                "carried": switch.carried,
-            },
-            indent=1,
-        ).encode()
+        data = _with_keys(_SWITCH, switch)
         return self._put(f"sessions/{session}/switch-{switch.number}", "json", data)
 
     def switch(self, ref: ObjectRef) -> Switch:
         """Read a switch back."""
-        value = json.loads(self._get(ref))
-        return Switch(
-            number=value["number"],
-            segments_from=tuple(value["segmentsFrom"]),
-            segments_to=tuple(Output(**o) for o in value["segmentsTo"]),
-            carried=value["carried"],
-        )
+        return _by_keys(Switch, _SWITCH, self._get(ref), self._address(ref))
 
     # --- holds ---------------------------------------------------------------------------------------
 
     def put_hold(self, session: str, hold: Hold) -> ObjectRef:
         """Remember what a rollback took back (R23)."""
-        data = json.dumps({"files": dict(hold.files), "removals": hold.removals}, indent=1).encode()
-        return self._put(f"sessions/{session}/hold", "json", data)
+        return self._put(f"sessions/{session}/hold", "json", _with_keys(_HOLD, hold))
 
     def hold(self, ref: ObjectRef) -> Hold:
         """Read a hold back."""
-        value = json.loads(self._get(ref))
-        return Hold(files=value["files"], removals=tuple(value["removals"]))
+        return _by_keys(Hold, _HOLD, self._get(ref), self._address(ref))
 
     # --- snapshots -----------------------------------------------------------------------------------
 
     def put_snapshot(self, snapshot: Snapshot) -> SnapshotRef:
         """Write rows, then header (W6)."""
-        rows = self._put(f"snapshots/{snapshot.seq}", "parquet", files_to_parquet(snapshot.files))
+        files = files_to_parquet(snapshot.files, snapshot.format)
+        rows = self._put(f"snapshots/{snapshot.seq}", "parquet", files)
         header = header_to_bytes(snapshot, SnapshotRef(rows.key, rows.sha256))
         ref = self._put(f"snapshots/{snapshot.seq}", "json", header)
         return SnapshotRef(ref.key, ref.sha256)
@@ -311,7 +315,15 @@ class Staging:
 
         :raises SnapshotCorrupt: it is missing or is not what its hash says (R18).
         """
-        return header_from_bytes(self._get(ObjectRef(ref.key, ref.sha256)))
+        try:
+            return header_from_bytes(self._get(ObjectRef(ref.key, ref.sha256)), self._address(ref))
+        except ValueError as error:
+            raise SnapshotCorrupt(
+                f"{self._address(ref)} cannot be read",
+                why=str(error),
+                hint="was it written by a newer release of pinot-assets? "
+                "Nothing is published or deleted until it can be read",
+            ) from error
 
     def snapshot(self, ref: SnapshotRef) -> Snapshot:
         """Read a snapshot back.
@@ -339,9 +351,13 @@ class Staging:
         return Reach(objects, segments, sessions | {header["session"]})
 
     def _published(self, header: Mapping[str, Any]) -> PublishedFiles:
-        return PublishedFiles(self._get(ObjectRef(**header["files"])))
+        ref = structured(ObjectRef, header["files"], "the name of a snapshot's rows")
+        return PublishedFiles(self._get(ref), self._address(ref))
 
     # --- all -----------------------------------------------------------------------------------------
+
+    def _address(self, ref: ObjectRef | SnapshotRef) -> str:
+        return f"{self.store.uri}/{ref.key}"
 
     def _put(self, stem: str, suffix: str, data: bytes) -> ObjectRef:
         sha256 = sha256_hex(data)
@@ -365,3 +381,26 @@ class Staging:
                 hint="restore the object; nothing is published or deleted until it is back",
             )
         return data
+
+
+_SWITCH: Final = {
+    "number": "number",
+    "segmentsFrom": "segments_from",
+    "segmentsTo": "segments_to",
+    "carried": "carried",
+}
+_HOLD: Final = {"files": "files", "removals": "removals"}
+"""Keys of stored JSON, with the fields that they hold."""
+
+
+def _with_keys(keys: Mapping[str, str], value: Stored) -> bytes:
+    values = {key: plain(getattr(value, name), value.format) for key, name in keys.items()}
+    return json.dumps(values | marks(value.format) | dict(value.kept), indent=1).encode()
+
+
+def _by_keys(kind: type[T], keys: Mapping[str, str], data: bytes, what: str) -> T:
+    value = json.loads(data)
+    if isinstance(value, Mapping):
+        kept = {key: item for key, item in value.items() if key not in keys}
+        value = kept | {name: value[key] for key, name in keys.items() if key in value}
+    return structured(kind, value, what)

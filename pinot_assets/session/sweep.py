@@ -22,6 +22,7 @@ from pinot_assets.source import Inventory, ObjectStore
 from pinot_assets.source.inventory import inventory_of, list_part
 from pinot_assets.source.part import Part, part_from_arrow, part_to_arrow
 from pinot_assets.spec import TableSpec
+from pinot_assets.stored import Open, plain, structured
 from pinot_assets.words import plural
 
 KEPT_S: Final = 24 * 3600
@@ -29,7 +30,7 @@ KEPT_S: Final = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Bookmark:
+class Bookmark(Open):
     """How far a listing has come.
 
     :ivar of: what is listed, as `listing_of` tells it.
@@ -47,14 +48,11 @@ class Bookmark:
 
     @classmethod
     def read(cls, value: Any) -> Bookmark | None:
-        """Inverse of `asdict`; None for what is no bookmark."""
+        """One of plain values; None for what is no bookmark."""
         try:
-            mark = cls(**value)
-        except TypeError:
+            return structured(cls, value, "a bookmark")
+        except ValueError:
             return None
-        texts, numbers = (mark.of, mark.after, mark.part), (mark.objects, mark.crc32)
-        is_one = all(isinstance(t, str) for t in texts) and all(isinstance(n, int) for n in numbers)
-        return mark if is_one else None
 
     @property
     def ref(self) -> PartRef:
@@ -108,7 +106,7 @@ def go_on(
     pages = source.pages(mark.after if mark else "")
     part = list_part(source.uri, pages, choice_of(spec), is_late)
     if part.last:
-        beside = {"before": asdict(mark.ref) if mark else None, "hints": hints}
+        beside = {"before": plain(mark.ref) if mark else None, "hints": hints}
         ref = kept.put(part_to_arrow(part, beside))
         if mark is None:
             kept.drop_old(began_ms - KEPT_S * 1000)
@@ -136,9 +134,10 @@ def _up_to(mark: Bookmark, kept: KeptParts) -> tuple[list[Part], tuple[PartRef, 
     while ref is not None:
         if (data := kept.get(ref)) is None:
             return None
-        part, beside = part_from_arrow(data)
+        part, beside = part_from_arrow(data, ref.key)
         parts.insert(0, part)
         refs.append(ref)
         hints = tuple(beside["hints"])
-        ref = PartRef(**beside["before"]) if beside["before"] else None
+        before = beside["before"]
+        ref = structured(PartRef, before, "the name of a listing's part") if before else None
     return parts, tuple(refs), hints

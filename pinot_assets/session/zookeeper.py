@@ -27,6 +27,7 @@ from pinot_assets.errors import SessionError, SpecError
 from pinot_assets.pinot.connection import Tls
 from pinot_assets.session.model import Owner
 from pinot_assets.session.waits import Waits
+from pinot_assets.stored import structured
 
 _USUAL = Waits()
 
@@ -133,7 +134,7 @@ def lease_holder(client: KazooClient, path: str) -> Owner | None:
         data, _ = client.retry(client.get, f"{path}/lease")
     except NoNodeError:
         return None
-    return Owner(**json.loads(data))
+    return structured(Owner, json.loads(data), "the holder of a lease")
 
 
 def lease_is_ours(client: KazooClient, path: str) -> bool:

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from pinot_assets.stored import Marks
+
 _META: Final = b"part"
 
 
@@ -49,10 +51,15 @@ def part_to_arrow(part: Part, beside: Mapping[str, Any]) -> bytes:
     return sink.getvalue()
 
 
-def part_from_arrow(data: bytes) -> tuple[Part, dict[str, Any]]:
-    """Inverse of `part_to_arrow`; the columns are views of the data."""
+def part_from_arrow(data: bytes, what: str = "a part of a listing") -> tuple[Part, dict[str, Any]]:
+    """Inverse of `part_to_arrow`; the columns are views of the data.
+
+    :param what: its address, for errors.
+    :raises NeedsNewerRelease: it is of a format that this release does not know.
+    """
     table = pa.ipc.open_stream(data).read_all()
     told = json.loads(table.schema.metadata[_META])
+    Marks.of(told).require_known(what)
     part = Part(
         table.replace_schema_metadata(None),
         told["skipped"],
