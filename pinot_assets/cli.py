@@ -50,6 +50,7 @@ from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec, load_tables
 from pinot_assets.spec.apply import ApplyPlan, apply_plan, plan_apply
 from pinot_assets.spec.cli import tables_app
+from pinot_assets.state_cli import state_app
 from pinot_assets.status_shown import status_lines, status_values
 from pinot_assets.watch_cli import add_watch_command
 from pinot_assets.words import plural
@@ -228,6 +229,7 @@ def _driver(spec: TableSpec, command: str) -> Iterator[Driver]:
 
 
 app.add_typer(session_app(lambda name, tables: _spec(name, tables), _driver), name="session")
+app.add_typer(state_app(lambda name, tables: _spec(name, tables), _driver), name="state")
 
 
 def _spark_builder() -> Builder:

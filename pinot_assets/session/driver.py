@@ -21,13 +21,13 @@ from pinot_assets.audit import Finding
 from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown
 from pinot_assets.gc.collect import Collected, Told, collect
 from pinot_assets.gc.look import Garbage, look
-from pinot_assets.session import formats, noop, plain
+from pinot_assets.session import noop, plain
 from pinot_assets.session import publish as publishing
 from pinot_assets.session import rollback as rolling_back
 from pinot_assets.session.abandon import abandon
 from pinot_assets.session.counted import Counted, count
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.formats import Found
+from pinot_assets.session.formats import require_known
 from pinot_assets.session.model import Mode, Outcome, Owner, PushKind, Session, State, given_up
 from pinot_assets.session.observe import Observation, observe
 from pinot_assets.session.outlook import Outlook, outlook
@@ -151,7 +151,7 @@ class Driver:
         return Run(self.spec, self.edges, lease, Fed(self._progress, self._watchdog))
 
     def _require_known(self) -> None:
-        formats.require_known(self.edges.store, self.edges.staging)
+        require_known(self.edges.store, self.edges.staging)
 
     @_watched
     def trigger(self) -> Report:
@@ -287,10 +287,6 @@ class Driver:
     def resume(self) -> bool:
         """Let go of what a rollback holds back; whether anything was held."""
         return rolling_back.resume(self._run)
-
-    def formats(self) -> tuple[Found, ...]:
-        """Of what format the stored state is, of newer releases too; needs no lease."""
-        return tuple(formats.look(self.edges.store, self.edges.staging))
 
     @_watched
     def upgrade(self) -> bool:

@@ -53,7 +53,10 @@ def dump(table: Table, pool: Pool) -> dict[str, Any]:
         "source": _objects(table.source, pool),
         "staging": _objects(table.staging, pool),
         "pinot": {
-            "segments": [asdict(output) for output in found.segments.values()],
+            "segments": [
+                {key: value for key, value in asdict(output).items() if key != "kept"}
+                for output in found.segments.values()
+            ],
             "metadata": [{**asdict(m), "custom": dict(m.custom)} for m in found.metadata.values()],
             "entries": [_entry(entry) for entry in found.entries.values()],
             "routing": {broker: sorted(names) for broker, names in found.routing.items()},
@@ -80,6 +83,7 @@ def load(values: dict[str, Any], pool: Pool) -> Table:
         found.entries[entry["id"]] = LineageEntry(**{**entry, **names, "state": state})
     found.routing = {broker: frozenset(names) for broker, names in pinot["routing"].items()}
     found.has_node = pinot["hasNode"]
+    table.truth._sessions = table.truth.sessions  # which counts the retries of what it saw
     table.now_ms = values["now_ms"]
     table.pinot._clock = itertools.count(table.now_ms)
     return table
