@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from pinot_assets.errors import SessionError
+from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.parquet_bytes import metadata_of
-from pinot_assets.session.model import ObjectRef, Pointer, Session
+from pinot_assets.session.model import (
+    ObjectRef,
+    Pointer,
+    Session,
+    pointer_from_bytes,
+    session_from_bytes,
+)
 from pinot_assets.session.sequence import staged
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
@@ -19,6 +25,8 @@ from pinot_assets.session.znrecord import SIMPLE, record_of
 from pinot_assets.snapshot.manifest import SnapshotRef
 from pinot_assets.source.objects import ObjectInfo
 from pinot_assets.stored import Marks
+
+T = TypeVar("T")
 
 POINTER: Final = "pointer"
 
@@ -91,11 +99,16 @@ def _marks_of_node(data: bytes | None) -> Marks | None:
 
 def _stored(store: SessionStore) -> tuple[Pointer, Session | None]:
     """What this release can read of them."""
+    pointer = _read(pointer_from_bytes, store.content()) or Pointer()
+    node = pointer.active_session
+    return pointer, _read(session_from_bytes, store.content(node)) if node else None
+
+
+def _read(parse: Callable[[bytes], T], data: bytes | None) -> T | None:
     try:
-        pointer = store.pointer()
-        return pointer, store.active_session(pointer)
-    except SessionError:
-        return Pointer(), None
+        return parse(data) if data else None
+    except (ValueError, NeedsNewerRelease):
+        return None
 
 
 def _named(*nodes: Pointer | Session | None) -> Iterator[str]:

@@ -305,6 +305,8 @@ def _published_file(
 
 
 def _output(values: Mapping[str, Any], unknown: Sequence[str]) -> Output:
+    if not unknown:
+        return Output(**values)
     known = {name: value for name, value in values.items() if name not in unknown}
     return Output(**known, **_keeping(values, unknown))
 

@@ -10,16 +10,19 @@ from typing import Any
 import pytest
 from fakes.staged import EMPTY
 from golden.life import nodes_of
+from kazoo.exceptions import ConnectionLoss
 from model.lives import failed, make_table, rolled_back, run_now, state, write
 from model.process import Kind, Trouble
 from model.table import CLUSTER, TABLE, Table, clear, run
 from model.watched import WRITES
 
-from pinot_assets.errors import NeedsNewerRelease
+from pinot_assets.errors import NeedsNewerRelease, SessionError
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.formats import require_known
 from pinot_assets.session.model import Pointer, pointer_to_bytes
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.report import Result
+from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.stored import FIRST, NEWEST, RELEASES
 
@@ -156,6 +159,22 @@ def test_what_cannot_be_read_at_all_is_not_the_fences() -> None:
     table.staging.put_if_absent(f"snapshots/9-{'a' * 64}.json", b"{torn")
     table.source.write("B", b"B1")
     assert table.start(run).report is not None
+
+
+def test_a_zookeeper_that_falls_silent_shuts_the_fence() -> None:
+    """What could not be looked at is not known to be of a known format."""
+    table = in_a_switch()
+    client = table.zookeeper.client()
+    reads = iter(range(100))
+
+    def falls_silent() -> None:
+        if next(reads) >= 4:
+            raise ConnectionLoss
+
+    client.on_read = falls_silent
+    store = SessionStore(client, CLUSTER, f"{TABLE}_OFFLINE")  # type: ignore[arg-type]
+    with pytest.raises(SessionError, match="ZooKeeper does not answer"):
+        require_known(store, Staging(table.staging))
 
 
 # --- which format ----------------------------------------------------------------------------------
