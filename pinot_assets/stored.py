@@ -39,6 +39,11 @@ def since(number: int) -> Mapping[str, int]:
     return {_SINCE: number}
 
 
+def fields_since(kind: type[Stored]) -> frozenset[str]:
+    """Fields that objects of the first format do not have."""
+    return frozenset(f.name for f in fields(kind) if f.metadata.get(_SINCE, FIRST) > FIRST)
+
+
 def marks(number: int) -> dict[str, Any]:
     """What an object of that format says of itself."""
     return {} if number == FIRST else {FORMAT: number, NEEDS: RELEASES[number]}

@@ -12,7 +12,7 @@ from dataclasses import fields
 from enum import StrEnum
 from typing import Any, Final, TypeVar, get_type_hints
 
-from pinot_assets.stored import FORMAT, NEEDS, Marks, Stored, marks, plain, structured
+from pinot_assets.stored import FORMAT, NEEDS, Marks, Stored, fields_since, marks, plain, structured
 
 T = TypeVar("T", bound=Stored)
 
@@ -41,7 +41,8 @@ def to_bytes(
     :param lists: fields that stand in `listFields`.
     """
     values = plain(value)
-    texts = {_camel(name): _text(values[name], dump) for name in _names(type(value)) if name not in lists}
+    names = [name for name in _names(type(value)) if name in values and name not in lists]
+    texts = {_camel(name): _text(values[name], dump) for name in names}
     kept = value.kept
     record = {
         "id": znode_id,
@@ -57,7 +58,7 @@ def from_bytes(
 ) -> T:
     """Inverse of `to_bytes`.
 
-    :param later: fields that a record of an early release may lack.
+    :param later: fields that a record of an early release may lack, beside those of a later format.
     :raises NeedsNewerRelease: it is of a format that this release does not know.
     :raises ValueError: the bytes are not such a record.
     """
@@ -68,7 +69,7 @@ def from_bytes(
         raise ValueError(f"not {what}: a simple field is no text")
     found_lists, found_maps = _part(record, LISTS), _part(record, MAPS)
     names = {_camel(name): name for name in _names(kind) if name not in lists}
-    if missing := names.keys() - texts.keys() - set(map(_camel, later)):
+    if missing := names.keys() - texts.keys() - set(map(_camel, {*later, *fields_since(kind)})):
         raise ValueError(f"not {what}: it lacks {min(missing)}")
     values = dict(_values(kind, {name: texts[key] for key, name in names.items() if key in texts}))
     values |= {name: found_lists[name] for name in lists if name in found_lists}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pinot_assets.errors import NeedsNewerRelease
+from pinot_assets.session import znrecord
 from pinot_assets.stored import NEWEST, RELEASES, Marks, Open, Stored, plain, since, structured
 
 
@@ -96,3 +98,21 @@ def test_every_format_names_its_release() -> None:
     assert list(RELEASES) == list(range(1, NEWEST + 1))
     assert Marks.of({}) == Marks(1, "")
     assert Marks.of({"format": "2", "needs": "0.2.0"}).is_known
+
+
+@dataclass(frozen=True, slots=True)
+class Node(Stored):
+    state_now: str
+    counts: dict[str, int] = field(default_factory=dict)
+    late_ms: int = field(default=0, metadata=since(2))
+
+
+def test_a_nodes_field_of_format_2_too() -> None:
+    node = Node("OPEN", {"n": 1}, 7)
+    first, second = znrecord.to_bytes(node, "cp1"), znrecord.to_bytes(replace(node, format=2), "cp1")
+    assert set(json.loads(first)["simpleFields"]) == {"stateNow", "counts"}
+    assert json.loads(second)["simpleFields"]["lateMs"] == "7"
+    assert znrecord.from_bytes(Node, first, "a node") == replace(node, late_ms=0)
+    assert znrecord.from_bytes(Node, second, "a node") == replace(node, format=2)
+    with pytest.raises(ValueError, match="it lacks stateNow"):
+        znrecord.from_bytes(Node, first.replace(b"stateNow", b"stateThen"), "a node")
