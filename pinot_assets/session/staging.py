@@ -407,6 +407,7 @@ class Staging:
 
     def _get(self, ref: ObjectRef) -> bytes:
         try:
+            check_key(ref.key)
             data = self.store.read(ref.key)
         except SourceError as error:
             raise SnapshotCorrupt(
