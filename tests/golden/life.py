@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from fakes.objects import _SPACES, MemoryObjectStore, _Space, open_memory
@@ -18,6 +18,7 @@ from model.table import CLUSTER, START_MS, TABLE, Table
 from pinot_assets.pinot import LineageEntry, LineageState, SegmentMetadata
 from pinot_assets.session.receipt import Output
 from pinot_assets.source import Fingerprint
+from pinot_assets.spec import TableSpec
 
 
 def place(name: str) -> MemoryObjectStore:
@@ -27,9 +28,16 @@ def place(name: str) -> MemoryObjectStore:
     return open_memory(uri)
 
 
+def _spec_of(options: dict[str, Any]) -> TableSpec:
+    """With the folders of the golden lives, whose sessions hold a fingerprint of them."""
+    spec = spec_of(options)
+    folders = {"input_dir_uri": "/model/source", "staging_uri": "/model/staging"}
+    return replace(spec, ingestion=spec.ingestion.model_copy(update=folders))
+
+
 def new_table(mode: str) -> Table:
     """A table whose stores lie at places with names."""
-    table = Table(spec_of, mode)
+    table = Table(_spec_of, mode)
     table.source, table.staging = place("golden-source"), place("golden-staging")
     table.zookeeper.nodes[f"/{CLUSTER}/PROPERTYSTORE"].made_ms = START_MS  # by that a cluster is known
     return table
