@@ -52,6 +52,7 @@ from pinot_assets.spec import TableSpec
 from pinot_assets.spec.apply import ApplyPlan
 from pinot_assets.spec.applying import apply_each, exit_code_of, plan_each
 from pinot_assets.spec.cli import show_failures, tables_app
+from pinot_assets.state_cli import state_app
 from pinot_assets.status_shown import status_lines, status_values
 from pinot_assets.terminal import Terminal
 from pinot_assets.watch_cli import add_watch_command
@@ -234,6 +235,7 @@ def _driver(spec: TableSpec, command: str) -> Iterator[Driver]:
 
 
 app.add_typer(session_app(lambda name, tables: _spec(name, tables), _driver), name="session")
+app.add_typer(state_app(lambda name, tables: _spec(name, tables), _driver), name="state")
 
 
 def _spark_builder() -> Builder:

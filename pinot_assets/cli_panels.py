@@ -10,7 +10,7 @@ PANELS = {
     "Set up": ("doctor", "local", "init", "tables"),
     "Publish files": ("plan", "run", "watch", "status", "session"),
     "Ask what was published": ("snapshots", "history", "diff", "why", "where"),
-    "Go back, clear up": ("rollback", "resume", "gc"),
+    "Go back, clear up": ("rollback", "resume", "gc", "state"),
     "REALTIME tables": ("realtime", "simulate"),
     "Dagster and monitoring": ("dev", "down", "partitions", "metrics"),
 }

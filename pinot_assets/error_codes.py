@@ -93,6 +93,11 @@ CLASSES: Final = {
         "([limits](configuration.md#limits): `PINOT_ASSETS_STALL_MINUTES`)",
         "run again",
     ),
+    "NeedsNewerRelease": Meaning(
+        "stored state is of a format that this release does not know; names the object and the release that "
+        "it needs",
+        "upgrade this installation, see [upgrading](../upgrading.md)",
+    ),
     "SnapshotCorrupt": Meaning(
         "an object that ZooKeeper names is missing or changed",
         "restore that object from a backup; nothing is published until then. Lost for good: "

@@ -160,6 +160,10 @@ class LeaseLost(SessionError):
     """This run no longer holds the table's lease and must not change anything any more."""
 
 
+class NeedsNewerRelease(SessionError):
+    """Something stored was written for a newer release, whose format this one does not know."""
+
+
 class SnapshotCorrupt(SessionError):
     """The snapshot object that the pointer names is missing or does not match its hash (rule R18)."""
 

@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError
 from pinot_assets.limits import DEEPEST
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ def reading(
     """Around all that parses one object: whatever goes wrong in there becomes `error`.
 
     Nothing that reads from a store, ZooKeeper or Pinot belongs in there: their trouble is not the object's.
-    Memory that runs out is not either.
+    Memory that runs out is not either, and state of a newer release is no damage.
 
     :param what: the object, with its address.
     :param hint: what to do.
@@ -85,7 +85,7 @@ def reading(
     """
     try:
         yield
-    except MemoryError:
+    except (MemoryError, NeedsNewerRelease):
         raise
     except Exception as cause:
         reason = f"{why}: {_reason(cause)}" if why else _reason(cause)

@@ -10,11 +10,11 @@ that a rewrite, its way back and the rewrite again are three changes, not one.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pinot_assets.foreign import fitting, read_json
+from pinot_assets.foreign import read_json
 from pinot_assets.session.failure_code import BECAME_FOLDER
 from pinot_assets.session.model import Mode
 from pinot_assets.session.observe import Observation, Sighting, sight
@@ -24,6 +24,7 @@ from pinot_assets.session.trouble import again_ms, causes
 from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.source import Inventory, told
 from pinot_assets.spec import TableSpec
+from pinot_assets.stored import Stored, plain, structured
 from pinot_assets.words import plural
 
 FIRST_WAIT_S = 300
@@ -51,7 +52,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(Stored):
     """What the sensor remembers between its ticks. Times are seconds since the epoch.
 
     :ivar launched: digest of the files that counted when the job was launched last.
@@ -83,17 +84,22 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str) -> Cursor:
-        """An empty one for an empty text, and for one that somebody else wrote."""
+        """An empty one for an empty text, and for one that somebody else wrote.
+
+        :raises NeedsNewerRelease: it is of a format that this release does not know.
+        """
         try:
             values = read_json(text)
-            return fitting(cls(**{**values, "sweep": Bookmark.read(values.get("sweep"))}))
-        except (ValueError, TypeError, AttributeError):
+            if isinstance(values, dict):  # a bookmark that is none begins its listing anew, and no more
+                values["sweep"] = Bookmark.read(values.get("sweep"))
+            return structured(cls, values, "the cursor of the files sensor")
+        except ValueError:
             return cls()
 
     @property
     def text(self) -> str:
         """Inverse of `read`."""
-        return json.dumps(asdict(self))
+        return json.dumps(plain(self))
 
     @property
     def wait_s(self) -> int:

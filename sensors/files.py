@@ -14,7 +14,7 @@ from pinot_assets.assets.picture import Picture
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
 from pinot_assets.assets.table import TableAssets
 from pinot_assets.connect import open_hints, open_session_store, open_source, open_staging
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.decision import Cursor, decide, settlement
 from pinot_assets.session.kept_parts import KeptParts
@@ -40,7 +40,10 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         running = runs_under_way(context.instance, spec)
         if running:
             return _skip(f"paused: run {running[0].run_id} of {spec.name} is under way", context.cursor)
-        cursor, now_s = Cursor.read(context.cursor or ""), int(time.time())
+        try:
+            cursor, now_s = Cursor.read(context.cursor or ""), int(time.time())
+        except NeedsNewerRelease as error:
+            return _skip(str(error), context.cursor)
         try:
             staging, queue = open_staging(spec), open_hints(spec)
             hints = _receive(queue, context.log) if queue and cursor.sweep is None else ()

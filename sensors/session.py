@@ -48,9 +48,9 @@ def session_sensor(table: TableAssets) -> dg.SensorDefinition:
                 seen = observe(store, open_staging(spec))
                 if not running:
                     _show_published(context.instance, spec, seen, store, settings)
+            verdict = decide_session(spec, seen, running, context.cursor or "", int(time.time()))
         except PinotAssetsError as error:
             return dg.SensorResult(skip_reason=str(error), cursor=context.cursor)
-        verdict = decide_session(spec, seen, running, context.cursor or "", int(time.time()))
         context.log.info(verdict.message)
         for run in running:
             if run.run_id == verdict.dead_run:

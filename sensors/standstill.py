@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import dagster as dg
 
-from pinot_assets.foreign import fitting, read_json
+from pinot_assets.foreign import read_json
 from pinot_assets.session.model import Mode, Session, utc_text
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.run import WRITER_VERSION
 from pinot_assets.session.trouble import again_ms, since_ms
 from pinot_assets.spec import TableSpec
+from pinot_assets.stored import Stored, plain, structured
 from pinot_assets.words import plural
 
 PATIENCE_S = 60
@@ -35,7 +36,7 @@ back, the table should not wait for hours."""
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Stored):
     """The cursor: what was seen and done.
 
     :ivar epoch: of the lease's last owner; another one means that somebody worked on the table since.
@@ -53,15 +54,18 @@ class Watch:
 
     @classmethod
     def read(cls, cursor: str) -> Watch:
-        """A new one for an empty cursor, and for one that somebody else wrote."""
+        """A new one for an empty cursor, and for one that somebody else wrote.
+
+        :raises NeedsNewerRelease: it is of a format that this release does not know.
+        """
         try:
-            return fitting(cls(**read_json(cursor)))
-        except (ValueError, TypeError):
+            return structured(cls, read_json(cursor), "the cursor of the session sensor")
+        except ValueError:
             return cls()
 
     def write(self) -> str:
         """As a cursor."""
-        return json.dumps(asdict(self))
+        return json.dumps(plain(self))
 
     def at(self, epoch: int, now_s: int) -> Watch:
         """The lease is free at this moment."""

@@ -54,6 +54,9 @@ def version_from_text(text: str) -> Fingerprint:
     values: dict[str, str] = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=True))
     try:
         size, mtime_us = int(values.pop("size")), int(values.pop("mtime_us"))
-        return Fingerprint(size, mtime_us, **values)
-    except (KeyError, TypeError) as error:
+    except KeyError as error:
         raise ValueError(f"not a version: {text}") from error
+    read = Fingerprint(size, mtime_us, values.pop("etag", None), values.pop("version_id", None))
+    if values:
+        raise ValueError(f"not a version: {text}")
+    return read

@@ -12,6 +12,7 @@ from pinot_assets.build.verdicts import MissingColumn
 from pinot_assets.policy import Policy
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.stored import FIRST
 
 T = TypeVar("T")
 
@@ -44,6 +45,7 @@ class BuildOrder:
     :ivar query: what Spark SQL makes of the rows, which Spark's own readers then read; None where they are
         read through Arrow.
     :ivar limits: how much of one file a worker takes in.
+    :ivar format: of the receipts.
     """
 
     table: str
@@ -67,6 +69,7 @@ class BuildOrder:
     missing_column: MissingColumn = "null"
     query: Query | None = None
     limits: Limits = field(default_factory=Limits)
+    format: int = FIRST
 
 
 @dataclass(frozen=True, slots=True)

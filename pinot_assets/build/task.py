@@ -160,8 +160,9 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
         rows_read=verdicts.rows,
         rows_filtered=_filtered(order, verdicts, rows),
         facts=tuple(facts for _, facts, _ in staged),
+        format=order.format,
     )
-    _put_cut(order, task, read, CutValues.of(columns for _, _, columns in staged))
+    _put_cut(order, task, read, CutValues.of((columns for _, _, columns in staged), order.format))
     return _record(order, receipt)
 
 
@@ -296,7 +297,7 @@ def _record(order: BuildOrder, receipt: Receipt) -> Receipt:
         staging.put_if_absent(key, receipt.to_bytes())
     except StoreConflict as conflict:
         try:
-            winner = Receipt.from_bytes(staging.read(key, RECEIPT))
+            winner = Receipt.from_bytes(staging.read(key, RECEIPT), staging.uri_of(key))
         except ValueError:
             raise conflict from None  # no receipt: the next attempt has a name of its own
         if winner.outputs != receipt.outputs or winner.uri != receipt.uri:

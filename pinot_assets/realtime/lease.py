@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any, Final
 
 from kazoo.client import KazooClient
@@ -26,7 +25,8 @@ from kazoo.exceptions import (
 
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
 from pinot_assets.foreign import reading
-from pinot_assets.session.model import Owner, fields_of
+from pinot_assets.session.model import Owner
+from pinot_assets.session.znrecord import fields_of
 from pinot_assets.session.zookeeper import (
     answered,
     first_error,
@@ -35,6 +35,7 @@ from pinot_assets.session.zookeeper import (
     make_own_path,
     require_cluster,
 )
+from pinot_assets.stored import plain
 
 TASK: Final = "RealtimeOperations"
 
@@ -81,7 +82,7 @@ class OperationsStore:
         for _ in range(_ATTEMPTS):
             remembered, version = self._read()
             transaction = self._zk.transaction()
-            transaction.create(f"{self.path}/lease", json.dumps(asdict(owner)).encode(), ephemeral=True)
+            transaction.create(f"{self.path}/lease", json.dumps(plain(owner)).encode(), ephemeral=True)
             # The same content: what counts is the version, which fences the owner before.
             transaction.set_data(self.path, _record(remembered), version=version)
             try:

@@ -17,10 +17,11 @@ from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.record import read_switch
 from pinot_assets.session.rename import renamed, spent_names
 from pinot_assets.session.run import Run
-from pinot_assets.session.sequence import next_seq
+from pinot_assets.session.sequence import is_fresh, next_seq
 from pinot_assets.session.settle import is_lost
 from pinot_assets.session.trouble import passes
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.stored import NEWEST
 from pinot_assets.words import plural
 
 Receipts = Mapping[int, tuple[str, Receipt]]
@@ -100,12 +101,14 @@ def begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Session
         plan=run.edges.staging.put_plan(plan),
         counts=plan.counts(),
         push=run.push,
+        format=plan.format,
     )
     pointer = replace(
         run.lease.pointer,
         active_session=session.node,
         next_seq=seq + 1,
         history=(*run.lease.pointer.history, session.node)[-2:],
+        format=plan.format,
     )
     run.lease.write(pointer=pointer, session=session)
     run.lease.prune()
@@ -117,7 +120,10 @@ def begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Session
 
 def first_plan(run: Run, session: str, changes: Changes, current: Snapshot | None) -> Plan | None:
     """What a session of that id would begin with; None where there is nothing to do."""
-    plan = planning.new_plan(session, run.mode, changes)
+    # A new table begins in the newest format; `state upgrade` alone says so for another one.
+    pointer = run.lease.pointer
+    number = NEWEST if is_fresh(pointer) else pointer.format
+    plan = replace(planning.new_plan(session, run.mode, changes), format=number)
     return None if _nothing_to_do(run, plan, changes, current) else plan
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
+from pinot_assets.errors import SourceError
 from pinot_assets.session.plan import Changes
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import ObjectStore, SourceFile
@@ -28,7 +29,7 @@ def with_folders(
     if current is None or not gone:
         return changes
     with ThreadPoolExecutor(_LOOKS, "folders") as pool:
-        is_folder = pool.map(lambda uri: source.is_folder(source.key_of(uri)), gone)
+        is_folder = pool.map(lambda uri: _is_folder(source, uri), gone)
         folders = {uri for uri, found in zip(gone, is_folder, strict=True) if found}
     if not folders:
         return changes
@@ -39,3 +40,11 @@ def with_folders(
         deleted=tuple(uri for uri in changes.deleted if uri not in folders),
         listed={**changes.listed, **files},
     )
+
+
+def _is_folder(source: ObjectStore, uri: str) -> bool:
+    try:
+        key = source.key_of(uri)
+    except SourceError:
+        return False  # of another source, which the table spec named before
+    return source.is_folder(key)

@@ -56,7 +56,7 @@ def _skipped(run: Run, session: Session, plan: Plan, failure: Failure) -> bool:
     if current is not None and failure.uri in current.ledger:
         return False
     (row,) = [r for r in plan.to_build if r.ordinal == failure.ordinal]
-    run.edges.staging.put_skipped(session.id, row, failure)
+    run.edges.staging.put_skipped(session.id, row, failure, session.format)
     run.note(f"skipped {failure.uri}: {failure.reason}")
     return True
 
@@ -85,6 +85,7 @@ def _order(run: Run, session: Session, plan: Plan) -> BuildOrder:
         missing_column=ingestion.on_missing_column,
         query=query_of(ingestion, run.spec.table_json),
         limits=Limits.of_environment(os.environ),
+        format=session.format,
     )
 
 

@@ -10,10 +10,11 @@ from typing import Self
 from pinot_assets.foreign import read_json
 from pinot_assets.segment.build import ColumnStats
 from pinot_assets.segment.cut import Cut
+from pinot_assets.stored import FIRST, Marks, Stored, marks
 
 
 @dataclass(frozen=True, slots=True)
-class CutValues:
+class CutValues(Stored):
     """Of one file.
 
     :ivar columns: those that lost something, by name.
@@ -22,30 +23,39 @@ class CutValues:
     columns: Mapping[str, Cut]
 
     @classmethod
-    def of(cls, segments: Iterable[Iterable[ColumnStats]]) -> Self:
-        """Of the columns of all segments of the file."""
+    def of(cls, segments: Iterable[Iterable[ColumnStats]], number: int = FIRST) -> Self:
+        """Of the columns of all segments of the file.
+
+        :param number: the format that it is written in.
+        """
         found: dict[str, Cut] = {}
         for columns in segments:
             for column in columns:
                 if any(column.cut):
                     found[column.name] = found.get(column.name, Cut()) + column.cut
-        return cls(found)
+        return cls(found, format=number)
 
     def to_bytes(self) -> bytes:
         """JSON text, keys sorted."""
         columns = {
             name: {"nul": cut.at_nul, "maxLength": cut.at_length} for name, cut in self.columns.items()
         }
-        return json.dumps({"columns": columns}, sort_keys=True, indent=1).encode()
+        value = {"columns": columns} | marks(self.format)
+        return json.dumps(value, sort_keys=True, indent=1).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Inverse of `to_bytes`; keys that are not known are left out.
+    def from_bytes(cls, data: bytes, what: str = "a count of cut values") -> Self:
+        """Inverse of `to_bytes`; keys that are not known are left out: it is never written back.
 
+        :param what: its address, for errors.
+        :raises NeedsNewerRelease: it is of a format that this release does not know.
         :raises ValueError: the text is none.
         """
         try:
-            columns = read_json(data)["columns"]
-            return cls({name: Cut(int(c["nul"]), int(c["maxLength"])) for name, c in columns.items()})
+            value = read_json(data)
+            number = Marks.of(value).require_known(what)
+            columns = value["columns"].items()
+            cuts = {name: Cut(int(c["nul"]), int(c["maxLength"])) for name, c in columns}
+            return cls(cuts, format=number)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"no count of cut values: {error}") from error

@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
@@ -29,6 +29,7 @@ from pinot_assets.session.abandon import abandon
 from pinot_assets.session.catch_up import catch_up
 from pinot_assets.session.counted import Counted, count
 from pinot_assets.session.edges import Edges
+from pinot_assets.session.formats import require_known
 from pinot_assets.session.model import Mode, Outcome, Owner, PushKind, Session, State, given_up
 from pinot_assets.session.observe import Observation, observe
 from pinot_assets.session.outlook import Outlook, outlook
@@ -46,6 +47,7 @@ from pinot_assets.session.watchdog import Fed, Watchdog
 from pinot_assets.session.way_back import WayBack, ways
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec import TableSpec
+from pinot_assets.stored import NEWEST
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -146,10 +148,16 @@ class Driver:
         owner = Owner(
             run=self._run_id, host=socket.gethostname(), pid=os.getpid(), since_ms=self.edges.now_ms()
         )
+        # Before the lease, so that nothing at all is written. A newer release that comes in between begins
+        # with the pointer, and that is read again when the lease is taken.
+        self._require_known()
         lease = self.edges.store.take_lease(owner)
         self._watchdog = Watchdog(self.edges.waits, self.edges.store.let_go)
         lease.on_progress = self._watchdog.feed
         return Run(self.spec, self.edges, lease, Fed(self._progress, self._watchdog))
+
+    def _require_known(self) -> None:
+        require_known(self.edges.store, self.edges.staging)
 
     @_watched
     def trigger(self) -> Report:
@@ -226,6 +234,7 @@ class Driver:
 
         :param grace_ms: how old it has to be before it may go, by this machine's clock.
         """
+        self._require_known()
         return look(self.spec, self.edges, self.edges.store.pointer(), grace_ms, self.edges.now_ms())
 
     @_watched
@@ -246,10 +255,12 @@ class Driver:
 
         :raises PinotAssetsError: what a run would refuse before it decides anything.
         """
+        self._require_known()
         return outlook(only_reading(self.spec, self.edges, self._progress))
 
     def ways_back(self, newest: int) -> tuple[WayBack, ...]:
         """The newest kept snapshots, each with the way to it; needs no lease."""
+        self._require_known()
         return tuple(ways(self.spec, self.edges, newest))
 
     def way_back(self, to: str = "") -> WayBack:
@@ -258,6 +269,7 @@ class Driver:
         :param to: number or session of a kept snapshot; "" is the one before the current one.
         :raises RollbackRefused: there is nothing to go back to.
         """
+        self._require_known()
         return rolling_back.way_back(self.spec, self.edges, to)
 
     @_watched
@@ -290,6 +302,18 @@ class Driver:
         :returns: the ledger.
         """
         return rebuild(self._run)
+
+    @_watched
+    def upgrade(self) -> bool:
+        """From now on, new sessions write the newest format; releases that do not know it stop.
+
+        :returns: whether it changed anything.
+        """
+        lease = self._run.lease
+        if lease.pointer.format == NEWEST:
+            return False
+        lease.write(pointer=replace(lease.pointer, format=NEWEST))
+        return True
 
     @_watched
     def clear(self) -> Session | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.snapshot.manifest import Snapshot
 
@@ -20,13 +22,15 @@ def hold_of(source: Snapshot, target: Snapshot, before: Hold = NO_HOLD) -> Hold:
     }
     # A held file is missing there because of the hold, not because it was removed.
     removed = set(back) - set(made) - set(before.files)
-    return Hold(files={**before.files, **files}, removals=tuple(sorted(removed | set(before.removals))))
+    removals = tuple(sorted(removed | set(before.removals)))
+    return replace(before, files={**before.files, **files}, removals=removals)
 
 
 def still_held(hold: Hold, now: Snapshot) -> Hold:
     """The hold less what a snapshot settles: versions that it shows, removals of files that it lacks."""
     ledger = now.ledger
-    return Hold(
+    return replace(
+        hold,
         files={
             uri: token
             for uri, token in hold.files.items()

@@ -11,6 +11,7 @@ from pinot_assets.errors import RollbackRefused, SnapshotCorrupt
 from pinot_assets.session.staging import Staging, staged
 from pinot_assets.snapshot.manifest import LEFT, Snapshot, SnapshotRef
 from pinot_assets.source.objects import ObjectInfo
+from pinot_assets.stored import structured
 
 _HEADER = re.compile(r"snapshots/(?P<seq>[0-9]+)-(?P<sha256>[0-9a-f]{64})\.json")
 
@@ -87,7 +88,8 @@ def revertible(
 def left_behind(snapshot: Snapshot) -> tuple[SnapshotRef, ...]:
     """What the last rollback left, if nothing was switched since: the snapshot that was the current one, and
     the newest that was made from the source."""
-    return tuple(SnapshotRef(**snapshot.audit[key]) for key in LEFT if key in snapshot.audit)
+    left = (snapshot.audit[key] for key in LEFT if key in snapshot.audit)
+    return tuple(structured(SnapshotRef, ref, "the name of a snapshot") for ref in left)
 
 
 def read_kept(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[Kept]:

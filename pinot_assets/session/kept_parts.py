@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from pinot_assets.errors import SourceError
 from pinot_assets.source.objects import ObjectStore
+from pinot_assets.stored import Open
 
 _FOLDER: Final = "listings"
 
@@ -24,7 +25,7 @@ PART_KEY: Final = re.compile(_FOLDER + r"/part-(?:[0-9a-f]{32}|[0-9a-f]{64})\.ar
 
 
 @dataclass(frozen=True, slots=True)
-class PartRef:
+class PartRef(Open):
     """Where a part lies.
 
     :ivar key: in the staging area.

@@ -1,7 +1,6 @@
 """What ZooKeeper remembers of a table: the pointer and its sessions (spec/session.md section 1).
 
-Both are stored as Helix ZNRecords, so that Pinot's own ZooKeeper browser shows them; structured values are
-JSON text inside `simpleFields`.
+Both are stored as Helix ZNRecords (`znrecord`), so that Pinot's own ZooKeeper browser shows them.
 """
 
 from __future__ import annotations
@@ -11,13 +10,15 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
-from pinot_assets.foreign import fitting, listed, read_json
-from pinot_assets.limits import NODE_BYTES
+from pinot_assets.foreign import read_json
+from pinot_assets.session import znrecord
 from pinot_assets.snapshot.manifest import SnapshotRef
+from pinot_assets.stored import FIRST, RELEASES, Marks, Open, Stored, since, structured
 
 
 class State(StrEnum):
@@ -62,7 +63,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Open):
     """Who holds the lease."""
 
     run: str
@@ -75,7 +76,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectRef:
+class ObjectRef(Open):
     """An immutable object of the staging area, named by key and content."""
 
     key: str
@@ -83,17 +84,17 @@ class ObjectRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Open):
     """The numbers of one check of an audit, for dashboards; its sentence is in the summary."""
 
     name: str
     passed: bool
-    expected: float
-    found: float
+    expected: int | float
+    found: int | float
 
 
 @dataclass(frozen=True, slots=True)
-class AuditReceipt:
+class AuditReceipt(Open):
     """The proof that opens the gate, bound to one switch by number *and* content (rule R8).
 
     :ivar waits: nothing was found wrong with what was built; servers still load, say. Not a retry (R10).
@@ -114,11 +115,12 @@ class AuditReceipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(Stored):
     """The one node where races are decided.
 
     :ivar epoch: grows by one with each owner; fences every write.
     :ivar hold: object with the versions that a rollback took back (rule R23).
+    :ivar format: the table's: what a new session writes is of it.
     """
 
     active_session: str = ""
@@ -132,7 +134,7 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class Session(Stored):
     """One consistent-push session.
 
     :ivar id: `cp<seq>-<nonce>`; the nonce keeps a dropped and re-created table from meeting old names (R17).
@@ -147,7 +149,8 @@ class Session:
     :ivar target: the snapshot that a ROLLBACK session restores.
     :ivar counts: files by status.
     :ivar trouble_since_ms: since when each attempt met only trouble that passes by itself (`trouble.py`); 0
-        without any. Written only while there is some: releases that do not know it drop it.
+        without any. Not written in format 1, whose release drops it: there the clock begins anew with each
+        attempt.
     :ivar push: what it shows at one instant; stored, since a change of the table spec must not change what
         a session that has begun to publish may do.
     """
@@ -178,7 +181,7 @@ class Session:
     last_error: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
     push: PushKind = PushKind.CONSISTENT
-    trouble_since_ms: int = 0
+    trouble_since_ms: int = field(default=0, metadata=since(2))
 
     @property
     def node(self) -> str:
@@ -272,63 +275,45 @@ def seq_of(segment: str) -> int | None:
     return int(match["seq"]) if match else None
 
 
-# --- ZNRecord ------------------------------------------------------------------------------------
+# --- as ZNodes -----------------------------------------------------------------------------------
 
-_REFS = {"plan": ObjectRef, "failures": ObjectRef, "switch_object": ObjectRef, "target": SnapshotRef}
+EPOCH_NEEDS = " (needs pinot-assets {} or newer)"
+"""Stands behind the epoch of a pointer that is not of format 1: release 0.1.0, which knows no formats, cannot
+read the number then, stops before it does anything, and shows this text as the reason."""
+
+_POINTER = "a consistent-push pointer"
+_LATER = frozenset({"failures", "switch_object", "revert_issued", "audit", "stalls", "target", "push"})
+"""Fields of a session that the first ones did not have, or that are empty in most."""
 
 
 def pointer_to_bytes(pointer: Pointer, znode_id: str) -> bytes:
     """The pointer as a ZNRecord."""
-    fields: dict[str, str] = {
-        "activeSession": pointer.active_session,
-        "epoch": str(pointer.epoch),
-        "owner": json.dumps(asdict(pointer.owner)) if pointer.owner else "",
-        "nextSeq": str(pointer.next_seq),
-        "currentSnapshot": json.dumps(asdict(pointer.current_snapshot)) if pointer.current_snapshot else "",
-        "clearToken": pointer.clear_token,
-        "hold": json.dumps(asdict(pointer.hold)) if pointer.hold else "",
-    }
-    return _znrecord(znode_id, fields, {"history": list(pointer.history)})
+    data = znrecord.to_bytes(pointer, znode_id, lists=("history",))
+    if pointer.format == FIRST:
+        return data
+    record = read_json(data)
+    record["simpleFields"]["epoch"] += EPOCH_NEEDS.format(RELEASES[pointer.format])
+    return json.dumps(record, indent=2).encode()
 
 
-def pointer_from_bytes(data: bytes) -> Pointer:
+def pointer_from_bytes(data: bytes, what: str = _POINTER) -> Pointer:
     """Inverse of `pointer_to_bytes`.
 
+    :param what: its address, for errors.
+    :raises NeedsNewerRelease: it is of a format that this release does not know.
     :raises ValueError: the node does not hold a pointer.
     """
-    fields, lists = _read_znrecord(data)
-    try:
-        pointer = Pointer(
-            active_session=fields["activeSession"],
-            epoch=int(fields["epoch"]),
-            owner=Owner(**read_json(fields["owner"])) if fields["owner"] else None,
-            next_seq=int(fields["nextSeq"]),
-            history=listed(lists.get("history", [])),
-            current_snapshot=(
-                SnapshotRef(**read_json(fields["currentSnapshot"])) if fields["currentSnapshot"] else None
-            ),
-            clear_token=fields["clearToken"],
-            hold=ObjectRef(**read_json(fields["hold"])) if fields["hold"] else None,
-        )
-        return fitting(pointer)
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not a consistent-push pointer: {error}") from error
+    record = znrecord.record_of(data)
+    texts = record["simpleFields"]
+    if Marks.of(texts).require_known(what) != FIRST and isinstance(texts.get("epoch"), str):
+        texts["epoch"] = texts["epoch"].partition(" ")[0]
+        data = json.dumps(record).encode()
+    return znrecord.from_bytes(Pointer, data, what, lists=("history",))
 
 
 def session_to_bytes(session: Session) -> bytes:
     """The session as a ZNRecord; `state` and `retryCount` stand where seed 000 wants them."""
-    fields: dict[str, str] = {}
-    for name, value in asdict(session).items():
-        if name == "trouble_since_ms" and not value:
-            continue
-        if value is None:
-            text = ""
-        elif isinstance(value, dict):
-            text = json.dumps(value, sort_keys=True)
-        else:
-            text = str(value)
-        fields[_camel(name)] = text
-    return _znrecord(session.node, fields, {})
+    return znrecord.to_bytes(session, session.node, dump=partial(json.dumps, sort_keys=True))
 
 
 def owner_from_bytes(data: bytes) -> Owner:
@@ -336,63 +321,25 @@ def owner_from_bytes(data: bytes) -> Owner:
 
     :raises ValueError: the node does not hold an owner.
     """
-    try:
-        return fitting(Owner(**read_json(data)))
-    except TypeError as error:
-        raise ValueError(f"not the owner of a lease: {error}") from error
+    return structured(Owner, read_json(data), "the owner of a lease")
 
 
-def session_from_bytes(data: bytes) -> Session:
+def session_from_bytes(data: bytes, what: str = "a consistent-push session") -> Session:
     """Inverse of `session_to_bytes`.
 
+    :param what: its address, for errors.
+    :raises NeedsNewerRelease: it is of a format that this release does not know.
     :raises ValueError: the node does not hold a session.
     """
-    fields, _ = _read_znrecord(data)
-    get = fields.get
-    try:
-        refs: dict[str, Any] = {
-            name: kind(**read_json(text)) if (text := get(_camel(name), "")) else None
-            for name, kind in _REFS.items()
-        }
-        audit = get("audit", "")
-        session = Session(
-            id=fields["id"],
-            seq=int(fields["seq"]),
-            mode=Mode(fields["mode"]),
-            config_fingerprint=fields["configFingerprint"],
-            created_ms=int(fields["createdMs"]),
-            state=State(fields["state"]),
-            outcome=Outcome(fields["outcome"]),
-            retry_count=int(fields["retryCount"]),
-            attempt=int(fields["attempt"]),
-            attempt_started_ms=int(fields["attemptStartedMs"]),
-            switch=int(fields["switch"]),
-            switch_attempt=int(fields["switchAttempt"]),
-            switch_ms=int(fields["switchMs"]),
-            lineage_entry_id=fields["lineageEntryId"],
-            end_issued=fields["endIssued"],
-            revert_issued=get("revertIssued", ""),
-            audit=audit_from(read_json(audit)) if audit else None,
-            stalls=int(get("stalls") or 0),
-            done_ms=int(fields["doneMs"]),
-            last_error=fields["lastError"],
-            counts=read_json(fields["counts"]) if fields["counts"] else {},
-            push=PushKind(get("push", PushKind.CONSISTENT)),
-            trouble_since_ms=int(get("troubleSinceMs") or 0),
-            **refs,
-        )
-        return fitting(session)
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not a consistent-push session: {error}") from error
+    return znrecord.from_bytes(Session, data, what, later=_LATER)
 
 
 def audit_from(values: Mapping[str, Any]) -> AuditReceipt:
     """A receipt from plain values, as a session's node and a snapshot's header hold it.
 
-    :raises TypeError: they are no receipt.
+    :raises ValueError: they are no receipt.
     """
-    checks = tuple(Checked(**check) for check in values.get("checks") or ())
-    return AuditReceipt(**{**values, "checks": checks})
+    return structured(AuditReceipt, values, "the receipt of an audit")
 
 
 def published_audit(values: Mapping[str, Any]) -> AuditReceipt | None:
@@ -401,10 +348,9 @@ def published_audit(values: Mapping[str, Any]) -> AuditReceipt | None:
 
     :param values: as the snapshot's header holds them; what an earlier rollback left may stand there, too.
     """
-    receipt = {field.name for field in fields(AuditReceipt)} & values.keys()
     try:
-        return fitting(audit_from({key: values[key] for key in receipt})) if "passed" in values else None
-    except (TypeError, ValueError, AttributeError):
+        return audit_from(values) if "passed" in values else None
+    except ValueError:
         return None  # for people alone: what is published does not hang on it
 
 
@@ -412,36 +358,3 @@ def close(session: Session, outcome: Outcome, now_ms: int) -> Session:
     """The session with its outcome written; DONE only for those that reached it."""
     state = State.DONE if outcome in (Outcome.PUBLISHED, Outcome.NOOP) else session.state
     return replace(session, state=state, outcome=outcome, done_ms=now_ms)
-
-
-def _camel(name: str) -> str:
-    head, *tail = name.split("_")
-    return head + "".join(part.capitalize() for part in tail)
-
-
-def _znrecord(znode_id: str, simple: Mapping[str, str], lists: Mapping[str, list[str]]) -> bytes:
-    record = {"id": znode_id, "simpleFields": simple, "mapFields": {}, "listFields": lists}
-    return json.dumps(record, indent=2).encode()
-
-
-def fields_of(data: bytes) -> dict[str, str]:
-    """The simple fields of a ZNRecord.
-
-    :raises ValueError: the node does not hold one.
-    """
-    fields, _ = _read_znrecord(data)
-    if not all(isinstance(value, str) for value in fields.values()):
-        raise ValueError("not a ZNRecord: a simple field is no text")
-    return fields
-
-
-def _read_znrecord(data: bytes) -> tuple[dict[str, str], dict[str, list[str]]]:
-    if len(data) > NODE_BYTES:
-        raise ValueError(f"its {len(data):,} bytes are more than are read of a node")
-    record = read_json(data)
-    if not isinstance(record, dict) or not isinstance(record.get("simpleFields"), dict):
-        raise ValueError("not a ZNRecord")
-    lists = record.get("listFields") or {}
-    if not isinstance(lists, dict):
-        raise ValueError("not a ZNRecord")
-    return record["simpleFields"], lists

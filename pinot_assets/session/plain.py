@@ -59,6 +59,7 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
         session.switch + 1,
         planning.segments_from(plan, current, visible),
         planning.segments_to(plan, receipts),
+        format=session.format,
     )
     if not switch.segments_from and not switch.segments_to:
         return finish_without_switch(run, session)

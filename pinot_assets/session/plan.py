@@ -15,11 +15,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pinot_assets.foreign import fitting
-from pinot_assets.parquet_bytes import require_schema, require_values, table_of
+from pinot_assets.parquet_bytes import (
+    kept_fields,
+    kept_of,
+    metadata_of,
+    require_schema,
+    require_values,
+    table_of,
+)
 from pinot_assets.session.model import Mode
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.source.fingerprint import Fingerprint, SourceFile
+from pinot_assets.stored import FORMAT, NEEDS, Marks, Open, Stored, marks
 
 
 class Status(StrEnum):
@@ -31,7 +39,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(Open):
     """One file of the session.
 
     :ivar ordinal: given once per session and never again (R16).
@@ -47,7 +55,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Stored):
     """Every file of a session as of one attempt.
 
     :ivar removals: URIs in the ledger that are no longer listed (sync).
@@ -110,7 +118,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Stored):
     """What a rollback took back and the next trigger must not bring back (R23).
 
     :ivar files: held version tokens by URI.
@@ -119,6 +127,11 @@ class Hold:
 
     files: Mapping[str, str]
     removals: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is held."""
+        return not (self.files or self.removals)
 
     def holds(self, file: SourceFile) -> bool:
         """Whether this version of the file is to stay out."""
@@ -359,19 +372,22 @@ _ROWS = pa.schema(
 )
 # Removals and touched files are rows, too: they may be as many as the files themselves.
 _REMOVAL, _TOUCHED = "REMOVAL", "TOUCHED"
+_META = frozenset({"session", "attempt", "mode", "listingDigest", FORMAT, NEEDS})
 
 
 def plan_to_parquet(plan: Plan) -> bytes:
     """The plan as one Parquet object."""
-    rows = [_row(r.uri, r.ordinal, r.planned, r.status, r.receipt) for r in plan.rows]
+    rows = [_row(r.uri, r.ordinal, r.planned, r.status, r.receipt) | dict(r.kept) for r in plan.rows]
     rows += [_row(uri, -1, None, _REMOVAL, "") for uri in plan.removals]
     rows += [_row(uri, -1, version, _TOUCHED, "") for uri, version in plan.touched.items()]
-    schema = _ROWS.with_metadata(
+    schema = pa.schema([*_ROWS, *kept_fields(plan.rows)]).with_metadata(
         {
             "session": plan.session,
             "attempt": str(plan.attempt),
             "mode": plan.mode,
             "listingDigest": plan.listing_digest,
+            **{key: str(value) for key, value in marks(plan.format).items()},
+            **plan.kept,
         }
     )
     sink = io.BytesIO()
@@ -379,12 +395,18 @@ def plan_to_parquet(plan: Plan) -> bytes:
     return sink.getvalue()
 
 
-def plan_from_parquet(data: bytes) -> Plan:
-    """Inverse of `plan_to_parquet`; what is none raises what its parsers raise."""
+def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
+    """Inverse of `plan_to_parquet`; what is none raises what its parsers raise.
+
+    :param what: its address, for errors.
+    :raises NeedsNewerRelease: it is of a format that this release does not know.
+    """
+    meta = metadata_of(data)
+    number = Marks.of(meta).require_known(what)  # before its rows, which may be other ones by then
     table = table_of(data)
     require_schema(table.schema, _ROWS)
     require_values(table, _ROWS)
-    meta = {k.decode(): v.decode() for k, v in table.schema.metadata.items()}
+    unknown = [name for name in table.schema.names if name not in _ROWS.names]
     rows: list[Row] = []
     removals: list[str] = []
     touched: dict[str, Fingerprint] = {}
@@ -395,8 +417,9 @@ def plan_from_parquet(data: bytes) -> Plan:
         version = fitting(Fingerprint(row["size"], row["mtime_us"], row["etag"], row["version_id"]))
         if row["status"] == _TOUCHED:
             touched[row["uri"]] = version
-        else:
-            rows.append(Row(row["uri"], row["ordinal"], version, Status(row["status"]), row["receipt"]))
+            continue
+        kept = {"kept": kept_of(row, unknown)} if unknown else {}
+        rows.append(Row(row["uri"], row["ordinal"], version, Status(row["status"]), row["receipt"], **kept))
     return Plan(
         session=meta["session"],
         attempt=int(meta["attempt"]),
@@ -405,6 +428,8 @@ def plan_from_parquet(data: bytes) -> Plan:
         removals=tuple(removals),
         touched=touched,
         listing_digest=meta["listingDigest"],
+        format=number,
+        kept={key: value for key, value in meta.items() if key not in _META},
     )
 
 

@@ -74,7 +74,10 @@ def with_those_at_fault(
     at_fault = _at_fault(session, receipts, findings)
     if not at_fault:
         return session
-    return replace(session, failures=run.edges.staging.put_failures(session.id, session.attempt, at_fault))
+    return replace(
+        session,
+        failures=run.edges.staging.put_failures(session.id, session.attempt, at_fault, session.format),
+    )
 
 
 def _at_fault(

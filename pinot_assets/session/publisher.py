@@ -206,7 +206,9 @@ class Publisher:
         failures, session = (*self._built, *_refusals(self._plan, self.refused)), self.session
         self.session = replace(
             session,
-            failures=self._run.edges.staging.put_failures(session.id, session.attempt, failures),
+            failures=self._run.edges.staging.put_failures(
+                session.id, session.attempt, failures, session.format
+            ),
             last_error=told(failures),
             counts={
                 **session.counts,

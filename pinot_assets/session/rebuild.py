@@ -20,12 +20,12 @@ from pinot_assets.session.hold import still_held
 from pinot_assets.session.kept import Kept, kept_refs, read_kept
 from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, close, is_ours, new_session_id
-from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import beyond_all, is_fresh
 from pinot_assets.session.staging import Staging, staged
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.stored import FIRST
 from pinot_assets.words import plural
 
 REBUILT = "REBUILT"
@@ -88,7 +88,7 @@ def _rebuild(run: Run, visible: frozenset[str], why: str) -> None:
     same = next((k for k in kept if k.snapshot.segments.keys() == visible), None)
     if same is not None:
         hold = hold_of_last_rollback(run, kept, same.snapshot)
-        _point_to(run, same.ref, seq, hold)
+        _point_to(run, same.ref, seq, hold, same.snapshot.format)
         run.note(
             f"{why}: queries see exactly snapshot {same.snapshot.session}, "
             "which is the ledger again" + _told(hold)
@@ -108,9 +108,10 @@ def _rebuild(run: Run, visible: frozenset[str], why: str) -> None:
         published_ms=run.edges.now_ms(),
         files=files,
         owner=run.edges.store.owner(),
+        format=max((k.snapshot.format for k in kept), default=FIRST),  # nothing says that it was another one
     )
     hold = hold_of_last_rollback(run, kept, snapshot)
-    _point_to(run, staging.put_snapshot(snapshot), seq + 1, hold)
+    _point_to(run, staging.put_snapshot(snapshot), seq + 1, hold, snapshot.format)
     unknown = sum(not f.sha256 for f in files)
     run.note(
         f"{why}: the ledger is rebuilt from "
@@ -120,9 +121,16 @@ def _rebuild(run: Run, visible: frozenset[str], why: str) -> None:
     )
 
 
-def _point_to(run: Run, ref: SnapshotRef, seq: int, hold: ObjectRef | None) -> None:
+def _point_to(run: Run, ref: SnapshotRef, seq: int, hold: ObjectRef | None, number: int) -> None:
     before = run.lease.pointer
-    pointer = replace(before, active_session="", current_snapshot=ref, next_seq=seq, hold=hold)
+    pointer = replace(
+        before,
+        active_session="",
+        current_snapshot=ref,
+        next_seq=seq,
+        hold=hold,
+        format=max(number, before.format),
+    )
     session = run.active_session()
     if session is not None:
         session = close(session, Outcome.CLEARED, run.edges.now_ms())
@@ -147,7 +155,7 @@ def hold_of_last_rollback(run: Run, kept: Iterable[Kept], now: Snapshot) -> Obje
     last = max(found, key=lambda info: info.fingerprint.mtime_us).key
     ref = ObjectRef(last, last.removeprefix(f"{folder}/hold-").removesuffix(".json"))
     hold = still_held(staging.hold(ref), now)
-    return staging.put_hold(newest.session, hold) if hold != NO_HOLD or run.mode is Mode.SWAP else None
+    return staging.put_hold(newest.session, hold) if not hold.is_empty or run.mode is Mode.SWAP else None
 
 
 # --- file by file ----------------------------------------------------------------------------------

@@ -4,15 +4,16 @@ when, its receipt exists (spec/session.md section 1)."""
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from pinot_assets.foreign import fitting, listed, read_json
+from pinot_assets.foreign import read_json
 from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.stored import Open, Stored, plain, structured
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class Output(Open):
     """One segment of a built file.
 
     :ivar segment: segment name.
@@ -65,15 +66,9 @@ class SegmentFacts(NamedTuple):
     rows: int
     columns: tuple[ColumnFacts, ...]
 
-    @classmethod
-    def from_json(cls, value: Any) -> SegmentFacts:
-        """Inverse of what JSON makes of it: lists."""
-        rows, columns = listed(value)
-        return cls(rows, tuple(ColumnFacts(*listed(column)) for column in listed(columns)))
-
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(Stored):
     """What a task did with one file.
 
     :ivar uri: the source file.
@@ -116,27 +111,21 @@ class Receipt:
 
     def to_bytes(self) -> bytes:
         """JSON text, keys sorted."""
-        return json.dumps(asdict(self), sort_keys=True, indent=1).encode()
+        return json.dumps(plain(self), sort_keys=True, indent=1).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Receipt:
+    def from_bytes(cls, data: bytes, what: str = "a receipt") -> Receipt:
         """Inverse of `to_bytes`.
 
+        :param what: its address, for errors.
+        :raises NeedsNewerRelease: it is of a format that this release does not know.
         :raises ValueError: the text is not a whole receipt (a torn or foreign object).
         """
-        try:
-            value: dict[str, Any] = read_json(data)
-            read = Fingerprint.from_json(value.pop("read"))
-            outputs = tuple(Output(**o) for o in listed(value.pop("outputs")))
-            tars, missing = listed(value.pop("tars", [])), listed(value.pop("missing", []))
-            facts = tuple(map(SegmentFacts.from_json, listed(value.pop("facts", []))))
-            return fitting(cls(read=read, outputs=outputs, tars=tars, missing=missing, facts=facts, **value))
-        except (TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"not a receipt: {error}") from error
+        return structured(cls, read_json(data), what)
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Open):
     """Why one file could not be built in this attempt.
 
     :ivar code: short upper-case name, e.g. `UNREADABLE`, `CHANGED_DURING_READ`, `TYPE_MISMATCH`, `VANISHED`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session import plan as planning
@@ -13,6 +13,7 @@ from pinot_assets.session.plan import Plan
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.stored import plain
 from pinot_assets.words import plural
 
 
@@ -79,8 +80,9 @@ def snapshot_of(
         config_fingerprint=session.config_fingerprint,
         published_ms=run.edges.now_ms(),
         files=files if switch is None else renamed_files(files, switch),
-        audit=asdict(session.audit) if session.audit else {},
+        audit=plain(session.audit, session.format) if session.audit else {},
         owner=run.edges.store.owner(),
+        format=session.format,
     )
 
 

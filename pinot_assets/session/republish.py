@@ -107,7 +107,7 @@ def _switch(run: Run, session: Session, target: Snapshot) -> Switch:
     names = _names(run, session, target)
     with ThreadPoolExecutor(THREADS, "rename") as pool:
         outputs = tuple(pool.map(lambda output: _renamed(run, output, names[output.segment]), pushed))
-    return Switch(session.switch + 1, sources, outputs)
+    return Switch(session.switch + 1, sources, outputs, format=session.format)
 
 
 def _renamed(run: Run, output: Output, name: str) -> Output:

@@ -7,7 +7,7 @@ walks the second one. A revert that Pinot has become unable to do goes on as a r
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from pinot_assets.errors import RollbackRefused, SessionError, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
@@ -22,7 +22,7 @@ from pinot_assets.session.edges import Edges
 from pinot_assets.session.hold import hold_of, still_held
 from pinot_assets.session.kept import Kept, find_target, read_kept
 from pinot_assets.session.model import Mode, Outcome, Session, State, close, new_session_id
-from pinot_assets.session.plan import NO_HOLD, Plan
+from pinot_assets.session.plan import Plan
 from pinot_assets.session.rebuild import ledger
 from pinot_assets.session.republish import republish, unpublished
 from pinot_assets.session.run import Run
@@ -30,6 +30,7 @@ from pinot_assets.session.sequence import next_seq
 from pinot_assets.session.way_back import Way, WayBack, look
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.spec import TableSpec
+from pinot_assets.stored import plain, structured
 from pinot_assets.words import plural
 
 
@@ -200,26 +201,30 @@ def _store_intent(run: Run, way: WayBack) -> Session:
     """What is to happen, where to and what is to stay out: all before the first effect (rule R21)."""
     source, target = _from_source(run.edges, way.current), way.target.snapshot
     seq, staging, now = next_seq(run), run.edges.staging, run.edges.now_ms()
-    identity = new_session_id(seq)
+    identity, number = new_session_id(seq), run.lease.pointer.format
+    held = replace(hold_of(source.snapshot, target, run.hold()), format=number)
     session = Session(
         id=identity,
         seq=seq,
         mode=Mode.ROLLBACK,
         config_fingerprint=run.fingerprint,
         created_ms=now,
-        plan=staging.put_plan(Plan(identity, 0, Mode.ROLLBACK, (), (), {}, target.listing_digest)),
+        plan=staging.put_plan(
+            Plan(identity, 0, Mode.ROLLBACK, (), (), {}, target.listing_digest, format=number)
+        ),
         state=State.SWITCH if way.way is Way.REVERT else State.IN_PROGRESS,
         lineage_entry_id=way.entry_id,
         target=way.target.ref,
         switch_ms=now,
         counts={"files": len(target.files)},
+        format=number,
     )
     pointer = replace(
         run.lease.pointer,
         active_session=session.node,
         next_seq=seq + 1,
         history=(*run.lease.pointer.history, session.node)[-2:],
-        hold=staging.put_hold(identity, hold_of(source.snapshot, target, run.hold())),
+        hold=staging.put_hold(identity, held),
     )
     run.lease.write(pointer=pointer, session=session)
     run.lease.prune()
@@ -229,7 +234,10 @@ def _store_intent(run: Run, way: WayBack) -> Session:
 def _from_source(edges: Edges, current: Kept) -> Kept:
     """The newest snapshot that was made from the source, as far as it can be read: a rollback's is not."""
     ref = current.snapshot.audit.get("source") if current.snapshot.mode == Mode.ROLLBACK else None
-    return next(read_kept(edges.staging, [SnapshotRef(**ref)]), current) if ref else current
+    if not ref:
+        return current
+    source = structured(SnapshotRef, ref, "the name of a snapshot")
+    return next(read_kept(edges.staging, [source]), current)
 
 
 def _is_revert(session: Session) -> bool:
@@ -318,15 +326,16 @@ def _record(run: Run, session: Session, current: Kept, restored: Snapshot, way: 
         mode=Mode.ROLLBACK,
         published_ms=now,
         owner=run.edges.store.owner(),
+        format=session.format,
         audit={
             "rolledBack": current.snapshot.session,
             "way": way,
-            "left": asdict(current.ref),
-            "source": asdict(_from_source(run.edges, current).ref),
+            "left": plain(current.ref),
+            "source": plain(_from_source(run.edges, current).ref),
         },
     )
-    hold = still_held(run.hold(), snapshot)
-    empty = hold == NO_HOLD and run.mode is not Mode.SWAP
+    hold = replace(still_held(run.hold(), snapshot), format=session.format)
+    empty = hold.is_empty and run.mode is not Mode.SWAP
     pointer = replace(
         run.lease.pointer,
         active_session="",
@@ -341,7 +350,7 @@ def _record(run: Run, session: Session, current: Kept, restored: Snapshot, way: 
 
 def _give_up(run: Run, session: Session, current: Kept, why: str) -> None:
     """Close a rollback that did not happen, and let go of what it alone holds back."""
-    before = still_held(run.hold(), current.snapshot)
-    ref = run.edges.staging.put_hold(session.id, before) if before != NO_HOLD else None
+    before = replace(still_held(run.hold(), current.snapshot), format=session.format)
+    ref = None if before.is_empty else run.edges.staging.put_hold(session.id, before)
     pointer = replace(run.lease.pointer, hold=ref)
     abandon(run, session, Outcome.CLEARED, why, pointer)

@@ -42,7 +42,7 @@ def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt
         session = _withdraw(run, session)
         session = replace(session, plan=plan_ref, counts=plan.counts())
         return finish_if_sound(run, session, {row.ordinal: receipts[row.ordinal] for row in plan.done})
-    switch = Switch(session.switch + 1, replaced, outputs)
+    switch = Switch(session.switch + 1, replaced, outputs, format=session.format)
     if current is not None and needs_carry(run, switch):
         switch = carry_one(run, plan, current, switch, visible)
     try:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pinot_assets.build.keys import CUT_VALUES, attempt_of, cut_key, receipt_key
 from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
-from pinot_assets.foreign import fitting, listed, read_json, reading
+from pinot_assets.foreign import listed, read_json, reading
 from pinot_assets.limits import RECEIPT
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.cut_values import CutValues
@@ -36,6 +37,7 @@ from pinot_assets.snapshot.manifest import (
 )
 from pinot_assets.source.objects import ObjectInfo, ObjectStore
 from pinot_assets.source.uris import check_key
+from pinot_assets.stored import FIRST, Marks, Stored, marks, plain, structured
 from pinot_assets.temporary import temporary_folder
 
 T = TypeVar("T")
@@ -45,7 +47,7 @@ THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(Stored):
     """Exactly what one switch replaces by what.
 
     :ivar number: `n` of `switch-<n>`, counted per session.
@@ -158,7 +160,7 @@ class Staging:
 
     def _receipt(self, key: str) -> Receipt:
         with reading(f"the receipt {self.store.uri}/{key}", SnapshotCorrupt, hint=RESTORE):
-            return self._receipt_of(self.store.read(key, RECEIPT))
+            return self._receipt_of(key, self.store.read(key, RECEIPT))
 
     def readable_receipt(self, key: str) -> Receipt | None:
         """The receipt of that key, None where something else lies there.
@@ -171,13 +173,13 @@ class Staging:
             return None
         try:
             with reading(key, SnapshotCorrupt):
-                return self._receipt_of(data)
+                return self._receipt_of(key, data)
         except SnapshotCorrupt:
             return None
 
-    def _receipt_of(self, data: bytes) -> Receipt:
+    def _receipt_of(self, key: str, data: bytes) -> Receipt:
         """A receipt whose tars lie in this staging area."""
-        receipt = Receipt.from_bytes(data)
+        receipt = Receipt.from_bytes(data, f"{self.store.uri}/{key}")
         for output in receipt.outputs:
             check_key(self.key_of(output.tar_uri))
             check_key(self.key_of(output.metadata_uri))
@@ -241,7 +243,7 @@ class Staging:
     def _cut_values(self, key: str) -> CutValues:
         hint = "restore the object, or clear the session, which builds its files anew"
         with reading(f"the count {self.store.uri}/{key}", SnapshotCorrupt, hint=hint):
-            return CutValues.from_bytes(self.store.read(key, RECEIPT))
+            return CutValues.from_bytes(self.store.read(key, RECEIPT), f"{self.store.uri}/{key}")
 
     def key_of(self, uri: str) -> str:
         """Key of an object that lies in this staging area.
@@ -286,8 +288,11 @@ class Staging:
             metadata_uri=self.store.uri_of(metadata),
         )
 
-    def put_skipped(self, session: str, row: Row, failure: Failure) -> None:
-        """A receipt without rows for a file that cannot be read and is to be left out (edge case E17)."""
+    def put_skipped(self, session: str, row: Row, failure: Failure, number: int = FIRST) -> None:
+        """A receipt without rows for a file that cannot be read and is to be left out (edge case E17).
+
+        :param number: its format.
+        """
         receipt = Receipt(
             uri=row.uri,
             ordinal=row.ordinal,
@@ -299,15 +304,24 @@ class Staging:
             outputs=(),
             seconds=0.0,
             worker="",
+            format=number,
         )
         self.put_receipt(session, receipt)
 
     # --- failures ------------------------------------------------------------------------------------
 
-    def put_failures(self, session: str, attempt: int, failures: Iterable[Failure]) -> ObjectRef:
-        """Remember why files failed in this attempt (R14)."""
-        data = json.dumps([asdict(f) for f in failures], indent=1).encode()
-        return self._put(f"sessions/{session}/failures-{attempt}", "json", data)
+    def put_failures(
+        self, session: str, attempt: int, failures: Iterable[Failure], number: int = FIRST
+    ) -> ObjectRef:
+        """Remember why files failed in this attempt (R14).
+
+        :param number: the format; a list has no place for its own, so only the first one is.
+        """
+        listed = [plain(failure, number) for failure in failures]
+        value = listed if number == FIRST else {"failures": listed, **marks(number)}
+        return self._put(
+            f"sessions/{session}/failures-{attempt}", "json", json.dumps(value, indent=1).encode()
+        )
 
     def failures(self, ref: ObjectRef) -> tuple[Failure, ...]:
         """Read them back."""
@@ -317,37 +331,29 @@ class Staging:
 
     def put_switch(self, session: str, switch: Switch) -> ObjectRef:
         """Write exactly what push n replaces by what (W1)."""
-        data = json.dumps(
-            {
-                "number": switch.number,
-                "segmentsFrom": switch.segments_from,
-                "segmentsTo": [asdict(o) for o in switch.segments_to],
-                "carried": switch.carried,
-            },
-            indent=1,
-        ).encode()
+        data = _with_keys(_SWITCH, switch)
         return self._put(f"sessions/{session}/switch-{switch.number}", "json", data)
 
     def switch(self, ref: ObjectRef) -> Switch:
         """Read a switch back."""
-        return self._parsed(ref, _switch, "switch")
+        return self._parsed(ref, partial(_by_keys, Switch, _SWITCH), "switch")
 
     # --- holds ---------------------------------------------------------------------------------------
 
     def put_hold(self, session: str, hold: Hold) -> ObjectRef:
         """Remember what a rollback took back (R23)."""
-        data = json.dumps({"files": dict(hold.files), "removals": hold.removals}, indent=1).encode()
-        return self._put(f"sessions/{session}/hold", "json", data)
+        return self._put(f"sessions/{session}/hold", "json", _with_keys(_HOLD, hold))
 
     def hold(self, ref: ObjectRef) -> Hold:
         """Read a hold back."""
-        return self._parsed(ref, _hold, "hold")
+        return self._parsed(ref, partial(_by_keys, Hold, _HOLD), "hold")
 
     # --- snapshots -----------------------------------------------------------------------------------
 
     def put_snapshot(self, snapshot: Snapshot) -> SnapshotRef:
         """Write rows, then header (W6)."""
-        rows = self._put(f"snapshots/{snapshot.seq}", "parquet", files_to_parquet(snapshot.files))
+        files = files_to_parquet(snapshot.files, snapshot.format)
+        rows = self._put(f"snapshots/{snapshot.seq}", "parquet", files)
         header = header_to_bytes(snapshot, SnapshotRef(rows.key, rows.sha256))
         ref = self._put(f"snapshots/{snapshot.seq}", "json", header)
         return SnapshotRef(ref.key, ref.sha256)
@@ -385,10 +391,13 @@ class Staging:
         return Reach(objects, segments, sessions | {header["session"]})
 
     def _published(self, header: Mapping[str, Any]) -> PublishedFiles:
-        ref = ObjectRef(**header["files"])
-        return PublishedFiles(self._get(ref), f"{self.store.uri}/{ref.key}")
+        ref = structured(ObjectRef, header["files"], "the name of a snapshot's rows")
+        return PublishedFiles(self._get(ref), self._address(ref))
 
     # --- all -----------------------------------------------------------------------------------------
+
+    def _address(self, ref: ObjectRef | SnapshotRef) -> str:
+        return f"{self.store.uri}/{ref.key}"
 
     def _put(self, stem: str, suffix: str, data: bytes) -> ObjectRef:
         sha256 = sha256_hex(data)
@@ -398,6 +407,7 @@ class Staging:
 
     def _get(self, ref: ObjectRef) -> bytes:
         try:
+            check_key(ref.key)
             data = self.store.read(ref.key)
         except SourceError as error:
             raise SnapshotCorrupt(
@@ -413,31 +423,41 @@ class Staging:
             )
         return data
 
-    def _parsed(self, ref: ObjectRef, parse: Callable[[bytes], T], kind: str) -> T:
-        data = self._get(ref)
-        with reading(f"{self.store.uri}/{ref.key}", SnapshotCorrupt, why=f"it is no {kind}", hint=RESTORE):
-            return parse(data)
+    def _parsed(self, ref: ObjectRef, parse: Callable[[bytes, str], T], kind: str) -> T:
+        data, what = self._get(ref), self._address(ref)
+        with reading(what, SnapshotCorrupt, why=f"it is no {kind}", hint=RESTORE):
+            return parse(data, what)
 
 
-def _failures(data: bytes) -> tuple[Failure, ...]:
-    return tuple(fitting(Failure(**f)) for f in listed(read_json(data)))
-
-
-def _switch(data: bytes) -> Switch:
+def _failures(data: bytes, what: str) -> tuple[Failure, ...]:
     value = read_json(data)
-    return fitting(
-        Switch(
-            number=value["number"],
-            segments_from=listed(value["segmentsFrom"]),
-            segments_to=tuple(Output(**o) for o in listed(value["segmentsTo"])),
-            carried=value["carried"],
-        )
-    )
+    if isinstance(value, Mapping):
+        Marks.of(value).require_known(what)
+        value = value["failures"]
+    return tuple(structured(Failure, failure, what) for failure in listed(value))
 
 
-def _hold(data: bytes) -> Hold:
+_SWITCH: Final = {
+    "number": "number",
+    "segmentsFrom": "segments_from",
+    "segmentsTo": "segments_to",
+    "carried": "carried",
+}
+_HOLD: Final = {"files": "files", "removals": "removals"}
+"""Keys of stored JSON, with the fields that they hold."""
+
+
+def _with_keys(keys: Mapping[str, str], value: Stored) -> bytes:
+    values = {key: plain(getattr(value, name), value.format) for key, name in keys.items()}
+    return json.dumps(values | marks(value.format) | dict(value.kept), indent=1).encode()
+
+
+def _by_keys(kind: type[T], keys: Mapping[str, str], data: bytes, what: str) -> T:
     value = read_json(data)
-    return fitting(Hold(files=value["files"], removals=listed(value["removals"])))
+    if isinstance(value, Mapping):
+        kept = {key: item for key, item in value.items() if key not in keys}
+        value = kept | {name: value[key] for key, name in keys.items() if key in value}
+    return structured(kind, value, what)
 
 
 def staged(staging: Staging, folder: str) -> Iterator[ObjectInfo]:

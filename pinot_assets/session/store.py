@@ -10,7 +10,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from kazoo.client import KazooClient, TransactionRequest
@@ -46,6 +46,7 @@ from pinot_assets.session.zookeeper import (
     make_own_path,
     require_cluster,
 )
+from pinot_assets.stored import plain
 
 KEPT_SESSIONS = 2
 """Sessions whose nodes stay readable, the active one included (seed 000)."""
@@ -90,6 +91,15 @@ class SessionStore:
         except NoNodeError as error:
             raise SessionError(f"{self.table} has no session {node}") from error
         return self._parse(node, session_from_bytes, data)
+
+    @answered()
+    def content(self, node: str = "") -> bytes | None:
+        """What stands in a session's node, without a name in the pointer's; None where there is none."""
+        try:
+            data: bytes = self._zk.retry(self._zk.get, f"{self.path}/{node}" if node else self.path)[0]
+        except NoNodeError:
+            return None
+        return data
 
     def active_session(self, pointer: Pointer) -> Session | None:
         """The session without an outcome, if there is one.
@@ -174,7 +184,7 @@ class SessionStore:
             pointer, version, was_set = self._read_pointer()
             mine = replace(pointer, epoch=pointer.epoch + 1, owner=owner)
             transaction = self._zk.transaction()
-            transaction.create(f"{self.path}/lease", json.dumps(asdict(owner)).encode(), ephemeral=True)
+            transaction.create(f"{self.path}/lease", json.dumps(plain(owner)).encode(), ephemeral=True)
             transaction.set_data(self.path, self._pointer_bytes(mine), version=version)
             try:
                 results = transaction.commit()
@@ -234,14 +244,15 @@ class SessionStore:
     def _lease_is_ours(self) -> bool:
         return lease_is_ours(self._zk, self.path)
 
-    def _parse(self, name: str, parse: Callable[[bytes], T], data: bytes) -> T:
+    def _parse(self, name: str, parse: Callable[[bytes, str], T], data: bytes) -> T:
+        what = f"the consistent-push node {name} of {self.table}"
         hint = (
             f"look at {self.path} in Pinot's ZooKeeper browser and restore it from a backup. Without one, "
             "delete the node of a session that is over; for any other, delete that path with all below it: "
             "the next run makes a new one of what is visible"
         )
-        with reading(f"the consistent-push node {name} of {self.table}", NodeUnreadable, hint=hint):
-            return parse(data)
+        with reading(what, NodeUnreadable, hint=hint):
+            return parse(data, what)
 
 
 class Lease:

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from pinot_assets.errors import SourceError
-from pinot_assets.foreign import fitting, listed, reading
+from pinot_assets.foreign import listed, reading
 from pinot_assets.session.kept_parts import KeptParts, PartRef
 from pinot_assets.session.observe import choice_of
 from pinot_assets.snapshot.manifest import sha256_hex
@@ -24,6 +24,7 @@ from pinot_assets.source import Inventory, ObjectStore
 from pinot_assets.source.inventory import inventory_of, list_part
 from pinot_assets.source.part import Part, part_from_arrow, part_to_arrow
 from pinot_assets.spec import TableSpec
+from pinot_assets.stored import Open, plain, structured
 from pinot_assets.words import plural
 
 KEPT_S: Final = 24 * 3600
@@ -31,7 +32,7 @@ KEPT_S: Final = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Bookmark:
+class Bookmark(Open):
     """How far a listing has come.
 
     :ivar of: what is listed, as `listing_of` tells it.
@@ -49,10 +50,10 @@ class Bookmark:
 
     @classmethod
     def read(cls, value: Any) -> Bookmark | None:
-        """Inverse of `asdict`; None for what is no bookmark."""
+        """One of plain values; None for what is no bookmark."""
         try:
-            return fitting(cls(**value))
-        except (TypeError, ValueError):
+            return structured(cls, value, "a bookmark")
+        except ValueError:
             return None
 
     @property
@@ -107,7 +108,7 @@ def go_on(
     pages = source.pages(mark.after if mark else "")
     part = list_part(source.uri, pages, choice_of(spec), is_late)
     if part.last:
-        beside = {"before": asdict(mark.ref) if mark else None, "hints": hints}
+        beside = {"before": plain(mark.ref) if mark else None, "hints": hints}
         ref = kept.put(part_to_arrow(part, beside))
         if mark is None:
             kept.drop_old(began_ms - KEPT_S * 1000)
@@ -137,9 +138,10 @@ def _up_to(mark: Bookmark, kept: KeptParts) -> tuple[list[Part], tuple[PartRef, 
             return None
         try:
             with reading(ref.key, SourceError):
-                part, beside = part_from_arrow(data)
+                part, beside = part_from_arrow(data, ref.key)
                 hints = listed(beside["hints"])
-                before = fitting(PartRef(**beside["before"])) if beside["before"] else None
+                name = beside["before"]
+                before = structured(PartRef, name, "the name of a listing's part") if name else None
         except SourceError:
             return None
         parts.insert(0, part)

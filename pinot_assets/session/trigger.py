@@ -190,7 +190,7 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
     if failed:
         session = replace(
             session,
-            failures=run.edges.staging.put_failures(session.id, session.attempt, failed),
+            failures=run.edges.staging.put_failures(session.id, session.attempt, failed, session.format),
             counts=plan.counts(len(failed)) | {"done": kept + len(built), "pending": 0},
             last_error=told(failed),
             trouble_since_ms=_trouble_since(run, session) if trouble.passes(failed) else 0,

@@ -12,23 +12,31 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, Final, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pinot_assets.errors import SnapshotCorrupt
-from pinot_assets.foreign import fitting, read_json, reading
-from pinot_assets.parquet_bytes import require_schema, require_values, table_of
+from pinot_assets.foreign import read_json, reading
+from pinot_assets.parquet_bytes import (
+    kept_fields,
+    kept_of,
+    metadata_of,
+    require_schema,
+    require_values,
+    table_of,
+)
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.stored import FIRST, FORMAT, NEEDS, Marks, Open, Stored, marks, plain, structured
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotRef:
+class SnapshotRef(Open):
     """Where a snapshot's header lies in the staging area and what its bytes hash to."""
 
     key: str
@@ -36,7 +44,7 @@ class SnapshotRef:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedFile:
+class PublishedFile(Open):
     """One published version of one file.
 
     :ivar session: the session that published it; in append mode a file may stand here once per version.
@@ -72,12 +80,16 @@ class PublishedFile:
         )
 
 
+MODES: Final = frozenset({"APPEND", "SYNC", "SWAP", "ROLLBACK", "REBUILT"})
+"""How a snapshot came about: the mode of its session, or made anew after the pointer was lost."""
+
+
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Stored):
     """A published state.
 
     :ivar seq: number of the session that made it; grows.
-    :ivar mode: APPEND, SYNC, SWAP, ROLLBACK or NOOP.
+    :ivar mode: one of `MODES`.
     :ivar lineage_entry_id: the COMPLETED lineage entry whose revert leads back to `parent`.
     :ivar parent: the state before, None for the first one.
     :ivar listing_digest: digest of the inventory that was published.
@@ -164,8 +176,12 @@ VERSIONS = pa.schema([_FILES.field(name) for name in ("uri", "size", "mtime_us",
 """What the diff looks at."""
 
 
-def files_to_parquet(files: Iterable[PublishedFile]) -> bytes:
-    """Rows as one Parquet object."""
+def files_to_parquet(files: Iterable[PublishedFile], number: int = FIRST) -> bytes:
+    """Rows as one Parquet object.
+
+    :param number: the format that it is written in.
+    """
+    files = tuple(files)
     rows = [
         {
             "uri": f.uri,
@@ -174,28 +190,42 @@ def files_to_parquet(files: Iterable[PublishedFile]) -> bytes:
             "rows": f.rows,
             "bad_rows": f.bad_rows,
             "session": f.session,
-            "outputs": [asdict(o) for o in f.outputs],
+            "outputs": [plain(o, number) for o in f.outputs],
             "version": f.version,
             "seconds": f.seconds,
+            **f.kept,
         }
         for f in files
     ]
     sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, schema=_FILES), sink, compression="zstd")
+    pq.write_table(pa.Table.from_pylist(rows, schema=_schema(files, number)), sink, compression="zstd")
     return sink.getvalue()
+
+
+def _schema(files: Sequence[PublishedFile], number: int) -> pa.Schema:
+    schema = _FILES
+    if more := kept_fields(output for file in files for output in file.outputs):
+        outputs = pa.field("outputs", pa.list_(pa.struct([*_OUTPUT, *more])), nullable=False)
+        schema = schema.set(schema.get_field_index("outputs"), outputs)
+    for field_ in kept_fields(files):
+        schema = schema.append(field_)
+    said = {key: str(value) for key, value in marks(number).items()}
+    return schema.with_metadata(said) if said else schema
 
 
 class PublishedFiles(Sequence[PublishedFile]):
     """Inverse of `files_to_parquet`. Most triggers ask for the versions alone, so rows are made on demand.
 
     :param address: of the object, for errors.
+    :raises NeedsNewerRelease: it is of a format that this release does not know.
     :raises SnapshotCorrupt: what was asked for cannot be read; from the constructor as well.
     """
 
-    def __init__(self, data: bytes, address: str = "a snapshot's files") -> None:
+    def __init__(self, data: bytes, address: str = "the rows of a snapshot") -> None:
         self._data = data
         self._address = address
         with self._reading():
+            Marks.of(metadata_of(data)).require_known(address)
             self._schema = pq.read_schema(pa.BufferReader(data))
             require_schema(self._schema, _FILES, added=_ADDED)
             self._count = pq.read_metadata(pa.BufferReader(data)).num_rows
@@ -236,8 +266,10 @@ class PublishedFiles(Sequence[PublishedFile]):
     @cached_property
     def _rows(self) -> tuple[PublishedFile, ...]:
         rows = self._table().to_pylist()
+        of_file = [name for name in self._schema.names if name not in _FILES.names]
+        of_output = _unknown_outputs(self._schema)
         with self._reading():
-            return tuple(_published_file(row) for row in rows)
+            return tuple(_published_file(row, of_file, of_output) for row in rows)
 
     @overload
     def __getitem__(self, index: int) -> PublishedFile: ...
@@ -284,7 +316,16 @@ def hashes_of(files: Sequence[PublishedFile]) -> dict[str, str]:
     return files.hashes() if isinstance(files, PublishedFiles) else {f.uri: f.sha256 for f in files}
 
 
-def _published_file(row: Mapping[str, Any]) -> PublishedFile:
+def _unknown_outputs(schema: pa.Schema) -> list[str]:
+    """Names that the outputs have there and not here."""
+    outputs = schema.field("outputs").type.value_type
+    known = {field_.name for field_ in _OUTPUT}
+    return [field_.name for field_ in outputs if field_.name not in known]
+
+
+def _published_file(
+    row: Mapping[str, Any], of_file: Sequence[str], of_output: Sequence[str]
+) -> PublishedFile:
     return PublishedFile(
         uri=row["uri"],
         fingerprint=Fingerprint(row["size"], row["mtime_us"], row["etag"], row["version_id"]),
@@ -292,69 +333,84 @@ def _published_file(row: Mapping[str, Any]) -> PublishedFile:
         rows=row["rows"],
         bad_rows=row["bad_rows"],
         session=row["session"],
-        outputs=tuple(Output(**o) for o in row["outputs"]),
+        outputs=tuple(_output(o, of_output) for o in row["outputs"]),
         # Ledgers of the first release know neither.
         version=row.get("version") or Fingerprint(row["size"], row["mtime_us"], row["etag"]).token,
         seconds=row.get("seconds") or 0.0,
+        **_keeping(row, of_file),
     )
+
+
+def _output(values: Mapping[str, Any], unknown: Sequence[str]) -> Output:
+    if not unknown:
+        return Output(**values)
+    known = {name: value for name, value in values.items() if name not in unknown}
+    return Output(**known, **_keeping(values, unknown))
+
+
+def _keeping(row: Mapping[str, Any], unknown: Sequence[str]) -> dict[str, Any]:
+    return {"kept": kept_of(row, unknown)} if unknown else {}
+
+
+_HEADER: Final = {
+    "seq": "seq",
+    "table": "table",
+    "session": "session",
+    "mode": "mode",
+    "lineageEntryId": "lineage_entry_id",
+    "parent": "parent",
+    "listingDigest": "listing_digest",
+    "configFingerprint": "config_fingerprint",
+    "publishedMs": "published_ms",
+    "audit": "audit",
+    "owner": "owner",
+}
+"""Keys of the header, with the fields of a snapshot that they hold."""
+_BESIDE: Final = frozenset({"counts", "files", FORMAT, NEEDS})
 
 
 def header_to_bytes(snapshot: Snapshot, files: SnapshotRef) -> bytes:
     """The header, naming its Parquet object."""
-    header = {
-        "seq": snapshot.seq,
-        "table": snapshot.table,
-        "session": snapshot.session,
-        "mode": snapshot.mode,
-        "lineageEntryId": snapshot.lineage_entry_id,
-        "parent": asdict(snapshot.parent) if snapshot.parent else None,
-        "listingDigest": snapshot.listing_digest,
-        "configFingerprint": snapshot.config_fingerprint,
-        "publishedMs": snapshot.published_ms,
-        "audit": dict(snapshot.audit),
+    header = {key: plain(getattr(snapshot, name), snapshot.format) for key, name in _HEADER.items()}
+    header |= {
         "counts": {"files": len(snapshot.ledger), "segments": len(snapshot.segments), "rows": snapshot.rows},
-        "files": asdict(files),
-        "owner": snapshot.owner,
+        "files": plain(files),
     }
-    return json.dumps(header, sort_keys=True, indent=1).encode()
+    said = header | marks(snapshot.format) | dict(snapshot.kept)
+    return json.dumps(said, sort_keys=True, indent=1).encode()
 
 
-def header_from_bytes(data: bytes) -> dict[str, Any]:
+def header_from_bytes(data: bytes, what: str = "a snapshot header") -> dict[str, Any]:
     """The header as plain values.
 
-    :raises ValueError: not a snapshot header.
+    :param what: its address, for errors.
+    :raises NeedsNewerRelease: it is of a format that this release does not know.
+    :raises ValueError: not a snapshot header, or of a mode that no release with its format has.
     """
     header = read_json(data)
-    if not isinstance(header, dict) or "files" not in header:
+    if not isinstance(header, dict):
         raise ValueError("not a snapshot header")
-    try:
-        fitting(SnapshotRef(**header["files"]))
-        fitting(snapshot_from(header, ()))
-        for key in LEFT:
-            if header["audit"].get(key):
-                fitting(SnapshotRef(**header["audit"][key]))
-    except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"not a snapshot header: {error!r}") from error
+    Marks.of(header).require_known(what)
+    if missing := {"files", "mode"} - header.keys():
+        raise ValueError(f"not a snapshot header: it lacks {min(missing)}")
+    snapshot = snapshot_from(header, ())
+    if snapshot.mode not in MODES:
+        raise ValueError(f"its mode is {snapshot.mode}, which this release of pinot-assets does not know")
+    for ref in (header["files"], *filter(None, map(snapshot.audit.get, LEFT))):
+        structured(SnapshotRef, ref, "the name of an object")
     return header
 
 
 def snapshot_from(header: Mapping[str, Any], files: Sequence[PublishedFile]) -> Snapshot:
-    """Put header and rows together."""
-    parent = header["parent"]
-    return Snapshot(
-        seq=header["seq"],
-        table=header["table"],
-        session=header["session"],
-        mode=header["mode"],
-        lineage_entry_id=header["lineageEntryId"],
-        parent=SnapshotRef(**parent) if parent else None,
-        listing_digest=header["listingDigest"],
-        config_fingerprint=header["configFingerprint"],
-        published_ms=header["publishedMs"],
-        audit=header["audit"],
-        files=files,
-        owner=header.get("owner", ""),
-    )
+    """Put header and rows together.
+
+    :raises ValueError: a value of the header is not what it should be.
+    """
+    values = {name: header[key] for key, name in _HEADER.items() if key in header}
+    kept = {key: value for key, value in header.items() if key not in _HEADER and key not in _BESIDE}
+    marked = {key: header[key] for key in (FORMAT, NEEDS) if key in header}
+    read = structured(Snapshot, kept | values | marked | {"files": ()}, "a snapshot header")
+    return replace(read, files=files)
 
 
 def sha256_hex(data: bytes) -> str:

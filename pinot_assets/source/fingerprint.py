@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+from pinot_assets.stored import Open
 
 
 @dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(Open):
     """The version of one file as its store reports it.
 
     :ivar size: bytes.
@@ -36,8 +38,13 @@ class Fingerprint:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
+        """Plain values: the columns of a plan and of a snapshot."""
+        return {
+            "size": self.size,
+            "mtime_us": self.mtime_us,
+            "etag": self.etag,
+            "version_id": self.version_id,
+        }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Fingerprint:

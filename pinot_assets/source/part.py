@@ -13,6 +13,7 @@ import pyarrow as pa
 from pinot_assets.foreign import fitting, listed, read_json
 from pinot_assets.parquet_bytes import require_schema
 from pinot_assets.source.listed_files import COLUMNS
+from pinot_assets.stored import Marks
 
 _META: Final = b"part"
 
@@ -53,14 +54,18 @@ def part_to_arrow(part: Part, beside: Mapping[str, Any]) -> bytes:
     return sink.getvalue()
 
 
-def part_from_arrow(data: bytes) -> tuple[Part, dict[str, Any]]:
+def part_from_arrow(data: bytes, what: str = "a part of a listing") -> tuple[Part, dict[str, Any]]:
     """Inverse of `part_to_arrow`; the columns are views of the data.
 
     What is no part raises what its parsers raise.
+
+    :param what: its address, for errors.
+    :raises NeedsNewerRelease: it is of a format that this release does not know.
     """
     table = pa.ipc.open_stream(data).read_all()
-    require_schema(table.schema, COLUMNS)
     told = read_json(table.schema.metadata[_META])
+    Marks.of(told).require_known(what)
+    require_schema(table.schema, COLUMNS)
     part = Part(
         table.replace_schema_metadata(None),
         told["skipped"],

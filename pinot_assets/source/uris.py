@@ -150,10 +150,15 @@ def key_below(root_uri: str, uri: str) -> str:
 
 
 def check_key(key: str) -> None:
-    """Refuse what is no key: empty, `.` or `..` segments (they could leave the root), NUL.
+    """Refuse what is no key: empty, `.` or `..` segments (they could leave the root), NUL, and
+    characters that no file name has (JSON may hold half of a surrogate pair).
 
     :raises SourceError: it is none.
     """
+    try:
+        os.fsencode(key)
+    except UnicodeEncodeError:
+        raise SourceError(f"{key!r} cannot be a key", why="it has characters that no name has") from None
     if "\0" in key or any(segment in ("", ".", "..") for segment in key.split("/")):
         raise SourceError(f"{key!r} cannot be a key", hint="a key is file and folder names with / between")
 

@@ -88,7 +88,7 @@ class MemoryObjectStore:
         return found[1] if found else None
 
     def is_folder(self, key: str) -> bool:
-        return next(self.list(key), None) is not None
+        return any(path.startswith(f"{self._path(key)}/") for path in tuple(self._objects))
 
     def read(self, key: str, most: Limit = OBJECT) -> bytes:
         found = self._objects.get(self._path(key))

@@ -94,6 +94,7 @@ def build(order: BuildOrder, task: FileTask, source: ObjectStore, built: Built) 
         seconds=0.0,
         worker="",
         tars=tuple(_token(order, output) for output in outputs),
+        format=order.format,
     )
     store = open_memory(order.staging_uri)
     store.put_if_absent(receipt_key(receipt.uri, read, order.attempt), receipt.to_bytes())

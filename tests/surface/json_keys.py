@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pinot_assets.stored import Open
+
 PLAIN = ("str", "int", "float", "bool", "bytes", "None")
 """Functions that return one of these, or many, make no mapping."""
 COPIES = ("dict", "list", "tuple", "sorted")
@@ -218,6 +220,8 @@ def fields_of(kind: Any) -> Iterator[str]:
     """Fields of a dataclass as `asdict` writes them, with those of dataclasses within."""
     hints = typing.get_type_hints(kind)
     for field in dataclasses.fields(kind):
+        if field.name == "kept" and issubclass(kind, Open):
+            continue  # nothing prints what a stored value keeps of a later release
         yield field.name
         waiting = [hints[field.name]]
         while waiting:

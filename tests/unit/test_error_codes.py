@@ -15,7 +15,7 @@ from pinot_assets.session.receipt import Failure
 
 PACKAGE = Path(pinot_assets.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "reference" / "errors.md"
-CODE = [*Failure.__dataclass_fields__].index("code")
+CODE = [*Failure.__match_args__].index("code")
 
 
 def test_the_page_is_fresh() -> None:

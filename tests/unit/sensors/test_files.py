@@ -324,3 +324,15 @@ def test_a_settled_sweep_over_ticks_clears_its_parts_away(
         assert table.tick().startswith("0 new")
         assert table.parts == []
     assert len(looks) == 1
+
+
+def test_a_cursor_of_a_newer_release_is_left_to_it(table: Table) -> None:
+    """This release would begin anew, and forget what was launched."""
+    table.write("a.csv")
+    newer = json.dumps({"launched": "d", "format": 9, "needs": "7.5.0"})
+    table.cursor = newer
+    assert table.tick().startswith("the cursor of the files sensor is of format 9")
+    assert table.cursor == newer
+    table.cursor = json.dumps({"colour": "blue"})
+    table.tick()
+    assert json.loads(str(table.cursor))["colour"] == "blue"

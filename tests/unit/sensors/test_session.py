@@ -154,3 +154,11 @@ def test_an_older_snapshot_is_not_told_after_a_newer_one(
     for key, expected in ((shown.keys.segments, True), (shown.keys.snapshot, is_told)):
         assert bool(sensor.instance.get_latest_materialization_event(key)) is expected
     assert bool(sensor.instance.get_latest_materialization_event(shown.keys.table)) is is_told
+
+
+def test_a_cursor_of_a_newer_release_is_left_to_it(sensor: Sensor) -> None:
+    newer = '{"epoch": 5, "format": 9, "needs": "7.5.0"}'
+    sensor.cursor = newer
+    data = sensor.tick()
+    assert "upgrade pinot-assets here to 7.5.0" in data.skip_message
+    assert (data.run_requests, sensor.cursor) == ([], newer)

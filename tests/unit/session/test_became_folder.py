@@ -45,3 +45,8 @@ def test_without_deletions_nothing_is_asked() -> None:
     store.on_list = refuse
     assert with_folders(store, changes(), ledger()) == changes()
     assert with_folders(store, changes("file:///a"), None) == changes("file:///a")
+
+
+def test_a_file_of_a_source_that_the_spec_named_before_is_deleted() -> None:
+    store, gone = new_memory(), "s3://former/a.csv"
+    assert with_folders(store, changes(gone), ledger(gone)) == changes(gone)

@@ -12,6 +12,7 @@ from fakes.builder import make_order, tasks_of
 
 from pinot_assets.build import BuildOrder, build_file
 from pinot_assets.build.values import Values
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.losses import loss_findings
 from pinot_assets.session.model import Mode
@@ -50,7 +51,7 @@ def rebuilt(
     run: Any = SimpleNamespace(
         current_snapshot=lambda: current,
         spec=SimpleNamespace(audit=Audit(checks=checks), name="names"),
-        edges=SimpleNamespace(staging=Staging(open_store((root / "staging").as_uri(), {}))),
+        edges=SimpleNamespace(staging=Staging(open_store((root / "staging").as_uri(), {}, UNLIMITED))),
     )
     session: Any = SimpleNamespace(mode=Mode.SYNC)
     return {f.name: f for f in loss_findings(run, session, [built(root, later, after)])}
@@ -91,7 +92,7 @@ def test_a_receipt_of_an_earlier_release_names_only_what_the_file_lacks(
 
 def test_receipts_of_published_files_are_found_by_their_versions(tmp_path: Path, order: BuildOrder) -> None:
     receipt = built(tmp_path, order, WHOLE)
-    staging = Staging(open_store((tmp_path / "staging").as_uri(), {}))
+    staging = Staging(open_store((tmp_path / "staging").as_uri(), {}, UNLIMITED))
     assert kept_receipts(staging, order.session, {receipt.uri: receipt.read.token}) == {receipt.uri: receipt}
     assert kept_receipts(staging, order.session, {receipt.uri: "another"}) == {}
     assert kept_receipts(staging, "cp1-fff", {receipt.uri: receipt.read.token}) == {}

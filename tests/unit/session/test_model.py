@@ -49,6 +49,7 @@ SESSIONS = st.builds(
     attempt_started_ms=COUNTS,
     failures=st.none() | REFS,
     trouble_since_ms=COUNTS,
+    format=st.just(2),
     switch=COUNTS,
     switch_object=st.none() | REFS,
     switch_attempt=COUNTS,
@@ -179,8 +180,9 @@ def test_only_published_and_noop_are_done(outcome: Outcome) -> None:
     assert (closed.outcome, closed.done_ms) == (outcome, 9)
 
 
-def test_a_session_without_trouble_is_written_as_releases_before_wrote_it() -> None:
-    session = Session("cp1-aaaaaa", 1, Mode.SYNC, "f", 0, ObjectRef("k", "0"))
-    assert "troubleSinceMs" not in json.loads(session_to_bytes(session))["simpleFields"]
-    troubled = replace(session, trouble_since_ms=7)
-    assert json.loads(session_to_bytes(troubled))["simpleFields"]["troubleSinceMs"] == "7"
+def test_since_when_there_is_trouble_is_not_written_in_format_1() -> None:
+    troubled = Session("cp1-aaaaaa", 1, Mode.SYNC, "f", 0, ObjectRef("k", "0"), trouble_since_ms=7)
+    assert "troubleSinceMs" not in json.loads(session_to_bytes(troubled))["simpleFields"]
+    newer = replace(troubled, format=2)
+    assert json.loads(session_to_bytes(newer))["simpleFields"]["troubleSinceMs"] == "7"
+    assert session_from_bytes(session_to_bytes(newer)).trouble_since_ms == 7

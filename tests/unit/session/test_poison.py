@@ -21,6 +21,7 @@ from model.specs import spec_of
 from model.table import CLUSTER, Table, run
 
 from pinot_assets.errors import NodeUnreadable, PinotAssetsError, SessionError, SnapshotCorrupt
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.sensors.decision import Cursor
 from pinot_assets.sensors.standstill import Watch
@@ -301,7 +302,7 @@ def test_a_poison_receipt_is_none_and_its_file_is_built_again(staging: Staging) 
     "elsewhere", ["file:///etc/passwd", "s3://other/a", "{root}/../x", "{root}/a//b", ""]
 )
 def test_a_receipt_of_tars_that_lie_elsewhere_is_none(tmp_path: Path, elsewhere: str) -> None:
-    staging = Staging(open_store(str(tmp_path), {}))
+    staging = Staging(open_store(str(tmp_path), {}, UNLIMITED))
     there = elsewhere.replace("{root}", staging.store.uri)
     one = replace(receipt(staging.store.uri), outputs=(replace(output(staging.store.uri), tar_uri=there),))
     staging.store.put_if_absent(f"sessions/{SESSION}/files/a.json", one.to_bytes())
@@ -362,7 +363,7 @@ def test_a_poison_session_names_itself_and_keeps_nobody_from_the_others(store: S
 
 
 def test_a_node_larger_than_any_is_not_parsed(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pinot_assets.session.model.NODE_BYTES", 1000)
+    monkeypatch.setattr("pinot_assets.session.znrecord.NODE_BYTES", 1000)
     write(store, "cp1", session_to_bytes(replace(GOLDEN_SESSION, last_error="x" * 1000)))
     with pytest.raises(NodeUnreadable, match="bytes are more than are read"):
         store.session("cp1")

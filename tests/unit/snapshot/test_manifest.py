@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pinot_assets.session.receipt import Output
 from pinot_assets.snapshot.manifest import (
+    MODES,
     PublishedFile,
     PublishedFiles,
     Snapshot,
@@ -71,7 +72,7 @@ def test_rows_survive_parquet(files: tuple[PublishedFile, ...]) -> None:
         seq=COUNTS,
         table=TEXTS,
         session=TEXTS,
-        mode=TEXTS,
+        mode=st.sampled_from(sorted(MODES)),
         lineage_entry_id=TEXTS,
         parent=st.none() | st.builds(SnapshotRef, key=TEXTS, sha256=TEXTS),
         listing_digest=TEXTS,

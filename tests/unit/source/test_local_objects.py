@@ -318,4 +318,4 @@ def test_a_listed_file_that_became_a_pipe_is_not_waited_for(store: ObjectStore, 
 def test_the_root_itself_may_be_a_symbolic_link(store: ObjectStore, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "root")
     store.put_if_absent("in/a.csv", b"rows")
-    assert open_store(f"file://{tmp_path}/link", {}).read("in/a.csv") == b"rows"
+    assert open_store(f"file://{tmp_path}/link", {}, UNLIMITED).read("in/a.csv") == b"rows"

@@ -1,0 +1,134 @@
+"""Dataclasses as Helix ZNRecords, so that Pinot's own ZooKeeper browser shows them.
+
+A field is text in `simpleFields` under its name in camel case, a structured one as JSON; None is an empty
+text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import fields
+from enum import StrEnum
+from typing import Any, Final, TypeVar, get_type_hints
+
+from pinot_assets.foreign import read_json
+from pinot_assets.limits import NODE_BYTES
+from pinot_assets.stored import FORMAT, NEEDS, Marks, Stored, fields_since, marks, plain, structured
+
+T = TypeVar("T", bound=Stored)
+
+SIMPLE: Final = "simpleFields"
+LISTS: Final = "listFields"
+MAPS: Final = "mapFields"
+
+
+def record_of(data: bytes) -> dict[str, Any]:
+    """A ZNRecord's values.
+
+    :raises ValueError: the bytes are none.
+    """
+    if len(data) > NODE_BYTES:
+        raise ValueError(f"its {len(data):,} bytes are more than are read of a node")
+    record = read_json(data)
+    if not isinstance(record, dict) or not isinstance(record.get(SIMPLE), dict):
+        raise ValueError("not a ZNRecord")
+    return record
+
+
+def fields_of(data: bytes) -> dict[str, str]:
+    """The simple fields of a ZNRecord.
+
+    :raises ValueError: the node does not hold one.
+    """
+    texts: dict[str, Any] = record_of(data)[SIMPLE]
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise ValueError("not a ZNRecord: a simple field is no text")
+    return texts
+
+
+def to_bytes(
+    value: Stored, znode_id: str, *, dump: Callable[[Any], str] = json.dumps, lists: Collection[str] = ()
+) -> bytes:
+    """The dataclass as a ZNRecord.
+
+    :param dump: writes structured fields.
+    :param lists: fields that stand in `listFields`.
+    """
+    values = plain(value)
+    names = [name for name in _names(type(value)) if name in values and name not in lists]
+    texts = {_camel(name): _text(values[name], dump) for name in names}
+    kept = value.kept
+    record = {
+        "id": znode_id,
+        SIMPLE: texts | {key: str(mark) for key, mark in marks(value.format).items()} | kept.get(SIMPLE, {}),
+        MAPS: {**kept.get(MAPS, {})},
+        LISTS: {name: values[name] for name in lists} | kept.get(LISTS, {}),
+    }
+    return json.dumps(record, indent=2).encode()
+
+
+def from_bytes(
+    kind: type[T], data: bytes, what: str, *, lists: Collection[str] = (), later: Collection[str] = ()
+) -> T:
+    """Inverse of `to_bytes`.
+
+    :param later: fields that a record of an early release may lack, beside those of a later format.
+    :raises NeedsNewerRelease: it is of a format that this release does not know.
+    :raises ValueError: the bytes are not such a record.
+    """
+    record = record_of(data)
+    texts = record[SIMPLE]
+    Marks.of(texts).require_known(what)  # before its fields, which may have other names by then
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise ValueError(f"not {what}: a simple field is no text")
+    found_lists, found_maps = _part(record, LISTS), _part(record, MAPS)
+    names = {_camel(name): name for name in _names(kind) if name not in lists}
+    if missing := names.keys() - texts.keys() - set(map(_camel, {*later, *fields_since(kind)})):
+        raise ValueError(f"not {what}: it lacks {min(missing)}")
+    values = dict(_values(kind, {name: texts[key] for key, name in names.items() if key in texts}))
+    values |= {name: found_lists[name] for name in lists if name in found_lists}
+    kept = {
+        SIMPLE: _without(texts, {*names, FORMAT, NEEDS}),
+        LISTS: _without(found_lists, lists),
+        MAPS: found_maps,
+    }
+    marked = {key: texts[key] for key in (FORMAT, NEEDS) if key in texts}
+    unknown = {part: values for part, values in kept.items() if values}
+    return structured(kind, values | marked | unknown, what)
+
+
+def _values(kind: type[Stored], texts: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    hints = get_type_hints(kind)
+    for name, text in texts.items():
+        hint = hints[name]
+        if hint is str or (isinstance(hint, type) and issubclass(hint, StrEnum)):
+            yield name, text
+        elif text:
+            yield name, text if hint is int else read_json(text)
+
+
+def _names(kind: type[Stored]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name not in ("kept", FORMAT))
+
+
+def _text(value: Any, dump: Callable[[Any], str]) -> str:
+    if value is None:
+        return ""
+    return dump(value) if isinstance(value, dict | list) else str(value)
+
+
+def _part(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = record.get(name) or {}
+    if not isinstance(part, dict):
+        raise ValueError("not a ZNRecord")
+    return part
+
+
+def _without(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in names}
+
+
+def _camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part.capitalize() for part in tail)

@@ -1,0 +1,125 @@
+"""A table of the model with everything around it as text, and back: what a release left at one moment.
+
+It uses the model's own names alone, so that `make.py` can run with the code of a release before.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+from dataclasses import asdict, replace
+from typing import Any
+
+from fakes.objects import _SPACES, MemoryObjectStore, _Space, open_memory
+from model.specs import spec_of
+from model.table import CLUSTER, START_MS, TABLE, Table
+
+from pinot_assets.pinot import LineageEntry, LineageState, SegmentMetadata
+from pinot_assets.session.receipt import Output
+from pinot_assets.source import Fingerprint
+from pinot_assets.spec import TableSpec
+
+
+def place(name: str) -> MemoryObjectStore:
+    """An empty store at a place of that name, which stays the same from process to process."""
+    uri, space = f"mem://{name}", _Space()
+    _SPACES[uri] = space
+    return open_memory(uri)
+
+
+def _spec_of(options: dict[str, Any]) -> TableSpec:
+    """With the folders of the golden lives, whose sessions hold a fingerprint of them."""
+    spec = spec_of(options)
+    folders = {"input_dir_uri": "/model/source", "staging_uri": "/model/staging"}
+    return replace(spec, ingestion=spec.ingestion.model_copy(update=folders))
+
+
+def new_table(mode: str) -> Table:
+    """A table whose stores lie at places with names."""
+    table = Table(_spec_of, mode)
+    table.source, table.staging = place("golden-source"), place("golden-staging")
+    table.zookeeper.nodes[f"/{CLUSTER}/PROPERTYSTORE"].made_ms = START_MS  # by that a cluster is known
+    return table
+
+
+Pool = dict[str, str]
+"""Contents of objects by their hash: lives have most of them in common."""
+
+
+def dump(table: Table, pool: Pool) -> dict[str, Any]:
+    """All that a driver finds."""
+    found = table.pinot._tables[TABLE]
+    return {
+        "mode": table.mode,
+        "now_ms": table.now_ms,
+        "nodes": {
+            path: node.data.decode()
+            for path, node in table.zookeeper.nodes.items()
+            if not node.owner and path != "/"
+        },
+        "source": _objects(table.source, pool),
+        "staging": _objects(table.staging, pool),
+        "pinot": {
+            "segments": [
+                {key: value for key, value in asdict(output).items() if key != "kept"}
+                for output in found.segments.values()
+            ],
+            "metadata": [{**asdict(m), "custom": dict(m.custom)} for m in found.metadata.values()],
+            "entries": [_entry(entry) for entry in found.entries.values()],
+            "routing": {broker: sorted(names) for broker, names in found.routing.items()},
+            "hasNode": found.has_node,
+        },
+    }
+
+
+def load(values: dict[str, Any], pool: Pool) -> Table:
+    """Inverse of `dump`."""
+    table = new_table(values["mode"])
+    client = table.zookeeper.client()
+    for path, text in values["nodes"].items():
+        client.ensure_path(path)
+        client.set(path, text.encode())
+    _fill(table.source, values["source"], pool)
+    _fill(table.staging, values["staging"], pool)
+    found, pinot = table.pinot._tables[TABLE], values["pinot"]
+    found.segments = {o["segment"]: Output(**o) for o in pinot["segments"]}
+    found.metadata = {m["segment"]: SegmentMetadata(**m) for m in pinot["metadata"]}
+    for entry in pinot["entries"]:
+        names = {key: frozenset(entry[key]) for key in ("segments_from", "segments_to")}
+        state = LineageState(entry["state"])
+        found.entries[entry["id"]] = LineageEntry(**{**entry, **names, "state": state})
+    found.routing = {broker: frozenset(names) for broker, names in pinot["routing"].items()}
+    found.has_node = pinot["hasNode"]
+    table.truth._sessions = table.truth.sessions  # which counts the retries of what it saw
+    table.now_ms = values["now_ms"]
+    table.pinot._clock = itertools.count(table.now_ms)
+    return table
+
+
+def nodes_of(table: Table) -> dict[str, bytes]:
+    """Our nodes, the pointer as ""."""
+    path = f"/{CLUSTER}/PROPERTYSTORE/MINION_TASK_METADATA/{TABLE}_OFFLINE/FileIngestionTask/consistentPush"
+    found = {p: node.data for p, node in table.zookeeper.nodes.items() if p.startswith(path)}
+    return {p.removeprefix(path).strip("/"): data for p, data in found.items() if not p.endswith("/lease")}
+
+
+def _objects(store: MemoryObjectStore, pool: Pool) -> dict[str, Any]:
+    found = {}
+    for info in store.list():
+        data = store.read(info.key)
+        sha256 = hashlib.sha256(data).hexdigest()
+        pool[sha256] = base64.b64encode(data).decode()
+        found[info.key] = {"sha256": sha256, "at": info.fingerprint.mtime_us}
+    return found
+
+
+def _fill(store: MemoryObjectStore, objects: dict[str, Any], pool: Pool) -> None:
+    for key, found in objects.items():
+        data = base64.b64decode(pool[found["sha256"]])
+        store._objects[key] = data, Fingerprint(len(data), found["at"])
+
+
+def _entry(entry: LineageEntry) -> dict[str, Any]:
+    names = {key: sorted(getattr(entry, key)) for key in ("segments_from", "segments_to")}
+    return {**asdict(entry), **names, "state": entry.state.value}

@@ -1,0 +1,248 @@
+"""Writes golden files with the code of one release: what its readers and writers agree on, for ever.
+
+Run with the tree of that release (and this folder), never with a newer one:
+
+    PYTHONPATH=<tree of the release>:<its tests>:<this tree's tests> python tests/golden/make.py <folder>
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import secrets
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa
+from fakes import objects as objects_module
+from fakes.objects import new_memory
+from golden.life import Pool, dump, new_table
+from model.process import Kind, Trouble
+from model.table import Table, run
+
+from pinot_assets.sensors.decision import Cursor
+from pinot_assets.sensors.standstill import Watch
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.model import (
+    AuditReceipt,
+    Checked,
+    Mode,
+    ObjectRef,
+    Outcome,
+    Owner,
+    Pointer,
+    PushKind,
+    Session,
+    State,
+    pointer_to_bytes,
+    session_to_bytes,
+)
+from pinot_assets.session.plan import Hold, Plan, Row, Status, plan_to_parquet
+from pinot_assets.session.receipt import ColumnFacts, Failure, Output, Receipt, SegmentFacts
+from pinot_assets.session.staging import Staging, Switch
+from pinot_assets.session.sweep import Bookmark
+from pinot_assets.snapshot.manifest import (
+    PublishedFile,
+    Snapshot,
+    SnapshotRef,
+    files_to_parquet,
+    header_to_bytes,
+)
+from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.source.listed_files import COLUMNS
+from pinot_assets.source.part import Part, part_to_arrow
+
+A, B = "a" * 64, "b" * 64
+NAME = "model__cp7-0a1b2c_2_3_0"
+OWNER = Owner("run-7", "worker-1", 4711, 1_700_000_000_123)
+PLAN = ObjectRef(f"sessions/cp7-0a1b2c/plan-2-{A}.parquet", A)
+OUTPUT = Output(NAME, 3_735_928_559, 12, f"s3://b/{NAME}.tar.gz", 345, B, f"s3://b/{NAME}.m", -5, 9, 678)
+BARE = Output("model__cp7-0a1b2c_2_4_0", 1, 2, "s3://b/x.tar.gz", 3, B, "s3://b/x.m")
+EMPTY = Fingerprint(0, 2)
+READ = Fingerprint(99, 1_700_000_000_000_001, "etag", "v1")
+
+
+def objects() -> dict[str, bytes]:
+    """One of each kind, with all that it can say; and the barest where that differs."""
+    audit = AuditReceipt(
+        2,
+        B,
+        False,
+        1_700_000_001_000,
+        "rows: 11, not 12",
+        True,
+        True,
+        (Checked("rows", False, 12, 11.5),),
+        "p",
+    )
+    session = Session(
+        id="cp7-0a1b2c",
+        seq=7,
+        mode=Mode.SYNC,
+        config_fingerprint="fp",
+        created_ms=1_700_000_000_000,
+        plan=PLAN,
+        state=State.SWITCH,
+        retry_count=1,
+        attempt=2,
+        attempt_started_ms=1_700_000_000_500,
+        failures=ObjectRef("sessions/cp7-0a1b2c/failures-2.json", B),
+        switch=2,
+        switch_object=ObjectRef("sessions/cp7-0a1b2c/switch-2.json", B),
+        switch_attempt=2,
+        switch_ms=1_700_000_000_600,
+        lineage_entry_id="entry",
+        end_issued="entry",
+        revert_issued="former",
+        audit=audit,
+        stalls=1,
+        target=SnapshotRef("snapshots/5.json", A),
+        last_error="why: é\n2nd line",
+        counts={"files": 3, "done": 2, "failed": 1},
+        push=PushKind.ATOMIC,
+    )
+    pointer = Pointer(
+        "cp7", 12, OWNER, 8, ("cp6", "cp7"), SnapshotRef("snapshots/6.json", A), "t", ObjectRef("h", B)
+    )
+    rows = (
+        Row("s3://in/a", 0, READ, Status.DONE, "sessions/cp7-0a1b2c/files/x.json"),
+        Row("s3://in/b", 1, Fingerprint(1, 2), Status.BUILD),
+        Row("s3://in/c", 2, Fingerprint(3, 4, "e"), Status.GONE),
+    )
+    plan = Plan("cp7-0a1b2c", 2, Mode.SYNC, rows, ("s3://in/gone",), {"s3://in/t": READ}, "digest")
+    facts = (SegmentFacts(12, (ColumnFacts("v", "STRING", "a", None),)),)
+    receipt = Receipt(
+        "s3://in/a",
+        3,
+        2,
+        READ,
+        A,
+        12,
+        1,
+        (OUTPUT,),
+        1.25,
+        "w/1",
+        ("tok",),
+        "s3://b/bad",
+        ("m",),
+        14,
+        1,
+        facts,
+    )
+    files = (
+        PublishedFile("s3://in/a", READ, A, 12, 1, "cp7-0a1b2c", (OUTPUT, BARE), READ.token, 1.25),
+        PublishedFile("s3://in/b", EMPTY, "", 0, 0, "cp6-0a1b2d", (), EMPTY.token),
+    )
+    snapshot = Snapshot(
+        7, "model_OFFLINE", "cp7-0a1b2c", "SYNC", "entry", SnapshotRef("snapshots/6.json", A), "digest", "fp",
+        1_700_000_002_000, files, asdict(audit), "pinot-1-2",
+    )  # fmt: skip
+    staging = Staging(new_memory())
+    failure = Failure("s3://in/b", 1, 2, "UNREADABLE", "line 3: é")
+    staged = {
+        "failures.json": staging.put_failures("cp7-0a1b2c", 2, [failure]),
+        "switch.json": staging.put_switch("cp7-0a1b2c", Switch(2, ("old",), (OUTPUT, BARE), "carried")),
+        "hold.json": staging.put_hold("cp7-0a1b2c", Hold({"s3://in/a": READ.token}, ("s3://in/c",))),
+    }
+    mark = Bookmark("0123456789ab", "in/m", 5, f"listings/part-{'c' * 32}.arrow", 77)
+    cursor = Cursor("d1", "snapshots/6.json", 100, 2, "d2", 90, "q", 80, "s", 70, "told", mark)
+    part = Part(pa.Table.from_pylist([], schema=COLUMNS), 1, 2, frozenset({"d"}), frozenset({"e"}), "in/m")
+    beside = {"before": {"key": "listings/before.arrow", "crc32": 5}, "hints": ["h"]}
+    return {
+        "pointer.json": pointer_to_bytes(pointer, "consistentPush"),
+        "pointer-fresh.json": pointer_to_bytes(Pointer(), "consistentPush"),
+        "session.json": session_to_bytes(session),
+        "session-new.json": session_to_bytes(Session("cp1-00000a", 1, Mode.APPEND, "fp", 5, PLAN)),
+        "session-done.json": session_to_bytes(
+            Session("cp1-00000a", 1, Mode.SWAP, "fp", 5, PLAN, State.DONE, Outcome.PUBLISHED, done_ms=9)
+        ),
+        "lease.json": json.dumps(asdict(OWNER)).encode(),
+        "plan.parquet": plan_to_parquet(plan),
+        "receipt.json": receipt.to_bytes(),
+        "receipt-empty.json": Receipt("s3://in/b", 1, 0, Fingerprint(0, 2), "", 0, 0, (), 0.0, "").to_bytes(),
+        "manifest.parquet": files_to_parquet(files),
+        "header.json": header_to_bytes(snapshot, SnapshotRef("snapshots/7.parquet", B)),
+        "files-cursor.json": cursor.text.encode(),
+        "session-cursor.json": Watch(12, 100, "cp7-0a1b2c SWITCH 2", 90, 3).write().encode(),
+        "part.arrow": part_to_arrow(part, beside),
+        **{name: staging.store.read(ref.key) for name, ref in staged.items()},
+    }
+
+
+def dies(job: Callable[[Driver], object], at: str, kind: Kind) -> Callable[[Table], None]:
+    """A driver that dies there."""
+
+    def happen(table: Table) -> None:
+        process = table.start(job, [Trouble(at, kind)]).process
+        assert process.dead, process.effects
+        table.expire()
+
+    return happen
+
+
+def rollback(driver: Driver) -> None:
+    driver.rollback()
+
+
+def rollback_two(driver: Driver) -> None:
+    driver.rollback("1")
+
+
+def fails(table: Table) -> None:
+    """A file of the session cannot be read."""
+    table.source.write("E", b"!")
+    table.start(run)
+
+
+BEFORE, AFTER = Kind.DIES_BEFORE, Kind.DIES_AFTER
+LIVES: dict[str, Callable[[Table], None]] = {
+    "init": dies(run, "zk set consistentPush, create cp", AFTER),
+    "in-progress": fails,
+    "switch-before-start": dies(run, "start_", BEFORE),
+    "switch-started": dies(run, "start_", AFTER),
+    "switch-pushed": dies(run, "push", AFTER),
+    "switch-end-issued": dies(run, "end_", BEFORE),
+    "switch-ended": dies(run, "end_", AFTER),
+    "rollback-issued": dies(rollback, "revert_", BEFORE),
+    "rollback-reverted": dies(rollback, "revert_", AFTER),
+    "rollback-republished": dies(rollback_two, "push", AFTER),
+}
+
+
+def life(name: str) -> Table:
+    """A table with two published snapshots, changed files, and what is left half way."""
+    numbers = itertools.count(1)
+    secrets.token_hex = lambda _=0: f"{next(numbers):06x}"  # the same names in all lives
+    objects_module._numbers = itertools.count(1)
+    table = new_table("sync")
+    table.source.write("A", b"A1a A1b")
+    table.source.write("B", b"B1")
+    table.start(run)
+    table.source.write("A", b"A2")
+    table.start(run)
+    if name == "rollback-republished":  # what is older than the snapshot before comes back from its tars
+        table.source.write("A", b"A3")
+        table.start(run)
+    table.source.write("C", b"C1")
+    table.source.write("D", b"D1a D1b")
+    table.source.remove("B")
+    LIVES[name](table)
+    return table
+
+
+def _write(path: Path, values: object) -> None:
+    path.write_text(json.dumps(values, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    for name, data in objects().items():
+        (folder / "objects").mkdir(parents=True, exist_ok=True)
+        (folder / "objects" / name).write_bytes(data)
+    pool: Pool = {}
+    for name in LIVES:
+        (folder / "lives").mkdir(exist_ok=True)
+        _write(folder / "lives" / f"{name}.json", dump(life(name), pool))
+    _write(folder / "pool.json", pool)
