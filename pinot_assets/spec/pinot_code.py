@@ -22,8 +22,8 @@ from pinot_assets.spec.problem import Problem
 _GROOVY: Final = re.compile(
     r"groovy(?:[\s\"]|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|--[^\n]*+\n)*+\(|u&\"", re.IGNORECASE
 )
-"""Its call as Pinot finds it, whatever stands between name and parenthesis; or a name spelled in escapes. How a
-comment was read is never tried again in another way: that would double the time with each comment."""
+"""Its call as Pinot finds it, whatever stands between name and parenthesis; or a name spelled in escapes.
+How a comment was read is never tried again in another way: that would double the time with each comment."""
 _FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
 """Without expressions; the settings of a stream may refer to the environment."""
 
