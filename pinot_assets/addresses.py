@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 _PORTS: Final = {"http": 80, "https": 443}
+_READ_DIFFERENTLY: Final = re.compile(r"[\x00-\x20\x7f\\]")
+"""Of `https://one.example\\@other.example` each of two clients takes another one for the host."""
 
 
 def origin_of(url: str) -> str | None:
-    """`scheme://host:port` of a URL in lower case, the usual port written out; None of any other text."""
+    """`scheme://host:port` of a URL in lower case, the usual port written out; None of any other text.
+
+    None, too, of a URL in which clients could find different hosts: one with a user, a backslash or a blank.
+    """
+    if _READ_DIFFERENTLY.search(url):
+        return None
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
         return None
     host = (parts.hostname or "").rstrip(".")
-    if parts.scheme not in _PORTS or not host:
+    if parts.scheme not in _PORTS or not host or "@" in parts.netloc:
         return None
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port or _PORTS[parts.scheme]}"
 

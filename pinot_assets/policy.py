@@ -47,6 +47,7 @@ NEVER_READ: Final = ("/proc", "/sys", "/dev", "/etc", "/run/secrets", "/var/run/
 _SHARED_MEMORY: Final = "/dev/shm"
 """Ordinary files, though below /dev."""
 
+_USER: Final = re.compile(r"//[^/?#]*@")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./](?:[\w./:@%+*-]*[\w./*-])?", re.ASCII)
 
 
@@ -157,6 +158,9 @@ class Policy:
         for layer in self.layers:
             if layer.endpoints is not None and not _among(url, layer.endpoints):
                 shown = _shown(url)
+                if origin_of(url) is None:
+                    plain = "write https://host[:port], without a user, blanks or backslashes before its path"
+                    return Refusal(f"names {shown} in a way that clients may read differently", plain)
                 line = _line("endpoints", layer.endpoints, shown)
                 reason = f"names {shown}, an endpoint that table specs may not reach here"
                 return Refusal(reason, _allow(line, layer), line)
@@ -231,7 +235,7 @@ def _among(url: str, allowed: Iterable[str]) -> bool:
 
 def _shown(url: str) -> str:
     """The endpoint without what may be a secret: only scheme, host and port."""
-    return origin_of(url) or "what is no http address"
+    return origin_of(_USER.sub("//", url)) or "what is no http address"
 
 
 def _own_name(name: str) -> str:

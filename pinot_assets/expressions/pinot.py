@@ -7,6 +7,7 @@ So the text is read here before it is sent, word by word as Calcite reads it. Wh
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pinot_assets.expressions.pinot_names import ALLOWED, PERCENTILE, REFUSED, canonical
@@ -25,6 +26,9 @@ _BEFORE_PARENTHESIS: Final = words(
 """Words that are no function's name where a parenthesis follows."""
 _BEFORE_TEXT: Final = _BEFORE_PARENTHESIS | {"as", "date", "interval", "time", "timestamp"}
 """Words that may touch a text; behind others, Calcite reads it in another spelling (`X'67'`)."""
+_OPTIONS: Final = re.compile(r"option\s*\(", re.IGNORECASE)
+"""As Pinot 0.11 finds them, wherever they are, and takes them out of the query
+(`CalciteSqlParser.extractOptionsFromSql`)."""
 _WITH_FROM: Final = frozenset(("extract", "trim", "substring", "overlay"))
 _WITHOUT_PARENTHESES: Final = words(
     """
@@ -54,6 +58,8 @@ def check_question(text: str) -> None:
     """
     refuse_reference(text)
     tokens = [END, *read_tokens(text, PINOT), END, END]
+    if _OPTIONS.search(text):
+        raise ExpressionRefused("has option( in a text, where Pinot looks for options of the query, too")
     if tokens[1].name != "select":
         raise ExpressionRefused("is not one SELECT")
     calls: list[str] = []  # what each open parenthesis belongs to

@@ -8,6 +8,9 @@ from collections.abc import Collection
 MOST_DEPTH = 32
 """Parentheses in parentheses, at the most: parsers that recurse give up not far above."""
 
+MOST_LENGTH = 100_000
+"""Characters of an expression: enough for a list of ten thousand values."""
+
 
 class ExpressionRefused(ValueError):
     """An expression says what it may not say.
@@ -20,6 +23,15 @@ class ExpressionRefused(ValueError):
         super().__init__(reason if fix is None else f"{reason}: {fix}")
         self.reason = reason
         self.fix = fix
+
+
+def refuse_length(text: str) -> None:
+    """Refuse what takes long to read.
+
+    :raises ExpressionRefused: the text has more than `MOST_LENGTH` characters.
+    """
+    if len(text) > MOST_LENGTH:
+        raise ExpressionRefused(f"has more than {MOST_LENGTH:,} characters", "write a shorter one")
 
 
 def refuse_reference(text: str) -> None:

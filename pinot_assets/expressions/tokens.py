@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pinot_assets.expressions.refused import MOST_DEPTH, ExpressionRefused
+from pinot_assets.expressions.refused import MOST_DEPTH, ExpressionRefused, refuse_length
 
 Kind = Literal["word", "quoted", "text", "number", "sign"]
 
@@ -78,8 +78,9 @@ def read_tokens(text: str, dialect: re.Pattern[str]) -> list[Token]:
 
     :param dialect: `SPARK` or `PINOT`.
     :raises ExpressionRefused: it has a character that has no place in it, a comment that parsers read
-        differently, or too many parentheses in each other.
+        differently, or too many parentheses in each other, or it is too long.
     """
+    refuse_length(text)
     found: list[Token] = []
     place = depth = 0
     while place < len(text):
@@ -103,12 +104,16 @@ def read_tokens(text: str, dialect: re.Pattern[str]) -> list[Token]:
 def without_comments(text: str, dialect: re.Pattern[str]) -> str:
     """The text with blanks for its comments, lines kept: Pinot looks for options in comments, too.
 
-    :raises ExpressionRefused: a comment is one that parsers read differently.
+    :raises ExpressionRefused: a comment is one that parsers read differently, or the text is too long.
     """
+    refuse_length(text)
     found: list[str] = []
     place = 0
     while place < len(text):
         match = dialect.match(text, place)
+        if match is not None and match["sign"] and text.startswith("/*", place):
+            found.append(text[place:])  # no end is found from here, and so from nowhere behind
+            break
         piece = match[0] if match is not None else text[place]
         place += len(piece)
         if match is not None and match["comment"]:

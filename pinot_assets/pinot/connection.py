@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from pinot_assets.addresses import origin_of
 from pinot_assets.errors import PinotAssetsError, SpecError
 
 
@@ -200,7 +201,7 @@ def _check_url(url: str) -> None:
             f"the address of Pinot at {parts.hostname} holds credentials",
             hint="set PINOT_USER and PINOT_PASSWORD, or PINOT_TOKEN, in the environment instead",
         )
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if origin_of(url) is None:
         raise PinotAssetsError(
             f"not an http address: {url}", hint="write http://host:port or https://host:port"
         )

@@ -6,6 +6,7 @@ What a caller may conclude from an error is the point. `PinotUnreachable`: it wa
 
 from __future__ import annotations
 
+import json
 import re
 import ssl
 import time
@@ -164,10 +165,10 @@ class Door:
             return None
         try:
             return read_json(text)
-        except ValueError:
+        except ValueError as error:
             raise PinotError(
                 f"{self._name(call)} did not answer with JSON",
-                why=self._shorten(text),
+                why=self._shorten(text if isinstance(error, json.JSONDecodeError) else str(error)),
                 hint="does the address belong to a Pinot controller or broker?",
             ) from None
 

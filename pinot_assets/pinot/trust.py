@@ -35,7 +35,7 @@ class Guard:
         self._looked: float | None = None
         self._trouble = ""
         configured = (connection.controller_url, *connection.broker_urls)
-        self._configured = {origin_of(url) for url in configured}
+        self._configured = {origin for url in configured if (origin := origin_of(url)) is not None}
 
     def require(self, url: str) -> None:
         """See that an address may be spoken to with what the connection sends along.

@@ -34,7 +34,8 @@ def resolve_env(value: str, policy: Policy) -> str:
     :raises SourceError: a variable is not set or may not be read, or a `${` is not one of the two forms.
         Names the variable, never a value.
     """
-    if "${" in _REFERENCE.sub("", value):
+    # Also of a default: it may go to a reader that has variables of its own, such as Hadoop's `${env.NAME}`.
+    if "${" in _REFERENCE.sub(lambda reference: reference[2] or "", value):
         raise SourceError(
             "A setting holds a malformed environment reference",
             hint="write ${NAME} or ${NAME:-default}; a name is letters, digits and underscores",

@@ -23,6 +23,8 @@ KNOWN_PROPS = {
     "allowHttp": "true: let an endpoint that is not this machine be used without TLS",
 }
 
+_GOOGLE = "https://storage.googleapis.com"
+
 
 @dataclass(frozen=True)
 class GcsSettings:
@@ -48,6 +50,9 @@ class GcsSettings:
             config["service_account"] = values["gcpKey"]
         if endpoint:
             config["base_url"] = endpoint
+        elif "gcpKey" in values:
+            # Said all the same: a key file may name an endpoint, too (`gcs_base_url`), past the policy.
+            config["base_url"] = _GOOGLE
         return cls(root.bucket, config, endpoints.allow_http("GCS", endpoint, values, "gcpKey"))
 
     def client(self, timeout: timedelta) -> GCSStore:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from pinot_assets.addresses import origin_of
 from pinot_assets.errors import SourceError
 from pinot_assets.policy import Policy, Refusal
 from pinot_assets.source.env import is_reference, referenced, resolve_env
@@ -71,7 +72,7 @@ def refused_queue(url: str, props: Mapping[str, str], policy: Policy) -> Iterato
     :param props: of the bucket: the keys are the queue's, too.
     """
     host = urlsplit(url).hostname or ""
-    named = None if url.startswith("https:") and _SQS.fullmatch(host) else url
+    named = None if (origin_of(url) or "").startswith("https:") and _SQS.fullmatch(host) else url
     own_keys = any(_resolved(props, policy).get(key, props.get(key)) for key in _OWN_KEYS["s3"])
     for _, refusal in _refused_service("", named, url, own_keys, policy):
         yield refusal

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,8 @@ from pinot_assets.spec.problem import KeyPath, Note, Problem, show_path
 
 MAX_VALUES: Final = 20_000
 """Far above any real spec; aliases of aliases ("billion laughs") stop here."""
+MAX_CHARACTERS: Final = 2 * SPEC_BYTES
+"""Of all texts, keys among them: an alias of a few bytes repeats a text of a megabyte."""
 
 _TAG: Final = "tag:yaml.org,2002:"
 _CORE: Final = {
@@ -110,6 +113,7 @@ def read_document(file: Path) -> tuple[Document | None, list[Problem]]:
     :returns: the document, None where the text is not YAML at all, and the problems found on the way.
     """
     try:
+        _require_no_pipe(file)
         text = read_spec_bytes(file).decode("utf-8-sig")
     except SpecError as error:
         return None, [Problem(file, 1, "", error.why or error.what)]
@@ -121,6 +125,13 @@ def read_document(file: Path) -> tuple[Document | None, list[Problem]]:
         # JSON allows tabs between its tokens, YAML does not; inside strings JSON forbids raw tabs.
         text = text.replace("\t", " ")
     return parse_document(text, file)
+
+
+def _require_no_pipe(file: Path) -> None:
+    """A pipe that lies in a folder of tables would be waited for, and no other table be read."""
+    mode = file.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a directory says so when it is opened
+        raise SpecError(f"{file} cannot be read", why="is a pipe or a device and no file")
 
 
 def read_spec_bytes(file: Path) -> bytes:
@@ -160,8 +171,8 @@ def parse_document(text: str, file: Path) -> tuple[Document | None, list[Problem
         value = reading.value(node, (), node.start_mark.line + 1)
     except RecursionError:
         return None, [*reading.problems, Problem(file, 1, "", "is nested too deeply")]
-    except _TooLarge:
-        return None, [*reading.problems, Problem(file, 1, "", f"holds more than {MAX_VALUES:,} values")]
+    except _TooLarge as error:
+        return None, [*reading.problems, Problem(file, 1, "", str(error))]
     return Document(file, value, reading.lines, reading.texts), reading.problems
 
 
@@ -178,11 +189,12 @@ class _Reading:
         self.texts: dict[KeyPath, str | None] = {}
         self.problems: list[Problem] = []
         self._open: set[int] = set()
+        self._characters = 0
 
     def value(self, node: yaml.Node, path: KeyPath, line: int) -> Any:
         self.lines[path] = line
         if len(self.lines) > MAX_VALUES:
-            raise _TooLarge
+            raise _TooLarge(f"holds more than {MAX_VALUES:,} values")
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         if node.tag not in (_TAG + "map", _TAG + "seq"):
@@ -204,7 +216,7 @@ class _Reading:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._refuse(path, line, "has a key that is not a plain text", "use a text as the key")
                 continue
-            key = _join_surrogates(key_node.value)
+            key = self._text(key_node)
             here = (*path, key if key is not None else "?")
             if key is None:
                 self._refuse(here, line, "has a character that is not valid Unicode", "remove it")
@@ -220,7 +232,7 @@ class _Reading:
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
         line = self.lines[path]
         kind = node.tag.removeprefix(_TAG)
-        text = _join_surrogates(node.value)
+        text = self._text(node)
         if text is None:
             return self._refuse(path, line, "has a character that is not valid Unicode", "remove it")
         self.texts[path] = None if kind == "null" else text
@@ -239,6 +251,12 @@ class _Reading:
             if kind == "int" or math.isfinite(number):
                 return number
         return self._refuse(path, line, "is too large a number", "quote it if it is a text")
+
+    def _text(self, node: yaml.ScalarNode) -> str | None:
+        self._characters += len(node.value)
+        if self._characters > MAX_CHARACTERS:
+            raise _TooLarge("holds more text than a file may, by repeating it through aliases")
+        return _join_surrogates(node.value)
 
     def _refuse(self, path: KeyPath, line: int, reason: str, fix: str) -> None:
         self.problems.append(Problem(self.file, line, show_path(path), reason, fix))

@@ -40,7 +40,7 @@ def policy_of(folder: Path, environ: Mapping[str, str] | None = None) -> Policy:
         layer = _checked(Path(named).expanduser().absolute())
     policy = Policy((layer.with_defaults(_usual_endpoints(env)),), _project(folder, env))
     own = folder.absolute() / FOLDER_POLICY
-    return policy.narrowed(_checked(own)) if own.is_file() else policy
+    return policy.narrowed(_checked(own)) if os.path.lexists(own) else policy
 
 
 def read_layer(file: Path) -> tuple[Layer, list[Problem]]:

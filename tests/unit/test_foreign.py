@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pinot_assets.errors import SessionError, SourceError
 from pinot_assets.foreign import fields_of_json, fitting, listed, read_json, reading
-from pinot_assets.limits import DEEPEST, OBJECT, REPLY
+from pinot_assets.limits import DEEPEST, MOST_VALUES, OBJECT, REPLY
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -142,3 +142,11 @@ def test_a_limit_can_be_raised_by_the_environment(monkeypatch: pytest.MonkeyPatc
     assert OBJECT.bytes == 512 << 20
     monkeypatch.setenv(OBJECT.variable, "1024")
     assert OBJECT.bytes == 1 << 30
+
+
+@pytest.mark.parametrize("value", ["[]", "{}", '{"":0}', "0", '"ab"'])
+@pytest.mark.parametrize("kind", [str, bytes])
+def test_few_bytes_of_json_do_not_become_gigabytes(value: str, kind: type) -> None:
+    text = f"[{','.join([value] * (MOST_VALUES + 1))}]"
+    with pytest.raises(ValueError, match="more than 5,000,000 values"):
+        read_json(text if kind is str else text.encode())

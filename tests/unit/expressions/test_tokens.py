@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -10,6 +11,7 @@ from pinot_assets.expressions.refused import MOST_DEPTH, ExpressionRefused
 from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.expressions.tokens import PINOT, SPARK, read_tokens, without_comments
 from pinot_assets.spec.assertion_sql import read_question
+from pinot_assets.spec.pinot_code import _GROOVY
 
 
 @pytest.mark.parametrize(
@@ -69,3 +71,28 @@ def test_what_is_nested_too_deeply_is_refused_and_stops_nothing(opened: str) -> 
             check_spark_expression(text)
         with pytest.raises(ValueError, match=r"too many|deeply|understood"):
             read_question(f"SELECT COUNT(*) FROM t WHERE {text} = 1")
+
+
+def test_what_takes_long_to_read_is_refused_at_once() -> None:
+    for text in ("/* " * 30_000, "a" * 100_001, "SELECT COUNT(*) FROM t WHERE a " + "/* " * 30_000):
+        began = time.process_time()
+        with pytest.raises(ValueError, match=r"."):
+            read_question(text)
+        with pytest.raises(ValueError, match=r"."):
+            check_spark_expression(text)
+        without_comments(text[:90_000], PINOT)
+        assert time.process_time() - began < 2
+
+
+def test_groovy_is_looked_for_in_a_time_that_comments_do_not_double() -> None:
+    for between in ("/**/", "/* a * b */", '/**/"', "-- x\n"):
+        began = time.process_time()
+        assert _GROOVY.search("groovy" + between * 60) is None
+        assert time.process_time() - began < 1
+        assert _GROOVY.search("groovy" + between * 60 + "(") is not None
+
+
+@pytest.mark.parametrize("text", ["'option(useMultistageEngine=true)'", "'x' OR b = 'OPTION\n (a=b)'"])
+def test_a_text_holds_no_options_of_the_query(text: str) -> None:
+    with pytest.raises(ValueError, match=r"has option\("):
+        read_question(f"SELECT COUNT(*) FROM t WHERE a = {text}")

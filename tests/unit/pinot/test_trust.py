@@ -162,3 +162,14 @@ def test_zookeeper_is_read_once_and_again_for_one_that_may_have_joined() -> None
     now[0] += LOOK_AGAIN_SECONDS
     assert slow.refusal("http://c:1") is None
     assert zookeeper.asked == 2
+
+
+@pytest.mark.parametrize(
+    "url", ["http://evil\\@good:8098", "http://dns:evil%00@good:8098", "http://good:8098\t"]
+)
+def test_an_address_in_which_two_readers_find_two_hosts_gets_none(url: str) -> None:
+    named = guard(
+        instances=ZooKeeper("good:8098"), addresses=("good:8098",), broker_urls=("http://good:8098",)
+    )
+    assert named.refusal(url) is not None
+    assert named.refusal("http://good:8098") is None

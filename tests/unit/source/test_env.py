@@ -40,7 +40,18 @@ def test_a_missing_variable_is_named_and_no_value_is_shown() -> None:
     assert "s3cret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("value", ["hidden${", "hidden${}", "hidden${1A}", "hidden${A-B}", "hidden${A B}"])
+MALFORMED = [
+    "hidden${",
+    "hidden${}",
+    "hidden${1A}",
+    "hidden${A-B}",
+    "hidden${A B}",
+    "hidden${PA_UNSET:-${env.HOME}}",
+    "hidden${PA_UNSET:-${PA_KEY}}",
+]
+
+
+@pytest.mark.parametrize("value", MALFORMED)
 def test_a_malformed_reference_is_refused_without_showing_the_value(value: str) -> None:
     with pytest.raises(SourceError, match="malformed") as caught:
         resolve_env(value, UNLIMITED)

@@ -94,3 +94,11 @@ def test_a_key_file_that_cannot_be_used_is_not_quoted(tmp_path: Path, content: s
         GcsSettings.of(parse_root(GCS), {"gcpKey": str(key)}, UNLIMITED).client(timedelta(seconds=1))
     assert "s3cret" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+def test_a_key_file_names_no_endpoint() -> None:
+    settings = GcsSettings.of(parse_root(GCS), {"gcpKey": "/keys/key.json"}, UNLIMITED)
+    assert settings.config["base_url"] == "https://storage.googleapis.com"
+    elsewhere = {"gcpKey": "/keys/key.json", "endpoint": "https://storage.example"}
+    assert GcsSettings.of(parse_root(GCS), elsewhere, UNLIMITED).config["base_url"] == elsewhere["endpoint"]
+    assert "base_url" not in GcsSettings.of(parse_root(GCS), {}, UNLIMITED).config

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,21 @@ def test_a_file_too_large_for_a_spec_is_not_parsed(tmp_path: Path) -> None:
 def test_what_would_never_end_is_a_problem(text: str) -> None:
     _, problems = parse_document(text, FILE)
     assert problems
+
+
+@pytest.mark.parametrize("repeated", ["- *a\n", "- {*a : 1}\n"])
+def test_an_alias_repeats_no_long_text_without_end(repeated: str) -> None:
+    long = "x" * (SPEC_BYTES // 2) if "{" not in repeated else "x" * 1000
+    _, problems = parse_document(f"- &a {long}\n" + repeated * 5000, FILE)
+    assert "repeating it through aliases" in str(problems[0])
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    device = tmp_path / "device.yaml"
+    device.symlink_to("/dev/zero")
+    for file in (pipe, device):
+        document, (problem,) = read_document(file)
+        assert document is None
+        assert problem.reason == "is a pipe or a device and no file"

@@ -68,6 +68,18 @@ REFUSED = [
     ),
     ({"notificationQueue": "https://evil.example/1/q"}, "notificationQueue", "evil.example", "endpoints: ["),
     (
+        {"notificationQueue": "https://evil.example\\@sqs.eu-west-1.amazonaws.com/1/q"},
+        "notificationQueue",
+        "read differently",
+        "without a user",
+    ),
+    (
+        {"notificationQueue": "https://user@sqs.eu-west-1.amazonaws.com/1/q"},
+        "notificationQueue",
+        "read differently",
+        "without a user",
+    ),
+    (
         {"notificationQueue": "https://sqs.x.amazonaws.com.evil.example/q"},
         "notificationQueue",
         "evil",

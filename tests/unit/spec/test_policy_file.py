@@ -135,3 +135,14 @@ def test_a_local_stack_that_lies_on_another_disk_is_part_of_the_project(
     (tmp_path / "disk").mkdir()
     (tables.parent / ".pinot-assets").symlink_to(tmp_path / "disk")
     assert policy_of(tables, {}).refuses_path(str(tables.parent / ".pinot-assets" / "data")) is None
+
+
+def test_a_folders_policy_that_cannot_be_read_is_not_one_that_allows_everything(tables: Path) -> None:
+    own = tables / "policy.yaml"
+    own.symlink_to(tables / "gone.yaml")
+    with pytest.raises(SpecError, match="cannot be used"):
+        policy_of(tables, {})
+    own.unlink()
+    own.mkdir()
+    with pytest.raises(SpecError, match="cannot be used"):
+        policy_of(tables, {})
