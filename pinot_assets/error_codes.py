@@ -36,6 +36,10 @@ CLASSES: Final = {
         "the source or the staging area does not answer, or refuses",
         "mount it, check address and credentials, run again",
     ),
+    "SettingError": Meaning(
+        "a setting of the source or the staging area is wrong, missing on a machine, or not allowed",
+        "set it as the text says, on every machine that it names, and run again",
+    ),
     "ListingFailed": Meaning(
         "the source could not be listed completely, or is suddenly empty or gone",
         "mount it, restore it; nothing was changed",

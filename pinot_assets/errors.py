@@ -70,6 +70,10 @@ class SourceError(PinotAssetsError):
     """The input directory or the staging area could not be used."""
 
 
+class SettingError(SourceError):
+    """A setting of the place is wrong, missing or refused: no later try is another one until it is mended."""
+
+
 class ListingFailed(SourceError):
     """A listing did not complete. It is never treated as an empty one (invariant I12)."""
 

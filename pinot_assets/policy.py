@@ -21,7 +21,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pinot_assets.addresses import is_loopback, origin_of
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError
 
 POLICY: Final = "PINOT_ASSETS_POLICY"
 """The variable that names the installation's policy file."""
@@ -64,9 +64,9 @@ class Refusal:
     fix: str
     line: str = ""
 
-    def error(self, what: str) -> SourceError:
+    def error(self, what: str) -> SettingError:
         """The refusal as an error of whoever came to the door all the same."""
-        return SourceError(f"{what} {self.reason}", hint=self.fix)
+        return SettingError(f"{what} {self.reason}", hint=self.fix)
 
 
 @dataclass(frozen=True, slots=True)

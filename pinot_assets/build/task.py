@@ -31,6 +31,7 @@ from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import (
     BuildError,
     PinotAssetsError,
+    SettingError,
     SourceChanged,
     SourceError,
     StoreConflict,
@@ -67,6 +68,7 @@ _CODES: tuple[tuple[type[PinotAssetsError], str], ...] = (
     (_Vanished, "VANISHED"),
     (SourceChanged, "CHANGED_DURING_READ"),
     (StoreConflict, "STAGING_CONFLICT"),
+    (SettingError, "SETTINGS"),
     (SourceError, "STORE"),
     (UnsupportedFeature, "UNSUPPORTED"),
     (PinotAssetsError, "BUILD"),

@@ -114,6 +114,11 @@ _ALL: Final = (
         "run again: it is built anew; if it lasts, the servers' disks",
     ),
     Code("STORE", "source or staging area did not answer", "it is tried again", transient=True),
+    Code(
+        "SETTINGS",
+        "a setting of the source or the staging area is wrong, missing on the worker, or not allowed",
+        "set it as the reason says, where Spark's executors run too, and run again",
+    ),
     Code("STAGING_CONFLICT", "another object stands at its name", "use a staging area of your own"),
     Code(
         "UNSUPPORTED",

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pinot_assets.build.order import Builder
-from pinot_assets.errors import PinotAssetsError, SourceError
+from pinot_assets.errors import PinotAssetsError, SettingError, SourceError
 from pinot_assets.policy import Policy
 from pinot_assets.session.staging import Staging
 from pinot_assets.source import open_store
@@ -27,11 +27,13 @@ class Found:
     :ivar host: its name.
     :ivar key: of the object that it wrote, "" if it could not.
     :ivar trouble: what went wrong there.
+    :ivar is_setting: whether that is a setting, which no later try mends.
     """
 
     host: str
     key: str = ""
     trouble: str = ""
+    is_setting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Probe:
             store.read(self.key)
             store.put_if_absent(own, b"from where files are built")
         except PinotAssetsError as error:
-            return Found(host, trouble=str(error))
+            return Found(host, trouble=str(error), is_setting=isinstance(error, SettingError))
         return Found(host, own)
 
 
@@ -81,7 +83,7 @@ def require_reach(staging: Staging, props: Mapping[str, str], policy: Policy, bu
                 written.callback(store.delete, one.key)
         for one in found:
             if one.trouble:
-                raise SourceError(
+                raise (SettingError if one.is_setting else SourceError)(
                     f"{store.uri} cannot be used from {one.host}, where files are built",
                     why=one.trouble,
                     hint=_HINT,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from pinot_assets.errors import PinotAssetsError, SourceError, StoreConflict
+from pinot_assets.errors import PinotAssetsError, SettingError, SourceError, StoreConflict
 from pinot_assets.session.failure_code import is_transient
 from pinot_assets.session.model import Session
 from pinot_assets.session.receipt import Failure
@@ -29,7 +29,7 @@ def passes(failures: Sequence[Failure]) -> bool:
 
 def may_pass(error: PinotAssetsError) -> bool:
     """Whether what ended a build is trouble of that kind: a store that does not answer."""
-    return isinstance(error, SourceError) and not isinstance(error, StoreConflict)
+    return isinstance(error, SourceError) and not isinstance(error, (SettingError, StoreConflict))
 
 
 def since_ms(session: Session) -> int:

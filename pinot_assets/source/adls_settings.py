@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError
 from pinot_assets.policy import Policy
 from pinot_assets.source import endpoints
 from pinot_assets.source.uris import Root, adls_names
@@ -82,12 +82,12 @@ def _credentials(values: Mapping[str, str]) -> Callable[[], Any] | None:
     ways = [name for name in ("accessKey", "sasToken") if name in values]
     principal = [name for name in _PRINCIPAL if name in values]
     if len(ways) + bool(principal) > 1:
-        raise SourceError(
+        raise SettingError(
             f"ADLS is given {', '.join(ways + principal)} at once",
             hint="set accessKey, or sasToken, or tenantId, clientId and clientSecret",
         )
     if principal and len(principal) < len(_PRINCIPAL):
-        raise SourceError(
+        raise SettingError(
             "Part of a service principal is set for ADLS",
             hint="set tenantId, clientId and clientSecret (not empty), or none of them",
         )

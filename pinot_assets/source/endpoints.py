@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from urllib.parse import urlsplit
 
 from pinot_assets.addresses import is_loopback
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError
 from pinot_assets.policy import Policy
 from pinot_assets.source.env import resolve_env
 from pinot_assets.source.uris import Root
@@ -41,7 +41,7 @@ class Settings(Protocol):
 
         :param props: suffixes of `input.fs.prop.*` (or `output.fs.prop.*`) and their values.
         :param policy: which variables may be read.
-        :raises SourceError: one is unknown, malformed, or unsafe; never shows a value.
+        :raises SettingError: one is unknown, malformed, or unsafe; never shows a value.
         """
         ...
 
@@ -56,11 +56,11 @@ def resolve(cloud: str, known: Mapping[str, str], props: Mapping[str, str], poli
     :param cloud: its name, for people.
     :param known: the settings that it has.
     :param policy: which variables may be read.
-    :raises SourceError: an unknown setting, or a variable that is not set or may not be read.
+    :raises SettingError: an unknown setting, or a variable that is not set or may not be read.
     """
     unknown = sorted(set(props) - set(known))
     if unknown:
-        raise SourceError(
+        raise SettingError(
             f"Unknown {cloud} setting {', '.join(unknown)}", hint=f"known are {', '.join(known)}"
         )
     return {name: resolved for name, value in props.items() if (resolved := resolve_env(value, policy))}
@@ -71,23 +71,23 @@ def allow_http(cloud: str, endpoint: str | None, values: Mapping[str, str], keys
 
     :param values: `allowHttp` counts.
     :param keys: names of the settings that credentials belong to.
-    :raises SourceError: it is no URL, or another machine's and plain, and nobody allowed that.
+    :raises SettingError: it is no URL, or another machine's and plain, and nobody allowed that.
     """
     allowed = values.get("allowHttp", "false").lower()
     if allowed not in ("true", "false"):
-        raise SourceError("allowHttp is neither true nor false", hint="write true or false")
+        raise SettingError("allowHttp is neither true nor false", hint="write true or false")
     if endpoint is None:
         return False
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
-        raise SourceError(
+        raise SettingError(
             f"The {cloud} endpoint is not a plain URL",
             hint=f"write https://host[:port]; keys go to {keys}",
         )
     if parts.scheme == "https":
         return False
     if allowed == "false" and not is_loopback(parts.hostname):
-        raise SourceError(
+        raise SettingError(
             f"The {cloud} endpoint {parts.hostname} would be reached without TLS",
             why="what is read and written could be changed on its way",
             hint="use https://, or set allowHttp to true on a network that you trust",

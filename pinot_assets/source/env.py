@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError
 from pinot_assets.policy import Policy
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -31,12 +31,12 @@ def resolve_env(value: str, policy: Policy) -> str:
     As in a shell, the default also stands in for an empty variable.
 
     :param policy: which variables may be read.
-    :raises SourceError: a variable is not set or may not be read, or a `${` is not one of the two forms.
+    :raises SettingError: a variable is not set or may not be read, or a `${` is not one of the two forms.
         Names the variable, never a value.
     """
     # Also of a default: it may go to a reader that has variables of its own, such as Hadoop's `${env.NAME}`.
     if "${" in _REFERENCE.sub(lambda reference: reference[2] or "", value):
-        raise SourceError(
+        raise SettingError(
             "A setting holds a malformed environment reference",
             hint="write ${NAME} or ${NAME:-default}; a name is letters, digits and underscores",
         )
@@ -51,7 +51,7 @@ def _look_up(reference: re.Match[str], policy: Policy) -> str:
     if default is not None:
         return found or default
     if found is None:
-        raise SourceError(
+        raise SettingError(
             f"The environment variable {name} is not set",
             why="a setting refers to it",
             hint=f"export {name} where Dagster and the Spark executors run",

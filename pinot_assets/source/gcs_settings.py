@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError
 from pinot_assets.policy import Policy
 from pinot_assets.source import endpoints
 from pinot_assets.source.uris import Root
@@ -46,7 +46,7 @@ class GcsSettings:
         config: GCSConfig = {}
         if "gcpKey" in values:
             if values["gcpKey"].lstrip().startswith("{"):
-                raise SourceError("gcpKey holds a key", hint="write the path of the key file")
+                raise SettingError("gcpKey holds a key", hint="write the path of the key file")
             config["service_account"] = values["gcpKey"]
         if endpoint:
             config["base_url"] = endpoint
@@ -69,7 +69,7 @@ class GcsSettings:
             )
         except (BaseError, OSError, ValueError):
             # Its own words may quote the file.
-            raise SourceError(
+            raise SettingError(
                 "The credentials for GCS cannot be used",
                 hint="check the key file that gcpKey or GOOGLE_APPLICATION_CREDENTIALS names",
             ) from None

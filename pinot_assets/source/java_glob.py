@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError
 
 # Java's dot leaves out line terminators.
 ANY = r"[^\n\r\x85\u2028\u2029]"
@@ -17,7 +17,7 @@ ANY = r"[^\n\r\x85\u2028\u2029]"
 def glob_to_regex(glob: str) -> str:
     """Translate a glob; the result is for `re.fullmatch`.
 
-    :raises SourceError: where Java refuses the glob, with the position (0-based).
+    :raises SettingError: where Java refuses the glob, with the position (0-based).
     """
     regex: list[str] = []
     in_group = False
@@ -106,9 +106,9 @@ def _is_range(start: str, end: str) -> bool:
     return end not in "[\\/" and first_of_end >= last_of_start and start <= end
 
 
-def glob_error(glob: str, position: int, why: str) -> SourceError:
-    """A `SourceError` that points into the pattern."""
-    return SourceError(
+def glob_error(glob: str, position: int, why: str) -> SettingError:
+    """A `SettingError` that points into the pattern."""
+    return SettingError(
         f"The pattern glob:{glob} is malformed at position {max(position, 0)}",
         why=why,
         hint="the syntax is that of java.nio.file.FileSystem.getPathMatcher",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError
 from pinot_assets.source.java_glob import ANY
 
 # java.util.regex.Pattern, "POSIX character classes (US-ASCII only)".
@@ -40,7 +40,7 @@ _FLAGS = re.compile(r"\(\?([is]+)\)")
 def regex_to_python(pattern: str) -> re.Pattern[str]:
     """Translate and compile; the result is for `fullmatch`, as Java's `Matcher.matches`.
 
-    :raises SourceError: Java refuses it, or it is not in the common part; with the position (0-based).
+    :raises SettingError: Java refuses it, or it is not in the common part; with the position (0-based).
     """
     translated = _Translator(pattern).run()
     flags = re.ASCII | (re.IGNORECASE if translated.ignore_case else re.NOFLAG)
@@ -199,13 +199,13 @@ class _Translator:
     def _peek(self) -> str:
         return self.pattern[self.i : self.i + 1]
 
-    def _refuse(self, why: str) -> SourceError:
+    def _refuse(self, why: str) -> SettingError:
         return _refused(self.pattern, self.i - 1, why)
 
 
-def _refused(pattern: str, position: int | None, why: str) -> SourceError:
+def _refused(pattern: str, position: int | None, why: str) -> SettingError:
     where = "" if position is None else f" at position {position}"
-    return SourceError(
+    return SettingError(
         f"The pattern regex:{pattern} is malformed or not supported{where}",
         why=why,
         hint="the supported part of java.util.regex.Pattern is what Python's re also has; a glob: may do",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError
 from pinot_assets.source.java_glob import ANY, glob_error, glob_to_regex
 from pinot_assets.source.java_regex import regex_to_python
 from pinot_assets.source.uris import unquote_key
@@ -62,7 +62,7 @@ class PathPattern:
 def compile_pattern(text: str) -> PathPattern:
     """Compile `glob:…` or `regex:…` (the syntax name in any case).
 
-    :raises SourceError: no or another syntax name, a malformed pattern, a regular expression outside the
+    :raises SettingError: no or another syntax name, a malformed pattern, a regular expression outside the
         common part of Java and Python, a glob that can match nothing because of `//`.
     """
     syntax, colon, body = text.partition(":")
@@ -74,7 +74,7 @@ def compile_pattern(text: str) -> PathPattern:
         case "regex":
             return PathPattern(text, regex_to_python(body))
         case _:
-            raise SourceError(
+            raise SettingError(
                 f"The pattern {text} does not say its syntax", hint=f"write glob:{text} (or regex:…)"
             )
 

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pinot_assets.addresses import origin_of
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError
 from pinot_assets.policy import Policy, Refusal
 from pinot_assets.source.env import is_reference, referenced, resolve_env
 from pinot_assets.source.uris import Root, adls_names
@@ -81,7 +81,7 @@ def refused_queue(url: str, props: Mapping[str, str], policy: Policy) -> Iterato
 def require_place(root: Root, props: Mapping[str, str], policy: Policy) -> None:
     """Open nothing that the policy refuses.
 
-    :raises SourceError: it does; says which line of the policy would allow it.
+    :raises SettingError: it does; says which line of the policy would allow it.
     """
     for key, refusal in refused_place(root, props, policy):
         raise refusal.error(f"{key} of {root.uri}" if key else root.uri)
@@ -104,7 +104,7 @@ def _resolved(props: Mapping[str, str], policy: Policy) -> dict[str, str]:
     for key, text in props.items():
         try:
             found[key] = resolve_env(text, policy)
-        except SourceError:
+        except SettingError:
             continue  # not set here, or refused, which is told
     return found
 

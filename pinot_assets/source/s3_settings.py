@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError, SourceError
 from pinot_assets.policy import Policy
 from pinot_assets.source import endpoints
 from pinot_assets.source.uris import Root
@@ -51,7 +51,8 @@ class S3Settings:
     def of(cls, root: Root, props: Mapping[str, str], policy: Policy) -> Self:
         """Resolve environment references and check the settings.
 
-        :raises SourceError: an unknown setting, half a key pair, plain HTTP to another machine, no keys.
+        :raises SettingError: an unknown setting, half a key pair, plain HTTP to another machine.
+        :raises SourceError: no keys were found.
         """
         values = endpoints.resolve("S3", KNOWN_PROPS, props, policy)
         endpoint = values.get("endpoint") or _endpoint_of_environment()
@@ -88,14 +89,14 @@ def _endpoint_of_environment() -> str | None:
 
 def _checked_region(region: str) -> str:
     if not _REGION.fullmatch(region):
-        raise SourceError("region is not the name of an AWS region", hint="write one such as eu-central-1")
+        raise SettingError("region is not the name of an AWS region", hint="write one such as eu-central-1")
     return region
 
 
 def _credentials(values: Mapping[str, str]) -> tuple[Callable[[], Any], str | None]:
     """Where the keys come from, and the region that their profile names, if any."""
     if ("accessKey" in values) != ("secretKey" in values):
-        raise SourceError(
+        raise SettingError(
             "Half a key pair is set for S3", hint="set both accessKey and secretKey (not empty), or neither"
         )
     if "accessKey" in values:
@@ -113,7 +114,7 @@ def _credentials(values: Mapping[str, str]) -> tuple[Callable[[], Any], str | No
     # boto3's chain also knows profiles and SSO, which obstore's own does not.
     session = boto3.Session()
     if session.get_credentials() is None:
-        raise SourceError(
+        raise SourceError(  # may pass: the machine's role is asked over the network
             "No AWS credentials were found",
             hint="set accessKey and secretKey to ${…} references, or AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY, AWS_PROFILE or a role",

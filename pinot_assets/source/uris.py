@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote, unquote_to_bytes
 
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError, SourceError
 
 # No comma: Pinot splits the values of a segment's custom map at it.
 _SAFE = "/!$&'()*+;=:@"
@@ -68,7 +68,7 @@ def parse_root(uri: str) -> Root:
     A URI is percent-decoded, a plain path is taken as it is. `.` segments and doubled slashes of local
     paths are dropped; `..` is refused, since what it means depends on symbolic links.
 
-    :raises SourceError: another scheme, a relative path, a query or fragment, a segment that is not one.
+    :raises SettingError: another scheme, a relative path, a query or fragment, a segment that is not one.
     """
     shown = _USER_INFO.sub("//…@", uri)
     found = _SCHEME.match(uri)
@@ -76,14 +76,14 @@ def parse_root(uri: str) -> Root:
         return _local_root(uri, shown)
     scheme = _SCHEMES.get(found[1].lower())
     if scheme is None:
-        raise SourceError(
+        raise SettingError(
             f"Cannot use {shown}",
             why=f"the scheme {found[1]} is not supported",
             hint=f"use file:///…, s3://bucket/…, gs://bucket/… or {_ADLS_EXAMPLE}",
         )
     rest = uri[found.end() :]
     if "?" in rest or "#" in rest:
-        raise SourceError(
+        raise SettingError(
             f"Cannot use {shown}",
             why="? and # end the path of a URI",
             hint="write %3F and %23 where they belong to a name",
@@ -91,7 +91,7 @@ def parse_root(uri: str) -> Root:
     authority, path = _split_authority(rest)
     if scheme == "file":
         if authority not in ("", "localhost"):
-            raise SourceError(
+            raise SettingError(
                 f"Cannot use {shown}",
                 why=f"{authority} would be a host name",
                 hint="write three slashes: file:///path",
@@ -103,11 +103,11 @@ def parse_root(uri: str) -> Root:
 def adls_names(authority: str) -> tuple[str, str, str]:
     """Container, account, and the host of the account's blobs, of `container@account.dfs.core.windows.net`.
 
-    :raises SourceError: it is not of that form.
+    :raises SettingError: it is not of that form.
     """
     found = _CONTAINER.fullmatch(authority)
     if found is None:
-        raise SourceError("The URI names no container and account of ADLS", hint=f"write {_ADLS_EXAMPLE}")
+        raise SettingError("The URI names no container and account of ADLS", hint=f"write {_ADLS_EXAMPLE}")
     container, account, domain = found.groups()
     return container, account, f"{account}.blob.{domain}"
 
@@ -172,7 +172,7 @@ def _split_authority(rest: str) -> tuple[str, str]:
 
 def _local_root(path: str, written: str) -> Root:
     if not path.startswith("/"):
-        raise SourceError(
+        raise SettingError(
             f"Cannot use {written!r}",
             why="it is neither a URI nor an absolute path",
             hint="write file:///absolute/path or s3://bucket/prefix",
@@ -186,14 +186,14 @@ def _bucket_root(scheme: str, bucket: str, path: str, written: str) -> Root:
     if scheme == "abfss":
         adls_names(bucket)
     elif not _BUCKET.fullmatch(bucket):
-        raise SourceError(
+        raise SettingError(
             f"Cannot use {written}", why="it names no bucket", hint=f"write {_EXAMPLES[scheme]}"
         )
     prefix = path.strip("/")
     segments = prefix.split("/") if prefix else []
     _refuse_parent(segments, written)
     if "" in segments or "." in segments or path.startswith("//") or path.endswith("//"):
-        raise SourceError(
+        raise SettingError(
             f"Cannot use {written}",
             why="an empty or '.' segment is part of a key's name in a bucket and is not supported",
             hint="write each slash once",
@@ -203,6 +203,6 @@ def _bucket_root(scheme: str, bucket: str, path: str, written: str) -> Root:
 
 def _refuse_parent(segments: list[str], written: str) -> None:
     if ".." in segments:
-        raise SourceError(
+        raise SettingError(
             f"Cannot use {written}", why="it holds a '..' segment", hint="write the path it means"
         )

@@ -338,7 +338,9 @@ def test_what_is_wrong_with_a_file_is_a_failure(
     [
         ({"reader": {"recordSeparator": ";"}}, "READER_SETTINGS"),
         ({"schema": {"dimensionFieldSpecs": [{"name": "x", "dataType": "BYTES"}]}}, "UNSUPPORTED"),
-        ({"source_uri": "ftp://host/dir"}, "STORE"),
+        ({"source_uri": "ftp://host/dir"}, "SETTINGS"),
+        ({"source_uri": "s3://lake/in", "source_props": {"regoin": "x"}}, "SETTINGS"),
+        ({"source_uri": "s3://lake/in", "source_props": {"region": "${PA_NOT_HERE}"}}, "SETTINGS"),
         ({"schema": None}, "INTERNAL"),
     ],
 )

@@ -27,7 +27,17 @@ def test_what_time_alone_may_mend_is_transient(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["UNREADABLE", "TYPE_MISMATCH", "TOO_LARGE", "WORKER_DIED", "AUDIT", "INTERNAL", "OF_TOMORROW"]
+    "code",
+    [
+        "UNREADABLE",
+        "TYPE_MISMATCH",
+        "TOO_LARGE",
+        "SETTINGS",
+        "WORKER_DIED",
+        "AUDIT",
+        "INTERNAL",
+        "OF_TOMORROW",
+    ],
 )
 def test_what_somebody_must_mend_is_not(code: str) -> None:
     assert not is_transient(code)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError, SourceError
 from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.reach import Found, Probe, require_reach
 from pinot_assets.session.staging import Staging
@@ -72,3 +72,22 @@ def test_r28_what_is_written_there_is_not_seen_here(tmp_path: Path) -> None:
         pytest.raises(SourceError, match="is another place on worker-2, where files are built"),
     ):
         require_reach(staging, {}, UNLIMITED, Copied(tmp_path / "here"))
+
+
+@pytest.mark.parametrize(("wrong", "kind"), [(True, SettingError), (False, SourceError)])
+def test_r28_a_setting_that_is_wrong_there_is_no_trouble_that_passes(
+    tmp_path: Path, wrong: bool, kind: type[SourceError]
+) -> None:
+    staging = staging_in(tmp_path / "here")
+    (tmp_path / "there").mkdir()
+
+    class Elsewhere(Distant):
+        def everywhere(self, look: Callable[[], Any]) -> list[Any]:
+            assert isinstance(look, Probe)
+            # As if the variable that the staging area's URI refers to were not set there.
+            place = "s3://lake/x" if wrong else (tmp_path / "there").as_uri()
+            return [replace(look, uri=place, props={"region": "${PA_NOT_HERE}"} if wrong else {})()]
+
+    with pytest.raises(SourceError, match="cannot be used from") as raised:
+        require_reach(staging, {}, UNLIMITED, Elsewhere(tmp_path / "here"))
+    assert type(raised.value) is kind

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from pinot_assets.errors import BuildError, ListingFailed, PinotAssetsError, SourceError, StoreConflict
+from pinot_assets.errors import (
+    BuildError,
+    ListingFailed,
+    PinotAssetsError,
+    SettingError,
+    SourceError,
+    StoreConflict,
+)
 from pinot_assets.session.model import Mode, ObjectRef, Session
 from pinot_assets.session.receipt import Failure
 from pinot_assets.session.trouble import again_ms, causes, lasts, may_pass, passes, since_ms
@@ -55,7 +62,13 @@ def test_one_failure_that_does_not_pass_is_enough() -> None:
 
 @pytest.mark.parametrize(
     ("error", "expected"),
-    [(SourceError(""), True), (ListingFailed(""), True), (StoreConflict(""), False), (BuildError(""), False)],
+    [
+        (SourceError(""), True),
+        (ListingFailed(""), True),
+        (SettingError(""), False),
+        (StoreConflict(""), False),
+        (BuildError(""), False),
+    ],
 )
 def test_a_store_that_does_not_answer_may_pass(error: PinotAssetsError, expected: bool) -> None:
     assert may_pass(error) is expected

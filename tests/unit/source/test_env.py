@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError
 from pinot_assets.policy import UNLIMITED
 from pinot_assets.source.env import resolve_env
 
@@ -34,7 +34,7 @@ def test_references_are_resolved(value: str, resolved: str) -> None:
 
 
 def test_a_missing_variable_is_named_and_no_value_is_shown() -> None:
-    with pytest.raises(SourceError, match="PA_UNSET") as caught:
+    with pytest.raises(SettingError, match="PA_UNSET") as caught:
         resolve_env("${PA_KEY}hidden${PA_UNSET}", UNLIMITED)
     assert "hidden" not in str(caught.value)
     assert "s3cret" not in str(caught.value)
@@ -53,7 +53,7 @@ MALFORMED = [
 
 @pytest.mark.parametrize("value", MALFORMED)
 def test_a_malformed_reference_is_refused_without_showing_the_value(value: str) -> None:
-    with pytest.raises(SourceError, match="malformed") as caught:
+    with pytest.raises(SettingError, match="malformed") as caught:
         resolve_env(value, UNLIMITED)
     assert "hidden" not in str(caught.value)
 
