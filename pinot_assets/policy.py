@@ -147,7 +147,7 @@ class Policy:
                 line = _line("variables", layer.variables, name)
                 return Refusal(
                     f"refers to {name}, an environment variable that table specs may not read here",
-                    f"call the variable TABLE_{name}, or {_allow(line, layer)}",
+                    f"call the variable TABLE_{name}, or {self._allow(line, layer)}",
                     line,
                 )
         return None
@@ -159,7 +159,7 @@ class Policy:
                 shown = _shown(url)
                 line = _line("endpoints", layer.endpoints, shown)
                 reason = f"names {shown}, an endpoint that table specs may not reach here"
-                return Refusal(reason, _allow(line, layer), line)
+                return Refusal(reason, self._allow(line, layer), line)
         return None
 
     def refuses_credentials(self, url: str | None) -> Refusal | None:
@@ -176,7 +176,7 @@ class Policy:
             where = "" if url is None else f" to {shown}, which a table spec names"
             return Refusal(
                 f"would send this machine's own credentials{where}",
-                f"give the table keys of its own (TABLE_… variables), or {_allow(line, layer)}",
+                f"give the table keys of its own (TABLE_… variables), or {self._allow(line, layer)}",
                 line,
             )
         return None
@@ -196,7 +196,7 @@ class Policy:
                 continue
             line = _line("roots", layer.roots, real)
             return Refusal(
-                "lies outside the folders that table specs may use here", _allow(line, layer), line
+                "lies outside the folders that table specs may use here", self._allow(line, layer), line
             )
         return None
 
@@ -205,8 +205,25 @@ class Policy:
         for layer in self.layers:
             if layer.allow_code is False:
                 line = "allowCode: true"
-                return Refusal("is code that Pinot's servers would run", _allow(line, layer), line)
+                return Refusal("is code that Pinot's servers would run", self._allow(line, layer), line)
         return None
+
+    def _allow(self, line: str, layer: Layer) -> str:
+        """How to allow it, to the letter: which line goes where."""
+        if layer.file:
+            said = f"allow it with the line `{line}` in {layer.file}"
+        else:
+            said = (
+                f"allow it: write the line `{line}` into a file, for example pinot-policy.yaml, then "
+                f"`export {POLICY}=$PWD/pinot-policy.yaml` wherever table specs are read"
+            )
+        after = self.layers[self.layers.index(layer) + 1 :]
+        folders = "".join(
+            f" ({later.file} cannot allow it: the policy of a folder of tables only narrows)"
+            for later in after
+            if later.file
+        )
+        return said + folders
 
     def _folders(self, roots: tuple[str, ...]) -> Iterator[str]:
         for root in roots:
@@ -231,7 +248,7 @@ def _among(url: str, allowed: Iterable[str]) -> bool:
 
 def _shown(url: str) -> str:
     """The endpoint without what may be a secret: only scheme, host and port."""
-    return origin_of(url) or "what is no http address"
+    return origin_of(url) or "an address that is not http(s)://host[:port]"
 
 
 def _own_name(name: str) -> str:
@@ -256,8 +273,3 @@ def _line(key: str, present: Iterable[str], added: str) -> str:
 
 def _quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
-
-
-def _allow(line: str, layer: Layer) -> str:
-    where = layer.file or f"a policy file, whose path {POLICY} holds"
-    return f"allow it with the line `{line}` in {where}"
