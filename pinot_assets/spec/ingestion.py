@@ -109,7 +109,7 @@ class FileIngestion(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     input_dir_uri: Annotated[Location, Field(alias="inputDirURI")]
-    """Directory of the files: file, s3, gs or abfss URI, or a path relative to this file; ${TABLE_…} allowed."""
+    """Folder of the files: file, s3, gs or abfss URI, or path relative to this file; ${TABLE_…} allowed."""
     input_format: Annotated[
         Literal["csv", "json", "parquet", "avro", "orc"],
         BeforeValidator(one_of("csv", "json", "parquet", "avro", "orc")),
