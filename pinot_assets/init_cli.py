@@ -36,7 +36,7 @@ Name = Annotated[
 Out = Annotated[Path | None, typer.Option("--out", help="The file to write (default: <tables>/<name>.yaml).")]
 Props = Annotated[
     list[str] | None,
-    typer.Option("--prop", help="How to reach a bucket: region=eu-west-1, secretKey='${SECRET}'."),
+    typer.Option("--prop", help="How to reach a bucket: region=eu-west-1, secretKey='${TABLE_SECRET_KEY}'."),
 ]
 
 

@@ -53,10 +53,10 @@ def metrics(
 ) -> None:
     """Serve numbers of tables for Prometheus: sessions, files, ages, audit results, health, REALTIME tables.
 
-    Scrapes are answered from memory. Looked at is from time to time, with no lease, and nothing is changed;
-    a table that cannot be read shows `pinot_assets_up` 0 and keeps no other from being told, and so does one
-    whose spec is wrong (part `spec`). With --once, or --once --textfile for cron, exits 0, and 1 where a spec
-    is wrong.
+    Scrapes are answered from memory. In between, the command looks at the tables at fixed intervals. It takes
+    no lease and changes nothing. A table that cannot be read shows `pinot_assets_up` 0, and so does one whose
+    spec is wrong (part `spec`); the other tables are shown all the same. With --once, or --once --textfile
+    for cron, exits 0, and 1 where a spec is wrong.
     """
     # Imported here: other commands need not wait for it.
     from pinot_assets.metrics.collector import Collector

@@ -148,7 +148,7 @@ class Policy:
                 line = _line("variables", layer.variables, name)
                 return Refusal(
                     f"refers to {name}, an environment variable that table specs may not read here",
-                    f"call the variable TABLE_{name}, or {_allow(line, layer)}",
+                    f"call the variable TABLE_{name}, or {self._allow(line, layer)}",
                     line,
                 )
         return None
@@ -163,7 +163,7 @@ class Policy:
                     return Refusal(f"names {shown} in a way that clients may read differently", plain)
                 line = _line("endpoints", layer.endpoints, shown)
                 reason = f"names {shown}, an endpoint that table specs may not reach here"
-                return Refusal(reason, _allow(line, layer), line)
+                return Refusal(reason, self._allow(line, layer), line)
         return None
 
     def refuses_credentials(self, url: str | None) -> Refusal | None:
@@ -180,7 +180,7 @@ class Policy:
             where = "" if url is None else f" to {shown}, which a table spec names"
             return Refusal(
                 f"would send this machine's own credentials{where}",
-                f"give the table keys of its own (TABLE_… variables), or {_allow(line, layer)}",
+                f"give the table keys of its own (TABLE_… variables), or {self._allow(line, layer)}",
                 line,
             )
         return None
@@ -200,7 +200,7 @@ class Policy:
                 continue
             line = _line("roots", layer.roots, real)
             return Refusal(
-                "lies outside the folders that table specs may use here", _allow(line, layer), line
+                "lies outside the folders that table specs may use here", self._allow(line, layer), line
             )
         return None
 
@@ -209,8 +209,25 @@ class Policy:
         for layer in self.layers:
             if layer.allow_code is False:
                 line = "allowCode: true"
-                return Refusal("is code that Pinot's servers would run", _allow(line, layer), line)
+                return Refusal("is code that Pinot's servers would run", self._allow(line, layer), line)
         return None
+
+    def _allow(self, line: str, layer: Layer) -> str:
+        """How to allow it, to the letter: which line goes where."""
+        if layer.file:
+            said = f"allow it with the line `{line}` in {layer.file}"
+        else:
+            said = (
+                f"allow it: write the line `{line}` into a file, for example pinot-policy.yaml, then "
+                f"`export {POLICY}=$PWD/pinot-policy.yaml` wherever table specs are read"
+            )
+        after = self.layers[self.layers.index(layer) + 1 :]
+        folders = "".join(
+            f" ({later.file} cannot allow it: the policy of a folder of tables only narrows)"
+            for later in after
+            if later.file
+        )
+        return said + folders
 
     def _folders(self, roots: tuple[str, ...]) -> Iterator[str]:
         for root in roots:
@@ -235,7 +252,7 @@ def _among(url: str, allowed: Iterable[str]) -> bool:
 
 def _shown(url: str) -> str:
     """The endpoint without what may be a secret: only scheme, host and port."""
-    return origin_of(_USER.sub("//", url)) or "what is no http address"
+    return origin_of(_USER.sub("//", url)) or "an address that is not http(s)://host[:port]"
 
 
 def _own_name(name: str) -> str:
@@ -260,8 +277,3 @@ def _line(key: str, present: Iterable[str], added: str) -> str:
 
 def _quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
-
-
-def _allow(line: str, layer: Layer) -> str:
-    where = layer.file or f"a policy file, whose path {POLICY} holds"
-    return f"allow it with the line `{line}` in {where}"

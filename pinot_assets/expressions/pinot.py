@@ -96,7 +96,9 @@ def _called(tokens: list[Token], place: int) -> str:
     name, before = tokens[place - 1], tokens[place - 2]
     if name.kind == "sign":
         if name.text in (")", "]"):
-            raise ExpressionRefused("calls what is no name: ( comes right behind " + name.text)
+            raise ExpressionRefused(
+                f"has ( right after {name.text}, where only the name of a function can come before it"
+            )
         return ""
     if name.kind != "word":
         raise ExpressionRefused(f"calls {name.text}()", "write the function's name without quotes")

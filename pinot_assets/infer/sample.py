@@ -60,6 +60,7 @@ def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, pol
     :raises SourceError: there is no file, the place cannot be read, or named files are of several kinds.
     """
     uris = [normalise_location(place, base) for place in places]
+    _check_local(places, uris)
     if len(uris) == 1 and not _is_file(uris[0], props, policy):
         store = open_store(uris[0], props, policy)
         return _chosen(store.uri, policy, list(islice(_told(store), LISTED)))
@@ -160,6 +161,18 @@ def _spread(files: Sequence[ObjectInfo]) -> Iterable[ObjectInfo]:
     if len(files) <= FILES:
         return files
     return (files[round(n * (len(files) - 1) / (FILES - 1))] for n in range(FILES))
+
+
+def _check_local(places: Sequence[str], uris: Sequence[str]) -> None:
+    """Refuse a mistyped path before its place is judged: no policy could help it.
+
+    :raises SourceError: a path of this machine does not exist.
+    """
+    for place, uri in zip(places, uris, strict=True):
+        if uri.startswith("file:") and not os.path.lexists(_path_of(uri)):
+            raise SourceError(
+                f"{place} does not exist", hint="name a folder with some of the table's files, or files"
+            )
 
 
 def _is_file(uri: str, props: Mapping[str, str], policy: Policy) -> bool:

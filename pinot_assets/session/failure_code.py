@@ -31,7 +31,7 @@ BECAME_FOLDER: Final = "BECAME_FOLDER"
 _ALL: Final = (
     Code(
         "UNREADABLE",
-        "no file of its format, torn, or packed otherwise than its name says",
+        "it is not a file of its format, it is cut off, or its compression is not the one in its name",
         "deliver it again, or remove it",
     ),
     Code(
@@ -46,8 +46,8 @@ _ALL: Final = (
     ),
     Code(
         "TOO_MANY_BAD_ROWS",
-        "more bad rows than the table spec puts up with",
-        "look at the Parquet file with the rows put aside",
+        "it has more bad rows than the table spec allows",
+        "look at the bad rows: they are in a Parquet file of their own",
     ),
     Code(
         "TIMESTAMP_STRING_ZONE_DEPENDENT",
@@ -62,7 +62,7 @@ _ALL: Final = (
     Code(
         "TOO_LARGE",
         "it has more of something than a worker reads; names the limit",
-        "write it otherwise, or raise the limit that the message names",
+        "write smaller files, rows or values, or raise the limit that the message names",
     ),
     Code(
         OUT_OF_MEMORY,
@@ -72,7 +72,7 @@ _ALL: Final = (
     ),
     Code(
         WORKER_DIED,
-        "it ended the process that built it, alone as well",
+        "the process that built it died, also when it built this file alone",
         "look at the file and at the worker's log; report it if the file is a valid one",
     ),
     Code(
@@ -119,14 +119,18 @@ _ALL: Final = (
         "a setting of the source or the staging area is wrong, missing on the worker, or not allowed",
         "set it as the reason says, where Spark's executors run too, and run again",
     ),
-    Code("STAGING_CONFLICT", "another object stands at its name", "use a staging area of your own"),
+    Code(
+        "STAGING_CONFLICT",
+        "the staging area already holds another object of that name",
+        "use a staging area of your own",
+    ),
     Code(
         "UNSUPPORTED",
         "the segment writer cannot do a column",
         "[formats.md](guides/formats.md)",
     ),
-    Code("BUILD", "the build broke", "report it, with the run's log"),
-    Code("INTERNAL", "the build broke by a mistake of this program", "report it, with the run's log"),
+    Code("BUILD", "the build failed for an unknown reason", "report it, with the run's log"),
+    Code("INTERNAL", "the build failed because of a bug in pinot-assets", "report it, with the run's log"),
     Code("REJECTED", "it cannot be used, for the reason that the message gives", "as the message says"),
 )
 

@@ -26,9 +26,8 @@ from pinot_assets.spec.applying import Fate, apply_each, check_each, exit_code_o
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.editor import editor_schema
 from pinot_assets.spec.left_out import LeftOut
-from pinot_assets.spec.load import NO_DIRECTORY, check_files, check_tables
+from pinot_assets.spec.load import NO_DIRECTORY, check_named
 from pinot_assets.spec.pinot_json import NAMES, usable_name
-from pinot_assets.spec.policy_file import FOLDER_POLICY
 from pinot_assets.spec.problem import Note, Problem
 from pinot_assets.spec.realtime import AnyTableSpec
 from pinot_assets.spec.shown import fates_values, findings_values, kind_of
@@ -59,14 +58,17 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
     @app.command()
     def validate(
         paths: Annotated[
-            list[Path] | None, typer.Argument(help="Single files; all of the directory if none is given.")
+            list[str] | None,
+            typer.Argument(
+                help="Tables, or files, or folders of files; all of the directory if none is given.",
+                autocompletion=table_names,
+            ),
         ] = None,
         tables: TablesOption = _DEFAULT_TABLES,
         as_json: AsJson = False,
     ) -> None:
         """Show every problem and every note of all table specs; exits 1 with problems, or without specs."""
-        given = [path for path in paths or () if path.name != FOLDER_POLICY]  # as a shell's *.yaml names it
-        specs, problems, notes = check_files(given) if given else check_tables(tables)
+        specs, problems, notes = check_named(paths or (), tables)
         if not specs and not problems:
             raise SpecError(f"there is no *.yaml in {tables}", hint=NO_DIRECTORY)
         if as_json:

@@ -109,7 +109,7 @@ class FileIngestion(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     input_dir_uri: Annotated[Location, Field(alias="inputDirURI")]
-    """Directory of the files: file, s3, gs or abfss URI, or a path relative to this file; ${NAME} allowed."""
+    """Folder of the files: file, s3, gs or abfss URI, or path relative to this file; ${TABLE_…} allowed."""
     input_format: Annotated[
         Literal["csv", "json", "parquet", "avro", "orc"],
         BeforeValidator(one_of("csv", "json", "parquet", "avro", "orc")),
@@ -122,11 +122,11 @@ class FileIngestion(BaseModel):
     exclude: Annotated[Pattern | None, Field(alias="excludeFileNamePattern")] = None
     """Files to leave out, in Java path-matcher syntax."""
     input_props: Annotated[Props, Field(alias=INPUT_PROP)] = {}
-    """How to reach the input; secrets as ${NAME} only."""
+    """How to reach the input; secrets as ${TABLE_…} only."""
     staging_uri: Annotated[Location, Field(alias="output.segment.dir.uri")]
     """Staging area for built segments and receipts, outside inputDirURI and outside Pinot's data."""
     output_props: Annotated[Props, Field(alias=OUTPUT_PROP)] = {}
-    """How to reach the staging area; secrets as ${NAME} only."""
+    """How to reach the staging area; secrets as ${TABLE_…} only."""
 
     ingestion_mode: Annotated[
         Literal["append", "sync"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
 from pinot_assets.spec.tables import Tables
 
 NO_DIRECTORY: Final = "run this where tables/ lies, or name it with --tables or PINOT_ASSETS_TABLES"
+_ENDINGS: Final = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,19 @@ def check_files(files: Iterable[Path]) -> tuple[list[AnyTableSpec], list[Problem
     return [*reading.specs], reading.problems, [*reading.notes]
 
 
+def check_named(
+    names: Iterable[str], directory: Path
+) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
+    """Check what was named as one set, or the whole directory where nothing was; results as `check_tables`.
+
+    :param names: tables of the directory, or paths of files, or of folders of files.
+    :raises SpecError: there is no such table or folder, or a policy file cannot be used.
+    """
+    read = cache(read_tables)
+    files = dict.fromkeys(file for name in names for file in _files_named(name, directory, read))
+    return check_files(files) if files else check_tables(directory)
+
+
 def read_files(files: Iterable[Path]) -> Reading:
     """Read these files as one set. Two files that are about one table are both left out.
 
@@ -147,7 +161,27 @@ def read_files(files: Iterable[Path]) -> Reading:
 
 
 def _files_of(directory: Path) -> list[Path]:
-    return sorted(p for p in directory.iterdir() if p.suffix in (".yaml", ".yml") and p.name != FOLDER_POLICY)
+    return sorted(p for p in directory.iterdir() if p.suffix in _ENDINGS and p.name != FOLDER_POLICY)
+
+
+def _files_named(name: str, directory: Path, read: Callable[[Path], Tables]) -> list[Path]:
+    path = Path(name)
+    if path.name == FOLDER_POLICY:
+        return []  # as a shell's *.yaml names it
+    if path.suffix in _ENDINGS or path.is_file():
+        return [path]
+    try:  # a table before a folder: its data may well lie in one of its name
+        specs, wrong = read(directory).sort_out([name])
+    except SpecError:
+        if not path.is_dir():
+            raise
+        found = _files_of(path)
+        if not found:
+            raise SpecError(
+                f"there is no *.yaml in {name}", hint="name a table, a file, or a folder of table specs"
+            ) from None
+        return found
+    return [*(spec.path for spec in specs), *(one.file for one in wrong)]
 
 
 def _no_directory(directory: Path) -> Problem:

@@ -77,7 +77,9 @@ def test_never_overwrites(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["nowhere"], "does not exist"),
+        (["nowhere"], "nowhere does not exist"),
+        (["/no/such/folder"], "/no/such/folder does not exist"),
+        (["s3://lake/in", "/no/such/file.csv"], "/no/such/file.csv does not exist"),
         (["clicks in/b.csv"], "does not exist"),
         (["ftp://x/y"], "the scheme ftp is not supported"),
         (["s3://"], "names no bucket"),

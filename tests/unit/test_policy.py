@@ -175,6 +175,22 @@ def test_a_folder_narrows_and_never_widens() -> None:
     assert Policy((Layer().with_defaults(()), Layer(allow_code=True))).refuses_code() is not None
 
 
+def test_a_refusal_says_what_to_write_and_what_to_type() -> None:
+    fix = refused(usual("/project").refuses_path("/data/x")).fix
+    assert "write the line `roots: [project, /data/x]` into a file" in fix
+    assert "`export PINOT_ASSETS_POLICY=$PWD/pinot-policy.yaml`" in fix
+    assert "narrows" not in fix
+
+
+def test_a_line_in_the_policy_of_the_folder_of_tables_is_answered() -> None:
+    folder = Layer(roots=("project", "/data/x"), file="/project/tables/policy.yaml")
+    fix = refused(usual("/project").narrowed(folder).refuses_path("/data/x")).fix
+    assert "/project/tables/policy.yaml cannot allow it" in fix
+    assert "only narrows" in fix
+    own = refused(usual("/").narrowed(replace(folder, roots=())).refuses_path("/data/x")).fix
+    assert own == "allow it with the line `roots: [/data/x]` in /project/tables/policy.yaml"
+
+
 Ask = Callable[[Policy], Refusal | None]
 REFUSED: list[Ask] = [
     lambda policy: policy.refuses_variable("LAKE_KEY"),

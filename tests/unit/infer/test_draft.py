@@ -230,7 +230,7 @@ def test_files_are_of_the_folder_that_they_share(tmp_path: Path) -> None:
         [str(folder / "d=1/x.csv"), str(folder / "d=2/x.csv")], _NO_PROPS, tmp_path, UNLIMITED
     )
     assert found.folder == folder.as_uri()
-    with pytest.raises(SourceError, match="there is no file"):
+    with pytest.raises(SourceError, match="does not exist"):
         find_sample([str(folder / "d=1/x.csv"), str(folder / "d=2/y.csv")], _NO_PROPS, tmp_path, UNLIMITED)
 
 

@@ -108,6 +108,37 @@ def test_validate_takes_single_files(run, folder):
     assert run("validate", str(folder.path / "none.yaml"), tables=False).exit_code == 1
 
 
+def test_validate_takes_the_names_of_tables(run, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flights").mkdir()  # its data
+    folder.spec(name="any.yaml")
+    folder.text("[", "bad.yaml")
+    good = run("validate", "flights")
+    assert (good.exit_code, "ok flights" in good.output, "bad.yaml" in good.output) == (0, True, False)
+    assert run("validate", "flights_OFFLINE").exit_code == 0
+    bad = run("validate", "bad")
+    assert (bad.exit_code, "bad.yaml:" in bad.output, "any.yaml" in bad.output) == (1, True, False)
+
+
+def test_validate_knows_a_name_that_is_nearly_right(run, folder):
+    folder.spec()
+    result = run("validate", "fligths")
+    assert isinstance(result.exception, SpecError)
+    assert "there is no table spec for fligths" in str(result.exception)
+    assert "did you mean flights?" in str(result.exception)
+
+
+def test_validate_takes_folders(run, folder, tmp_path):
+    folder.spec()
+    folder.text("[", "bad.yaml")
+    result = run("validate", str(folder.path), tables=False)
+    assert (result.exit_code, "ok flights" in result.output, "bad.yaml:" in result.output) == (1, True, True)
+    (tmp_path / "data").mkdir()
+    empty = run("validate", str(tmp_path / "data"))
+    assert isinstance(empty.exception, SpecError)
+    assert f"there is no *.yaml in {tmp_path / 'data'}" in str(empty.exception)
+
+
 def test_validate_says_that_there_is_nothing(run, folder):
     result = run("validate")
     assert isinstance(result.exception, SpecError)
