@@ -10,7 +10,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -23,6 +22,7 @@ from pinot_assets.build.trouble import tells_of_memory
 from pinot_assets.memory import limit_memory
 from pinot_assets.session.failure_code import WORKER_DIED
 from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.temporary import temporary_folder
 
 _MODULE: Final = "pinot_assets.build.alone"
 _LOOK: Final = "look at the file, and report it if it is a valid one"
@@ -31,8 +31,8 @@ _STDERR: Final = 1 << 16
 
 def build_alone(order: BuildOrder, task: FileTask) -> Receipt | Failure:
     """As `build_file`, in a process of its own; one that dies is a `Failure` of the file."""
-    with tempfile.TemporaryDirectory(prefix="pinot-assets-alone-") as folder:
-        result, said = Path(folder) / "result", Path(folder) / "stderr"
+    with temporary_folder("alone") as folder:
+        result, said = folder / "result", folder / "stderr"
         with said.open("wb") as stderr:
             child = subprocess.Popen(
                 [sys.executable, "-m", _MODULE, str(result)],

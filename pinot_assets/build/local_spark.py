@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from pinot_assets.build.spark_home import remember_jvm, spark_home, temporary_files_in, usual_signals
+from pinot_assets.errors import BuildError
 from pinot_assets.local.java import find_java
 
+_NO_JVM = "JAVA_GATEWAY_EXITED"
 _LOG4J = """\
 rootLogger.level = error
 # Spark announces a change of level on stderr unless its gateway already has the root's.
@@ -42,6 +45,7 @@ def local_context(app_name: str, cores: int) -> SparkContext:
 
     :param cores: Python workers at a time. A worker that dies is retried, up to three times a file.
     :raises LocalStackError: there is no Java, or it is too old.
+    :raises BuildError: the JVM ends while it starts.
     """
     with _silent_on_pandas(), _own_jvm(app_name, cores) as settings:
         return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
@@ -60,10 +64,28 @@ def _own_jvm(app_name: str, cores: int) -> Iterator[dict[str, str]]:
     """Settings for a JVM that is gone, and its folder with it, soon after this process: around its start."""
     find_java()  # Spark's own script would only say that its gateway exited
     home = spark_home()
-    with usual_signals(), temporary_files_in(home):
+    with usual_signals(), temporary_files_in(home), _jvm_started():
         yield _settings(app_name, cores, home)
         if (jvm := getattr(SparkContext._gateway, "proc", None)) is not None:
             remember_jvm(home, jvm.pid)
+
+
+@contextmanager
+def _jvm_started() -> Iterator[None]:
+    """Spark says no more of a JVM that ended at once than that its gateway exited."""
+    try:
+        yield
+    except PySparkRuntimeError as error:
+        if _NO_JVM not in str(error):
+            raise
+        options = os.environ.get("PYSPARK_SUBMIT_ARGS")
+        raise BuildError(
+            "Spark's JVM did not start",
+            why="it ended before it answered; what it said itself is above, on standard error",
+            hint=("see whether PYSPARK_SUBMIT_ARGS is right, " if options else "see ")
+            + "whether `java -version` works, JAVA_TOOL_OPTIONS is right and there are 512 MiB of memory; "
+            "`pinot-assets doctor` looks at the rest",
+        ) from error
 
 
 def _settings(app_name: str, cores: int, home: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,6 +15,11 @@ from pinot_assets.spec.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
 
 STAGING: Final = "output.segment.dir.uri"
 SWAP: Final = "consistentPushSwapEnabled"
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_RELATIVE: Final = (
+    "it is relative: Pinot counts it from the folder that its process was started in, a table spec from the "
+    "folder of the spec. Write the absolute path"
+)
 _NAMES: Final = ("segmentNameGenerator", "segment.name.", "append.uuid", "exclude.")
 _INSTEAD: Final = {
     "outputDirURI": f"segments wait in {STAGING}, outside of Pinot's own data",
@@ -48,6 +54,8 @@ def block_of(found: Found, told: list[Told], secrets: Secrets) -> dict[str, Any]
             continue
         block[key] = secrets.taken_out(value, key, key)
         told.append(Told(Fate.CARRIED, key))
+        if key == "inputDirURI" and _is_relative(str(value)):
+            told.append(Told(Fate.TO_DO, key, _RELATIVE))
     if STAGING not in block and isinstance(location := block.get("inputDirURI"), str):
         block[STAGING], where = f"{location.rstrip('/')}-pinot-staging", "put it where you like"
         if is_reference(location):  # nothing can be named beside what only the environment knows
@@ -57,6 +65,11 @@ def block_of(found: Found, told: list[Told], secrets: Secrets) -> dict[str, Any]
     if found.kind != FILE_INGESTION:
         block |= _consistent(found.table, told)
     return block | _first_run(found.table, block, told)
+
+
+def _is_relative(location: str) -> bool:
+    """Whether Pinot counts it from the folder that its job or Minion was started in."""
+    return not location.startswith(("/", "${")) and _SCHEME.match(location) is None
 
 
 def _first_run(table: Mapping[str, Any], block: Mapping[str, Any], told: list[Told]) -> dict[str, str]:

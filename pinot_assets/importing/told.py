@@ -34,6 +34,6 @@ class Told:
 
 
 def each_once(told: Sequence[Told]) -> list[Told]:
-    """Without what is said to be carried and was changed."""
-    changed = {line.key for line in told if line.fate is Fate.CHANGED}
+    """Without what is said to be carried and was changed, or has still to be."""
+    changed = {line.key for line in told if line.fate in (Fate.CHANGED, Fate.TO_DO)}
     return [line for line in told if line.fate is not Fate.CARRIED or line.key not in changed]

@@ -71,6 +71,8 @@ def _major_version(executable: Path) -> int:
     # "1.8.0_402" is Java 8, "17.0.15" is Java 17, "25-ea" is Java 25.
     found = re.search(r'version "(?:1\.)?(\d+)', text)
     if answer.returncode != 0 or found is None:
-        first_line = text.strip().splitlines()[0] if text.strip() else "it printed nothing"
-        raise LocalStackError(f"{executable} does not tell its version", why=first_line, hint=_INSTALL)
+        # The JVM announces the options that it takes from the environment before it says what is wrong.
+        lines = [line for line in text.strip().splitlines() if not line.startswith("Picked up ")]
+        why = lines[0] if lines else "it printed nothing"
+        raise LocalStackError(f"{executable} does not tell its version", why=why, hint=_INSTALL)
     return int(found.group(1))

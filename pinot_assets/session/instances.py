@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from kazoo.exceptions import NoNodeError
 
+from pinot_assets.foreign import fields_of_json
+from pinot_assets.limits import NODE_BYTES
 from pinot_assets.session.zookeeper import ZooKeeperAccess, answered, close, connect, require_cluster
 
 _KINDS: Final = ("Broker_", "Controller_", "Server_")
@@ -57,10 +58,10 @@ def addresses_in(name: str, record: bytes) -> Iterator[str]:
     :param record: its node, Helix' ZNRecord as JSON. What is none names nothing.
     """
     try:
-        simple = json.loads(record)["simpleFields"]
+        simple = fields_of_json(record if len(record) <= NODE_BYTES else b"")["simpleFields"]
         host = str(simple["HELIX_HOST"])
         ports = {str(value) for key, value in simple.items() if key.lower().endswith(_PORT)}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return
     kind = next((kind for kind in _KINDS if name.startswith(kind)), None)
     if kind is None:

@@ -224,8 +224,13 @@ def _sql_needs_spark(case: Case) -> Iterator[Finding]:
     elif _reads_by_spark(case):
         text = (
             "files are read by Spark: csv, json (one object a line), parquet and orc need nothing else,"
-            " avro needs spark-avro and s3 needs hadoop-aws"
+            " s3 needs hadoop-aws"
         )
+        if case.spec.input_format == "avro":
+            text = (
+                "files are read by Spark, and the run fails unless spark-avro is on its class path: set"
+                " spark.jars.packages to org.apache.spark:spark-avro_<Scala>:<Spark>; s3 needs hadoop-aws"
+            )
         yield Finding(needs[0] if needs else "engine", text, is_note=True)
 
 

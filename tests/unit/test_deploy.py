@@ -6,6 +6,7 @@ import fnmatch
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +94,17 @@ def test_the_base_image_can_be_pinned_and_no_digest_is_made_up() -> None:
     assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${BASE}", "${BASE}"]
     assert text.index("ARG BASE=") < text.index("FROM")
     assert not re.search(r"sha256:[0-9a-f]", text + (ROOT / "docs" / "deploy.md").read_text())
+
+
+def test_another_base_may_have_another_python() -> None:
+    """Only the default of BASE names a version; where Spark lies is asked of the Python that is there."""
+    lines = [line for line in instructions() if not line.startswith("ARG BASE=")]
+    assert [line for line in lines if re.search(r"python3\.\d", line)] == []
+    (link,) = [line for line in lines if "ln -s" in line]
+    assert link.split()[-1] == "/opt/venv/spark"
+    (code,) = re.findall(r"python -c '([^']+)'", link)
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (Path(found.stdout.strip()) / "bin" / "spark-submit").is_file()
 
 
 def test_the_image_needs_no_root_and_writes_where_it_may() -> None:

@@ -375,3 +375,16 @@ def test_a_store_may_have_several_names(folder: Path, files: str, spec: str) -> 
 def test_the_realtime_half_of_a_table_is_told(names: tuple[str, str]) -> None:
     Path("config.json").write_text(json.dumps(dict.fromkeys(names, GENERATION)))
     assert lines("config.json")[names[1]] == "dropped"
+
+
+@pytest.mark.parametrize(
+    ("location", "fate"),
+    [("data/in", "to do"), ("./in", "to do"), ("/lake/in", "carried"), ("s3://l/in", "carried")],
+)
+def test_a_relative_directory_counts_from_elsewhere_now(folder: Path, location: str, fate: str) -> None:
+    Path("job.yaml").write_text(yaml.safe_dump({**JOB, "inputDirURI": location}))
+    shown = call("config.json", "--schema", "schema.json", "--job-spec", "job.yaml", "--json")
+    told = [line for line in json.loads(shown.stdout)["keys"] if line["key"] == "inputDirURI"]
+    assert [line["fate"] for line in told] == [fate]
+    if fate == "to do":
+        assert "absolute path" in told[0]["why"]

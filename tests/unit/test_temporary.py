@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+import pinot_assets
 from pinot_assets.build import spark_home
 from pinot_assets.temporary import temporary_folder
 
@@ -147,3 +149,19 @@ def test_children_end_on_sigterm_although_this_process_ignores_it() -> None:
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_no_other_module_makes_folders_of_its_own_among_the_temporary_files() -> None:
+    """They would have no lock, so that whatever a killed process leaves stays for good."""
+    package = Path(pinot_assets.__file__).parent
+    makers = ("TemporaryDirectory", "mkdtemp", "NamedTemporaryFile", "mkstemp")
+    found = [
+        f"{path.relative_to(package)}:{node.lineno}"
+        for path in package.rglob("*.py")
+        if path.name != "temporary.py" and any(maker in (text := path.read_text()) for maker in makers)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition(".")[2] in makers
+        and "dir" not in {keyword.arg for keyword in node.keywords}
+    ]
+    assert found == []

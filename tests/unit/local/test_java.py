@@ -70,3 +70,11 @@ def test_a_java_that_does_not_tell_its_version(executable: Executable, script: s
     executable("bin/java", script)
     with pytest.raises(LocalStackError, match="does not tell its version"):
         find_java()
+
+
+def test_why_is_what_java_says_and_not_the_options_that_it_picked_up(executable: Executable) -> None:
+    said = ("Picked up JAVA_TOOL_OPTIONS: -Xmx1z", "Invalid -Xmx1z")
+    executable("bin/java", "".join(f"echo '{line}' >&2; " for line in said) + "exit 1")
+    with pytest.raises(LocalStackError) as raised:
+        find_java()
+    assert raised.value.why == "Invalid -Xmx1z"

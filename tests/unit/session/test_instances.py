@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from pinot_assets.limits import DEEPEST, NODE_BYTES
 from pinot_assets.session.instances import addresses_in
 
 
@@ -37,4 +38,13 @@ def test_every_door_of_an_instance(name: str, fields: dict[str, str], addresses:
     "data", [b"", b"{}", b"[]", b"null", b'{"simpleFields": []}', b"[" * 100_000, b"\xff"]
 )
 def test_what_is_no_record_names_nothing(data: bytes) -> None:
+    assert list(addresses_in("Server_h_1", data)) == []
+
+
+@pytest.mark.parametrize("padding", ["x" * NODE_BYTES, "deep"], ids=["large", "deep"])
+def test_a_node_larger_or_deeper_than_what_is_read_names_nothing(padding: str) -> None:
+    deep: object = padding
+    for _ in range(DEEPEST + 1 if padding == "deep" else 0):
+        deep = [deep]
+    data = json.dumps({"simpleFields": {"HELIX_HOST": "h", "HELIX_PORT": "1"}, "listFields": deep}).encode()
     assert list(addresses_in("Server_h_1", data)) == []

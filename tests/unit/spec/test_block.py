@@ -273,6 +273,12 @@ def with_filter(whole):
     whole["table"]["ingestionConfig"]["filterConfig"] = {"filterFunction": "distance > 5"}
 
 
+def test_avro_by_spark_fails_without_spark_avro_and_the_note_says_how_to_give_it(folder):
+    note = folder.notes({"inputFormat": "avro"}, change=with_functions)["fileIngestion"]
+    assert "the run fails unless spark-avro" in note
+    assert "spark.jars.packages" in note
+
+
 @pytest.mark.parametrize("change", [with_functions, with_filter])
 def test_pinots_own_functions_bring_spark_in_unless_the_engine_is_written_otherwise(folder, change):
     assert "files are read by Spark" in folder.notes(change=change)["fileIngestion"]
