@@ -76,6 +76,7 @@ def _adopt(run: Run, session: Session | None, newest: Kept) -> None:
     kept = [*read_kept(staging, kept_refs(staging))]
     pointer = replace(
         before,
+        format=max(before.format, newest.snapshot.format),
         active_session="",
         next_seq=beyond_all(run),
         history=tuple(run.edges.store.session_nodes()[-KEPT_SESSIONS:]),
