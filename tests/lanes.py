@@ -14,8 +14,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 TESTS = Path(__file__).parent
 
-# Folder → lane. Those that take longest come first, so that the end of a run is short tests in all workers.
+# Folder → lane, the first that fits. Those that take longest come first, so that the end of a run is short
+# tests in all workers. What needs Kafka is one lane: a worker keeps its servers until the run ends, and a
+# stack takes 2 GB.
 LANES = {
+    "contract/realtime/": "realtime",
     "integration/dagster/": "clusters",
     "integration/docs/": "clusters",
     "contract/": "contract",
