@@ -19,7 +19,7 @@ from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.state import Status
 
 _LOOK_S: Final = 0.001
-_TRIES: Final = 5
+_TRIES: Final = 20  # on a busy machine a commit is often over before it is seen
 
 
 class StoreOutage:

@@ -478,7 +478,7 @@ def test_r28_executors_without_the_keys_are_told_before_the_first_session_and_fa
         lake.builder = SparkBuilder(lambda: session)
         lake.put("b.csv", "b")
         report = lake.run()
-        assert [failure.code for failure in report.failed] == ["STORE"]
+        assert [failure.code for failure in report.failed] == ["SETTINGS"]
         assert "TABLE_ACCESS_KEY is not set" in report.failed[0].reason
         assert "where Dagster and the Spark executors run" in report.failed[0].reason
     finally:
