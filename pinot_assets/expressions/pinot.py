@@ -12,7 +12,15 @@ from typing import Final
 
 from pinot_assets.expressions.pinot_names import ALLOWED, PERCENTILE, REFUSED, canonical
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference, unknown_function
-from pinot_assets.expressions.tokens import END, PINOT, Token, read_tokens, without_comments, words
+from pinot_assets.expressions.tokens import (
+    END,
+    PINOT,
+    Token,
+    read_tokens,
+    without_comments,
+    word_before,
+    words,
+)
 
 _INSTEAD: Final = "use functions that Pinot itself has for one row, and its aggregations"
 _CLAUSES: Final = frozenset(("where", "group", "having", "order", "limit", "offset"))
@@ -93,19 +101,9 @@ def refused_function(name: str) -> ExpressionRefused | None:
 
 def _called(tokens: list[Token], place: int) -> str:
     """The function that a parenthesis belongs to, "" where it is one around values."""
-    name, before = tokens[place - 1], tokens[place - 2]
-    if name.kind == "sign":
-        if name.text in (")", "]"):
-            raise ExpressionRefused(
-                f"has ( right after {name.text}, where only the name of a function can come before it"
-            )
+    name = word_before(tokens, place)
+    if name is None:
         return ""
-    if name.kind != "word":
-        raise ExpressionRefused(f"calls {name.text}()", "write the function's name without quotes")
-    if before.text == ".":
-        raise ExpressionRefused(
-            f"calls a function with a dot in its name, {name.text}()", "write its plain name"
-        )
     if name.name in _BEFORE_PARENTHESIS or (name.name == "filter" and tokens[place + 1].name == "where"):
         return ""
     if name.name == "from":  # that of TRIM and EXTRACT; any other one was looked at

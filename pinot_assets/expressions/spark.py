@@ -10,7 +10,7 @@ from typing import Final
 
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference, unknown_function
 from pinot_assets.expressions.spark_names import ALLOWED, REFUSED
-from pinot_assets.expressions.tokens import END, SPARK, Token, read_tokens, words
+from pinot_assets.expressions.tokens import END, SPARK, Token, read_tokens, word_before, words
 
 _CALLED_BY_GRAMMAR: Final = frozenset(("try_cast", "timestampadd", "timestampdiff"))
 """What is written like a call, is none of Spark's list of functions, and computes with values alone."""
@@ -98,19 +98,9 @@ def reads_table(what: str) -> ExpressionRefused:
 
 def _called(tokens: list[Token], place: int) -> str:
     """The function that a parenthesis belongs to, "" where it is one around values."""
-    name, before = tokens[place - 1], tokens[place - 2]
-    if name.kind == "sign":
-        if name.text in (")", "]"):
-            raise ExpressionRefused(
-                f"has ( right after {name.text}, where only the name of a function can come before it"
-            )
+    name, before = word_before(tokens, place), tokens[place - 2]
+    if name is None:
         return ""
-    if name.kind != "word":
-        raise ExpressionRefused(f"calls {name.text}()", "write the function's name without quotes")
-    if before.text == ".":
-        raise ExpressionRefused(
-            f"calls a function with a dot in its name, {name.text}()", "write the function's plain name"
-        )
     if name.name in _BEFORE_PARENTHESIS or (name.name in ("all", "any", "some") and before.name in _LIKE_ANY):
         return ""
     if (refused := refused_function(name.text)) is not None:

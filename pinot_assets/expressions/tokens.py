@@ -150,3 +150,24 @@ def _strange(text: str, place: int) -> ExpressionRefused:
     return ExpressionRefused(
         f"has the character U+{ord(found):04X} outside of a text", "put names into quotes"
     )
+
+
+def word_before(tokens: list[Token], place: int) -> Token | None:
+    """The name that a parenthesis belongs to, None where it is one around values.
+
+    :raises ExpressionRefused: what is before it is no plain name: quoted, with a dot, or an expression.
+    """
+    name, before = tokens[place - 1], tokens[place - 2]
+    if name.kind == "sign":
+        if name.text in (")", "]"):
+            raise ExpressionRefused(
+                f"has ( right after {name.text}, where only the name of a function can come before it"
+            )
+        return None
+    if name.kind != "word":
+        raise ExpressionRefused(f"calls {name.text}()", "write the function's name without quotes")
+    if before.text == ".":
+        raise ExpressionRefused(
+            f"calls a function with a dot in its name, {name.text}()", "write the function's plain name"
+        )
+    return name
