@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pinot_assets.errors import SwitchStateUnknown
+from pinot_assets.errors import PinotError, PinotUnreachable, SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.entries import Entries
@@ -92,11 +92,18 @@ class Switcher(Entries):
         pinot, left = self.edges.pinot, self.edges.waits.broker
         pinot.rebuild_routing(broker, self.table)
         while True:
-            shown = pinot.broker_visible_segments(broker, self.table)
-            if shown.issuperset(names_to) and shown.isdisjoint(names_from):
-                return
-            if left <= 0:
-                self._require(shown, names_to, names_from, f"broker {broker}")
+            try:
+                shown = pinot.broker_visible_segments(broker, self.table)
+            except PinotUnreachable:
+                raise
+            except PinotError:  # it may still route to what servers dropped a moment ago (Pinot's 235)
+                if left <= 0:
+                    raise
+            else:
+                if shown.issuperset(names_to) and shown.isdisjoint(names_from):
+                    return
+                if left <= 0:
+                    self._require(shown, names_to, names_from, f"broker {broker}")
             self.edges.sleep(0.2)
             left -= 0.2
 

@@ -9,6 +9,7 @@ import pytest
 
 from pinot_assets.errors import (
     ListingFailed,
+    PinotError,
     SessionHeld,
     SnapshotCorrupt,
     SnapshotIncomplete,
@@ -409,6 +410,24 @@ def test_r07_a_deaf_broker_is_told_before_the_session_is_done(synced: Any) -> No
     world.write("P3")
     world.run()
     assert world.pinot.broker_visible_segments(broker, world.table) == set(world.snapshot.segments)
+
+
+def test_r07_a_broker_that_still_routes_to_dropped_segments_is_waited_for(
+    synced: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R7: for a moment it answers with Pinot's 235, segments missing on a server; that is no failed switch."""
+    world = synced
+    look, answers = world.pinot.broker_visible_segments, iter([PinotError("235 ServerSegmentMissing")] * 2)
+
+    def late(broker: str, table: str) -> frozenset[str]:
+        if error := next(answers, None):
+            raise error
+        return look(broker, table)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(world.pinot, "broker_visible_segments", late)
+    world.write("P3")
+    assert world.run().result is Result.FINISHED
+    assert next(answers, None) is None
 
 
 # --- one owner -----------------------------------------------------------------------------------
