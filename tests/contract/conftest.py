@@ -258,8 +258,8 @@ class Lab:
         return set(self.pinot.all_segments(self.table))
 
     def brokers_show(self, names: set[str]) -> bool:
-        """Whether each broker routes to just these. One that still routes to what servers dropped a moment ago
-        answers in part, with an error (Pinot's 235): that is no.
+        """Whether each broker routes to just these. One that still routes to what servers dropped a moment
+        ago answers in part, with an error (Pinot's 235): that is no.
         """
         try:
             return all(

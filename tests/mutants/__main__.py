@@ -1,7 +1,7 @@
 """`make mutants`: plant each defect of `defects.toml`, run the tests that reach it, count what is found.
 
     python -m mutants                  record what reaches what, if that is not known yet, and go through all
-    python -m mutants record [TEST…]   record anew, by these tests alone if any are named
+    python -m mutants record           only the former; parts that are recorded are not run again
     python -m mutants run ID…          only these, whatever is known of them
     python -m mutants --commit REV …   the same on another commit
     python -m mutants check            each anchor matches once, each replacement is Python
@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -34,7 +33,6 @@ LEAST_S = 900.0
 TIMES = 4
 """A run hangs that takes so many times as long as its tests took, and `LEAST_S` for servers to start."""
 WANTED = 55
-SPREAD = ["--numprocesses=3", "--no-loadscope-reorder"]
 
 
 def main() -> None:
@@ -55,8 +53,9 @@ def main() -> None:
     if given.verb == "check":
         print(f"{len(known)} defects can be planted in {commit[:12]}")
         return
-    if given.verb == "record" or not (folder / "reach" / "data").exists():
-        _record(scratch, folder / "reach", given.ids if given.verb == "record" else [])
+    if not (folder / "reach" / "data").exists():
+        print(f"recording which tests reach what; pytest writes into {folder / 'reach'}", flush=True)
+        reach.record(scratch, folder / "reach", sorted({defect.file for defect in known}))
     if given.verb == "record":
         return
     results = folder / "results.json"
@@ -76,14 +75,6 @@ def _check(known: Sequence[Defect], scratch: Path) -> None:
             defect.planted((scratch / defect.file).read_text())
         except (Unplantable, OSError) as error:
             sys.exit(str(error))
-
-
-def _record(scratch: Path, folder: Path, tests: list[str]) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    # Without a scheduler that knows what stays together, tests are run one after the other.
-    spread = SPREAD if (scratch / "tests" / "lanes.py").exists() else []
-    print(f"recording which tests reach what; pytest writes to {folder / 'log'}", flush=True)
-    reach.record(scratch, folder, tests, spread)
 
 
 def found_by(defect: Defect, scratch: Path, recorded: reach.Reach) -> str:

@@ -10,7 +10,12 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shutil
 import subprocess
+import time
+import tomllib
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +25,7 @@ from coverage import CoverageData
 # Not the patch `subprocess`: its children would take over the context of pytest's own process.
 _RC = """\
 [run]
-source_pkgs = pinot_assets
+include = {files}
 data_file = {folder}/data
 parallel = true
 relative_files = true
@@ -67,32 +72,61 @@ class Reach:
         return {test for test in self.seconds if test.partition("::")[0] == module} if module else set()
 
 
-def record(scratch: Path, folder: Path, tests: list[str], options: list[str]) -> None:
-    """Run the tests in the scratch clone and write down what reaches what.
+def parts(tests: Path) -> list[str]:
+    """What is recorded at a time: a folder of tests with all that is in it, or the files loose in one."""
+    apart = [tests / "contract", tests / "integration"]  # large ones, by their folders
+    folders = [folder for top in (tests, *apart) for folder in sorted(top.iterdir()) if folder.is_dir()]
+    whole = [folder for folder in folders if folder not in apart and any(folder.rglob("test_*.py"))]
+    loose = [folder / "test_*.py" for folder in apart]
+    return [str(part.relative_to(tests.parent)) for part in (*loose, *whole)]
 
-    :param folder: where data go; emptied by the caller.
-    :param options: of pytest.
+
+def record(scratch: Path, folder: Path, files: Iterable[Path], at_once: int = 2) -> None:
+    """Run the tests in the scratch clone, part by part, and write down what reaches what in these files.
+
+    :param folder: where data go; parts that are there are not run again.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    work = scratch / "pyproject.toml"
+    left_out = tomllib.loads(work.read_text())["tool"]["pytest"]["ini_options"]["norecursedirs"]
+    wanted = [part for part in parts(scratch / "tests") if part not in left_out]
+    with ThreadPoolExecutor(at_once) as pool:
+        for _ in pool.map(lambda part: _record_part(scratch, folder / _file_name(part), part, files), wanted):
+            pass
+    ready = [str(folder / _file_name(part)) for part in wanted]
+    python = str(scratch / ".venv" / "bin" / "python")
+    combine = ["combine", "--quiet", "--keep", f"--data-file={folder / 'data'}", *ready]
+    subprocess.run([python, "-m", "coverage", *combine], cwd=scratch, check=True)
+    lines = [line for part in ready for line in (Path(part) / "durations.jsonl").read_text().splitlines()]
+    (folder / "durations.jsonl").write_text("".join(f"{line}\n" for line in lines))
+
+
+def _file_name(part: str) -> str:
+    return part.replace("/", "-").replace("*", "")
+
+
+def _record_part(scratch: Path, folder: Path, part: str, files: Iterable[Path]) -> None:
+    if (folder / "ready").exists():
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     rc = folder / "coveragerc"
-    rc.write_text(_RC.format(folder=folder))
-    here = Path(__file__).parent
+    rc.write_text(_RC.format(folder=folder, files="".join(f"\n  {scratch / file}" for file in files)))
     environment = {
         **os.environ,
         "COVERAGE_PROCESS_START": str(rc),
         "MUTANTS_DURATIONS": str(folder / "durations.jsonl"),
-        "PYTHONPATH": str(here),
+        "PYTHONPATH": str(Path(__file__).parent),
     }
-    python = str(scratch / ".venv" / "bin" / "python")
     pytest = str(scratch / ".venv" / "bin" / "pytest")
-    run = [pytest, "-p", "recording", "-q", "--timeout=1200", *options, *tests]
+    tests = sorted(str(path.relative_to(scratch)) for path in scratch.glob(part))
+    run = [pytest, "-p", "recording", "-p", "no:cacheprovider", "-q", "--timeout=1200", *tests]
+    started = time.monotonic()
     with (folder / "log").open("w") as log:
         ended = subprocess.run(run, cwd=scratch, env=environment, stdout=log, stderr=log, check=False)
     if ended.returncode not in (0, 1):  # 1: some tests failed; those are left out
         raise SystemExit(f"the tests did not run to their end (exit code {ended.returncode}): see {log.name}")
-    subprocess.run(
-        [python, "-m", "coverage", "combine", "--quiet", f"--rcfile={rc}"], cwd=scratch, check=True
-    )
+    print(f"{part}: {time.monotonic() - started:.0f} s", flush=True)
+    (folder / "ready").touch()
 
 
 def load(folder: Path) -> Reach:
@@ -101,7 +135,7 @@ def load(folder: Path) -> Reach:
     data.read()
     seconds: dict[str, float] = {}
     for line in (folder / "durations.jsonl").read_text().splitlines():
-        test, took, passed = json.loads(line)
+        test, took, _, passed = json.loads(line)
         if passed:
             seconds[test] = took
     return Reach(data, seconds)
