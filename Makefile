@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 DONE   := $(VENV)/.installed
-# tests/lanes.py says what stays together. Two cores, three workers: most of them wait for servers; four would need more than 20 GB.
-SPREAD := --numprocesses=3 --no-loadscope-reorder
+# tests/lanes.py says what stays together. Two cores, four workers: most of them wait for servers.
+SPREAD := --numprocesses=4 --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix mutants bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock audit-deps clean

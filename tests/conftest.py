@@ -16,7 +16,7 @@ import kazoo.protocol.connection
 import kazoo.retry
 import pytest
 from fakes.kafka_table import Clicks, clicks_table
-from lanes import Lanes, precedence
+from lanes import Lanes, is_lane, lane_of, precedence
 
 from pinot_assets.local import Stack, StackState, load_state
 
@@ -33,6 +33,17 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):  # a worker of pytest-xdist
         items.sort(key=lambda item: precedence(item.nodeid))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> object:
+    """A worker ends a lane's servers with the lane's last test: kept to the end, they fill the memory."""
+    if nextitem is None or not hasattr(item.config, "workerinput"):
+        return None
+    lane = lane_of(item.nodeid)
+    if not is_lane(lane) or lane == lane_of(nextitem.nodeid):
+        return None
+    return item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
 
 
 @pytest.hookimpl(optionalhook=True)

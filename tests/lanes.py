@@ -7,6 +7,7 @@ Everything else is spread by module, so that fixtures of a module are made once.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -15,19 +16,20 @@ from xdist.scheduler import LoadScopeScheduling
 TESTS = Path(__file__).parent
 
 # Folder → lane, the first that fits. Those that take longest come first, so that the end of a run is short
-# tests in all workers. What needs Kafka is one lane: a worker keeps its servers until the run ends, and a
-# stack takes 2 GB.
+# tests in all workers. What needs Kafka is one lane: a stack takes 2 GB.
 LANES = {
     "contract/realtime/": "realtime",
-    "integration/dagster/": "clusters",
-    "integration/docs/": "clusters",
-    "contract/": "contract",
-    "crash/": "crash",
     "integration/realtime/": "realtime",
     "pauseless/": "realtime",
+    "integration/dagster/": "sessions",
+    "integration/docs/": "sessions",
+    "contract/": "contract",
+    "crash/": "crash",
     "oracle/": "oracle",
 }
-_ORDER = list(dict.fromkeys(LANES.values()))
+# The same for what needs servers as its text shows; the other modules of these folders do not.
+LANES_WITH_SERVERS = {"integration/session/": "sessions", "integration/": "clusters"}
+_ORDER = ["realtime", "clusters", "sessions", "contract", "crash", "oracle"]
 
 # Fixtures of the local stack, and what is built on it. A module that is missed here starts a stack of its
 # own, one too many waits for no good reason: nothing else depends on this.
@@ -43,10 +45,19 @@ def lane_of(test: str) -> str:
     path = module.removeprefix("tests/")
     if path.startswith("model/"):
         return test  # one of them is minutes of random lives
-    lane = next((lane for folder, lane in LANES.items() if path.startswith(folder)), None)
+    lane = _lane_in(LANES, path)
     if lane is None and path.startswith("integration/") and _needs_servers(path):
-        return "clusters"
+        lane = _lane_in(LANES_WITH_SERVERS, path)
     return lane or module
+
+
+def is_lane(name: str) -> bool:
+    """Whether it is one, and not a module or a test."""
+    return name in _ORDER
+
+
+def _lane_in(lanes: Mapping[str, str], path: str) -> str | None:
+    return next((lane for folder, lane in lanes.items() if path.startswith(folder)), None)
 
 
 @cache
@@ -55,9 +66,9 @@ def _needs_servers(path: str) -> bool:
 
 
 def precedence(test: str) -> int:
-    """Sorts tests so that lanes come first, in the order of `LANES`."""
+    """Sorts tests so that lanes come first, the longest first."""
     lane = lane_of(test)
-    return _ORDER.index(lane) if lane in _ORDER else len(_ORDER)
+    return _ORDER.index(lane) if is_lane(lane) else len(_ORDER)
 
 
 class Lanes(LoadScopeScheduling):

@@ -19,9 +19,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 
 from mutants import reach
 from mutants.defects import Defect, Unplantable, defects
@@ -33,6 +35,8 @@ LEAST_S = 900.0
 TIMES = 4
 """A run hangs that takes so many times as long as its tests took, and `LEAST_S` for servers to start."""
 WANTED = 55
+AT_ONCE = 2
+"""Most tests wait for servers; each of the runs has servers of its own."""
 
 
 def main() -> None:
@@ -48,25 +52,44 @@ def main() -> None:
     if given.verb == "run" and (strange := set(given.ids) - {d.id for d in known}):
         parser.error(f"no such defect: {', '.join(sorted(strange))}")
     folder = HOME / commit[:12]
-    scratch = make_scratch(folder / "clone", commit)
-    _check(known, scratch)
+    scratches = [make_scratch(folder / f"clone-{number}", commit) for number in range(AT_ONCE)]
+    _check(known, scratches[0])
     if given.verb == "check":
         print(f"{len(known)} defects can be planted in {commit[:12]}")
         return
     if not (folder / "reach" / "data").exists():
         print(f"recording which tests reach what; pytest writes into {folder / 'reach'}", flush=True)
-        reach.record(scratch, folder / "reach", sorted({defect.file for defect in known}))
+        reach.record(scratches[0], folder / "reach", sorted({defect.file for defect in known}), AT_ONCE)
     if given.verb == "record":
         return
     results = folder / "results.json"
     done: dict[str, str] = json.loads(results.read_text()) if results.exists() else {}
-    recorded = reach.load(folder / "reach")
-    for defect in known:
-        if defect.id in given.ids or (not given.ids and defect.id not in done):
-            done[defect.id] = found_by(defect, scratch, recorded)
-            print(f"{defect.id}: {done[defect.id] or 'MISSED'}", flush=True)
-            results.write_text(json.dumps(done, indent=1, sort_keys=True) + "\n")
+    wanted = [d for d in known if d.id in given.ids or (not given.ids and d.id not in done)]
+    for defect, found in _all_found(wanted, scratches, reach.load(folder / "reach")):
+        done[defect.id] = found
+        print(f"{defect.id}: {found or 'MISSED'}", flush=True)
+        results.write_text(json.dumps(done, indent=1, sort_keys=True) + "\n")
     sys.exit(_tell(known, done))
+
+
+def _all_found(
+    wanted: Iterable[Defect], scratches: Iterable[Path], recorded: reach.Reach
+) -> Iterator[tuple[Defect, str]]:
+    """Each defect with the test that finds it, as they are found; a clone holds one at a time."""
+    free: SimpleQueue[Path] = SimpleQueue()
+    for scratch in scratches:
+        free.put(scratch)
+
+    def find(defect: Defect) -> tuple[Defect, str]:
+        scratch = free.get()
+        try:
+            return defect, found_by(defect, scratch, recorded)
+        finally:
+            free.put(scratch)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for finished in as_completed([pool.submit(find, defect) for defect in wanted]):
+            yield finished.result()
 
 
 def _check(known: Sequence[Defect], scratch: Path) -> None:
@@ -96,13 +119,13 @@ def found_by(defect: Defect, scratch: Path, recorded: reach.Reach) -> str:
 
 def _first_failure(scratch: Path, tests: Collection[str], recorded: reach.Reach) -> str:
     """The first test that fails; what happened where no single one does."""
-    chosen, report = scratch.parent / "tests.txt", scratch.parent / "report.txt"
+    chosen, report = scratch.with_suffix(".tests"), scratch.with_suffix(".report")
     chosen.write_text("".join(f"{test}\n" for test in tests))
     # Planting is quicker than the clock by which Python knows a compiled file to be old.
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("PYTHONPATH", None)
     longest_s = LEAST_S + TIMES * sum(recorded.seconds[test] for test in tests)
-    command = [scratch / ".venv" / "bin" / "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{chosen}"]
+    command = [str(scratch / ".venv" / "bin" / "pytest"), "-x", "-q", "-p", "no:cacheprovider", f"@{chosen}"]
     with report.open("w") as output:
         running = subprocess.Popen(
             command, cwd=scratch, env=environment, stdout=output, stderr=output, start_new_session=True

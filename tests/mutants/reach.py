@@ -56,7 +56,15 @@ class Reach:
         return self._named(self._contexts(file), _statement(source, first, last))
 
     def _contexts(self, file: Path) -> dict[int, list[str]]:
-        return self.data.contexts_by_lineno(str(file))
+        # A child process that began in another folder knows the file by its whole path.
+        names = [
+            name for name in self.data.measured_files() if Path(name).parts[-len(file.parts) :] == file.parts
+        ]
+        found: dict[int, list[str]] = {}
+        for name in names:
+            for line, contexts in self.data.contexts_by_lineno(name).items():
+                found.setdefault(line, []).extend(contexts)
+        return found
 
     def _named(self, lines: dict[int, list[str]], span: range) -> list[str]:
         tests: set[str] = set()
@@ -81,7 +89,7 @@ def parts(tests: Path) -> list[str]:
     return [str(part.relative_to(tests.parent)) for part in (*loose, *whole)]
 
 
-def record(scratch: Path, folder: Path, files: Iterable[Path], at_once: int = 2) -> None:
+def record(scratch: Path, folder: Path, files: Iterable[Path], at_once: int) -> None:
     """Run the tests in the scratch clone, part by part, and write down what reaches what in these files.
 
     :param folder: where data go; parts that are there are not run again.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from mutants.defects import AREAS, RISKS, Defect, Unplantable, defects
+from mutants.reach import parts
 
 ROOT = Path(__file__).parents[2]
 PLANTED = defects("")
@@ -53,3 +55,13 @@ def test_the_lines_of_an_anchor_are_counted_from_one() -> None:
     source = "a = 1\nif a:\n    b = 2\nc = 3\n"
     assert replace(PLANTED[0], anchor="if a:\n    b = 2\n").lines(source) == (2, 3)
     assert replace(PLANTED[0], anchor="b = 2").lines(source) == (3, 3)
+
+
+def test_each_file_of_tests_is_recorded_once() -> None:
+    found = Counter(path for part in parts(ROOT / "tests") for path in _tests_of(part))
+    assert found == Counter((ROOT / "tests").rglob("test_*.py"))
+
+
+def _tests_of(part: str) -> Iterator[Path]:
+    for path in ROOT.glob(part):
+        yield from [path] if path.is_file() else path.rglob("test_*.py")
