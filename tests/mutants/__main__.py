@@ -37,6 +37,7 @@ TIMES = 4
 WANTED = 55
 AT_ONCE = 2
 """Most tests wait for servers; each of the runs has servers of its own."""
+_RUNNING: set[subprocess.Popen[bytes]] = set()
 
 
 def main() -> None:
@@ -47,6 +48,7 @@ def main() -> None:
     parser.add_argument("ids", nargs="*")
     parser.add_argument("--commit", default="HEAD")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends its tests, as after Ctrl-C
     commit = commit_of(given.commit)
     known = defects(commit)
     if given.verb == "run" and (strange := set(given.ids) - {d.id for d in known}):
@@ -87,9 +89,14 @@ def _all_found(
         finally:
             free.put(scratch)
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
         for finished in as_completed([pool.submit(find, defect) for defect in wanted]):
             yield finished.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for running in [*_RUNNING]:
+            _end(running)
 
 
 def _check(known: Sequence[Defect], scratch: Path) -> None:
@@ -130,12 +137,14 @@ def _first_failure(scratch: Path, tests: Collection[str], recorded: reach.Reach)
         running = subprocess.Popen(
             command, cwd=scratch, env=environment, stdout=output, stderr=output, start_new_session=True
         )
+        _RUNNING.add(running)
         try:
             code = running.wait(longest_s)
         except subprocess.TimeoutExpired:
             return f"not over after {longest_s:.0f} s"
         finally:
             _end(running)
+            _RUNNING.discard(running)
     if code == 0:
         return ""
     lines = report.read_text(errors="replace").splitlines()
