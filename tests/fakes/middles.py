@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import socket
+import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -330,3 +331,26 @@ def type_in(words: Sequence[str], environment: dict[str, str], said: Path, stdou
     from pinot_assets.__main__ import main
 
     main()
+
+
+@contextmanager
+def started(here: Place, words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process as a terminal starts it, at the head of a group."""
+    # Whoever runs the tests in the background of a script has it ignored, which a child would inherit.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with here.said.open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pinot_assets", *words.split()],
+            cwd=here.folder,
+            env=here.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            process_group=0,
+        )
+    signal.signal(signal.SIGINT, before)
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from fakes.forked import context, preload
-from fakes.middles import MIDDLES, SERVICES, Middle, Place, maven, place, silence, type_in
+from fakes.middles import MIDDLES, SERVICES, Middle, Place, maven, place, silence, started, type_in
 from fakes.waiting import until
 from typer.main import get_command
 
@@ -143,29 +141,6 @@ def assert_nothing_left_after_a_sweep(here: Place) -> None:
 
 
 # --- `python -m pinot_assets`, as it is started --------------------------------------------------------
-
-
-@contextmanager
-def started(here: Place, words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process as a terminal starts it, at the head of a group."""
-    # Whoever runs the tests in the background of a script has it ignored, which a child would inherit.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with here.said.open("wb") as said:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pinot_assets", *words.split()],
-            cwd=here.folder,
-            env=here.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
-            process_group=0,
-        )
-    signal.signal(signal.SIGINT, before)
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def test_ctrl_c_while_the_program_is_loaded(here: Place) -> None:
