@@ -334,13 +334,13 @@ def type_in(words: Sequence[str], environment: dict[str, str], said: Path, stdou
 
 
 @contextmanager
-def started(here: Place, words: str) -> Iterator[subprocess.Popen[bytes]]:
+def started(here: Place, words: str, module: str = "pinot_assets") -> Iterator[subprocess.Popen[bytes]]:
     """A process as a terminal starts it, at the head of a group."""
     # Whoever runs the tests in the background of a script has it ignored, which a child would inherit.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with here.said.open("wb") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "pinot_assets", *words.split()],
+            [sys.executable, "-m", module, *words.split()],
             cwd=here.folder,
             env=here.environment,
             stdin=subprocess.DEVNULL,
