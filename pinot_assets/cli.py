@@ -24,9 +24,9 @@ from pinot_assets.connect import open_edges, open_known_stores, open_session_sto
 from pinot_assets.demo.sample import first_days, write_days
 from pinot_assets.doctor import doctor
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.exit_codes import ExitCode
 from pinot_assets.gc_cli import add_gc_command
 from pinot_assets.init_cli import add_init_command
+from pinot_assets.interrupts import saying
 from pinot_assets.lineage_events import lineage_after
 from pinot_assets.local import default_home, ui
 from pinot_assets.local.cli import app as local_app
@@ -38,7 +38,7 @@ from pinot_assets.one_run import Outcome, finish
 from pinot_assets.partitions_cli import partitions_app
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.plan_cli import add_plan_command
-from pinot_assets.program import run_program
+from pinot_assets.program import Program, run_program
 from pinot_assets.realtime.lazy_group import realtime_app
 from pinot_assets.receipts_cli import add_receipt_commands
 from pinot_assets.rollback_cli import add_rollback_commands
@@ -59,6 +59,7 @@ from pinot_assets.watch_cli import add_watch_command
 from pinot_assets.words import plural
 
 app = typer.Typer(
+    cls=Program,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Files into Apache Pinot, all or nothing: consistent push, retries and rollback.",
@@ -190,15 +191,16 @@ def dev() -> None:
     for spec in chosen.specs:
         if spec.name == SAMPLE:
             _write_sample(spec)
-    with PinotCluster(load_settings().pinot) as pinot:
-        fates = apply_each(plan_each(chosen.specs, pinot), pinot)
-    show_failures(fates, chosen.left_out)
-    out.print(
-        "starting the Dagster UI"
-        if ui.runs_at(default_home()) is None
-        else "the Dagster UI runs already; Reload definitions, on its page Lineage, shows new tables"
-    )
-    out.print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
+    with saying("what had started goes on: `pinot-assets down` stops it"):
+        with PinotCluster(load_settings().pinot) as pinot:
+            fates = apply_each(plan_each(chosen.specs, pinot), pinot)
+        show_failures(fates, chosen.left_out)
+        out.print(
+            "starting the Dagster UI"
+            if ui.runs_at(default_home()) is None
+            else "the Dagster UI runs already; Reload definitions, on its page Lineage, shows new tables"
+        )
+        out.print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
     out.print("materialize `flights` there, or `pinot-assets run flights`; stop with `make down`")
     raise typer.Exit(exit_code_of(fates, chosen.left_out))
 
@@ -222,16 +224,15 @@ def down() -> None:
 @contextmanager
 def _driver(spec: TableSpec, command: str) -> Iterator[Driver]:
     settings = load_settings()
-    try:
-        with ConsoleProgress(err) as progress, open_edges(spec, settings, _spark_builder()) as edges:
-            driver = Driver(spec, edges, f"pinot-assets {command}", progress)
-            controller = settings.pinot.controller_url
-            with lineage_after(driver, controller, progress.note), pushed_after(driver, progress.note):
-                yield driver
-    except KeyboardInterrupt:
-        # Caught here: Typer would end the program without a word.
-        err.print("interrupted; what was done so far is stored, run it again to go on")
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    with (
+        saying("what was done so far is stored, run it again to go on"),
+        ConsoleProgress(err) as progress,
+        open_edges(spec, settings, _spark_builder()) as edges,
+    ):
+        driver = Driver(spec, edges, f"pinot-assets {command}", progress)
+        controller = settings.pinot.controller_url
+        with lineage_after(driver, controller, progress.note), pushed_after(driver, progress.note):
+            yield driver
 
 
 app.add_typer(session_app(lambda name, tables: _spec(name, tables), _driver), name="session")

@@ -24,6 +24,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 from rich.table import Table
 
+from pinot_assets.children import run_child
 from pinot_assets.cli_options import AsJson, show_json
 from pinot_assets.errors import LocalStackError
 from pinot_assets.exit_codes import ExitCode
@@ -159,7 +160,7 @@ def _package_index() -> Check:
     """Whether pip, as it is configured, can reach a package index."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "packaging"]
     with temporary_folder("doctor") as folder:
-        answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        answer = run_child(command, cwd=folder)
     if answer.returncode == 0:
         return Check("package index", "ok", "pip can fetch packages.")
     said = answer.stderr.strip().splitlines()
@@ -215,9 +216,7 @@ def _maven(cache: Path) -> Iterator[Check]:
 
 def _maven_version(executable: Path) -> Version:
     try:
-        answer = subprocess.run(
-            [executable, "--version"], capture_output=True, text=True, timeout=60, check=False
-        )
+        answer = run_child([executable, "--version"], timeout=60)
         said = answer.stdout + answer.stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         said = str(error)

@@ -21,6 +21,7 @@ class ExitCode(IntEnum):
     ERROR = 1
     REFUSED = 2
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 _REFUSALS = (PlanOutdated, PreflightRefused, SnapshotIncomplete, TypedWrong)
@@ -33,6 +34,7 @@ MEANINGS = {
     ExitCode.REFUSED: "Not done, or not all of it, for a reason that the command tells: files failed, the "
     "gate stayed shut, a check failed, a guard refused. Also: the command was typed wrong.",
     ExitCode.INTERRUPTED: "Ctrl-C. What was done so far is stored; run it again to go on.",
+    ExitCode.TERMINATED: "As 130, by SIGTERM.",
 }
 
 

@@ -78,10 +78,7 @@ def metrics(
         raise typer.Exit(ExitCode.ERROR if chosen.left_out else ExitCode.DONE)
     if textfile is None:
         _listen(collector, listen)
-    try:
-        follow(collector, [(cheap, every), (dear, health_every)], textfile, threading.Event())
-    except KeyboardInterrupt:
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    follow(collector, [(cheap, every), (dear, health_every)], textfile, threading.Event())
 
 
 def _listen(collector: Collector, listen: str) -> None:

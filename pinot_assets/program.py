@@ -1,18 +1,26 @@
-"""How the program ends: errors as sentences, or as JSON for who asked for that; never a traceback."""
+"""How the program ends: errors as sentences, or as JSON for who asked for that; never a traceback.
+
+One that is interrupted says so in one line. Typer would say nothing, or "Aborted" where it asked a question.
+"""
 
 from __future__ import annotations
 
 import errno
+import io
 import json
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import typer
 from rich.markup import escape
+from typer.core import TyperGroup
 
+from pinot_assets import interrupts
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.exit_codes import ExitCode, code_of
 from pinot_assets.terminal import Terminal
@@ -20,6 +28,27 @@ from pinot_assets.terminal import Terminal
 JSON = "--json"
 _WRONG_TYPING: type[Exception] = typer.BadParameter.__mro__[2]
 """Click's ClickException, of which newer releases of Typer have a copy of their own."""
+
+
+_INTERRUPTED = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+
+
+class Program(TyperGroup):
+    """The program's own group of commands."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; one that is interrupted ends with one line on standard error."""
+        try:
+            return super().invoke(ctx)
+        except typer.Abort:
+            if interrupts.received() is None:
+                raise
+            line = interrupts.SAID
+        except KeyboardInterrupt as error:
+            line = error.args[0] if error.args else interrupts.SAID
+        Terminal(stderr=True, soft_wrap=True, highlight=False).print(escape(line))
+        by_sigterm = interrupts.received() == signal.SIGTERM
+        raise typer.Exit(ExitCode.TERMINATED if by_sigterm else ExitCode.INTERRUPTED)
 
 
 def run_program(app: typer.Typer) -> None:
@@ -30,7 +59,7 @@ def run_program(app: typer.Typer) -> None:
     _quiet_libraries()
     words = sys.argv[1:]
     try:
-        code = _with_json(app) if JSON in words else app()
+        code = _with_json(app) if JSON in words else _with_text(app)
     except PinotAssetsError as error:
         code = tell(error, words)
     except OSError as error:
@@ -65,8 +94,9 @@ def _echoed(text: str) -> bool:
 
 
 def _close_output() -> None:
-    """What is still buffered goes nowhere, without another error when the program ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """What is still buffered goes nowhere, and holds up the end of the program with no error and no wait."""
+    with suppress(io.UnsupportedOperation):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def error_values(error: PinotAssetsError) -> dict[str, Any]:
@@ -84,6 +114,17 @@ def of_system(error: OSError) -> PinotAssetsError:
     )
 
 
+def _with_text(app: typer.Typer) -> int:
+    """As `app()`; whoever reads the output of an interrupted command is not waited for; they may not read."""
+    try:
+        app()
+    except SystemExit as end:
+        if end.code in _INTERRUPTED:
+            _close_output()
+        raise
+    return ExitCode.DONE
+
+
 def _with_json(app: typer.Typer) -> int:
     """As `app()`, but for the errors that Typer would show by itself."""
     try:
@@ -93,8 +134,8 @@ def _with_json(app: typer.Typer) -> int:
         return ExitCode.REFUSED
     except (typer.Abort, KeyboardInterrupt):
         ended = ExitCode.INTERRUPTED
-    if ended == ExitCode.INTERRUPTED:  # some commands tell people themselves, on standard error
-        _tell_json("interrupted", None, "run it again to go on", ExitCode.INTERRUPTED)
+    if ended in _INTERRUPTED:  # people are told on standard error
+        _tell_json(interrupts.SAID, None, "run it again to go on", ended)
     return ended if isinstance(ended, int) else ExitCode.DONE
 
 

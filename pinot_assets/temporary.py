@@ -26,12 +26,13 @@ _UNLOCKED_S: Final = 24 * 3600
 
 
 @contextmanager
-def temporary_folder(kind: str) -> Iterator[Path]:
+def temporary_folder(kind: str, among: Path | None = None) -> Iterator[Path]:
     """A folder that is gone afterwards.
 
     :param kind: stands in its name: `pinot-assets-<kind>-…`.
+    :param among: the folder that it is made in; the system's for temporary files when None.
     """
-    folder, lock = locked_folder(kind)
+    folder, lock = locked_folder(kind, among)
     with lock:
         try:
             yield folder
@@ -39,11 +40,12 @@ def temporary_folder(kind: str) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def locked_folder(kind: str) -> tuple[Path, BinaryIO]:
+def locked_folder(kind: str, among: Path | None = None) -> tuple[Path, BinaryIO]:
     """A folder for as long as the lock that comes with it is open; whoever makes the next one removes it."""
-    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    among = among or Path(tempfile.gettempdir())
+    for left in among.glob(f"{PREFIX}*"):
         _remove_if_dead(left)
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-", dir=among))
     lock = (folder / "unlocked").open("wb")
     fcntl.flock(lock, fcntl.LOCK_EX)
     (folder / "unlocked").rename(folder / _LOCK)  # never there without being held

@@ -17,6 +17,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from pinot_assets import interrupts
 from pinot_assets.chosen_tables import Chosen, warn_of
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.completion import table_names
@@ -72,9 +73,10 @@ def add_watch_command(app: typer.Typer, specs_of: SpecsOf, driver_of: DriverOf) 
         each time.
         Schedules are Dagster's. Do not watch a table whose sensors run.
 
-        Ctrl-C ends it after the run that is under way, a second one at once. With --json, one object a line
-        for each change. A table whose spec is wrong is named at the start and left out. Exits 0 when it was
-        ended; with --once as the worst of its runs would: 0, 1 or 2; and 1 where a table was left out.
+        Ctrl-C or SIGTERM ends it after the run that is under way, a second one at once. With --json, one
+        object a line for each change. A table whose spec is wrong is named at the start and left out. Exits 0
+        when it was ended; with --once as the worst of its runs would: 0, 1 or 2; and 1 where a table was left
+        out.
         """
         if names and every_table:
             raise TypedWrong("which tables? Some are named, and --all is given", hint="leave one of them out")
@@ -194,16 +196,21 @@ class _Here:
 
 @contextmanager
 def _stopping(here: _Here) -> Iterator[Callable[[float], bool]]:
-    """The first Ctrl-C asks for the end, the second is one as always."""
+    """The first Ctrl-C or SIGTERM asks for the end, the second is one as always."""
     stop = threading.Event()
 
     def ask(_: int, __: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        as_before()
         Terminal(stderr=True).print("ends after what is under way; Ctrl-C again ends that, too")
         stop.set()
 
-    before = signal.signal(signal.SIGINT, ask)
+    before = {number: signal.signal(number, ask) for number in interrupts.SIGNALS}
+
+    def as_before() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
     try:
         yield lambda seconds: here.teller.wait(seconds, stop)
     finally:
-        signal.signal(signal.SIGINT, before)
+        as_before()

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pinot_assets.build.spark_home import usual_signals
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.settings import Profile, load_profile
 
@@ -50,7 +51,8 @@ def environment_session(
 
     from pyspark.sql import SparkSession
 
-    return SparkSession.builder.config(map={**settings}).getOrCreate()
+    with usual_signals():
+        return SparkSession.builder.config(map={**settings}).getOrCreate()
 
 
 def environment_context(
@@ -67,7 +69,8 @@ def environment_context(
 
     from pyspark import SparkConf, SparkContext
 
-    return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
+    with usual_signals():
+        return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
 
 
 def _asked(

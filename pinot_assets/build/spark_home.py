@@ -17,15 +17,15 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Final
 
+from pinot_assets.deaf_shell import deaf_shell
 from pinot_assets.temporary import locked_folder
 
 _JVM: Final = "jvm"
 
-# Deaf to what ends a whole terminal or group; it ends by itself. A JVM that this process was killed beside,
-# before it wrote down its number, gets five seconds; any other twenty. Its number is looked at again before
-# it is killed: it must still be a JVM with this folder in its command line.
+# A JVM that this process was killed beside, before it wrote down its number, gets five seconds; any other
+# twenty. Its number is looked at again before it is killed: it must still be a JVM with this folder in its
+# command line.
 _AFTERWARDS: Final = r"""
-trap '' INT TERM HUP QUIT
 cat >/dev/null
 cd /
 n=0
@@ -50,14 +50,7 @@ def spark_home() -> Path:
     """
     home, lock = locked_folder("spark")
     _HELD.append(lock)
-    # A session of its own: a signal to this process's group is not for it.
-    waiting = subprocess.Popen(
-        ["/bin/sh", "-c", _AFTERWARDS, "pinot-assets-afterwards", str(home)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    waiting = deaf_shell(_AFTERWARDS, str(home))
     assert waiting.stdin is not None
     _HELD.append(waiting.stdin)
     _AFTERWARDS_OF[home] = waiting
@@ -89,13 +82,16 @@ def temporary_files_in(home: Path) -> Iterator[None]:
 @contextmanager
 def usual_signals() -> Iterator[None]:
     """Let children that start in here end on SIGTERM, although this process was told to ignore it (`nohup`,
-    some supervisors): a JVM, and the Python daemon that it starts, would inherit that."""
-    in_main = threading.current_thread() is threading.main_thread()  # others may not change it
-    ignored = in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
-    if ignored:
+    some supervisors): a JVM, and the Python daemon that it starts, would inherit that. And leave what this
+    process does on Ctrl-C as it was: a Spark context puts a handler of its own in its place."""
+    if threading.current_thread() is not threading.main_thread():  # others may not change it
+        yield
+        return
+    interrupted, ended = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    if ended is signal.SIG_IGN:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         yield
     finally:
-        if ignored:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, ended)
+        signal.signal(signal.SIGINT, interrupted)

@@ -1,16 +1,26 @@
-"""A local stack for one demo: started, pointed at, and gone at the end."""
+"""A local stack for one demo: started, pointed at, and gone at the end, however the demo ends."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
+from pinot_assets.deaf_shell import deaf_shell
 from pinot_assets.local import Progress, Stack, StackState
+
+# Where the demo was killed, or did not come to the end of its own clearing up.
+_AFTERWARDS: Final = r"""
+read -r over && exit
+"$1" -m pinot_assets local down --purge --home "$2/stack"
+rm -rf -- "$2"
+"""
 
 
 @contextmanager
@@ -24,6 +34,8 @@ def own_stack(home: Path, console: Console, *, realtime: bool = False) -> Iterat
     stack = Stack(home / "stack", progress=Progress(done=lambda text: console.print(text, style="dim")))
     stack.down(purge=True)
     shutil.rmtree(home, ignore_errors=True)
+    afterwards = deaf_shell(_AFTERWARDS, sys.executable, str(home))
+    assert afterwards.stdin is not None
     try:
         parts = "ZooKeeper, controller, 2 brokers, 2 servers" + (", Kafka" if realtime else "")
         console.print(f"starting the local stack: {parts}")
@@ -33,6 +45,7 @@ def own_stack(home: Path, console: Console, *, realtime: bool = False) -> Iterat
     finally:
         stack.down(purge=True)
         shutil.rmtree(home, ignore_errors=True)
+        afterwards.communicate(b"over\n")
         console.print("the local stack is down, nothing is left running", style="dim")
 
 

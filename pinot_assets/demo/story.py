@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from pinot_assets.children import run_child
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.demo.control import push_plainly
 from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
@@ -163,7 +163,7 @@ class FlightsStory(Story[Step]):
         def change() -> str:
             command = [sys.executable, "-m", "pinot_assets", "rollback", TABLE, "--yes"]
             command += ["--tables", str(self._spec_file.parent)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = run_child(command)
             self._require(done.returncode == 0, f"rollback: {done.stderr}")
             return ""
 

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pinot_assets.cli_options import AsJson, show_json
-from pinot_assets.exit_codes import ExitCode
+from pinot_assets.interrupts import saying
 from pinot_assets.local.paths import default_home
 from pinot_assets.local.stack import PartStatus, Progress, Stack
 from pinot_assets.local.state import StackState
@@ -137,10 +137,7 @@ def _trouble(part: PartStatus) -> str:
 def _reported() -> Iterator[Progress]:
     """Show progress on standard error while it lasts."""
     console = Terminal(stderr=True)
-    try:
-        with console.status("") as spinner:
-            # A log file shows no spinner: there the lines that stay have to do.
-            yield Progress(doing=spinner.update, done=lambda line: console.print(line, highlight=False))
-    except KeyboardInterrupt:
-        console.print("Interrupted. What had started goes on: `pinot-assets local down` stops it.")
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    going_on = "what had started goes on: `pinot-assets local down` stops it"
+    with saying(going_on), console.status("") as spinner:
+        # A log file shows no spinner: there the lines that stay have to do.
+        yield Progress(doing=spinner.update, done=lambda line: console.print(line, highlight=False))

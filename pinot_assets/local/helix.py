@@ -6,12 +6,11 @@ the same name wait for that and a little longer: 25 seconds for every repair.
 
 from __future__ import annotations
 
-import json
-
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
+from pinot_assets.foreign import fields_of_json
 from pinot_assets.local.state import CLUSTER
 
 _LIVE = f"/{CLUSTER}/LIVEINSTANCES"
@@ -39,8 +38,20 @@ def forget(zookeeper: str, pid: int) -> None:
 def _forget_node(client: KazooClient, path: str, pid: int) -> None:
     try:
         content, found = client.get(path)
-        owner = str(json.loads(content)["simpleFields"]["LIVE_INSTANCE"])  # pid@host
-        if owner.split("@")[0] == str(pid):
+        if owner_of(content).split("@")[0] == str(pid):
             client.delete(path, version=found.version)
-    except (NoNodeError, ValueError, KeyError):
+    except (NoNodeError, ValueError):
         return
+
+
+def owner_of(content: bytes) -> str:
+    """The process that a node of Helix says it is of: `pid@host`.
+
+    :param content: the node's, or a controller's answer that holds it.
+    :raises ValueError: it says none.
+    """
+    simple = fields_of_json(content).get("simpleFields")
+    owner = simple.get("LIVE_INSTANCE") if isinstance(simple, dict) else None
+    if not isinstance(owner, str):
+        raise ValueError("it names no process")
+    return owner

@@ -9,6 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from pinot_assets.children import run_child
 from pinot_assets.errors import LocalStackError
 
 MINIMUM_JAVA = 17
@@ -62,9 +63,7 @@ def find_java() -> Java:
 
 def _major_version(executable: Path) -> int:
     try:
-        answer = subprocess.run(
-            [executable, "-version"], capture_output=True, text=True, timeout=60, check=False
-        )
+        answer = run_child([executable, "-version"], timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LocalStackError(f"{executable} does not run", why=str(error), hint=_INSTALL) from error
     text = answer.stderr + answer.stdout

@@ -13,11 +13,11 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pinot_assets.children import child, run_child
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local.java import find_java
 from pinot_assets.local.paths import default_cache
@@ -99,9 +99,7 @@ def check_reachable() -> None:
         empty = f"-Dmaven.repo.local={scratch / 'repository'}"
         command = [str(find_maven()), "--batch-mode", "--file", str(pom), *_TIME_OUTS, empty, "validate"]
         with log.open("w") as lines:
-            answer = subprocess.run(
-                command, cwd=scratch, stdin=subprocess.DEVNULL, stdout=lines, stderr=lines, check=False
-            )
+            answer = run_child(command, cwd=scratch, stdout=lines, stderr=lines)
         if answer.returncode != 0:
             why, way_out = _reason(log)
             raise LocalStackError("Maven cannot fetch from its repository", why=why, hint=way_out)
@@ -128,10 +126,11 @@ def _fetch(pom: Path, jars: Path, progress: Callable[[str], None]) -> None:
         )
     find_java()  # Maven's own message about a wrong Java does not say what to do
     log = jars.with_name(f"{jars.name}.log")
-    with tempfile.TemporaryDirectory(dir=jars.parent, prefix=f".{jars.name}-") as scratch:
-        class_path = Path(scratch, "class-path")
+    # Beside its target, where a rename is one step; a folder of two hundred jars must not stay after a kill.
+    with temporary_folder("jars", jars.parent) as scratch:
+        class_path = scratch / "class-path"
         _run_maven(pom, class_path, log, progress)
-        filling = Path(scratch, "jars")
+        filling = scratch / "jars"
         filling.mkdir()
         for number, jar in enumerate(class_path.read_text().strip().split(os.pathsep)):
             # The number keeps the order of the class path and tells jars of one name apart.
@@ -158,26 +157,19 @@ def _run_maven(pom: Path, class_path: Path, log: Path, progress: Callable[[str],
     fetched = 0
     with (
         log.open("w") as lines,
-        subprocess.Popen(
+        child(
             command,
             cwd=class_path.parent,  # no project's .mvn folder may change what is resolved
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            errors="replace",
         ) as maven,
     ):
         assert maven.stdout is not None
-        try:
-            for line in maven.stdout:
-                lines.write(line)
-                if "Downloaded from" in line:
-                    fetched += 1
-                    progress(f"{pom.stem}: Maven has fetched {fetched} files")
-        except BaseException:
-            maven.kill()
-            raise
+        for line in maven.stdout:
+            lines.write(line)
+            if "Downloaded from" in line:
+                fetched += 1
+                progress(f"{pom.stem}: Maven has fetched {fetched} files")
     if maven.returncode != 0 or not class_path.is_file():
         raise _explained(pom, log)
 

@@ -6,12 +6,13 @@ are told: its query port (`QueryServer` calls `bind(port)`) and its gRPC port (`
 
 from __future__ import annotations
 
-import json
 import socket
 from pathlib import Path
 
 import httpx
 
+from pinot_assets.foreign import fields_of_json, listed
+from pinot_assets.local.helix import owner_of
 from pinot_assets.local.part import SMALL_JVM, Part, Site
 from pinot_assets.local.state import BROKERS, CLUSTER, LOOPBACK, SERVERS
 
@@ -207,15 +208,22 @@ def _not_registered(site: Site, instance: str, tag: str) -> str | None:
             live = client.get("/zk/get", params={"path": f"/{CLUSTER}/LIVEINSTANCES/{instance}"})
     except httpx.HTTPError as error:
         return f"the controller cannot be asked about {instance} ({type(error).__name__})"
-    if known.status_code != 200 or tag not in known.json().get("tags", []):
+    if known.status_code != 200 or not _is_tagged(known.content, tag):
         return f"the controller does not know {instance} with the tag {tag}"
     if live.status_code != 200:
         return f"{instance} is not live"
     try:
-        owner = str(live.json()["simpleFields"]["LIVE_INSTANCE"])  # pid@host
-    except (json.JSONDecodeError, KeyError, TypeError):
+        owner = owner_of(live.content)
+    except ValueError:
         return f"{instance} is live, but the controller does not say as which process"
     return None if owner.split("@")[0] == str(site.pid) else f"{instance} is still taken by process {owner}"
+
+
+def _is_tagged(instance: bytes, tag: str) -> bool:
+    try:
+        return tag in listed(fields_of_json(instance).get("tags"))
+    except ValueError:
+        return False
 
 
 # --- in the order in which they start -------------------------------------------------------------

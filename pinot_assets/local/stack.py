@@ -279,7 +279,7 @@ class Stack:
         of_parts = [data / part.name for part in parts.ALL]
         for folder in (self.home / "conf", self.home / "logs", data / "controller-temp", *of_parts):
             shutil.rmtree(folder, ignore_errors=True)
-        for file in ("state.json", "lock"):
+        for file in ("state.json", ".state.new", "lock"):
             (self.home / file).unlink(missing_ok=True)
         for folder in (data, self.home):
             if folder.is_dir() and not any(folder.iterdir()):

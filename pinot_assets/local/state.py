@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -135,11 +134,9 @@ def load_record(home: Path) -> Record | None:
 def save_record(home: Path, record: Record) -> None:
     """Write the record whole or not at all, readable by its owner only (it holds the S3 key)."""
     home.mkdir(parents=True, exist_ok=True)
-    handle, path = tempfile.mkstemp(dir=home, prefix=".state-")  # mode 0600
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(record.model_dump_json(indent=2))
-        Path(path).replace(home / "state.json")
-    except BaseException:
-        Path(path).unlink(missing_ok=True)
-        raise
+    # One writer at a time (`Stack` holds its lock), so that what a killed one left is what the next writes.
+    new = home / ".state.new"
+    new.unlink(missing_ok=True)
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(record.model_dump_json(indent=2))
+    new.replace(home / "state.json")

@@ -54,10 +54,10 @@ def start(home: Path, project: Path) -> str:
     if running is not None:
         return _url(running.port)
     stop(home)  # what a `dagster dev` that was killed left behind: its daemon would launch runs, too
-    dagster_home = home / "dagster"
+    dagster_home = Path(_dagster_home(home))
     dagster_home.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(project / "dagster.yaml", dagster_home / "dagster.yaml")
-    os.environ["DAGSTER_HOME"] = str(dagster_home)
+    os.environ["DAGSTER_HOME"] = _dagster_home(home)
     first = PREFERRED_PORT if ports.is_free(PREFERRED_PORT) else ports.pick(())
     for port in (first, ports.pick((first,))):
         command = [sys.executable, "-m", "dagster", "dev", "-w", str(project / "workspace.yaml")]
@@ -79,8 +79,9 @@ def start(home: Path, project: Path) -> str:
 def stop(home: Path) -> bool:
     """Stop what `start` started; returns whether anything ran."""
     record = _read(home)
-    found = _processes(record.process) if record else []
-    processes.stop(found, grace=_GRACE_S)
+    leaders = [*([record.process] if record else []), *_unrecorded(home)]
+    found = {process.pid: process for leader in leaders for process in _processes(leader)}
+    processes.stop(found.values(), grace=_GRACE_S)
     _path(home).unlink(missing_ok=True)
     return bool(found)
 
@@ -105,6 +106,19 @@ def _read(home: Path) -> _Record | None:
         return _Record.model_validate_json(_path(home).read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
+
+
+def _unrecorded(home: Path) -> list[ProcessRecord]:
+    """Those of `start`, of whatever project, that was killed before it could write them down."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            is_dagster_dev = {"dagster", "dev"} <= {*process.cmdline()} and _session_of(
+                process
+            ) == process.pid
+            if is_dagster_dev and process.environ().get("DAGSTER_HOME") == _dagster_home(home):
+                found.append(ProcessRecord(pid=process.pid, create_time=process.create_time()))
+    return found
 
 
 def _processes(leader: ProcessRecord) -> list[psutil.Process]:
@@ -132,6 +146,10 @@ def _session_of(process: psutil.Process) -> int | None:
 
 def _url(port: int) -> str:
     return f"http://{LOOPBACK}:{port}"
+
+
+def _dagster_home(home: Path) -> str:
+    return str(home.absolute() / "dagster")
 
 
 def _path(home: Path) -> Path:

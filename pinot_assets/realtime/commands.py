@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Final
 
+from pinot_assets.children import run_child
 from pinot_assets.errors import PinotAssetsError
 
 COMMAND_S: Final = 300.0
@@ -33,7 +34,7 @@ def runs(command: str) -> Callable[[], None]:
 
     def run() -> None:
         try:
-            subprocess.run(words, check=True, timeout=COMMAND_S, stdin=subprocess.DEVNULL)
+            run_child(words, stdout=None, stderr=None, timeout=COMMAND_S).check_returncode()
         except (OSError, subprocess.SubprocessError) as error:
             # Their own words repeat the whole command, and what is secret in it.
             raise PinotAssetsError(f"the command {words[0]} failed", why=_reason(error)) from None

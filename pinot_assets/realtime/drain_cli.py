@@ -10,8 +10,9 @@ from rich.text import Text
 
 from pinot_assets.chosen_tables import realtime_table
 from pinot_assets.cli_options import AsJson, new_console, show_json
-from pinot_assets.errors import PinotAssetsError, SpecDrift
+from pinot_assets.errors import SpecDrift
 from pinot_assets.exit_codes import ExitCode
+from pinot_assets.interrupts import saying
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import DryRun, open_work, tell
 from pinot_assets.realtime.drain import Do, DrainMemory, Goal, may_pause, next_action
@@ -71,14 +72,9 @@ def _change(table: str, goal: Goal, dry_run: bool, minutes: int, as_json: bool) 
         with work.hold(f"pauseless {goal}") as lease:
             repair = work.repair(lease)
             drain = Draining(work.pinot, work.read, lease, repair, preflight, tell, minutes * 60.0)
-            try:
+            paused = f"{work.table} may be paused, run the same command again: it goes on from there"
+            with saying(paused):
                 last = drain.run(goal)
-            except KeyboardInterrupt:
-                raise PinotAssetsError(
-                    f"pauseless of {work.table} was not turned {goal} to the end",
-                    why="it was interrupted, and the table may be paused",
-                    hint="run the same command again: it goes on from there",
-                ) from None
     done = last.do is Do.DONE
     if as_json:
         show_json({"table": work.table, "goal": goal, "done": done, "end": last.do, "why": last.why})

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pinot_assets.errors import PinotAssetsError, PinotError
+from pinot_assets.interrupts import held_off
 from pinot_assets.realtime.drill import (
     USUAL_LENGTHS,
     Finding,
@@ -63,7 +64,8 @@ class Drill:
                 self.load_from_peers()
                 seen[Phase.DOWNLOADS] = self._phase(Phase.DOWNLOADS)
         finally:
-            self.mend_store()
+            with held_off():
+                self.mend_store()
         seen[Phase.BACKFILL] = self._phase(Phase.BACKFILL, self._repair)
         return findings(seen, self.lengths)
 

@@ -36,6 +36,7 @@ from pinot_assets.source.adls_settings import AdlsSettings
 from pinot_assets.source.endpoints import CALL_TIMEOUT, TRANSFER_TIMEOUT, Settings
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.gcs_settings import GcsSettings
+from pinot_assets.source.interruptible import call, each
 from pinot_assets.source.listed_files import COLUMNS, Page, page_of, text_of
 from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent, whole
 from pinot_assets.source.reach import require_place
@@ -147,9 +148,10 @@ class BucketObjectStore:
         """
         offset = self._full(after) if after else None
         try:
-            for page in obstore.list(
+            pages = obstore.list(
                 self._calls, below or None, offset=offset, chunk_size=_PAGE, return_arrow=True
-            ):
+            )
+            for page in each(pages):
                 yield pa.record_batch(page)
         except (BaseError, OSError) as error:
             raise self._listing_failed(error) from None
@@ -183,14 +185,16 @@ class BucketObjectStore:
     def read(self, key: str, most: Limit = OBJECT) -> bytes:
         """GET; its header says the size before the content comes."""
         with self._mapped(f"Cannot read {self.uri_of(key)}"):
-            found = obstore.get(self._transfers, self._full(key))
-            return whole(self.uri_of(key), found.meta["size"], map(bytes, found.stream(CHUNK_BYTES)), most)
+            found = call(obstore.get, self._transfers, self._full(key))
+            return whole(
+                self.uri_of(key), found.meta["size"], map(bytes, each(found.stream(CHUNK_BYTES))), most
+            )
 
     def sha256(self, key: str) -> str:
         """GET as a stream."""
         digest = hashlib.sha256()
         with self._mapped(f"Cannot read {self.uri_of(key)}"):
-            for chunk in obstore.get(self._transfers, self._full(key)).stream(CHUNK_BYTES):
+            for chunk in each(call(obstore.get, self._transfers, self._full(key)).stream(CHUNK_BYTES)):
                 digest.update(chunk)
         return digest.hexdigest()
 
@@ -198,10 +202,10 @@ class BucketObjectStore:
         """GET as a stream, hashing what is written."""
         digest = hashlib.sha256()
         with self._mapped(f"Cannot copy {self.uri_of(key)} to {path}"):
-            source = obstore.get(self._transfers, self._full(key))
+            source = call(obstore.get, self._transfers, self._full(key))
             try:
                 with path.open("wb") as target:
-                    for chunk in source.stream(CHUNK_BYTES):
+                    for chunk in each(source.stream(CHUNK_BYTES)):
                         digest.update(chunk)
                         target.write(chunk)
             except BaseException:
@@ -231,7 +235,7 @@ class BucketObjectStore:
         """DELETE; a versioned bucket keeps the old version behind a delete marker."""
         with self._mapped(f"Cannot delete {self.uri_of(key)}"):
             try:
-                obstore.delete(self._calls, self._full(key))
+                call(obstore.delete, self._calls, self._full(key))
             except FileNotFoundError:
                 return
 
@@ -243,7 +247,7 @@ class BucketObjectStore:
         """Whether the bucket lists; a prefix has no existence of its own."""
         with self._mapped(f"Cannot reach {self.uri}"):
             try:
-                next(iter(obstore.list(self._calls, self._root.path or None, chunk_size=1)), None)
+                next(each(obstore.list(self._calls, self._root.path or None, chunk_size=1)), None)
             except InvalidPathError:
                 return True
             except BaseError as error:
@@ -279,7 +283,7 @@ class BucketObjectStore:
 
     def _head(self, full: str) -> Fingerprint | None:
         try:
-            return _fingerprint(obstore.head(self._calls, full))
+            return _fingerprint(call(obstore.head, self._calls, full))
         except FileNotFoundError:
             return None
 
@@ -290,7 +294,7 @@ class BucketObjectStore:
     def _put(self, key: str, data: bytes | Path, size: int, sha256: Callable[[], str]) -> None:
         full = self._full(key)
         try:
-            obstore.put(self._transfers, full, data, mode="create")
+            call(obstore.put, self._transfers, full, data, mode="create")
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise self._error(f"Cannot write {self.uri_of(key)}", error) from None
         except (BaseError, OSError) as error:

@@ -185,9 +185,16 @@ def _local_root(path: str, written: str) -> Root:
 def _bucket_root(scheme: str, bucket: str, path: str, written: str) -> Root:
     if scheme == "abfss":
         adls_names(bucket)
-    elif not _BUCKET.fullmatch(bucket):
+    elif not bucket:
         raise SettingError(
             f"Cannot use {written}", why="it names no bucket", hint=f"write {_EXAMPLES[scheme]}"
+        )
+    elif not _BUCKET.fullmatch(bucket):  # never shown: it may hold a key and its secret
+        raise SettingError(
+            f"Cannot use {written}",
+            why="no bucket can have the name between // and the next /",
+            hint="a bucket's name has at least 3 characters: letters, digits, '.', '-' and '_'; "
+            "the first is a letter or a digit",
         )
     prefix = path.strip("/")
     segments = prefix.split("/") if prefix else []

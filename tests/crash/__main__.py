@@ -16,8 +16,8 @@ from typing import Annotated
 import typer
 from crash import outages
 from crash.points import Course, Verdict, points_of
-from crash.processes import preload
 from crash.scenarios import SCENARIOS
+from fakes.forked import preload
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from crash.processes import preload
+from fakes.forked import preload
 
 from pinot_assets.local import Stack, StackState
 

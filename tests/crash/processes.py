@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from multiprocessing.connection import wait as wait_for
-from pathlib import Path
 
 import psutil
 from crash.driver import Answer, Order, drive
+from fakes.forked import context
 from fakes.waiting import until
 
 LONGEST_RUN_S = 120.0
-_context = multiprocessing.get_context("forkserver")
-
-
-def preload() -> None:
-    """Let the fork server import everything once, before the first driver is forked."""
-    here = str(Path(__file__).parents[1])
-    paths = [here, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
-    # What is imported late, too: pandas, where there is one, by pyarrow.
-    _context.set_forkserver_preload(["crash.driver", "obstore.store", "httpcore", "pandas"])
 
 
 class Running:
     """One driver process."""
 
     def __init__(self, order: Order) -> None:
-        self._answer, self._its = _context.Pipe(duplex=False)
-        self.process = _context.Process(target=drive, args=(order, self._its), daemon=True)
+        self._answer, self._its = context.Pipe(duplex=False)
+        self.process = context.Process(target=drive, args=(order, self._its), daemon=True)
         self._killed = False
 
     def start(self) -> None:

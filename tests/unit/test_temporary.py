@@ -151,6 +151,14 @@ def test_children_end_on_sigterm_although_this_process_ignores_it() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
+def test_what_ctrl_c_does_stays_as_it_was() -> None:
+    """A Spark context puts a handler of its own in its place."""
+    before = signal.getsignal(signal.SIGINT)
+    with spark_home.usual_signals():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_no_other_module_makes_folders_of_its_own_among_the_temporary_files() -> None:
     """They would have no lock, so that whatever a killed process leaves stays for good."""
     package = Path(pinot_assets.__file__).parent

@@ -20,6 +20,7 @@ def field(name: str, *cells: str) -> Field:
     [
         ("at", ["2024-01-05T10:00:00Z"], "TIMESTAMP", "TIMESTAMP"),
         ("at", ["2024-01-05T10:00:00"], "STRING", "1:SECONDS:SIMPLE_DATE_FORMAT:yyyy-MM-dd'T'HH:mm:ss"),
+        ("at", ["2026-01-01 10:00:00"], "STRING", "1:SECONDS:SIMPLE_DATE_FORMAT:yyyy-MM-dd HH:mm:ss"),
         (
             "at",
             ["2024-01-05 10:00:00.123"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 
 import pytest
@@ -243,6 +244,22 @@ def test_the_store_is_mended_whatever_happens(fails: str) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         world.drill(break_store=breaks).run()
+    assert world.calls == ["break", "mend"]
+
+
+def test_ctrl_c_waits_until_the_store_is_mended() -> None:
+    world = Drilled()
+
+    def mends() -> None:
+        signal.raise_signal(signal.SIGINT)
+        world.calls.append("mend")
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            replace(world.drill(), mend_store=mends).run()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert world.calls == ["break", "mend"]
 
 

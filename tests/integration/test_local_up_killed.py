@@ -1,0 +1,52 @@
+"""`local up`, ended half-way twice: what had started goes on, as it says, and `local down` stops it all."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fakes.middles import Place, place, started
+from fakes.waiting import until
+
+from pinot_assets.local import Stack
+from pinot_assets.local.paths import default_cache
+from pinot_assets.local.state import load_record
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Place]:
+    with place(tmp_path) as found:
+        found.environment["PINOT_ASSETS_CACHE"] = str(default_cache())
+        try:
+            yield found
+        finally:
+            Stack(found.home).down(purge=True)
+
+
+def test_down_stops_all_of_an_up_that_was_killed(here: Place) -> None:
+    with started(here, "local up") as process:
+        until(lambda: "zookeeper" in begun(here))
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(30) == 130
+    said = here.said.read_text()
+    assert "interrupted; what had started goes on: `pinot-assets local down` stops it" in said
+    assert "Traceback" not in said
+    assert [*begun(here)] == ["zookeeper"]
+    with started(here, "local up") as process:
+        until(lambda: "controller" in begun(here))
+        process.kill()
+    assert len(here.marked()) >= 2, "ZooKeeper goes on, and the controller"
+    with started(here, "local down") as process:
+        assert process.wait(60) == 0
+    assert here.marked() == []
+    assert [*here.tmp.iterdir()] == []
+
+
+def begun(here: Place) -> dict[str, object]:
+    record = load_record(here.home)
+    return {} if record is None else {**record.processes}

@@ -1,0 +1,67 @@
+"""`run` on a real Pinot, ended while Spark reads a file that never comes: no process and no folder stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fakes.middles import Place, a_bucket, place, started
+from fakes.tables import SYNC, write_table
+from fakes.waiting import until
+
+from pinot_assets.local import StackState
+from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.temporary import temporary_folder
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+
+@pytest.fixture
+def table() -> str:
+    return f"killed_{time.time_ns()}"
+
+
+@pytest.fixture
+def here(table: str, tmp_path: Path, stack: StackState, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """The table is in Pinot, and has one file, in a bucket that gives no file."""
+    monkeypatch.setenv("TABLE_KEY", "key")
+    with place(tmp_path) as here, PinotCluster(PinotConnection(stack.controller_url)) as pinot:
+        here.environment |= {
+            "PINOT_CONTROLLER_URL": stack.controller_url,
+            "PINOT_ZOOKEEPER": stack.zookeeper,
+        }
+        bucket = {
+            "inputDirURI": "s3://bucket/x",
+            "input.fs.prop.region": "us-east-1",
+            "input.fs.prop.endpoint": f"http://127.0.0.1:{here.port}",
+            "input.fs.prop.accessKey": "${TABLE_KEY}",
+            "input.fs.prop.secretKey": "${TABLE_KEY}",
+        }
+        spec = write_table(tmp_path, table, SYNC | bucket)
+        pinot.put_schema(spec.schema_json)
+        pinot.create_table(spec.table_json)
+        yield here
+        pinot.delete_table(table)
+        pinot.delete_schema(table)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_run_with_spark_at_work(here: Place, table: str, number: signal.Signals) -> None:
+    reads = a_bucket(here)
+    with started(here, f"run {table}") as process:
+        until(lambda: reads(process.pid) and any(here.tmp.glob("pinot-assets-build-*")), 120)
+        assert process.poll() is None
+        assert len(here.marked()) >= 5, "it, Spark's JVM, daemon and worker, and the shell that waits"
+        os.killpg(process.pid, number) if number == signal.SIGINT else process.kill()
+        assert process.wait(30) == (130 if number == signal.SIGINT else -number)
+    until(lambda: not here.marked())
+    with temporary_folder("next", here.tmp):
+        pass
+    assert [path.name for path in here.tmp.iterdir()] == []
+    if number == signal.SIGINT:
+        assert "interrupted; what was done so far is stored, run it again to go on" in here.said.read_text()
+        assert "Traceback" not in here.said.read_text()
