@@ -238,7 +238,7 @@ class Lab:
         self.eventually(lambda: self.all == self.inside.listed_segments(self.table) == set(names))
 
     def wait_online(self, *names: str) -> None:
-        wait_online(self.pinot, self.table, names, seconds=30)
+        wait_online(self.pinot, self.table, names, seconds=120)  # four workers share two cores
 
     @staticmethod
     def refusal(pattern: str | None) -> AbstractContextManager[object]:

@@ -216,7 +216,8 @@ def test_whatever_pinot_drops_first_a_live_copy_is_left(
         live = set(state.live_copies(move.segment))
         if move.segment.status is Status.COMMITTING:
             building = [r for r in move.segment.in_state("CONSUMING") if r.ideal in ("CONSUMING", "ONLINE")]
-            live |= {r.server for r in building if state.servers[r.server].alive}
+            known = [(r.server, state.servers.get(r.server)) for r in building]  # a server can be gone
+            live |= {name for name, server in known if server is not None and server.alive}
         if not (live & move.before) or not without_tar(move.segment):
             continue
         common = move.before & move.after
