@@ -190,7 +190,7 @@ def test_what_brokers_put_into_queries_has_no_code_either(folder: Any) -> None:
 
 
 def test_an_environment_variable_in_a_streams_settings_is_no_expression(folder: Any) -> None:
-    folder.realtime({"stream": {**STREAM, "sasl.jaas.config": "${KAFKA_JAAS_CONFIG}"}})
+    folder.realtime({"stream": {**STREAM, "sasl.jaas.config": "${TABLE_KAFKA_JAAS_CONFIG}"}})
     assert folder.check()[1] == []
 
 
