@@ -134,8 +134,8 @@ def by_format(call: Call, dialect: Dialect) -> float:
     text = text_of(call.arguments[0])
     if text is None:
         raise ExpressionRefused(f"gives {call.name}() a format that is no text", "write the format itself")
-    widths = map(float, re.findall(r"%[^%a-zA-Z]*?\.?([0-9]+)(?=[^%0-9$]*[a-zA-Z])", dialect.unquoted(text)))
-    return sum(widths) + max(1.0, dialect.unquoted(text).count("%"))
+    values = re.findall(r"%([^%a-zA-Z]*)", dialect.unquoted(text))
+    return max(1.0, len(values)) + sum(float(width) for one in values for width in re.findall("[0-9]+", one))
 
 
 def _check_call(call: Call, dialect: Dialect, factor: float, fold: str = "") -> None:

@@ -111,7 +111,7 @@ def check_pinot_costs(tokens: Sequence[Token]) -> None:
                 f"gives {call.name}() a pattern within a text", "write REGEXP_LIKE() by itself"
             )
         if canonical(call.name).startswith("distinctcount") and any(
-            int(number) > _MOST_ENTRIES for text in texts for number in re.findall("[0-9]+", text)
+            float(number) > _MOST_ENTRIES for text in texts for number in re.findall("[0-9]+", text)
         ):
             raise ExpressionRefused(
                 f"asks {call.name}() for more than {_MOST_ENTRIES:,} entries", "write a smaller number"
