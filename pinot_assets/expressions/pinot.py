@@ -13,7 +13,7 @@ from typing import Final
 
 from pinot_assets.expressions.calls import calls_of, text_of
 from pinot_assets.expressions.costs import check_costs
-from pinot_assets.expressions.pinot_costs import PINOT_COSTS
+from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
 from pinot_assets.expressions.pinot_names import ALLOWED, PERCENTILE, REFUSED, canonical
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference, unknown_function
 from pinot_assets.expressions.tokens import (
@@ -103,7 +103,7 @@ def check_pinot_costs(tokens: Sequence[Token]) -> None:
 
     :raises ExpressionRefused: it may.
     """
-    check_costs(tokens, PINOT_COSTS)
+    check_costs(tokens, COSTS_OF_PINOT)
     for call in calls_of(tokens).all():
         texts = [text for argument in call.arguments if (text := text_of(argument)) is not None]
         if canonical(call.name).startswith("json") and any(map(_PATTERN_WITHIN.search, texts)):

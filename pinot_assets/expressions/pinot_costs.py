@@ -27,7 +27,7 @@ def _of(names: str, bounds: dict[int, int]) -> dict[str, dict[int, int]]:
     return dict.fromkeys(words(names), bounds)
 
 
-PINOT_COSTS: Final = Dialect(
+COSTS_OF_PINOT: Final = Dialect(
     patterns=dict.fromkeys(
         words("regexplike regexplikevar regexpextract regexpextractvar regexpreplace regexpreplacevar"), (1,)
     ),

@@ -10,7 +10,7 @@ from typing import Final
 
 from pinot_assets.expressions.costs import check_costs
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference, unknown_function
-from pinot_assets.expressions.spark_costs import SPARK_COSTS
+from pinot_assets.expressions.spark_costs import COSTS_OF_SPARK
 from pinot_assets.expressions.spark_names import ALLOWED, REFUSED
 from pinot_assets.expressions.tokens import END, SPARK, Token, read_tokens, word_before, words
 
@@ -78,7 +78,7 @@ def check_spark_expression(text: str) -> None:
             _check_word(tokens, place, calls[-1] if calls else "")
         elif token.is_value and tokens[place - 1].kind in ("number", "quoted"):
             raise _no_expression(tokens[place - 1], token)
-    check_costs(tokens, SPARK_COSTS)
+    check_costs(tokens, COSTS_OF_SPARK)
 
 
 def refused_function(name: str) -> ExpressionRefused | None:

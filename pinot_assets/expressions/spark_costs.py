@@ -56,7 +56,7 @@ def _escaped(found: re.Match[str]) -> str:
     return _CONTROLS.get(found[4], found[4])
 
 
-SPARK_COSTS: Final = Dialect(
+COSTS_OF_SPARK: Final = Dialect(
     patterns={
         **dict.fromkeys(
             words(

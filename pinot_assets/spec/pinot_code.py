@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from pinot_assets.expressions.pinot import check_pinot_costs
-from pinot_assets.expressions.pinot_costs import PINOT_COSTS
+from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
 from pinot_assets.expressions.pinot_names import canonical
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_length, refuse_reference
 from pinot_assets.expressions.tokens import END, PINOT, read_tokens
@@ -100,7 +100,7 @@ def _refuse_costs(text: str) -> None:
     try:
         tokens = read_tokens(text, PINOT)
     except ExpressionRefused:
-        if any(name in PINOT_COSTS.judged for name in map(canonical, _CALLED.findall(text))):
+        if any(name in COSTS_OF_PINOT.judged for name in map(canonical, _CALLED.findall(text))):
             raise
     else:
         check_pinot_costs([END, *tokens, END])

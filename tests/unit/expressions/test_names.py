@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pinot_assets.build.spark_reader import SETTINGS
 from pinot_assets.expressions import pinot_names, spark_names
-from pinot_assets.expressions.pinot_costs import PINOT_COSTS
-from pinot_assets.expressions.spark_costs import SPARK_COSTS
+from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
+from pinot_assets.expressions.spark_costs import COSTS_OF_SPARK
 
 
 def test_no_function_is_allowed_and_refused() -> None:
@@ -29,7 +29,7 @@ def test_what_reads_files_substitutes_nothing() -> None:
 
 
 def test_what_is_judged_by_its_arguments_may_be_called() -> None:
-    assert SPARK_COSTS.judged - spark_names.ALLOWED == {"like"}
-    assert PINOT_COSTS.judged - pinot_names.ALLOWED == {"ilike", "regexp", "rlike"}
-    assert {name for name in spark_names.ALLOWED if "regexp" in name} <= SPARK_COSTS.judged
-    assert {name for name in pinot_names.ALLOWED if "regexp" in name} <= PINOT_COSTS.judged
+    assert COSTS_OF_SPARK.judged - spark_names.ALLOWED == {"like"}
+    assert COSTS_OF_PINOT.judged - pinot_names.ALLOWED == {"ilike", "regexp", "rlike"}
+    assert {name for name in spark_names.ALLOWED if "regexp" in name} <= COSTS_OF_SPARK.judged
+    assert {name for name in pinot_names.ALLOWED if "regexp" in name} <= COSTS_OF_PINOT.judged
