@@ -141,8 +141,8 @@ def require_stream(stream: Mapping[str, str], policy: Policy) -> None:
     for key, text in stream.items():
         for refusal in refused_variables(text, policy):
             raise refusal.error(f"{key} of the stream")
-        if refusal := _refused_reach(key, text, policy):
-            raise refusal.error(f"{key} of the stream")
+        if (reach := _refused_reach(key, text, policy)) is not None:
+            raise reach.error(f"{key} of the stream")
 
 
 def _in_notes(key: str, text: str, policy: Policy) -> Refusal | None:
@@ -181,7 +181,7 @@ def _refused_reach(key: str, text: str, policy: Policy) -> Refusal | None:
     plain = _plain(key)
     is_own = is_reference(text)
     if is_own:
-        text = os.environ.get(*referenced(text), "")
+        text = _value_of(text)
     for kind, scheme in _BROKERS.items():
         if kind.search(plain):
             return _first(partial(_refused_broker, policy, scheme), text)
@@ -251,9 +251,14 @@ def _ambient(config: Mapping[str, Any], policy: Policy) -> Iterator[Refused]:
         endpoint = by_end.get("endpoint", "")
         url = str(stream.get(endpoint) or "")
         if is_reference(url):
-            url = os.environ.get(*referenced(url), "")
+            url = _value_of(url)
         if refusal := policy.refuses_credentials(url or None):
             yield (*path, endpoint or "streamType"), refusal
+
+
+def _value_of(reference: str) -> str:
+    """What the variable holds here; "" where it is not set."""
+    return "".join(os.environ.get(name, "") for name in referenced(reference))
 
 
 def _is_feed(path: KeyPath) -> bool:
