@@ -17,7 +17,7 @@ from typing import Final
 from pinot_assets.expressions.calls import Call, calls_of, number_of, text_of
 from pinot_assets.expressions.refused import ExpressionRefused
 from pinot_assets.expressions.regular import check_pattern, check_wildcards
-from pinot_assets.expressions.tokens import Token, words
+from pinot_assets.expressions.tokens import END, Token, words
 
 MOST_GROWTH: Final = 10_000
 """Times that an expression may make a value longer."""
@@ -30,6 +30,10 @@ UNKNOWN_LENGTH: Final = 100
 
 _EXPONENT: Final = re.compile(r"[0-9.][eE][+-]?([0-9]+)")
 _JOINING: Final = words("and or not case when between in is like div")
+_FOLDING: Final = 2
+"""The first argument of a fold that is called again and again."""
+_MOST_DEPTH: Final = 100
+"""Of brackets in a text: of types and of JSON, whose parsers recurse."""
 _LIKES: Final = words("like ilike")
 _REGULAR: Final = words("rlike regexp")
 _OF_SEVERAL: Final = words("any all some")
@@ -48,8 +52,8 @@ class Dialect:
     :ivar patterns: functions and which of their arguments (from 0) are regular expressions.
     :ivar bounds: functions, which of their arguments are numbers that decide about size, and their most.
     :ivar growth: functions that make a value longer.
-    :ivar folds: functions that call another one with what it gave before; `numeric` are those that may stand
-        in them.
+    :ivar folds: functions that call another one, from their third argument on, with what it gave before;
+        `numeric` are those that may stand in it.
     :ivar unquoted: what a text literal says.
     :ivar canonical: a function's name as it is looked up.
     """
@@ -75,10 +79,17 @@ def check_costs(tokens: Sequence[Token], dialect: Dialect) -> None:
     :raises ExpressionRefused: it may; says by which function.
     """
     operators = 0
-    for token in tokens:
+    before = END
+    for token, after in zip(tokens, [*tokens[1:], END], strict=True):
+        is_arrow = token.text == "=" and after.text == ">" and after.start == token.start + 1
+        if is_arrow and before.text != "<":
+            raise ExpressionRefused("gives an argument by its name", "write the values in their order")
+        before = token
         operators += (token.kind == "sign" and token.text not in "()[],.") or token.name in _JOINING
         if token.kind in ("number", "text"):
             _check_exponent(token)
+        if token.kind == "text":
+            _check_depth(token)
     if operators > MOST_OPERATORS:
         raise ExpressionRefused(
             f"has more than {MOST_OPERATORS:,} operators", "write IN (…) for a choice of values"
@@ -158,11 +169,12 @@ def _check_call(call: Call, dialect: Dialect, factor: float, fold: str = "") -> 
                 f"makes a value more than {MOST_GROWTH:,} times longer by {call.name}()",
                 "write smaller numbers, or fewer such calls in each other",
             )
-    within = call.name if name in dialect.folds else fold
-    for argument in call.arguments:
+    for position, argument in enumerate(call.arguments):
+        within = call.name if name in dialect.folds and position >= _FOLDING else fold
         _check_argument(argument, dialect, within)
-    for inner in call.inner():
-        _check_call(inner, dialect, factor, within)
+        for item in argument:
+            if isinstance(item, Call):
+                _check_call(item, dialect, factor, within)
 
 
 def _is_grammar(name: str) -> bool:
@@ -251,6 +263,14 @@ def _literal_number(call: Call, position: int) -> float:
             f"gives {call.name}() a size that is not one number", "write the number itself, not an expression"
         )
     return found
+
+
+def _check_depth(token: Token) -> None:
+    depth = 0
+    for char in re.findall(r"[\[({<\])}>]", token.text):
+        depth = max(0, depth + (1 if char in "[({<" else -1))
+        if depth > _MOST_DEPTH:
+            raise ExpressionRefused(f"has a text with more than {_MOST_DEPTH} brackets in each other")
 
 
 def _check_exponent(token: Token) -> None:

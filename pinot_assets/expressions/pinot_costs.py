@@ -6,6 +6,7 @@ from typing import Final
 
 from pinot_assets.expressions.costs import (
     MOST_EXPONENT,
+    UNKNOWN_LENGTH,
     Dialect,
     by,
     by_number,
@@ -54,6 +55,7 @@ COSTS_OF_PINOT: Final = Dialect(
         **_of("griddisk", {1: 50}),
     },
     growth={
+        "levenshteindistance": by(UNKNOWN_LENGTH),
         **dict.fromkeys(("lpad", "rpad"), by_number(1)),
         **dict.fromkeys(
             ("generatedoublearray", "generatefloatarray", "generateintarray", "generatelongarray"), by_range

@@ -77,6 +77,7 @@ COSTS_OF_SPARK: Final = Dialect(
     growth={
         **dict.fromkeys(_LAMBDAS, by(UNKNOWN_LENGTH)),
         **dict.fromkeys(("aggregate", "reduce"), by(UNKNOWN_LENGTH)),
+        **dict.fromkeys(("jaro_winkler_similarity", "levenshtein"), by(UNKNOWN_LENGTH)),
         **dict.fromkeys(("base64", "hex", "quote", "to_base32", "to_csv", "to_json"), by(2)),
         **dict.fromkeys(("format_string", "printf"), by_format),
         **dict.fromkeys(("array_repeat", "lpad", "repeat", "rpad"), by_number(1)),

@@ -54,12 +54,15 @@ _CODE: Final = re.compile(
     r"class(?!ic)|factory|implementation|serializer|interceptor|reporter|provider|strateg|handler|jarfile"
     r"|plugin|valuetype$"
 )
+_COMMAND: Final = re.compile(r"cmd$|command$|script$")
+"""Kafka's `sasl.kerberos.kinit.cmd` is run as it is."""
 _NO_CODE: Final = re.compile(r"protoclassname$")
 """A message of a descriptor file; in a jar, it is the jar that is refused."""
 _JAAS: Final = re.compile(r"jaasconfig$")
 _BROKERS: Final = {
     re.compile(r"brokerlist$|bootstrapservers?$"): "kafka",
     re.compile(r"zkbrokerurl$|zkconnectstring$|zookeeperconnect$"): "zookeeper",
+    re.compile(r"proxyhost$"): "http",
 }
 _SERVICE: Final = re.compile(r"(?:url|endpoint)$")
 _FILE: Final = re.compile(r"(?:location|file|path|dir|directory|keytab|uri)$")
@@ -81,6 +84,10 @@ _LOGIN: Final = re.compile(
 )
 _BROKER: Final = re.compile(r"(?:[A-Za-z_]+://)?((?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?)", re.ASCII)
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]*?):/")
+_PATH: Final = re.compile(r"/+[\w.~%]")
+"""A delimiter may be a slash."""
+_FILE_URI: Final = re.compile(r"file:(?:///+|/)(?!/)")
+"""Another one has a host, which readers of its path leave out."""
 _STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss")
 
 
@@ -109,8 +116,11 @@ def refused_schema(schema: Mapping[str, Any], policy: Policy) -> Iterator[Refuse
     for path, text in _texts((), schema):
         if "transformFunction" in path:
             continue
-        judge = _in_notes if path[-1] == "defaultNullValue" else _in_table
-        if refusal := judge(str(path[-1]), text, policy):
+        key = str(path[-1])
+        refusal = _in_notes(key, text, policy)
+        if refusal is None and not is_reference(text) and _is_code(key, text):
+            refusal = policy.refuses_code()
+        if refusal is not None:
             yield path, refusal
 
 
@@ -123,7 +133,7 @@ def require_table(spec: AnyTableSpec) -> None:
         ("schema", refused_schema(spec.schema_json, spec.policy)),
         ("table", refused_table(spec.table_json, spec.policy)),
     ):
-        for path, refusal in refused:
+        for path, refusal in (*refused, *_literal_secrets(spec.table_json)):
             raise SpecError(
                 f"{spec.path}: {show_path((part, *path))} {refusal.reason}; nothing was changed",
                 hint=refusal.fix,
@@ -163,7 +173,7 @@ def _in_table(key: str, text: str, policy: Policy) -> Refusal | None:
         return refusal
     if _is_code(key, text) and (refusal := policy.refuses_code()):
         return _or_variable(refusal, key)
-    if text.startswith("/") or _URL.match(text):
+    if _PATH.match(text.strip()) or _URL.match(text.strip()):
         return _refused_places(key, text, policy)
     return None
 
@@ -180,8 +190,7 @@ def _refused_reach(key: str, text: str, policy: Policy) -> Refusal | None:
     """Why a reader's setting may not name a service or a file; None if it may, or names neither."""
     plain = _plain(key)
     is_own = is_reference(text)
-    if is_own:
-        text = _value_of(text)
+    text = _value_of(text) if is_own else text.strip()
     for kind, scheme in _BROKERS.items():
         if kind.search(plain):
             return _first(partial(_refused_broker, policy, scheme), text)
@@ -191,7 +200,7 @@ def _refused_reach(key: str, text: str, policy: Policy) -> Refusal | None:
         return _first(lambda one: _refused_service(one, policy), text)
     if is_own:
         return None
-    if text and (_FILE.search(plain) or text.startswith("/") or _URL.match(text)):
+    if text and (_FILE.search(plain) or _PATH.match(text) or _URL.match(text)):
         return _refused_places(key, text, policy)
     return None
 
@@ -213,17 +222,19 @@ def _refused_places(key: str, text: str, policy: Policy) -> Refusal | None:
 
 def _refused_location(key: str, text: str, policy: Policy) -> Refusal | None:
     """A file of Pinot's machines, or what a URL names."""
-    scheme = _URL.match(text)
-    if scheme and scheme[1].lower() != "file":
+    if _URL.match(text) and not _FILE_URI.match(text.lower()):
         return _refused_service(text, policy)
-    path = unquote(text.partition(":")[2]) if scheme else text
+    path = text.partition(":")[2] if _URL.match(text) else text
     if not path.startswith("/"):
         if not policy.layers:
             return None
         what = "names a file of Pinot's machines without saying where it lies"
         return _or_variable(Refusal(what, "write its whole path"), key)
-    refusal = policy.refuses_path(re.sub("^/+", "/", path))
-    return _or_variable(refusal, key) if refusal else None
+    # Pinot takes some paths for URIs, whose escapes are other characters, and others not.
+    for one in (unquote(path), path):
+        if refusal := policy.refuses_path(re.sub("^/+", "/", one)):
+            return _or_variable(refusal, key)
+    return None
 
 
 def _refused_store(url: str, policy: Policy) -> Refusal | None:
@@ -233,6 +244,14 @@ def _refused_store(url: str, policy: Policy) -> Refusal | None:
     except SourceError:
         return policy.refuses_endpoint(url)
     return next((refusal for _, refusal in refused_place(root, {}, policy)), None)
+
+
+def _literal_secrets(config: Mapping[str, Any]) -> Iterator[Refused]:
+    """Of a spec that no file was checked for; `literal_secret` judges those of files."""
+    for path, text in _texts((), config):
+        key = str(path[-1])
+        if text and _is_feed(path) and is_secret_key(key) and not is_reference(text):
+            yield path, Refusal("holds a literal secret", f"write {key}: ${{{variable_for(key)}}}")
 
 
 def _ambient(config: Mapping[str, Any], policy: Policy) -> Iterator[Refused]:
@@ -268,6 +287,8 @@ def _is_feed(path: KeyPath) -> bool:
 def _is_code(key: str, text: str) -> bool:
     """Whether a value names a class that is none of Pinot's, or where to find one."""
     plain = _plain(key)
+    if _COMMAND.search(plain):
+        return bool(text)
     if _JAAS.search(plain):
         return not re.fullmatch(f"(?:{_LOGIN.pattern})+", text)
     if not _CODE.search(plain) or _NO_CODE.search(plain):

@@ -57,6 +57,11 @@ HOSTILE_STREAMS = [
     ({"config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider"}, CODE),
     ({"stream.kafka.consumer.prop.sasl.client.callback.handler.class": "com.example.Handler"}, CODE),
     ({"sasl.login.class": "com.example.Login"}, CODE),
+    ({"sasl.kerberos.kinit.cmd": "kinit"}, CODE),
+    ({f"{DECODER}schema.registry.proxy.host": "proxy.example.org"}, "http://proxy.example.org:80"),
+    ({"any.other.key": " /etc/passwd"}, SYSTEM),
+    ({"any.other.key": "file://work/etc/passwd"}, "names an address"),
+    ({f"{DECODER}descriptorFile": "/%65tc/passwd"}, SYSTEM),
     ({"ssl.engine.factory.class": "com.example.Engine"}, CODE),
     ({"partition.assignment.strategy": "com.example.Assignor"}, CODE),
     ({f"{DECODER}specific.json.value.type": "com.sun.rowset.JdbcRowSetImpl"}, CODE),
@@ -81,6 +86,7 @@ HARMLESS_STREAMS = [
     {"metric.reporters": "", "ssl.provider": "SunJSSE", "ssl.endpoint.identification.algorithm": ""},
     {f"{DECODER}descriptorFile": "s3://schemas/d.desc", f"{DECODER}protoClassName": "com.example.Order"},
     {f"{DECODER}schema.registry.rest.url": "http://127.0.0.1:8081"},
+    {"any.delimiter": "/", "any.other.delimiter": "//"},
     {"realtime.segment.offset.autoReset": "true", "group.id": "a/b", "stream.kafka.topic.name": "a-b_c.d"},
 ]
 
@@ -193,6 +199,7 @@ def test_what_a_table_may_not_reach(folder: Any, kind: str, change: Callable[...
         batch(**{"input.fs.className": "org.apache.pinot.plugin.filesystem.S3PinotFS"}),
         table("metadata", value={"customConfigs": {"wiki": "https://wiki.example.org/flights"}}),
         table("segmentsConfig", "peerSegmentDownloadScheme", value="https"),
+        table("ingestionConfig", value={"complexTypeConfig": {"delimiter": "/"}}),
         table("upsertConfig", value={"mode": "FULL", "partialUpsertStrategies": {"class": "OVERWRITE"}}),
     ],
 )
@@ -250,6 +257,16 @@ def test_a_spec_that_nobody_has_checked_is_not_applied(folder: Any, do: Callable
     with pytest.raises(SpecError, match=r"dedupConfig\.metadataManagerClass is code") as refused:
         do(plan, Untouched())
     assert "allowCode: true" in str(refused.value)
+
+
+def test_a_literal_secret_is_not_applied_either(folder: Any) -> None:
+    folder.realtime()
+    spec = load_tables(folder.path).realtime["flights"]
+    config = {**spec.table_json, "task": {"taskTypeConfigsMap": {"T": {"secretKey": "hunter2"}}}}
+    plan = ApplyPlan(replace(spec, table_json=config), Change("create", ()), Change("create", ()))
+    with pytest.raises(SpecError, match="holds a literal secret") as refused:
+        refuse_unless_valid(plan, Untouched())
+    assert "hunter2" not in str(refused.value)
 
 
 class Untouched:
