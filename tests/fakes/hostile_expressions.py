@@ -167,7 +167,7 @@ _SHADOW: Final = (
     "SELECT SUMPRECISION(distance, 1000000000, 1000000000) FROM flights",
 )
 # Spark SQL.
-_COSTLY_SPARK: Final = (
+COSTLY_IN_SPARK: Final = (
     "carrier RLIKE '(a+)+$'",
     "carrier REGEXP '(a|a)*b'",
     "NOT carrier RLIKE '(a*)*b'",
@@ -377,7 +377,7 @@ def _each() -> list[tuple[str, str]]:
     ]
     found += [("servers", sql) for sql in _QUESTIONS]
     found += [("shadow", sql) for sql in (*_QUESTIONS, *_SHADOW)]
-    found += [(place, sql) for sql in (*_SPARK, *_COSTLY_SPARK) for place in ("filter", "transforms")]
+    found += [(place, sql) for sql in (*_SPARK, *COSTLY_IN_SPARK) for place in ("filter", "transforms")]
     return found + [(place, sql) for sql in _PINOT for place in ("transformConfigs", "filterConfig")]
 
 
