@@ -70,7 +70,8 @@ def _table(run: Run, session: Session, current: Snapshot, receipts: Collection[R
         kept = [file for file in current.files if file.uri not in gone]
     if not current.rows or not (kept or receipts):
         return None
-    return RowsSeen(current.rows, sum(file.rows for file in (*kept, *receipts)))
+    after = sum(file.rows for file in kept) + sum(receipt.rows for receipt in receipts)
+    return RowsSeen(current.rows, after)
 
 
 def _bounds(run: Run, name: LossName) -> list[Loss | None]:
