@@ -89,14 +89,14 @@ class Disturbing:
         if victim is None:
             return False
         during = f"{self.watched.runs_s:.1f} s into a run" if self.watched.runs_s >= 0 else "between two runs"
-        if event.what == "watch":
-            self.watched.kill()
-        else:
+        if event.what != "watch":
             try:
                 victim.kill()
             except psutil.NoSuchProcess:
                 return False
         self._killed(event.what, f"process {victim.pid}, {during}")
+        if event.what == "watch":
+            self.watched.kill()
         return True
 
     def _victim(self, what: str) -> psutil.Process | None:
@@ -189,13 +189,10 @@ class Disturbing:
 
     def _remember_pointer(self) -> None:
         """Keep a copy each time that something was published."""
-        data = self._pointer()
+        data = self.table.pointer()
         published = re.search(rb"snapshots/[0-9]+-[0-9a-f]{64}", data)
         if published and (not self._pointers or self._pointers[-1][0] != published[0]):
             self._pointers.append((published[0], data))
-
-    def _pointer(self) -> bytes:
-        return self.table.sessions.content() or b"" if self.table.zookeeper.connected else b""
 
     def _put_back_pointer(self) -> bool:
         """As after a backup of ZooKeeper: with the watch stopped, a copy from before the last switches."""

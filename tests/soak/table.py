@@ -18,6 +18,7 @@ from kazoo.client import KazooClient
 from soak.answers import answer, rows
 from soak.world import Answer, Content, Row, World, Write, answer_of
 
+from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import StackState
 from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.kept import kept_refs, read_kept
@@ -180,13 +181,20 @@ class Table:
         found = [kept.snapshot for kept in read_kept(self.staging, kept_refs(self.staging))]
         return sorted(found, key=lambda snapshot: (snapshot.seq, snapshot.published_ms))
 
+    def pointer(self) -> bytes:
+        """What stands in the table's pointer; empty where ZooKeeper does not answer."""
+        try:
+            return self.sessions.content() or b"" if self.zookeeper.connected else b""
+        except PinotAssetsError:
+            return b""
+
     def published(self, known: dict[str, Content]) -> list[Answer]:
         """What queries had to answer of each snapshot.
 
         :param known: contents by the SHA-256 of their bytes.
-        :raises KeyError: a snapshot was made of bytes that nobody wrote.
         """
-        return [answer_of(known[file.sha256] for file in one.files) for one in self.snapshots()]
+        strange = Content("bytes that nobody wrote", 0, 1)
+        return [answer_of(known.get(file.sha256, strange) for file in one.files) for one in self.snapshots()]
 
     def differences(self, world: World) -> list[str]:
         """Compare all rows at each broker with what the files hold."""

@@ -13,8 +13,8 @@ from typing import Final
 import psutil
 from soak.table import MARK, TABLE, Table
 
-PATIENCE_S: Final = 240.0
-"""How long the watch may tell of an error, while all servers are up, until it is restarted."""
+PATIENCE_S: Final = 300.0
+"""How long after a run that failed another one must have succeeded, or the watch is restarted."""
 
 Tell = Callable[[str], None]
 
@@ -31,7 +31,7 @@ class Watched:
         self._process: subprocess.Popen[str] | None = None
         self._by_hand: subprocess.Popen[str] | None = None
         self._since = time.monotonic()
-        self._trouble_since: float | None = None
+        self._failing_since: float | None = None
         self._log = (table.home / "watch.log").open("a")
         self.state, self.message = "new", ""
         self.restarts = self.runs_by_hand = 0
@@ -43,7 +43,7 @@ class Watched:
         """Start it."""
         self._process = self._table.start("watch", TABLE, "--json", "--tables", "tables")
         self._come_to("new", "")
-        self._trouble_since = None
+        self._failing_since = None
         threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
         self._tell(f"watch starts as process {self._process.pid}")
 
@@ -103,6 +103,10 @@ class Watched:
             return
         if "runs" in (state, self.state) or state in ("error", "refused"):
             self._tell(f"watch: {state}: {' '.join(message.split())[:300]}")
+        if state == "error":
+            self._failing_since = self._failing_since or time.monotonic()
+        elif self.state == "runs":
+            self._failing_since = None
         if state != self.state:
             self._since = time.monotonic()
         self.state, self.message = state, message
@@ -119,11 +123,8 @@ class Watched:
             self.problems.append(f"the watch ended by itself with {code}: see {self._log.name}")
             self._tell(f"watch ended by itself with exit code {code}")
             self.start()
-        if not undisturbed or self.state != "error":
-            self._trouble_since = None
-        elif self._trouble_since is None:
-            self._trouble_since = time.monotonic()
-        elif time.monotonic() - self._trouble_since > PATIENCE_S:
+        failing_since = self._failing_since
+        if undisturbed and failing_since is not None and time.monotonic() - failing_since > PATIENCE_S:
             self.restarts += 1
             self._tell(
                 f"watch has not recovered for {PATIENCE_S:.0f} s, it is restarted: {self.message[:300]}"
