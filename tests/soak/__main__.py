@@ -76,10 +76,7 @@ class Soak:
     def tick(self) -> None:
         """What goes on all the while."""
         self.disturbing.tick()
-        undisturbed = self.disturbing.undisturbed
-        self.watched.look_after(
-            undisturbed=undisturbed, run_by_hand=undisturbed and self.world.emptied is None
-        )
+        self.watched.look_after(repaired=self.disturbing.undisturbed and self.world.emptied is None)
         while self._writes and self._writes[0][0] <= time.monotonic():
             self.table.write(self._writes.pop(0)[1])
         time.sleep(0.05)

@@ -91,7 +91,7 @@ class Disturbing:
         during = f"{self.watched.runs_s:.1f} s into a run" if self.watched.runs_s >= 0 else "between two runs"
         if event.what != "watch":
             try:
-                victim.kill()
+                (self.watched.kill_jvm if event.what == "jvm" else psutil.Process.kill)(victim)
             except psutil.NoSuchProcess:
                 return False
         self._killed(event.what, f"process {victim.pid}, {during}")
@@ -100,17 +100,16 @@ class Disturbing:
         return True
 
     def _victim(self, what: str) -> psutil.Process | None:
-        watch = self.watched.process
-        if watch is None or what == "watch":
-            return watch
+        if what == "watch":
+            return self.watched.process
+        jvm = self.watched.jvm
+        if what == "jvm" or jvm is None:
+            return jvm
         try:
-            java = [child for child in watch.children() if child.name() == "java"]
-            if what == "jvm" or not java:
-                return java[0] if java else None
-            workers = [worker for daemon in java[0].children() for worker in daemon.children()]
-            return self.chance.choice(workers) if workers else None
+            workers = [worker for daemon in jvm.children() for worker in daemon.children()]
         except psutil.NoSuchProcess:
             return None
+        return self.chance.choice(workers) if workers else None
 
     # --- servers -----------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ from typing import Final
 import psutil
 from soak.table import MARK, TABLE, Table
 
-PATIENCE_S: Final = 300.0
-"""How long after a run that failed another one must have succeeded, or the watch is restarted."""
+FAILED_RUNS: Final = 2
+"""So many runs in a row without its Spark's JVM, and the watch does not recover from losing that."""
 
 Tell = Callable[[str], None]
 
@@ -31,7 +31,7 @@ class Watched:
         self._process: subprocess.Popen[str] | None = None
         self._by_hand: subprocess.Popen[str] | None = None
         self._since = time.monotonic()
-        self._failing_since: float | None = None
+        self._failed, self._lost_jvm = 0, False
         self._log = (table.home / "watch.log").open("a")
         self.state, self.message = "new", ""
         self.restarts = self.runs_by_hand = 0
@@ -43,7 +43,7 @@ class Watched:
         """Start it."""
         self._process = self._table.start("watch", TABLE, "--json", "--tables", "tables")
         self._come_to("new", "")
-        self._failing_since = None
+        self._failed, self._lost_jvm = 0, False
         threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
         self._tell(f"watch starts as process {self._process.pid}")
 
@@ -69,12 +69,26 @@ class Watched:
         self._process.wait()
         self.start()
 
+    def kill_jvm(self, jvm: psutil.Process) -> None:
+        """SIGKILL to that of its Spark; what fails from now on is told apart from what failed before."""
+        jvm.kill()
+        self._failed, self._lost_jvm = 0, True
+
     @property
     def process(self) -> psutil.Process | None:
         """The process, None where it does not run."""
         if self._process is None or self._process.poll() is not None:
             return None
         return psutil.Process(self._process.pid)
+
+    @property
+    def jvm(self) -> psutil.Process | None:
+        """That of its Spark."""
+        try:
+            children = self.process.children() if self.process else []
+            return next((child for child in children if child.name() == "java"), None)
+        except psutil.NoSuchProcess:
+            return None
 
     @property
     def family(self) -> list[psutil.Process]:
@@ -103,32 +117,26 @@ class Watched:
             return
         if "runs" in (state, self.state) or state in ("error", "refused"):
             self._tell(f"watch: {state}: {' '.join(message.split())[:300]}")
-        if state == "error":
-            self._failing_since = self._failing_since or time.monotonic()
-        elif self.state == "runs":
-            self._failing_since = None
+        if self.state == "runs":
+            self._failed = self._failed + 1 if state == "error" else 0
         if state != self.state:
             self._since = time.monotonic()
         self.state, self.message = state, message
 
     # --- who looks after it ------------------------------------------------------------------------
 
-    def look_after(self, *, undisturbed: bool, run_by_hand: bool) -> None:
+    def look_after(self, *, repaired: bool) -> None:
         """Start it again if it has ended; restart it if it does not recover; run the table where it asks so.
 
-        :param undisturbed: all servers are up, and no trouble is on.
-        :param run_by_hand: whoever looks after the files has repaired them.
+        :param repaired: whoever looks after the files has repaired them.
         """
         if self._process is not None and (code := self._process.poll()) is not None:
             self.problems.append(f"the watch ended by itself with {code}: see {self._log.name}")
             self._tell(f"watch ended by itself with exit code {code}")
             self.start()
-        failing_since = self._failing_since
-        if undisturbed and failing_since is not None and time.monotonic() - failing_since > PATIENCE_S:
+        if self._lost_jvm and self._failed >= FAILED_RUNS and not self.jvm:
             self.restarts += 1
-            self._tell(
-                f"watch has not recovered for {PATIENCE_S:.0f} s, it is restarted: {self.message[:300]}"
-            )
+            self._tell(f"watch has not recovered from the loss of its JVM, it is restarted: {self.message}")
             self.stop()
             self.start()
         if self._by_hand is not None:
@@ -138,7 +146,7 @@ class Watched:
                 last = (said.strip().splitlines() or [""])[-1]
                 self._tell(f"run by hand ended with {self._by_hand.returncode}: {last[:200]}")
                 self._by_hand = None
-        elif run_by_hand and self.state == "waits" and "a run by hand" in self.message:
+        elif repaired and self.state == "waits" and "a run by hand" in self.message:
             self.runs_by_hand += 1
             self._tell(f"run by hand, as the watch asks: {self.message[:200]}")
             self._by_hand = self._table.start("run", TABLE, "--tables", "tables")
