@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 
+import psutil
 from soak.table import TABLE, Table
 from soak.watched import marked
 
@@ -21,8 +26,17 @@ GONE_S = 60.0
 
 def of_handles(samples: Sequence[int]) -> Iterator[str]:
     """The watch's open handles after each of some runs: a leak grows with each of them."""
-    if len(samples) > 2 and all(later > earlier for earlier, later in pairwise(samples)):
+    if len(samples) > 3 and all(later > earlier for earlier, later in pairwise(samples)):
         yield f"handles of the watch: {', '.join(map(str, samples))} after one run after the other"
+
+
+def handles(process: psutil.Process) -> Counter[str]:
+    """How many a process has open of each kind."""
+    found = Counter[str]()
+    for entry in Path(f"/proc/{process.pid}/fd").iterdir():
+        with suppress(OSError):
+            found[os.readlink(entry).partition(":")[0]] += 1
+    return found
 
 
 def of_running(table: Table, family: set[int]) -> Iterator[str]:

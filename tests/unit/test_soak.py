@@ -135,6 +135,8 @@ def test_the_same_state_may_come_again() -> None:
     assert mixed(seen, [B, A]) == [(1, seen.went[0][2])]
 
 
-@pytest.mark.parametrize(("samples", "leaks"), [([60, 61, 62, 63], 1), ([60, 62, 62, 64], 0), ([60, 61], 0)])
+@pytest.mark.parametrize(
+    ("samples", "leaks"), [([60, 61, 62, 63], 1), ([60, 62, 62, 64], 0), ([60, 61, 62], 0)]
+)
 def test_handles_that_grow_with_each_run_leak(samples: list[int], leaks: int) -> None:
     assert len([*of_handles(samples)]) == leaks
