@@ -11,7 +11,7 @@ from pinot_assets.session.receipt import Output
 from pinot_assets.words import plural
 
 LEFTOVER_SECONDS = 10.0
-"""A controller removes what a failed upload left behind after 2 s, then after 4 s more; what is deleted, too."""
+"""A controller removes what a failed upload left, and what is deleted, after 2 s, then after 4 s more."""
 
 POLL_SECONDS = 0.25
 

@@ -13,6 +13,8 @@ from typing import Final
 import psutil
 from soak.table import MARK, TABLE, Table
 
+SPARK: Final = "org.apache.spark.deploy.SparkSubmit"
+"""In the command line of Spark's JVM, and of no other Java process."""
 FAILED_RUNS: Final = 2
 """So many runs in a row without its Spark's JVM, and the watch does not recover from losing that."""
 
@@ -86,7 +88,7 @@ class Watched:
         """That of its Spark."""
         try:
             children = self.process.children() if self.process else []
-            return next((child for child in children if child.name() == "java"), None)
+            return next((child for child in children if SPARK in child.cmdline()), None)
         except psutil.NoSuchProcess:
             return None
 
