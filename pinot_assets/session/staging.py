@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from pinot_assets.build.keys import CUT_VALUES, attempt_of, cut_key, receipt_key
 from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
 from pinot_assets.foreign import listed, read_json, reading
-from pinot_assets.limits import RECEIPT
+from pinot_assets.limits import OBJECT, RECEIPT, Limit
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.cut_values import CutValues
 from pinot_assets.session.model import ObjectRef
@@ -159,8 +159,9 @@ class Staging:
             return {row.ordinal: receipt for row, receipt in zip(done, receipts, strict=True)}
 
     def _receipt(self, key: str) -> Receipt:
-        with reading(f"the receipt {self.store.uri}/{key}", SnapshotCorrupt, hint=RESTORE):
-            return self._receipt_of(key, self.store.read(key, RECEIPT))
+        data, address = self._read(key, RECEIPT), f"the receipt {self.store.uri}/{key}"
+        with reading(address, SnapshotCorrupt, hint=RESTORE):
+            return self._receipt_of(key, data)
 
     def readable_receipt(self, key: str) -> Receipt | None:
         """The receipt of that key, None where something else lies there.
@@ -406,22 +407,30 @@ class Staging:
         return ObjectRef(key, sha256)
 
     def _get(self, ref: ObjectRef) -> bytes:
-        try:
-            check_key(ref.key)
-            data = self.store.read(ref.key)
-        except SourceError as error:
-            raise SnapshotCorrupt(
-                f"{self.store.uri}/{ref.key} cannot be read",
-                why=str(error),
-                hint=RESTORE,
-            ) from error
+        address, data = self._address(ref), self._read(ref.key)
         if sha256_hex(data) != ref.sha256:
             raise SnapshotCorrupt(
-                f"{self.store.uri}/{ref.key} is not what was written there",
+                f"{address} is not what was written there",
                 why="its hash differs from the one in ZooKeeper",
                 hint=RESTORE,
             )
         return data
+
+    def _read(self, key: str, most: Limit = OBJECT) -> bytes:
+        """What an object holds that was written once.
+
+        :raises SnapshotCorrupt: it is missing, or more than is read of its kind.
+        :raises SourceError: the store does not answer now: it has lost nothing.
+        """
+        address = f"{self.store.uri}/{key}"
+        with reading(address, SnapshotCorrupt, why="its name is no key", hint=RESTORE):
+            check_key(key)
+        try:
+            return self.store.read(key, most)
+        except SourceError as error:
+            if not isinstance(error, TooLarge) and self.store.stat(key) is not None:
+                raise
+            raise SnapshotCorrupt(f"{address} cannot be read", why=str(error), hint=RESTORE) from error
 
     def _parsed(self, ref: ObjectRef, parse: Callable[[bytes, str], T], kind: str) -> T:
         data, what = self._get(ref), self._address(ref)

@@ -54,18 +54,18 @@ class FileCheck:
     """The check of one YAML file and the JSON files that it names.
 
     :ivar policy: what its specs may reach.
+    :ivar name: raw name of its table, as the caller guesses it as long as the file does not say it.
     :ivar problems: what is wrong with it.
     :ivar notes: what is worth knowing.
-    :ivar name: raw name of its table; the file's own as long as it does not say it.
     :ivar kinds: `_OFFLINE`, `_REALTIME`, or both as long as it does not say which.
     """
 
-    def __init__(self, file: Path, policy: Policy) -> None:
+    def __init__(self, file: Path, policy: Policy, name: str) -> None:
         self.file = file
         self.policy = policy
         self.problems: list[Problem] = []
         self.notes: list[Note] = []
-        self.name = file.stem
+        self.name = name
         self.kinds = EITHER
         self._refused: set[KeyPath] = set()
 
