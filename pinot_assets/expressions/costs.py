@@ -85,7 +85,7 @@ def check_costs(tokens: Sequence[Token], dialect: Dialect) -> None:
         if is_arrow and before.text != "<":
             raise ExpressionRefused("gives an argument by its name", "write the values in their order")
         before = token
-        operators += (token.kind == "sign" and token.text not in "()[],.") or token.name in _JOINING
+        operators += (token.kind == "sign" and token.text not in "()],") or token.name in _JOINING
         if token.kind in ("number", "text"):
             _check_exponent(token)
         if token.kind == "text":

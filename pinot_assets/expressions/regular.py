@@ -118,6 +118,8 @@ class _Reader:
         if _QUANTIFIER.match(self.pattern, self.place):
             raise _refused("repeats a repetition")
         least, most = _times(found)
+        if most is not None and most < least:
+            raise _refused("repeats something at most less often than at least")
         if max(least, most or 0) > _MOST_TIMES:
             raise _refused(f"repeats something more than {_MOST_TIMES:,} times", "write * or +")
         if most == least:

@@ -228,6 +228,9 @@ COSTLY_IN_SPARK: Final = (
     "cast('1e999999999' AS decimal(38, 0))",
     "NOT " * 1500 + "true",
     "flight" + " + 1" * 1500,
+    "p" + ".q" * 5000,
+    "tags" + "[0]" * 5000,
+    "flight" + "::int" * 5000,
     "(" * 40 + "1" + ")" * 40,
     "flight IN (" + "1, " * 50_000 + "1)",
 )
