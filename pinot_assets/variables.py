@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from pinot_assets.build.limits import COLUMNS, FREE_BYTES, MEMORY, RATIO, UNPACKED, VALUE, Limits
-from pinot_assets.limits import ANSWER, OBJECT, RECEIPT, REPLY
+from pinot_assets.limits import ANSWER, OBJECT, RECEIPT, RECEIPTS, REPLY
 from pinot_assets.session.waits import Waits
 from pinot_assets.settings import DEFAULT_CLUSTER, DEFAULT_TABLES, Profile
 
@@ -167,7 +167,7 @@ VARIABLES: Final = {
                 str(limit.mib),
                 "MiB",
             )
-            for limit in (REPLY, ANSWER, OBJECT, RECEIPT)
+            for limit in (REPLY, ANSWER, OBJECT, RECEIPT, RECEIPTS)
         ),
         Variable(
             "PINOT_ASSETS_HOLD_HOURS",
