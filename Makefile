@@ -7,7 +7,7 @@ DONE   := $(VENV)/.installed
 SPREAD := --numprocesses=4 --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix mutants bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock audit-deps clean
+.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix soak mutants bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock audit-deps clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ pauseless-test: $(DONE) ## Kill servers of pauseless tables on Pinot 1.5.1 where
 
 crash-matrix: $(DONE) ## Kill a driver at each of its effects, and servers at each state (an hour or two)
 	@PYTHONPATH=tests $(BIN)/python -m crash $(ARGS)
+
+soak: $(DONE) ## Change files and kill processes for 20 minutes while queries run, then compare all rows (ARGS="--minutes 90 --seed 1")
+	@PYTHONPATH=tests $(BIN)/python -m soak $(ARGS)
 
 bench-build: $(DONE) ## Measure building a segment against Pinot's own builder (ten minutes, needs javac)
 	@$(BIN)/python -W ignore benchmarks/segment_build.py

@@ -86,11 +86,15 @@ NODE_BYTES: Final = 4 * MIB
 ERROR_BYTES: Final = 64 * 1024
 """What is read of a reply that refuses a call; some hundred characters of it are shown."""
 
+ENTRY_BYTES: Final = 128 * MIB
+"""Of a segment's index map or properties within its tar. Those of 20,000 columns have 40 MiB."""
+
 MESSAGE_BYTES: Final = MIB
 """Of a message in a queue: SQS' own limit."""
 
 SPEC_BYTES: Final = MIB
-"""Of a table spec, and of what `tables import` reads. PyYAML takes ten seconds for that."""
+"""Of a table spec, a policy, settings of OpenLineage, and of what `tables import` reads. PyYAML takes ten
+seconds for that."""
 
 MOST_VALUES: Final = 5_000_000
 """Values of a JSON text, lists and objects counted twice. One empty list is two bytes of text and sixty of

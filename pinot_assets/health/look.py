@@ -153,7 +153,7 @@ class Look:
     def snapshot(self) -> Snapshot | None:
         """The ledger.
 
-        :raises SnapshotCorrupt: it is damaged; where the staging area is merely away: SourceError.
+        :raises SnapshotCorrupt: it is damaged.
         """
         ref = self.pointer.current_snapshot
         return self.staging.snapshot(ref) if ref else None

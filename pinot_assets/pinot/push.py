@@ -31,7 +31,7 @@ def push_segments(
     absent = missing(pinot, table, outputs)
     push = Sending(pinot, table, staged, mode, before_upload)
     if absent:
-        await_no_leftovers(pinot, table, absent)
+        await_no_leftovers(pinot, table, absent, before_upload)
         push.all(absent)
     pushed = dict.fromkeys(output.segment for output in absent)
     return PushReport(

@@ -85,7 +85,7 @@ class Sending:
         asked before anything is sent again, when it is done with what it may have heard after all."""
         self._may_send_again = False
         if self._unsure:
-            await_no_leftovers(self._pinot, self._table, left)
+            await_no_leftovers(self._pinot, self._table, left, self._before_upload)
             left = self._absent(left)
         self._unsure = True
         left = self._some(left) if left else left
@@ -228,7 +228,7 @@ class Sending:
             raise PushRefused(trouble.what, why=trouble.why, hint=hint)
         else:
             raise trouble
-        await_no_leftovers(self._pinot, self._table, absent)
+        await_no_leftovers(self._pinot, self._table, absent, self._before_upload)
 
     def _raise_not_there(self, absent: Sequence[Output]) -> None:
         raise PushRefused(

@@ -6,7 +6,7 @@ place: names are never reused. Source: spec/push.md sections 1, 2 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -69,6 +69,10 @@ class Uploads(Protocol):
 
     def segment_crcs(self, table: str) -> dict[str, int]:
         """CRC by name."""
+        ...
+
+    def delete_segments(self, table: str, names: Collection[str]) -> None:
+        """See `pinot_assets.pinot.port.Pinot.delete_segments`."""
         ...
 
     def takes_over_half_uploads(self) -> bool:

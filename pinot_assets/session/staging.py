@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pinot_assets.build.keys import CUT_VALUES, attempt_of, cut_key, file_id, receipt_key
-from pinot_assets.errors import SettingError, SnapshotCorrupt, SourceError, TooLarge
+from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
 from pinot_assets.foreign import listed, read_json, reading
 from pinot_assets.limits import MIB, OBJECT, RECEIPT, RECEIPTS, Limit
 from pinot_assets.segment import rename_tar
@@ -452,7 +452,7 @@ class Staging:
         try:
             return self.store.read(key, most)
         except SourceError as error:
-            if not isinstance(error, (SettingError, TooLarge)) and self.store.stat(key) is not None:
+            if not isinstance(error, TooLarge) and self.store.stat(key) is not None:
                 raise
             raise SnapshotCorrupt(f"{address} cannot be read", why=str(error), hint=RESTORE) from error
 

@@ -413,6 +413,8 @@ def _reason(error: Exception) -> str:
 
 
 def _hint(error: Exception) -> str:
+    if getattr(error, "errno", None) is not None:  # of this machine, where a copy is written or read
+        return "check the disk of this machine: it may be full, or broken"
     status = _status(error)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or status in ("401", "403"):
         return "check the keys, and that they may list, read, write and delete there"

@@ -62,16 +62,14 @@ def test_a_push_that_was_cut_short_is_completed_by_the_next(lab: Lab, lose: str)
 
 
 @pytest.mark.parametrize("mode", PushMode)
-def test_what_an_upload_left_half_there_is_taken_over_or_told(lab: Lab, mode: PushMode) -> None:
+def test_what_an_upload_left_half_there_is_pushed_all_the_same(lab: Lab, mode: PushMode) -> None:
     staged = [lab.stage(name) for name in MANY[:3]]
     lab.inside.leave_metadata(lab.table, staged[1])
     assert lab.all == lab.visible == set()
     assert lab.pinot.segment_crcs(lab.table) == {}
-    with lab.refusal(lab.dialect.half_uploads_refused):
-        lab.pinot.push(lab.table, staged, staged=STAGED, mode=mode)
-    arrived = set() if lab.dialect.half_uploads_refused else set(MANY[:3])
-    assert lab.all == arrived
-    lab.wait_online(*arrived)
+    lab.pinot.push(lab.table, staged, staged=STAGED, mode=mode)
+    assert lab.all == set(MANY[:3])
+    lab.wait_online(*MANY[:3])
 
 
 def test_r02_without_the_lease_nothing_is_pushed(lab: Lab) -> None:

@@ -17,8 +17,6 @@ class Dialect:
         deletes; its caller's deadline may be over by then.
     :ivar upload: end of the path of an upload of several segments.
     :ivar takes_batches: whether that one upload is all.
-    :ivar half_uploads_refused: what a push says of a segment of which there is metadata and no more, None
-        where it starts afresh.
     """
 
     version: str
@@ -26,7 +24,6 @@ class Dialect:
     forced_start_waits: bool
     upload: str
     takes_batches: bool
-    half_uploads_refused: str | None
 
     def uploads(self, segments: int) -> int:
         """Uploads that a push of so many new segments takes: one shows that Pinot can copy from the staging
@@ -40,7 +37,6 @@ PINOT_0_11 = Dialect(
     forced_start_waits=True,
     upload="/v2/segments",
     takes_batches=False,
-    half_uploads_refused="has metadata and no place in the ideal state",
 )
 PINOT_1_5 = Dialect(
     "1.5.1",
@@ -48,7 +44,6 @@ PINOT_1_5 = Dialect(
     forced_start_waits=False,
     upload="/segments/batchUpload",
     takes_batches=True,
-    half_uploads_refused=None,
 )
 
 

@@ -343,9 +343,6 @@ class FakePinot:
                     raise PushRefused(f"{output.segment} is there already with another content")
             halves, self._halves = self._halves, False
             new = [output for output in outputs if output.segment not in found.segments]
-            half_there = [o.segment for o in new if o.segment in found.metadata]
-            if half_there and (refusal := self._dialect.half_uploads_refused):
-                raise PushRefused(f"{len(half_there)} segments are half there", why=refusal)
             if new:
                 before_upload()
             for number, output in enumerate(new):

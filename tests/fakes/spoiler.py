@@ -9,11 +9,15 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+REFUSALS = {"say 503": (503, "SlowDown"), "say 507": (507, "InsufficientStorage")}
+"""Faults that keep a request from the server: the status, and S3's word for it."""
+
 
 class Spoiler(ThreadingHTTPServer):
     """A proxy before the S3 server. `spoil` sees each request and says what goes wrong with it."""
 
     daemon_threads = True
+    request_queue_size = 64
 
     def __init__(self, target: int) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -43,6 +47,9 @@ class Handler(BaseHTTPRequestHandler):
         if fault == "drop If-None-Match":
             headers = {name: value for name, value in headers.items() if name.lower() != "if-none-match"}
         body = self.rfile.read(int(headers.get("Content-Length") or headers.get("content-length") or 0))
+        if fault in REFUSALS:
+            self.refuse(*REFUSALS[fault])
+            return
         if fault == "close at once":
             self.close_connection = True
             return
@@ -69,6 +76,13 @@ class Handler(BaseHTTPRequestHandler):
         if fault == "cut the body":
             content = content[: len(content) // 2]
             self.close_connection = True
+        self.wfile.write(content)
+
+    def refuse(self, status: int, code: str) -> None:
+        content = f"<Error><Code>{code}</Code></Error>".encode() if self.command != "HEAD" else b""
+        self.send_response_only(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
         self.wfile.write(content)
 
     do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = relay

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import re
 import socket
 import subprocess
@@ -219,6 +221,22 @@ def test_r13_a_lost_reply_to_a_write_is_looked_up(
     with pytest.raises(StoreConflict):
         store.put_if_absent("a", b"other")
     assert store.read("a") == b"mine"
+
+
+def test_a_disk_that_is_full_is_not_told_as_trouble_of_the_store(
+    open_at: Callable[..., ObjectStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(io.BytesIO):
+        def write(self, _: Any) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = open_at()
+    store.put_if_absent("a", b"mine")
+    monkeypatch.setattr(Path, "open", lambda *_: Full())
+    with pytest.raises(SourceError, match="No space left") as caught:
+        store.download("a", tmp_path / "a")
+    assert caught.value.hint is not None
+    assert "disk" in caught.value.hint
 
 
 def test_a_write_that_never_arrived_is_an_error(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 import tarfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -49,6 +49,9 @@ class Controller:
         if self.late:
             self.late.pop()()
         return {**self.segments}
+
+    def delete_segments(self, table: str, names: Collection[str]) -> None:
+        raise AssertionError("nothing is to be deleted")
 
     def takes_over_half_uploads(self) -> bool:
         return self.takes_over
@@ -354,18 +357,59 @@ def test_leftovers_of_a_failed_upload_are_waited_for() -> None:
     assert push_segments(pinot, "t", [output("a")], staged=STAGED).pushed == ("a",)
 
 
-def test_leftovers_that_stay_are_an_error_where_pinot_takes_them_for_segments() -> None:
-    class Stuck(Controller):
-        def registered_segments(self, table: str) -> frozenset[str]:
-            return frozenset({"a"})
+class HalfThere(Controller):
+    """A controller that was killed while it took `a`.
 
-    pinot = Stuck()
+    :ivar deletes: whether a deletion of that does anything.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deletes = True
+        self.half = {"a"}
+
+    def registered_segments(self, table: str) -> frozenset[str]:
+        return frozenset(self.segments) | self.half
+
+    def delete_segments(self, table: str, names: Collection[str]) -> None:
+        self.calls.append(("delete", " ".join(names)))
+        self.half -= set(names) if self.deletes else set()
+
+
+def test_leftovers_that_stay_are_taken_over_where_pinot_does_that() -> None:
+    pinot = HalfThere()
+    push_segments(pinot, "t", [output("a")], staged=STAGED)
+    assert [what for what, _ in pinot.calls] == ["metadata"]
+
+
+def test_leftovers_that_stay_are_deleted_first_where_pinot_takes_them_for_segments() -> None:
+    pinot, owned = HalfThere(), list[int]()
     pinot.takes_over = False
+    before_upload = lambda: owned.append(len(pinot.calls))  # noqa: E731
+    push_segments(pinot, "t", [output("a"), output("b")], staged=STAGED, before_upload=before_upload)
+    assert pinot.calls[0] == ("delete", "a")
+    assert [what for what, _ in pinot.calls].count("delete") == 1
+    assert owned[0] == 0, "the lease is asked for before anything is deleted"
+    assert pinot.segments.keys() == {"a", "b"}
+
+
+def test_r02_without_the_lease_no_leftover_is_deleted() -> None:
+    def lost() -> None:
+        raise LeaseLost("another run holds the table")
+
+    pinot = HalfThere()
+    pinot.takes_over = False
+    with pytest.raises(LeaseLost):
+        push_segments(pinot, "t", [output("a")], staged=STAGED, before_upload=lost)
+    assert pinot.calls == []
+
+
+def test_leftovers_that_cannot_be_deleted_are_an_error() -> None:
+    pinot = HalfThere()
+    pinot.takes_over = pinot.deletes = False
     with pytest.raises(PushRefused, match="half there"):
         push_segments(pinot, "t", [output("a")], staged=STAGED)
-    assert pinot.calls == []
-    pinot.takes_over = True
-    push_segments(pinot, "t", [output("a")], staged=STAGED)
+    assert pinot.calls == [("delete", "a")]
 
 
 def test_an_unreadable_staging_area_is_its_own_error() -> None:

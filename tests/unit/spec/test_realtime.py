@@ -221,9 +221,9 @@ def test_secrets_in_the_table_config_are_refused_too(folder):
 
 def test_references_are_kept_for_pinot(folder):
     spec = load(
-        folder, change=lambda w: w["realtime"]["stream"].update({"sasl.jaas.config": "${KAFKA_JAAS}"})
+        folder, change=lambda w: w["realtime"]["stream"].update({"sasl.jaas.config": "${TABLE_KAFKA_JAAS}"})
     )
-    assert stream_of(spec)["sasl.jaas.config"] == "${KAFKA_JAAS}"
+    assert stream_of(spec)["sasl.jaas.config"] == "${TABLE_KAFKA_JAAS}"
 
 
 @pytest.mark.parametrize("text", ["${HOST}:9092", "${HOST:-127.0.0.1:9092}"])

@@ -1,0 +1,108 @@
+"""What must not be left: processes, handles, temporary folders, ZNodes, staged objects, segments."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import psutil
+from soak.table import TABLE, Table
+from soak.watched import marked
+
+from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.session.store import KEPT_SESSIONS
+from pinot_assets.temporary import temporary_folder
+
+GONE_S = 60.0
+"""Within which all that the watch started must have ended."""
+
+
+def of_handles(samples: Sequence[int]) -> Iterator[str]:
+    """The watch's open handles after each of some runs: a leak grows with each of them."""
+    if len(samples) > 3 and all(later > earlier for earlier, later in pairwise(samples)):
+        yield f"handles of the watch: {', '.join(map(str, samples))} after one run after the other"
+
+
+def handles(process: psutil.Process) -> Counter[str]:
+    """How many a process has open of each kind."""
+    found = Counter[str]()
+    for entry in Path(f"/proc/{process.pid}/fd").iterdir():
+        with suppress(OSError):
+            found[os.readlink(entry).partition(":")[0]] += 1
+    return found
+
+
+def of_running(table: Table, family: set[int]) -> Iterator[str]:
+    """Processes of former watches, while the present one runs."""
+    for process in marked(table.home):
+        if process.pid not in family and time.time() - process.create_time() > GONE_S:
+            yield f"process {process.pid}, of a watch that was killed: {' '.join(process.cmdline())[:200]}"
+
+
+def of_ended(table: Table) -> Iterator[str]:
+    """All that is left once the watch has ended."""
+    end = time.monotonic() + GONE_S
+    while (left := marked(table.home)) and time.monotonic() < end:
+        time.sleep(0.5)
+    for process in left:
+        yield f"process {process.pid}: {' '.join(process.cmdline())[:200]}"
+    with temporary_folder("next", table.temporary):  # what was killed is cleared up by the next one
+        pass
+    yield from (f"temporary {path.name}" for path in sorted(table.temporary.iterdir()))
+    yield from _of_nodes(table)
+    yield from _of_staging(table)
+    yield from _of_segments(table)
+
+
+def _of_nodes(table: Table) -> Iterator[str]:
+    store = table.sessions
+    if holder := store.holder():
+        yield f"the lease is held by {holder}"
+    if active := store.pointer().active_session:
+        yield f"session {active} is open"
+    nodes = store.session_nodes()
+    if len(nodes) > KEPT_SESSIONS:
+        yield f"nodes of {len(nodes)} sessions: {', '.join(nodes)}"
+    others = set(table.zookeeper.get_children(store.path)) - set(nodes) - {"lease"}
+    yield from (f"node {name} below the pointer" for name in sorted(others))
+
+
+def _of_staging(table: Table) -> Iterator[str]:
+    code, said = table.call("gc", TABLE, "--apply", "--grace-hours", "0", "--json", "--tables", "tables")
+    if code:
+        yield f"gc ended with {code}: {said[:500]}"
+    code, said = table.call("gc", TABLE, "--grace-hours", "0", "--json", "--tables", "tables")
+    try:
+        left = [orphan["name"] for answer in json.loads(said) for orphan in answer["orphans"]]
+    except (ValueError, KeyError, TypeError):
+        yield f"gc says no JSON ({code}): {said[:500]}"
+        return
+    yield from (f"staged {name}: gc leaves it" for name in left)
+    snapshots = table.snapshots()
+    named = {segment for snapshot in snapshots for segment in snapshot.segments}
+    for info in table.staging.store.list():
+        if info.key.startswith("segments/"):
+            segment = info.key.removeprefix("segments/").removesuffix(".tar.gz").removesuffix(".metadata")
+            if segment not in named:
+                yield f"staged {info.key}: no snapshot names it"
+    uploads = table.bucket.list_multipart_uploads(Bucket="soak-staging").get("Uploads", [])
+    yield from (f"unfinished upload of {upload['Key']}" for upload in uploads)
+
+
+def _of_segments(table: Table) -> Iterator[str]:
+    with PinotCluster(PinotConnection(table.stack.controller_url)) as pinot:
+        visible, lineage = pinot.visible_segments(TABLE), pinot.lineage(TABLE)
+        replaced = {name for e in lineage.in_state(LineageState.COMPLETED) for name in e.segments_from}
+        yield from (f"segment {s} in Pinot" for s in sorted(pinot.all_segments(TABLE) - visible - replaced))
+        for entry in lineage.in_state(LineageState.IN_PROGRESS):
+            yield f"lineage entry {entry.id} in progress"
+    ledger = set(table.snapshots()[-1].segments)
+    yield from (f"segment {name} is visible, and the ledger lacks it" for name in sorted(visible - ledger))
+    yield from (f"segment {name} of the ledger is not visible" for name in sorted(ledger - visible))

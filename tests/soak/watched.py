@@ -1,0 +1,171 @@
+"""The watch as a service: started again where it ends or does not recover, helped where the docs say so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import psutil
+from soak.table import MARK, TABLE, Table
+
+SPARK: Final = "org.apache.spark.deploy.SparkSubmit"
+"""In the command line of Spark's JVM, and of no other Java process."""
+FAILED_RUNS: Final = 2
+"""So many runs in a row without its Spark's JVM, and the watch does not recover from losing that."""
+
+Tell = Callable[[str], None]
+
+
+class Watched:
+    """`pinot-assets watch`, supervised.
+
+    :ivar state: what it said last of the table, and its message.
+    :ivar restarts: how often it had to be restarted because it did not recover.
+    """
+
+    def __init__(self, table: Table, tell: Tell) -> None:
+        self._table, self._tell = table, tell
+        self._process: subprocess.Popen[str] | None = None
+        self._by_hand: subprocess.Popen[str] | None = None
+        self._since = time.monotonic()
+        self._failed, self._lost_jvm = 0, False
+        self._log = (table.home / "watch.log").open("a")
+        self.state, self.message = "new", ""
+        self.restarts = self.runs_by_hand = 0
+        self.problems: list[str] = []
+
+    # --- the process -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start it."""
+        self._process = self._table.start("watch", TABLE, "--json", "--tables", "tables")
+        self._come_to("new", "")
+        self._failed, self._lost_jvm = 0, False
+        threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
+        self._tell(f"watch starts as process {self._process.pid}")
+
+    def stop(self) -> None:
+        """As a service manager does: SIGTERM, which ends it after what is under way, later SIGKILL."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            code = self._process.wait(300)
+            if code not in (0, 143):  # it may be told to end while it is loaded
+                self.problems.append(f"the watch ended with {code} on SIGTERM")
+        except subprocess.TimeoutExpired:
+            self.problems.append("the watch did not end within 5 minutes of SIGTERM")
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def kill(self) -> None:
+        """SIGKILL; it is started again at once."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        self.start()
+
+    def kill_jvm(self, jvm: psutil.Process) -> None:
+        """SIGKILL to that of its Spark; what fails from now on is told apart from what failed before."""
+        jvm.kill()
+        self._failed, self._lost_jvm = 0, True
+
+    @property
+    def process(self) -> psutil.Process | None:
+        """The process, None where it does not run."""
+        if self._process is None or self._process.poll() is not None:
+            return None
+        return psutil.Process(self._process.pid)
+
+    @property
+    def jvm(self) -> psutil.Process | None:
+        """That of its Spark."""
+        try:
+            children = self.process.children() if self.process else []
+            return next((child for child in children if SPARK in child.cmdline()), None)
+        except psutil.NoSuchProcess:
+            return None
+
+    @property
+    def family(self) -> list[psutil.Process]:
+        """The process and all that it started."""
+        try:
+            return [self.process, *self.process.children(recursive=True)] if self.process else []
+        except psutil.NoSuchProcess:
+            return []
+
+    @property
+    def runs_s(self) -> float:
+        """For how long a run has been under way; below 0 where none is."""
+        return time.monotonic() - self._since if self.state == "runs" else -1.0
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            self._log.write(line)
+            self._log.flush()
+            if line.startswith("{") and process is self._process:
+                told = json.loads(line)
+                self._come_to(told["state"], told["message"])
+
+    def _come_to(self, state: str, message: str) -> None:
+        if (state, message) == (self.state, self.message):
+            return
+        if "runs" in (state, self.state) or state in ("error", "refused"):
+            self._tell(f"watch: {state}: {' '.join(message.split())[:300]}")
+        if self.state == "runs":
+            self._failed = self._failed + 1 if state == "error" else 0
+        if state != self.state:
+            self._since = time.monotonic()
+        self.state, self.message = state, message
+
+    # --- who looks after it ------------------------------------------------------------------------
+
+    def look_after(self, *, repaired: bool) -> None:
+        """Start it again if it has ended; restart it if it does not recover; run the table where it asks so.
+
+        :param repaired: whoever looks after the files has repaired them.
+        """
+        if self._process is not None and (code := self._process.poll()) is not None:
+            self.problems.append(f"the watch ended by itself with {code}: see {self._log.name}")
+            self._tell(f"watch ended by itself with exit code {code}")
+            self.start()
+        if self._lost_jvm and self._failed >= FAILED_RUNS and not self.jvm:
+            self.restarts += 1
+            self._tell(f"watch has not recovered from the loss of its JVM, it is restarted: {self.message}")
+            self.stop()
+            self.start()
+        if self._by_hand is not None:
+            if self._by_hand.poll() is not None:
+                said = self._by_hand.stdout.read() if self._by_hand.stdout else ""
+                self._log.write(said)
+                last = (said.strip().splitlines() or [""])[-1]
+                self._tell(f"run by hand ended with {self._by_hand.returncode}: {last[:200]}")
+                self._by_hand = None
+        elif repaired and self.state == "waits" and "a run by hand" in self.message:
+            self.runs_by_hand += 1
+            self._tell(f"run by hand, as the watch asks: {self.message[:200]}")
+            self._by_hand = self._table.start("run", TABLE, "--tables", "tables")
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing is under way."""
+        return self.state == "waits" and self._by_hand is None
+
+
+def marked(home: Path) -> list[psutil.Process]:
+    """The processes that the product's commands of this soak started, themselves included."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == str(home) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
