@@ -73,6 +73,10 @@ OBJECT: Final = Limit("one object of the staging area", "PINOT_ASSETS_MAX_OBJECT
 RECEIPT: Final = Limit("one receipt", "PINOT_ASSETS_MAX_RECEIPT_MIB", 32)
 """Of a receipt, several of which are read at a time. One of 100 segments of 500 columns has 6 MiB."""
 
+RECEIPTS: Final = Limit("all receipts of one session", "PINOT_ASSETS_MAX_RECEIPTS_MIB", 1024)
+"""Of the receipts of a session's files together, all of which a run has in memory, at four times that size.
+Those of 300,000 files of 30 columns have 900 MiB."""
+
 UNPACKED: Final = 8
 """How many times as large as `OBJECT` the columns of a Parquet object may be once they are unpacked. Plans
 and snapshots shrink to a third or so."""

@@ -16,6 +16,7 @@ from pinot_assets.limits import (
     MOST_VALUES,
     OBJECT,
     RECEIPT,
+    RECEIPTS,
     REPLY,
     VALUES_VARIABLE,
 )
@@ -176,7 +177,7 @@ VARIABLES: Final = {
                 str(limit.mib),
                 "MiB",
             )
-            for limit in (REPLY, ANSWER, OBJECT, RECEIPT)
+            for limit in (REPLY, ANSWER, OBJECT, RECEIPT, RECEIPTS)
         ),
         Variable(
             VALUES_VARIABLE,

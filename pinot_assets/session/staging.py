@@ -15,10 +15,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pinot_assets.build.keys import CUT_VALUES, attempt_of, cut_key, receipt_key
+from pinot_assets.build.keys import CUT_VALUES, attempt_of, cut_key, file_id, receipt_key
 from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
 from pinot_assets.foreign import listed, read_json, reading
-from pinot_assets.limits import OBJECT, RECEIPT, Limit
+from pinot_assets.limits import MIB, OBJECT, RECEIPT, RECEIPTS, Limit
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.cut_values import CutValues
 from pinot_assets.session.model import ObjectRef
@@ -39,6 +39,7 @@ from pinot_assets.source.objects import ObjectInfo, ObjectStore
 from pinot_assets.source.uris import check_key
 from pinot_assets.stored import FIRST, Marks, Stored, marks, plain, structured
 from pinot_assets.temporary import temporary_folder
+from pinot_assets.words import plural, size
 
 T = TypeVar("T")
 
@@ -121,10 +122,17 @@ class Staging:
         A row that already accepted a receipt keeps that one (R11); another row takes the newest attempt's,
         unless that was revoked (R14).
         A receipt is valid when it parses and every tar that it names lies there as it was written (R12).
+
+        :raises TooLarge: those of the plan's files have too many bytes together.
         """
         found: dict[int, tuple[str, Receipt]] = {}
         accepted = {r.ordinal: r.receipt for r in plan.done}
-        keys = [info.key for info in self.store.list(f"sessions/{plan.session}/files")]
+        folder, files = f"sessions/{plan.session}/files", {file_id(row.uri) for row in plan.rows}
+        keys = self.fitting_receipts(
+            info  # what else lies there is no receipt of a file of this plan
+            for info in self.store.list(folder)
+            if info.key.removeprefix(f"{folder}/").partition("-")[0] in files
+        )
         with ThreadPoolExecutor(THREADS, "receipts") as pool:
             receipts = list(pool.map(self._valid_receipt, keys))
         for key, receipt in zip(keys, receipts, strict=True):
@@ -142,6 +150,22 @@ class Staging:
                 found[receipt.ordinal] = (key, receipt)
         revoked = {r.ordinal: r.receipt for r in plan.to_build}
         return {o: (key, receipt) for o, (key, receipt) in found.items() if revoked.get(o) != key}
+
+    def fitting_receipts(self, infos: Iterable[ObjectInfo]) -> list[str]:
+        """The keys of these receipts, which are about to be read.
+
+        :raises TooLarge: they have too many bytes together; names the largest.
+        """
+        found = [*infos]
+        if sum(info.fingerprint.size for info in found) > RECEIPTS.bytes:
+            largest = max(found, key=lambda info: info.fingerprint.size)
+            raise TooLarge(
+                f"{plural(len(found), 'receipt')} of {self.store.uri} cannot be read",
+                why=f"together they have more than {RECEIPTS.bytes // MIB:,} MiB, which is the most that is "
+                f"read of {RECEIPTS.what}; the largest is {largest.key}, {size(largest.fingerprint.size)}",
+                hint=f"{RECEIPTS.hint}; if they should not, find out who wrote them",
+            )
+        return [info.key for info in found]
 
     def newest_attempt(self, session: str) -> int:
         """The newest attempt of a session that wrote a receipt, 0 where none did."""

@@ -27,7 +27,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.kept import kept_refs
 from pinot_assets.session.model import Outcome, Pointer, pointer_to_bytes
 from pinot_assets.session.staging import Staging
-from pinot_assets.snapshot.manifest import SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.stored import FIRST, NEWEST
 
 
@@ -91,6 +91,29 @@ def test_of_several_newer_ones_it_is_the_one_that_queries_see(mode: str) -> None
     assert start(table, run)[1] is None
     assert pointer(table).current_snapshot == refs[-1]
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("asked", ["catch up", "rebuild"])
+def test_the_files_of_other_snapshots_are_not_read(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table keeps hundreds, each maybe of a million files."""
+    table = make_table("sync")
+    publish(table, A="A1")
+    backup = take_backup(table)
+    newest = [publish(table, B=f"B{n}") for n in range(1, 6)][-1]
+    restore_nodes(table, backup)
+    read, whole = Staging.snapshot, list[SnapshotRef]()
+
+    def noting(staging: Staging, ref: SnapshotRef) -> Snapshot:
+        whole.append(ref)
+        return read(staging, ref)
+
+    monkeypatch.setattr(Staging, "snapshot", noting)
+    if asked == "catch up":
+        start(table, lambda driver: driver.clear())
+    else:
+        start(table, lambda driver: driver.rebuild())
+    assert pointer(table).current_snapshot == newest
+    assert set(whole) == {newest}
 
 
 @pytest.mark.parametrize("mode", ["append", "sync", "swap"])
