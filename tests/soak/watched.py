@@ -13,6 +13,8 @@ from typing import Final
 import psutil
 from soak.table import MARK, TABLE, Table
 
+BY_HAND: Final = ("a run by hand", "materialize `segments` first")
+"""What the watch says of a session that only a run by hand brings further."""
 SPARK: Final = "org.apache.spark.deploy.SparkSubmit"
 """In the command line of Spark's JVM, and of no other Java process."""
 FAILED_RUNS: Final = 2
@@ -148,7 +150,7 @@ class Watched:
                 last = (said.strip().splitlines() or [""])[-1]
                 self._tell(f"run by hand ended with {self._by_hand.returncode}: {last[:200]}")
                 self._by_hand = None
-        elif repaired and self.state == "waits" and "a run by hand" in self.message:
+        elif repaired and self.state in ("waits", "error") and any(w in self.message for w in BY_HAND):
             self.runs_by_hand += 1
             self._tell(f"run by hand, as the watch asks: {self.message[:200]}")
             self._by_hand = self._table.start("run", TABLE, "--tables", "tables")
