@@ -406,23 +406,15 @@ class Staging:
         return ObjectRef(key, sha256)
 
     def _get(self, ref: ObjectRef) -> bytes:
-        """An object as it was written.
-
-        :raises SnapshotCorrupt: it is missing, too large, or not what was written.
-        :raises SourceError: the store is away, or refuses: the object is not to blame.
-        """
         try:
             check_key(ref.key)
-        except SourceError as error:
-            raise self._corrupt(ref, error) from error
-        try:
             data = self.store.read(ref.key)
-        except TooLarge as error:
-            raise self._corrupt(ref, error) from error
         except SourceError as error:
-            if self.store.stat(ref.key) is not None:
-                raise
-            raise self._corrupt(ref, error) from error
+            raise SnapshotCorrupt(
+                f"{self.store.uri}/{ref.key} cannot be read",
+                why=str(error),
+                hint=RESTORE,
+            ) from error
         if sha256_hex(data) != ref.sha256:
             raise SnapshotCorrupt(
                 f"{self.store.uri}/{ref.key} is not what was written there",
@@ -430,9 +422,6 @@ class Staging:
                 hint=RESTORE,
             )
         return data
-
-    def _corrupt(self, ref: ObjectRef, error: SourceError) -> SnapshotCorrupt:
-        return SnapshotCorrupt(f"{self._address(ref)} cannot be read", why=str(error), hint=RESTORE)
 
     def _parsed(self, ref: ObjectRef, parse: Callable[[bytes, str], T], kind: str) -> T:
         data, what = self._get(ref), self._address(ref)

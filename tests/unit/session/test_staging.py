@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.errors import SnapshotCorrupt, SourceError
+from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.model import Mode, ObjectRef
 from pinot_assets.session.plan import Hold, Plan, Row, Status
@@ -137,31 +137,3 @@ def test_r13_r18_a_lost_or_changed_object_is_corrupt(staging: Staging) -> None:
     staging.store.delete(ref.key)
     with pytest.raises(SnapshotCorrupt, match="cannot be read"):
         staging.plan(ref)
-
-
-def test_a_store_that_is_away_makes_nothing_corrupt(
-    staging: Staging, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever leaves out what is corrupt must not leave out what can be read a minute later."""
-    ref = staging.put_plan(a_plan())
-    away = SourceError("Cannot read it", why="503 SlowDown", hint="try again")
-
-    def refuse(*_: object) -> None:
-        raise away
-
-    with monkeypatch.context() as first:
-        first.setattr(type(staging.store), "read", refuse)
-        with pytest.raises(SourceError) as caught:
-            staging.plan(ref)
-        assert caught.value is away
-        first.setattr(type(staging.store), "stat", refuse)
-        with pytest.raises(SourceError) as caught:
-            staging.plan(ref)
-        assert caught.value is away
-    assert staging.plan(ref) == a_plan()
-
-
-@pytest.mark.parametrize("key", ["../elsewhere", ""])
-def test_a_reference_that_is_none_is_corrupt(staging: Staging, key: str) -> None:
-    with pytest.raises(SnapshotCorrupt, match="cannot be read"):
-        staging.plan(ObjectRef(key, "0" * 64))
