@@ -13,7 +13,7 @@ from typing import Final
 import psutil
 from soak.table import MARK, TABLE, Table
 
-BY_HAND: Final = ("a run by hand", "materialize `segments` first")
+BY_HAND: Final = "a run by hand"
 """What the watch says of a session that only a run by hand brings further."""
 SPARK: Final = "org.apache.spark.deploy.SparkSubmit"
 """In the command line of Spark's JVM, and of no other Java process."""
@@ -119,7 +119,7 @@ class Watched:
     def _come_to(self, state: str, message: str) -> None:
         if (state, message) == (self.state, self.message):
             return
-        if "runs" in (state, self.state) or state in ("error", "refused"):
+        if state != "new" and ("runs" in (state, self.state) or state in ("error", "refused")):
             self._tell(f"watch: {state}: {' '.join(message.split())[:300]}")
         if self.state == "runs":
             self._failed = self._failed + 1 if state == "error" else 0
@@ -150,7 +150,7 @@ class Watched:
                 last = (said.strip().splitlines() or [""])[-1]
                 self._tell(f"run by hand ended with {self._by_hand.returncode}: {last[:200]}")
                 self._by_hand = None
-        elif repaired and self.state in ("waits", "error") and any(w in self.message for w in BY_HAND):
+        elif repaired and self.state == "waits" and BY_HAND in self.message:
             self.runs_by_hand += 1
             self._tell(f"run by hand, as the watch asks: {self.message[:200]}")
             self._by_hand = self._table.start("run", TABLE, "--tables", "tables")
