@@ -36,6 +36,7 @@ class Watched:
         self._by_hand: subprocess.Popen[str] | None = None
         self._since = time.monotonic()
         self._failed, self._lost_jvm = 0, False
+        self._heard = False
         self._log = (table.home / "watch.log").open("a")
         self.state, self.message = "new", ""
         self.restarts = self.runs_by_hand = 0
@@ -113,7 +114,7 @@ class Watched:
             self._log.write(line)
             self._log.flush()
             if line.startswith("{") and process is self._process:
-                told = json.loads(line)
+                told, self._heard = json.loads(line), True
                 self._come_to(told["state"], told["message"])
 
     def _come_to(self, state: str, message: str) -> None:
@@ -149,8 +150,8 @@ class Watched:
                 self._log.write(said)
                 last = (said.strip().splitlines() or [""])[-1]
                 self._tell(f"run by hand ended with {self._by_hand.returncode}: {last[:200]}")
-                self._by_hand = None
-        elif repaired and self.state == "waits" and BY_HAND in self.message:
+                self._by_hand, self._heard = None, False
+        elif repaired and self._heard and self.state == "waits" and BY_HAND in self.message:
             self.runs_by_hand += 1
             self._tell(f"run by hand, as the watch asks: {self.message[:200]}")
             self._by_hand = self._table.start("run", TABLE, "--tables", "tables")
