@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 _PORTS: Final = {"http": 80, "https": 443}
+_SERVICES: Final = {
+    **_PORTS,
+    "kafka": 9092,
+    "zookeeper": 2181,
+    "pulsar": 6650,
+    "pulsar+ssl": 6651,
+    "hdfs": 8020,
+}
+"""What a table config can let Pinot talk to, and the usual port of each."""
 _READ_DIFFERENTLY: Final = re.compile(r"[\x00-\x20\x7f\\]")
 """Of `https://one.example\\@other.example` each of two clients takes another one for the host."""
 
@@ -17,6 +27,15 @@ def origin_of(url: str) -> str | None:
 
     None, too, of a URL in which clients could find different hosts: one with a user, a backslash or a blank.
     """
+    return _origin(url, _PORTS)
+
+
+def service_of(url: str) -> str | None:
+    """`origin_of` for the schemes of streams and file systems as well: `kafka://host:9092`."""
+    return _origin(url, _SERVICES)
+
+
+def _origin(url: str, ports: Mapping[str, int]) -> str | None:
     if _READ_DIFFERENTLY.search(url):
         return None
     try:
@@ -25,9 +44,9 @@ def origin_of(url: str) -> str | None:
     except ValueError:
         return None
     host = (parts.hostname or "").rstrip(".")
-    if parts.scheme not in _PORTS or not host or "@" in parts.netloc:
+    if parts.scheme not in ports or not host or "@" in parts.netloc:
         return None
-    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port or _PORTS[parts.scheme]}"
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port or ports[parts.scheme]}"
 
 
 def is_loopback(host: str) -> bool:

@@ -7,11 +7,12 @@
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 import dagster as dg
 from dagster.components.component_scaffolding import scaffold_component
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, PrivateAttr
 
 import pinot_assets  # whose parts are loaded when they are asked for: every command of `dg` loads this module
 from pinot_assets.settings import Profile
@@ -19,6 +20,7 @@ from pinot_assets.spec.starter import TableType, starting_spec
 
 if TYPE_CHECKING:
     from pinot_assets.spec import AnyTableSpec
+    from pinot_assets.spec.load import Reading
 
 SPEC_FILE = "table.yaml"
 """What the scaffolder calls the table spec."""
@@ -55,20 +57,43 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
 
     spec: str = Field(description="The table spec, relative to this file.", examples=[SPEC_FILE])
 
+    _place: tuple[Path, str] = PrivateAttr((Path(), ""))
+    _project: "Reading | None" = PrivateAttr(None)
+
+    @classmethod
+    def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
+        """As Dagster does it; remembers where it is, for the other tables of the project."""
+        table = super().load(attributes, context)
+        table._place = (context.path / table.spec).resolve(), context.path.name
+        return table
+
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Assets, gate, jobs, sensors and schedule of the table; of a REALTIME one its checks and jobs.
 
-        Of a table whose spec is wrong, an asset that is red and says why: the rest of the project loads.
+        Of a table whose spec is wrong, or clashes with that of another component, an asset that is red and
+        says why: the rest of the project loads.
         """
-        from pinot_assets.left_out_definitions import built_or_left_out
+        from pinot_assets.left_out_definitions import built_or_left_out, in_place_of
         from pinot_assets.spec import LeftOut
-        from pinot_assets.spec.load import read_any_table
 
-        found = read_any_table((context.path / self.spec).resolve(), context.path.name)
-        built = (
-            found if isinstance(found, LeftOut) else built_or_left_out(found, partial(_definitions_of, found))
-        )
-        return pinot_assets.build_left_out_definitions([built]) if isinstance(built, LeftOut) else built
+        file, _ = self._place
+        project = self._project or self._read_project(context)
+        for spec in project.specs:
+            if spec.path == file:
+                built = built_or_left_out(spec, partial(_definitions_of, spec))
+                return in_place_of(built, [built], ()) if isinstance(built, LeftOut) else built
+        [own] = [one for one in project.left_out if one.file == file]
+        return in_place_of(own, project.left_out, {spec.asset_name for spec in project.specs})
+
+    def _read_project(self, context: dg.ComponentLoadContext) -> "Reading":
+        """The specs of all components as one set, read once: two of them may be about one table."""
+        from pinot_assets.spec.load import read_named
+
+        tables = [self, *context.component_tree.get_all_components(of_type=PinotTable)]
+        project = read_named(dict(table._place for table in tables))
+        for table in tables:
+            table._project = project
+        return project
 
 
 def _definitions_of(spec: "AnyTableSpec") -> dg.Definitions:

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError
-from pinot_assets.limits import DEEPEST, MOST_VALUES
+from pinot_assets.limits import DEEPEST, VALUES_VARIABLE, most_values
 
 T = TypeVar("T")
 Check = Callable[[Any], bool]
@@ -28,12 +28,13 @@ _SHOWN: Final = 300
 def read_json(text: str | bytes) -> Any:
     """The value of a JSON text.
 
-    :raises ValueError: it is none, it has more than `MOST_VALUES` values, or it is nested more than `DEEPEST`
-        levels deep.
+    :raises ValueError: it is none, it has more than `limits.most_values` values, or it is nested more than
+        `DEEPEST` levels deep.
     """
+    most = most_values()
     signs = map(text.count, ",[{") if isinstance(text, str) else map(text.count, b",[{")
-    if sum(signs) > MOST_VALUES:
-        raise ValueError(f"it has more than {MOST_VALUES:,} values")
+    if sum(signs) > most:
+        raise ValueError(f"it has more than {most:,} values; if it should, set {VALUES_VARIABLE} to more")
     try:
         value = json.loads(text)
     except RecursionError:

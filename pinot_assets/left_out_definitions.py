@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import traceback
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import dagster as dg
@@ -14,7 +14,9 @@ from pinot_assets.assets.left_out import left_out_asset, left_out_check
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.sensors import left_out_sensor
 from pinot_assets.spec import AnyTableSpec, LeftOut, Problem
-from pinot_assets.spec.pinot_json import REALTIME_SUFFIX
+from pinot_assets.spec.asset_names import asset_name
+from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
+from pinot_assets.visible import visible
 
 _LOG = logging.getLogger(__name__)
 
@@ -26,13 +28,24 @@ def build_left_out_definitions(left_out: Iterable[LeftOut], taken: Collection[st
     """
     by_name: dict[str, list[LeftOut]] = {}
     for one in left_out:
-        _LOG.error("left out: %s", one.in_one_line)
-        by_name.setdefault(_asset_name(one, taken), []).append(one)
+        _LOG.error("left out: %s", visible(one.in_one_line))
+        by_name.setdefault(_asset_name(one), []).append(one)
+    by_name = dict(_renamed(by_name, taken))
     return dg.Definitions(
         assets=[left_out_asset(name, files) for name, files in by_name.items()],
         asset_checks=[left_out_check(name, files) for name, files in by_name.items()],
         sensors=[left_out_sensor(name, files) for name, files in by_name.items()],
     )
+
+
+def in_place_of(own: LeftOut, left_out: Iterable[LeftOut], taken: Collection[str]) -> dg.Definitions:
+    """What one file adds to those of `left_out`, where each is loaded by itself: of several files about one
+    table the first shows what is wrong with all of them.
+
+    :param taken: names of assets that other tables have.
+    """
+    same = [one for one in left_out if _asset_name(one) == _asset_name(own)]
+    return build_left_out_definitions(same, taken) if same[0] == own else dg.Definitions()
 
 
 def built_or_left_out(spec: AnyTableSpec, build: Callable[[], dg.Definitions]) -> dg.Definitions | LeftOut:
@@ -52,9 +65,20 @@ def built_or_left_out(spec: AnyTableSpec, build: Callable[[], dg.Definitions]) -
         return LeftOut(spec.path, spec.name, frozenset((kind,)), (problem,))
 
 
-def _asset_name(one: LeftOut, taken: Collection[str]) -> str:
-    """As the table's own would be; another one where that belongs to another table."""
+def _asset_name(one: LeftOut) -> str:
+    """As the table's own would be."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", one.name)
-    if one.kinds == {REALTIME_SUFFIX}:
-        name += "_realtime"
-    return f"{name}_left_out" if name in taken else name
+    return asset_name(name, REALTIME_SUFFIX if one.kinds == {REALTIME_SUFFIX} else OFFLINE_SUFFIX)
+
+
+def _renamed(
+    by_name: Mapping[str, list[LeftOut]], taken: Collection[str]
+) -> Iterator[tuple[str, list[LeftOut]]]:
+    """Each under its own name, or under another one where that belongs to another table."""
+    used = {*taken, *by_name}
+    for name, files in by_name.items():
+        free = name
+        while name in taken and free in used:
+            free += "_left_out"
+        used.add(free)
+        yield free, files

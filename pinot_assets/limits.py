@@ -36,15 +36,7 @@ class Limit:
 
         :raises PinotAssetsError: the variable holds no number of MiB.
         """
-        text = os.environ.get(self.variable, "")
-        if not text:
-            return self.mib * MIB
-        if not (text.isascii() and text.isdigit() and len(text) <= 7 and 1 <= int(text) <= HIGHEST_MIB):
-            raise PinotAssetsError(
-                f"{self.variable} is not a number of MiB",
-                hint=f"write 1 to {HIGHEST_MIB}, or unset it for {self.mib}",
-            )
-        return int(text) * MIB
+        return _number(self.variable, self.mib, HIGHEST_MIB, "MiB") * MIB
 
     @property
     def why(self) -> str:
@@ -55,6 +47,18 @@ class Limit:
     def hint(self) -> str:
         """What to do where it is rightly larger."""
         return f"if it should be so large, set {self.variable} to more MiB"
+
+
+def _number(variable: str, default: int, highest: int, unit: str) -> int:
+    text = os.environ.get(variable, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) <= 10 and 1 <= int(text) <= highest):
+        raise PinotAssetsError(
+            f"{variable} is not a number of {unit}",
+            hint=f"write 1 to {highest}, or unset it for {default}",
+        )
+    return int(text)
 
 
 REPLY: Final = Limit("one answer of Pinot", "PINOT_ASSETS_MAX_REPLY_MIB", 256)
@@ -69,6 +73,10 @@ OBJECT: Final = Limit("one object of the staging area", "PINOT_ASSETS_MAX_OBJECT
 RECEIPT: Final = Limit("one receipt", "PINOT_ASSETS_MAX_RECEIPT_MIB", 32)
 """Of a receipt, several of which are read at a time. One of 100 segments of 500 columns has 6 MiB."""
 
+RECEIPTS: Final = Limit("all receipts of one session", "PINOT_ASSETS_MAX_RECEIPTS_MIB", 1024)
+"""Of the receipts of a session's files together, all of which a run has in memory, at four times that size.
+Those of 300,000 files of 30 columns have 900 MiB."""
+
 UNPACKED: Final = 8
 """How many times as large as `OBJECT` the columns of a Parquet object may be once they are unpacked. Plans
 and snapshots shrink to a third or so."""
@@ -82,15 +90,30 @@ NODE_BYTES: Final = 4 * MIB
 ERROR_BYTES: Final = 64 * 1024
 """What is read of a reply that refuses a call; some hundred characters of it are shown."""
 
+ENTRY_BYTES: Final = 128 * MIB
+"""Of a segment's index map or properties within its tar. Those of 20,000 columns have 40 MiB."""
+
 MESSAGE_BYTES: Final = MIB
 """Of a message in a queue: SQS' own limit."""
 
 SPEC_BYTES: Final = MIB
-"""Of a table spec, and of what `tables import` reads. PyYAML takes ten seconds for that."""
+"""Of a table spec, a policy, settings of OpenLineage, and of what `tables import` reads. PyYAML takes ten
+seconds for that."""
 
 MOST_VALUES: Final = 5_000_000
 """Values of a JSON text, lists and objects counted twice. One empty list is two bytes of text and sixty of
 memory. The ideal state of 100,000 segments on three servers has 400,000."""
+VALUES_VARIABLE: Final = "PINOT_ASSETS_MAX_JSON_VALUES"
+HIGHEST_VALUES: Final = 1_000_000_000
+
+
+def most_values() -> int:
+    """`MOST_VALUES`, unless the environment says another number.
+
+    :raises PinotAssetsError: the variable holds no number.
+    """
+    return _number(VALUES_VARIABLE, MOST_VALUES, HIGHEST_VALUES, "values")
+
 
 DEEPEST: Final = 100
 """How deep JSON may be nested. Pinot's own is by a dozen levels."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.in_time import in_time
 from pinot_assets.session.driver import Driver, was_turned_away
 from pinot_assets.session.kept import headers, read_kept
@@ -23,6 +23,7 @@ from pinot_assets.session.model import Outcome, Session
 from pinot_assets.session.staging import Staging, staged
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.spec import TableSpec
+from pinot_assets.spec.document import read_document
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
@@ -78,7 +79,28 @@ def is_configured(env: Mapping[str, str]) -> bool:
         return False
     if any(name in _NAMES or name.startswith("OPENLINEAGE__") for name in env):
         return True
-    return any((folder / _FILE).is_file() for folder in (Path.cwd(), Path.home() / ".openlineage"))
+    return _settings_file(env) is not None
+
+
+def refuse_settings(env: Mapping[str, str]) -> None:
+    """See that the client's settings can be read within limits: it reads its file whole, whatever it is.
+
+    :raises SpecError: they are too large or too deep, or no YAML.
+    """
+    file = _settings_file(env)
+    if file is None:
+        return
+    _, problems = read_document(file)
+    for problem in problems:
+        raise SpecError(f"OpenLineage's settings cannot be used: {problem}")
+
+
+def _settings_file(env: Mapping[str, str]) -> Path | None:
+    """The file that the client takes its settings from, None where there is none."""
+    named = env.get("OPENLINEAGE_CONFIG")
+    files = [Path(named)] if named else []
+    files += [folder / _FILE for folder in (Path.cwd(), Path.home() / ".openlineage")]
+    return next((file for file in files if file.is_file() and os.access(file, os.R_OK)), None)
 
 
 def events_of(place: Place, staging: Staging, session: Session) -> Iterator[RunEvent]:
@@ -130,12 +152,14 @@ def columns_of(schema: Mapping[str, Any]) -> list[tuple[str, str]]:
 def send(told: Sequence[RunEvent]) -> None:
     """Send events where the client's environment says; does nothing where no transport is named.
 
+    :raises SpecError: the client's settings are none.
     :raises Exception: any, as the transport does.
     """
     if not told:
         return
     from openlineage.client import OpenLineageClient
 
+    refuse_settings(os.environ)
     # They tell of each of their attempts, with addresses that may hold a secret.
     for name in ("openlineage", "urllib3.connectionpool"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
+import os
+from errno import EMLINK, ENOTSUP, EPERM
 from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+_NO_LINKS: Final = frozenset((EPERM, ENOTSUP, EMLINK))
+"""What file systems without hard links answer."""
 
 
 def write_new(target: Path, text: str) -> None:
     """Write a file that is not there yet, whole or not at all; its folders are made.
 
+    It gets its name when it is whole: half a table spec would be a table that is left out. A process that is
+    killed on the way leaves a hidden file beside it, which nothing reads.
+
     :raises FileExistsError: it is there; it stays as it is.
     :raises OSError: it cannot be written; then there is none.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("x", encoding="utf-8") as file:
-        try:
+    if os.path.lexists(target):
+        raise FileExistsError(f"{target} is there already")
+    half = target.with_name(f".{uuid4().hex}.tmp")
+    try:
+        with half.open("x", encoding="utf-8") as file:
             file.write(text)
             file.flush()
-        except BaseException:  # Ctrl-C, too: half a table spec would keep every table from being loaded
-            target.unlink(missing_ok=True)
+            os.fsync(file.fileno())
+        _name(half, target)
+    finally:  # after Ctrl-C, too
+        half.unlink(missing_ok=True)
+
+
+def _name(half: Path, target: Path) -> None:
+    """Unlike a rename, a link takes no name that somebody else gave a file meanwhile."""
+    try:
+        target.hardlink_to(half)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
             raise
+        half.rename(target)

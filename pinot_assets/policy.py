@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets.addresses import is_loopback, origin_of
+from pinot_assets.addresses import is_loopback, service_of
 from pinot_assets.errors import SettingError
 
 POLICY: Final = "PINOT_ASSETS_POLICY"
@@ -74,7 +74,7 @@ class Layer:
     """What one policy file says; None where it says nothing of a subject, and leaves it to the others.
 
     :ivar variables: names of environment variables; `*` stands for any text.
-    :ivar endpoints: `http(s)://host[:port]`, or `loopback`.
+    :ivar endpoints: `http(s)://host[:port]`, `kafka://host[:port]` and the like, or `loopback`.
     :ivar roots: absolute paths, or `project`.
     :ivar credentials: where this machine's own credentials may go: endpoints, or `provider`.
     :ivar allow_code: whether a table config may hold code that Pinot's servers run.
@@ -158,8 +158,11 @@ class Policy:
         for layer in self.layers:
             if layer.endpoints is not None and not _among(url, layer.endpoints):
                 shown = _shown(url)
-                if origin_of(url) is None:
-                    plain = "write https://host[:port], without a user, blanks or backslashes before its path"
+                if service_of(url) is None:
+                    plain = (
+                        "write https://host[:port] (host:port of a broker), without a user, blanks or "
+                        "backslashes before its path"
+                    )
                     return Refusal(f"names {shown} in a way that clients may read differently", plain)
                 line = _line("endpoints", layer.endpoints, shown)
                 reason = f"names {shown}, an endpoint that table specs may not reach here"
@@ -243,16 +246,16 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _among(url: str, allowed: Iterable[str]) -> bool:
-    origin = origin_of(url)
+    origin = service_of(url)
     if origin is None:
         return False
     host = urlsplit(url).hostname or ""
-    return any(is_loopback(host) if one == LOOPBACK else origin_of(one) == origin for one in allowed)
+    return any(is_loopback(host) if one == LOOPBACK else service_of(one) == origin for one in allowed)
 
 
 def _shown(url: str) -> str:
     """The endpoint without what may be a secret: only scheme, host and port."""
-    return origin_of(_USER.sub("//", url)) or "an address that is not http(s)://host[:port]"
+    return service_of(_USER.sub("//", url)) or "an address that is not http(s)://host[:port]"
 
 
 def _own_name(name: str) -> str:

@@ -9,7 +9,17 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from pinot_assets.build.limits import COLUMNS, FREE_BYTES, MEMORY, RATIO, UNPACKED, VALUE, Limits
-from pinot_assets.limits import ANSWER, OBJECT, RECEIPT, REPLY
+from pinot_assets.limits import (
+    ANSWER,
+    DEEPEST,
+    HIGHEST_VALUES,
+    MOST_VALUES,
+    OBJECT,
+    RECEIPT,
+    RECEIPTS,
+    REPLY,
+    VALUES_VARIABLE,
+)
 from pinot_assets.session.waits import Waits
 from pinot_assets.settings import DEFAULT_CLUSTER, DEFAULT_TABLES, Profile
 
@@ -167,7 +177,15 @@ VARIABLES: Final = {
                 str(limit.mib),
                 "MiB",
             )
-            for limit in (REPLY, ANSWER, OBJECT, RECEIPT)
+            for limit in (REPLY, ANSWER, OBJECT, RECEIPT, RECEIPTS)
+        ),
+        Variable(
+            VALUES_VARIABLE,
+            f"1 to {HIGHEST_VALUES}",
+            "Most values of one JSON text, lists and objects counted twice; more is refused before it is "
+            f"taken apart. It may be nested {DEEPEST} levels deep, whatever is set here.",
+            str(MOST_VALUES),
+            "values",
         ),
         Variable(
             "PINOT_ASSETS_HOLD_HOURS",

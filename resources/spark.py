@@ -7,6 +7,7 @@ from dagster_spark.utils import flatten_dict
 from pydantic import Field, PrivateAttr
 
 from pinot_assets.build.environment_spark import environment_context, environment_session
+from pinot_assets.build.spark_gone import is_stopped
 from pinot_assets.settings import Profile, load_profile
 
 
@@ -28,13 +29,13 @@ class SparkResource(LazyPySparkResource):
     @property
     def spark_context(self) -> Any:
         """The context, without a session, which builds without SQL never need."""
-        if self._context is None:
+        if self._context is None or is_stopped(self._context):
             self._context = environment_context(*self._asked())
         return self._context
 
     def _init_session(self) -> None:
         """What the class above calls first when it is asked for the session."""
-        if self._spark_session is None:
+        if self._spark_session is None or is_stopped(self._spark_session.sparkContext):
             self._spark_session = environment_session(*self._asked())
 
     def _asked(self) -> tuple[dict[str, str], Profile]:

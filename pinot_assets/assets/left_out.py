@@ -8,6 +8,7 @@ import dagster as dg
 
 from pinot_assets.assets.metadata import plain
 from pinot_assets.spec import LeftOut
+from pinot_assets.visible import visible
 
 CHECK = "table_spec"
 """The check that fails as long as the spec is wrong."""
@@ -45,4 +46,4 @@ def left_out_check(name: str, files: Sequence[LeftOut]) -> dg.AssetChecksDefinit
 def problems_of(files: Sequence[LeftOut]) -> str:
     """Every problem of them, once each, as a list in Markdown."""
     found = dict.fromkeys(str(problem) for one in files for problem in one.problems)
-    return "\n".join(f"- {plain(text)}" for text in found)
+    return "\n".join(f"- {plain(visible(text))}" for text in found)

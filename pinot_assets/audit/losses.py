@@ -1,12 +1,13 @@
-"""What queries would lose by a switch: rewritten files that lost their rows or a column (tier 1).
+"""What queries would lose by a switch: files that lost their rows or a column (tier 1).
 
-These checks keep the gate shut without configuration: a file cut off by its writer looks like a small file.
+These checks keep the gate shut without configuration. A file cut off by its writer looks like a small file,
+and a filter or a pattern with a slip in it takes rows of files that are as they were.
 A check of that name with `severity: warn` in the table spec lets the switch through, and still tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,6 +16,7 @@ from pinot_assets.audit.built import file_name
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.spec.audit_check import Loss, LossName
+from pinot_assets.words import counted
 
 MOST_PERCENT: Final = 90
 """A file, or a table, that loses a larger part of its rows than this is held back."""
@@ -22,16 +24,18 @@ MOST_PERCENT: Final = 90
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A published file whose content is another one now.
+    """A published file that was built again, since its content is another one now or the table spec is.
 
     :ivar receipt: of its new version.
     :ivar rows: those of its published version.
     :ivar former: the receipt of its published version; None where it is not kept, or was not asked for.
+    :ivar same_content: whether its content is the published one: what differs is the table spec's doing.
     """
 
     receipt: Receipt
     rows: int
     former: Receipt | None = None
+    same_content: bool = False
 
     @property
     def seen(self) -> RowsSeen:
@@ -61,34 +65,35 @@ class Rewritten:
 def emptied_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
     """Every rewritten file that had rows still has some."""
     had = [file for file in rewritten if file.rows]
-    bad = [f"{file_name(file.receipt)} {row_words(file.seen)}" for file in had if not file.receipt.rows]
-    good = "rewritten files that had rows still have some"
-    return _of("emptied_files", len(had), len(had) - len(bad), bad, good, bound)
+    bad = [file for file in had if not file.receipt.rows]
+    return _of_files("emptied_files", had, bad, _rows, "that had rows still have some", bound)
 
 
 def shrunk_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
     """No rewritten file that still has rows loses more than 90 % of them."""
     left = [file for file in rewritten if file.rows and file.receipt.rows]
-    bad = [f"{file_name(file.receipt)} {row_words(file.seen)}" for file in left if _shrinks(file.seen)]
-    good = f"rewritten files keep {100 - MOST_PERCENT}% of their rows or more"
-    return _of("shrunk_files", len(left), len(left) - len(bad), bad, good, bound)
+    bad = [file for file in left if _shrinks(file.seen)]
+    good = f"keep {100 - MOST_PERCENT}% of their rows or more"
+    return _of_files("shrunk_files", left, bad, _rows, good, bound)
 
 
 def vanished_columns(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
     """No column that had values in the published version of a file is null in all rows of the new one."""
-    bad = [f"{file_name(file.receipt)} {_without(file)}" for file in rewritten if file.vanished]
-    good = "rewritten files have values in the columns that had some"
-    return _of("vanished_columns", len(rewritten), len(rewritten) - len(bad), bad, good, bound)
+    bad = [file for file in rewritten if file.vanished]
+    good = "have values in the columns that had some"
+    return _of_files("vanished_columns", rewritten, bad, _without, good, bound)
 
 
-def shrunk_table(table: str, seen: RowsSeen, bound: Loss | None) -> Finding:
-    """A swap does not replace the table by less than a tenth of its rows.
+def shrunk_table(table: str, seen: RowsSeen, bound: Loss | None, cause: str = "") -> Finding:
+    """The table keeps a tenth of its rows at the least.
 
     :param seen: rows of the last snapshot, and of the new one.
+    :param cause: what the table spec has to do with it, "" for nothing.
     """
     bad = [f"{table} {row_words(seen)}"] if _shrinks(seen) else []
-    good = "rows of the table's last snapshot are replaced by as many, or by a tenth of them at the least"
-    return _of("shrunk_table", seen.now, seen.after, bad, good, bound)
+    good = f"rows of the table's last snapshot are kept or replaced, of which {100 - MOST_PERCENT}% must be"
+    found = min(seen.now, seen.after)
+    return _of("shrunk_table", finding_of("shrunk_table", seen.now, found, bad, good), cause, bound)
 
 
 def _had_values(former: Receipt, name: str, new: Receipt) -> bool:
@@ -116,20 +121,40 @@ def _shrinks(seen: RowsSeen) -> bool:
     return 100 * (seen.now - seen.after) > MOST_PERCENT * seen.now
 
 
+def _rows(file: Rewritten) -> str:
+    return row_words(file.seen)
+
+
 def _without(file: Rewritten) -> str:
     unknown = "" if file.former is not None else " (what its published version had is not known)"
     return f"has no value in {', '.join(file.vanished)}{unknown}"
 
 
-def _of(
-    name: LossName, expected: int, found: int, bad: Sequence[str], good: str, bound: Loss | None
+def _of_files(
+    name: LossName,
+    judged: Collection[Rewritten],
+    bad: Collection[Rewritten],
+    words: Callable[[Rewritten], str],
+    good: str,
+    bound: Loss | None,
 ) -> Finding:
-    finding = finding_of(name, expected, found, bad, good)
-    if not bad:
+    what = "files built again" if any(file.same_content for file in judged) else "rewritten files"
+    told = [f"{file_name(file.receipt)} {words(file)}" for file in bad]
+    finding = finding_of(name, len(judged), len(judged) - len(bad), told, f"{what} {good}")
+    same = sum(file.same_content for file in bad)
+    has = counted(same, "file has", "files have")
+    cause = f"{has} the published content, and the table spec was changed" if same else ""
+    return _of(name, finding, cause, bound)
+
+
+def _of(name: LossName, finding: Finding, cause: str, bound: Loss | None) -> Finding:
+    if finding.passed:
         return finding
+    told = f"{finding.message}; {cause}" if cause else finding.message
     word = f"{{check: {name}, severity: warn}}"
     if bound is not None and bound.severity == "warn":
-        more = f"allowed by {word} in audit:"
-        return replace(finding, message=f"{finding.message}; {more}", warns=True, of_data=True)
-    more = f"repair what is wrong at the source, or allow it with - {word} in audit: of the table spec"
-    return replace(finding, message=f"{finding.message}; {more}", of_data=True)
+        message = f"{told}; allowed by {word} in audit:"
+        return replace(finding, message=message, warns=True, of_data=True)
+    where = "in the table spec or at the source" if cause else "at the source"
+    message = f"{told}; repair what is wrong {where}, or allow it with - {word} in audit: of the table spec"
+    return replace(finding, message=message, of_data=True)

@@ -51,6 +51,9 @@ def environment_session(
 
     from pyspark.sql import SparkSession
 
+    from pinot_assets.build.spark_gone import forget_what_is_gone
+
+    forget_what_is_gone()
     with usual_signals():
         return SparkSession.builder.config(map={**settings}).getOrCreate()
 
@@ -69,6 +72,9 @@ def environment_context(
 
     from pyspark import SparkConf, SparkContext
 
+    from pinot_assets.build.spark_gone import forget_what_is_gone
+
+    forget_what_is_gone()
     with usual_signals():
         return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
 

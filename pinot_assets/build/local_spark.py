@@ -13,7 +13,14 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from pinot_assets.build.spark_home import remember_jvm, spark_home, temporary_files_in, usual_signals
+from pinot_assets.build.spark_gone import forget_what_is_gone
+from pinot_assets.build.spark_home import (
+    clear_of_jvm,
+    remember_jvm,
+    spark_home,
+    temporary_files_in,
+    usual_signals,
+)
 from pinot_assets.errors import BuildError
 from pinot_assets.local.java import find_java
 
@@ -64,6 +71,8 @@ def _own_jvm(app_name: str, cores: int) -> Iterator[dict[str, str]]:
     """Settings for a JVM that is gone, and its folder with it, soon after this process: around its start."""
     find_java()  # Spark's own script would only say that its gateway exited
     home = spark_home()
+    if forget_what_is_gone():
+        clear_of_jvm(home)
     with usual_signals(), temporary_files_in(home), _jvm_started():
         yield _settings(app_name, cores, home)
         if (jvm := getattr(SparkContext._gateway, "proc", None)) is not None:

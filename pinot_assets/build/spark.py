@@ -7,9 +7,10 @@ Files are read there through Arrow (`spark_jobs`); where the order has a query, 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Protocol, TypeVar
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -77,9 +78,9 @@ class SparkBuilder:
         :raises BuildError: Spark gave the job up.
         """
         context = self._context()
-        places = range(context.defaultParallelism)
-        context.setJobDescription("what executors reach")
         try:
+            places = range(context.defaultParallelism)
+            context.setJobDescription("what executors reach")
             return list(context.parallelize(places, len(places)).map(lambda _: look()).collect())
         except Exception as error:
             raise BuildError(
@@ -88,12 +89,20 @@ class SparkBuilder:
                 hint="see Spark's UI or log; pinot-assets must be installed where the executors run",
             ) from error
         finally:
-            context.setJobDescription(None)  # type: ignore[arg-type]
+            with suppress(OSError, Py4JError):  # Spark may be what failed
+                context.setJobDescription(None)  # type: ignore[arg-type]
 
     def _jobs(self, order: BuildOrder, tasks: Sequence[FileTask]) -> _Jobs:
-        if order.query is None:
-            return SparkJobs(self._context(), order, tasks)
-        return SparkFiles(self._session(), order, order.query, tasks)
+        try:
+            if order.query is None:
+                return SparkJobs(self._context(), order, tasks)
+            return SparkFiles(self._session(), order, order.query, tasks)
+        except (OSError, Py4JError) as error:
+            raise BuildError(
+                f"Spark does not answer; no file of {order.table} was built",
+                why=cause_of(error),
+                hint="see Spark's UI or log; the next run starts a Spark where this process had one",
+            ) from error
 
 
 class _Jobs(Protocol):

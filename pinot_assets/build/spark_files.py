@@ -21,6 +21,7 @@ from pinot_assets.build.deaths import Death, death_of, death_of_executor, death_
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark_expression import first_line
+from pinot_assets.build.spark_gone import is_stopped
 from pinot_assets.build.spark_query import check_expressions, missing_columns, shaped
 from pinot_assets.build.spark_reader import (
     check_readers,
@@ -103,10 +104,9 @@ class SparkFiles:
 
     def _once(self, task: FileTask) -> Result:
         uri = task.file.uri
-        self._session.sparkContext.setJobGroup(
-            self._group, f"{self._order.table}: {uri}", interruptOnCancel=True
-        )
+        context = self._session.sparkContext
         try:
+            context.setJobGroup(self._group, f"{self._order.table}: {uri}", interruptOnCancel=True)
             use_in_thread(self._session)
             version = version_of(
                 open_store(self._order.source_uri, self._order.source_props, self._order.policy), uri
@@ -119,7 +119,7 @@ class SparkFiles:
         except PinotAssetsError as error:
             return failure_of(self._order, task, error)
         except Exception as error:
-            if _stopped(self._session):
+            if is_stopped(context):
                 raise BuildError("Spark stopped while files were built", why=first_line(error)) from error
             if (death := death_of(str(error))) is not None:
                 return self._dead(task, death, first_line(error))
@@ -208,10 +208,3 @@ def _require_pandas() -> None:
             why="PySpark asks for pandas before it hands rows to Python",
             hint='pip install "pinot-assets[sql]" where the driver runs',
         )
-
-
-def _stopped(session: SparkSession) -> bool:
-    try:
-        return bool(session.sparkContext._jsc.sc().isStopped())
-    except Exception:
-        return True

@@ -7,6 +7,7 @@ the JVM, which it ends where that does not, and removes the folder.
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -65,6 +66,13 @@ def remember_jvm(home: Path, pid: int) -> None:
     """Write down which JVM the folder is of."""
     (home / f"{_JVM}.new").write_text(f"{pid}\n")
     (home / f"{_JVM}.new").rename(home / _JVM)
+
+
+def clear_of_jvm(home: Path) -> None:
+    """Remove what a JVM left there that has ended while this process goes on."""
+    for left in home.iterdir():
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 @contextmanager

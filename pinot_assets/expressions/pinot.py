@@ -8,8 +8,12 @@ So the text is read here before it is sent, word by word as Calcite reads it. Wh
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
+from pinot_assets.expressions.calls import calls_of, text_of
+from pinot_assets.expressions.costs import check_costs
+from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
 from pinot_assets.expressions.pinot_names import ALLOWED, PERCENTILE, REFUSED, canonical
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference, unknown_function
 from pinot_assets.expressions.tokens import (
@@ -37,6 +41,10 @@ _BEFORE_TEXT: Final = _BEFORE_PARENTHESIS | {"as", "date", "interval", "time", "
 _OPTIONS: Final = re.compile(r"option\s*\(", re.IGNORECASE)
 """As Pinot 0.11 finds them, wherever they are, and takes them out of the query
 (`CalciteSqlParser.extractOptionsFromSql`)."""
+_PATTERN_WITHIN: Final = re.compile(r"=~|regexp_?like|\blike\b", re.IGNORECASE)
+"""In the path of a JSON function, or in what JSON_MATCH filters by."""
+_MOST_ENTRIES: Final = 1 << 20
+"""Of a sketch, by its parameters in a text (`nominalEntries=4096`)."""
 _WITH_FROM: Final = frozenset(("extract", "trim", "substring", "overlay"))
 _WITHOUT_PARENTHESES: Final = words(
     """
@@ -62,7 +70,8 @@ def check_question(text: str) -> None:
 
     :param text: a SELECT, as `plain_question` gives it.
     :raises ExpressionRefused: it calls a function that is not on the list, reads another table than the one
-        behind FROM, refers to the environment, or is written so that parsers differ.
+        behind FROM, refers to the environment, is written so that parsers differ, or may cost more than its
+        rows do.
     """
     refuse_reference(text)
     tokens = [END, *read_tokens(text, PINOT), END, END]
@@ -86,6 +95,27 @@ def check_question(text: str) -> None:
             calls.pop()
         elif token.kind == "word":
             _check_word(tokens, place)
+    check_pinot_costs(tokens)
+
+
+def check_pinot_costs(tokens: Sequence[Token]) -> None:
+    """Refuse what may cost Pinot more than its rows do.
+
+    :raises ExpressionRefused: it may.
+    """
+    check_costs(tokens, COSTS_OF_PINOT)
+    for call in calls_of(tokens).all():
+        texts = [text for argument in call.arguments if (text := text_of(argument)) is not None]
+        if canonical(call.name).startswith("json") and any(map(_PATTERN_WITHIN.search, texts)):
+            raise ExpressionRefused(
+                f"gives {call.name}() a pattern within a text", "write REGEXP_LIKE() by itself"
+            )
+        if canonical(call.name).startswith("distinctcount") and any(
+            float(number) > _MOST_ENTRIES for text in texts for number in re.findall("[0-9]+", text)
+        ):
+            raise ExpressionRefused(
+                f"asks {call.name}() for more than {_MOST_ENTRIES:,} entries", "write a smaller number"
+            )
 
 
 def refused_function(name: str) -> ExpressionRefused | None:

@@ -53,7 +53,7 @@ _NAMES: Final = {
     """,
     "times": """
         ago agomv dateadd dateaddmv datebin datediff datediffmv datediffmvreverse datetimeconvert
-        datetimeconvertwindowhop datetrunc datetruncmv day daymv dayofmonth dayofmonthmv dayofweek
+         datetrunc datetruncmv day daymv dayofmonth dayofmonthmv dayofweek
         dayofweekmv dayofyear dayofyearmv dow dowmv doy doymv extract fromdatetime fromdatetimemv
         fromepochdays fromepochdaysbucket fromepochdaysbucketmv fromepochdaysmv fromepochhours
         fromepochhoursbucket fromepochhoursbucketmv fromepochhoursmv fromepochminutes
@@ -129,6 +129,7 @@ _REFUSED: Final = {
     "sets options of the query": "option set",
     "makes a server wait": "sleep",
     "gives another value each time": "rand",
+    "makes as many values of one as its windows overlap": "datetimeconvertwindowhop",
     "is Pinot's own, for the inside of a query": """
         scalar range reqid starttime endtime brokerid cid queryengine stageid workerid timeseriesbucket
         timeseriesaggregate pinotchildaggexprmax pinotchildaggexprmin pinotparentaggexprmax

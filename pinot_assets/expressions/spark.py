@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from pinot_assets.expressions.costs import check_costs
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference, unknown_function
+from pinot_assets.expressions.spark_costs import COSTS_OF_SPARK
 from pinot_assets.expressions.spark_names import ALLOWED, REFUSED
 from pinot_assets.expressions.tokens import END, SPARK, Token, read_tokens, word_before, words
 
@@ -59,7 +61,7 @@ def check_spark_expression(text: str) -> None:
 
     :param text: one expression, as in SELECT.
     :raises ExpressionRefused: it calls a function that is not on the list, reads another table, refers to the
-        environment, or is written so that parsers differ.
+        environment, is written so that parsers differ, or may cost more than its rows do.
     """
     refuse_reference(text)
     tokens = [END, *read_tokens(text, SPARK), END, END]
@@ -76,6 +78,7 @@ def check_spark_expression(text: str) -> None:
             _check_word(tokens, place, calls[-1] if calls else "")
         elif token.is_value and tokens[place - 1].kind in ("number", "quoted"):
             raise _no_expression(tokens[place - 1], token)
+    check_costs(tokens, COSTS_OF_SPARK)
 
 
 def refused_function(name: str) -> ExpressionRefused | None:

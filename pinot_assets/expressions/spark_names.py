@@ -122,6 +122,12 @@ _NAMES: Final = {
 ALLOWED: Final = frozenset(name for names in _NAMES.values() for name in names.split())
 """Functions that an expression may call, in lower case."""
 
+
+def named(*kinds: str) -> frozenset[str]:
+    """Those of some kinds that an expression may call."""
+    return frozenset(name for kind in kinds for name in _NAMES[kind].split())
+
+
 OPERATORS: Final = words(
     """
     ! != % & * + - / < << <= <=> <> = == > >= >> >>> ^ and between case div in like not or when | || ~

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pinot_assets.errors import PinotError, SnapshotCorrupt, SourceError
+from pinot_assets.errors import PinotError, SourceError
 from pinot_assets.health.failing import Attempts, still_there
 from pinot_assets.health.leftovers import Wanted
 from pinot_assets.health.ports import Ports, open_ports
@@ -153,14 +153,10 @@ class Look:
     def snapshot(self) -> Snapshot | None:
         """The ledger.
 
-        :raises SnapshotCorrupt: it is damaged; where the staging area is merely away: SourceError.
+        :raises SnapshotCorrupt: it is damaged.
         """
         ref = self.pointer.current_snapshot
-        try:
-            return self.staging.snapshot(ref) if ref else None
-        except SnapshotCorrupt:
-            self.staging.store.exists_root()
-            raise
+        return self.staging.snapshot(ref) if ref else None
 
     @Reading
     def before(self) -> Snapshot | None:

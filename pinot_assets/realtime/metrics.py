@@ -25,6 +25,8 @@ SECONDS: Final = 15.0
 """How long one exporter may take: a broker's page has thousands of lines."""
 
 _LINE: Final = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{([^}]*)\})?\s+(\S+)")
+_MOST_LINE: Final = 1 << 16
+"""Characters of a line, which an exporter may make as long as a reply may be."""
 _LABEL: Final = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
 
 
@@ -125,7 +127,7 @@ class Sample:
 def samples_of(page: str) -> Iterator[Sample]:
     """The samples of a page in Prometheus' text format; lines that are none are left out."""
     for line in page.splitlines():
-        found = _LINE.match(line)
+        found = _LINE.match(line) if len(line) <= _MOST_LINE else None
         if found is None:
             continue
         try:

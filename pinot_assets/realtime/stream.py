@@ -18,6 +18,7 @@ from pinot_assets.realtime.names import PARTITIONS_A_STREAM
 from pinot_assets.realtime.state import StreamPartition
 from pinot_assets.settings import tables_directory
 from pinot_assets.source import resolve_env
+from pinot_assets.spec.pinot_reach import require_stream
 from pinot_assets.spec.policy_file import policy_of
 
 SECONDS: Final = 10.0
@@ -54,11 +55,13 @@ def filled_in(stream: Mapping[str, str]) -> dict[str, str]:
     """A stream config with references to the environment filled in, from ours: from 1.3 on Pinot shows them
     as they are written, and itself fills them in from its own.
 
-    They go to the brokers that the config names, so the installation's policy counts, whoever wrote it.
+    They go to the brokers that the config names, so the installation's policy counts, whoever wrote it: for
+    the variables, the brokers, and the files of keys and authorities.
 
-    :raises SourceError: a variable is not set here, or may not be read by table specs.
+    :raises SettingError: a variable is not set here, or the policy refuses something.
     """
     policy = policy_of(tables_directory())
+    require_stream(stream, policy)
     return {key: resolve_env(text, policy) for key, text in stream.items()}
 
 

@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from isal import igzip, isal_zlib
 from isal.isal_zlib import adler32
 
 from pinot_assets.errors import BuildError
+from pinot_assets.limits import ENTRY_BYTES
 from pinot_assets.segment.build import Segment, check_name, creation_meta
 from pinot_assets.segment.text import property_line
 
@@ -39,6 +40,7 @@ _CORRUPT: tuple[type[Exception], ...] = (
 _NAME_LINE = re.compile(rb"^segment\.name = .*\n", re.MULTILINE)
 _ROWS_LINE = re.compile(rb"^segment\.total\.docs = (\d+)\n", re.MULTILINE)
 _COPY_BYTES = 1 << 18  # by tarfile's own 16 KB, calls take a fifth of the time
+_MOST_HEADER = 1 << 16  # of a name that does not fit into a plain header; Python reads it whole
 _FILES = ("columns.psf", "index_map", "metadata.properties", "creation.meta")
 
 
@@ -182,13 +184,13 @@ def _copy_renamed(old: tarfile.TarFile, new: tarfile.TarFile, name: str) -> tupl
     _directory(new, f"{name}/v3", mtime)
     summing = _Summing(psf)
     _file(new, f"{name}/v3/columns.psf", mtime, psf_entry.size, summing)
-    index_map = _next_file(old, "index_map")[0].read()
-    old_properties = _next_file(old, "metadata.properties")[0].read()
+    index_map = _content(old, "index_map")
+    old_properties = _content(old, "metadata.properties")
     properties = _NAME_LINE.sub(
         lambda _: property_line("segment.name", name).encode(), old_properties, count=1
     )
     crc = adler32(properties, adler32(index_map, summing.crc))
-    _, created, data_crc = struct.unpack(">qqq", _next_file(old, "creation.meta")[0].read())
+    _, created, data_crc = struct.unpack(">qqq", _content(old, "creation.meta"))
     meta = creation_meta(crc, created, data_crc)
     for file_name, content in zip(_FILES[1:], (index_map, properties, meta), strict=True):
         _file(new, f"{name}/v3/{file_name}", mtime, len(content), io.BytesIO(content))
@@ -215,7 +217,7 @@ def _reading(source: Path) -> Iterator[tarfile.TarFile]:
         with (
             source.open("rb") as file,
             _gzip(fileobj=file, mode="rb") as packed,
-            tarfile.open(fileobj=packed, mode="r|") as tar,
+            tarfile.open(fileobj=packed, mode="r|", tarinfo=_Header) as tar,
         ):
             yield tar
     except _CORRUPT as error:
@@ -235,6 +237,25 @@ def _next_file(tar: tarfile.TarFile, file_name: str) -> tuple[IO[bytes], tarfile
     raise tarfile.TarError(f"{file_name} is missing")
 
 
+def _content(tar: tarfile.TarFile, file_name: str) -> bytes:
+    """The next entry, whole. What it says of its size is not trusted: a tar may lie in a bucket of others."""
+    content, entry = _next_file(tar, file_name)
+    if entry.size > ENTRY_BYTES:
+        raise tarfile.TarError(f"{file_name} is larger than {ENTRY_BYTES >> 20} MiB")
+    return content.read()
+
+
+class _Header(tarfile.TarInfo):
+    """One whose long names are as long as names are."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        found = super().frombuf(buf, encoding, errors)
+        if not (found.isreg() or found.isdir()) and found.size > _MOST_HEADER:
+            raise tarfile.ReadError(f"a header of {found.size} bytes")
+        return found
+
+
 def read_segment_info(tar: Path) -> SegmentInfo:
     """Name, CRC and rows of the segment in a tar that `write_tar` or `rename_tar` wrote.
 
@@ -245,6 +266,6 @@ def read_segment_info(tar: Path) -> SegmentInfo:
     with _reading(tar) as archive:
         name = _next_file(archive, "columns.psf")[1].name.partition("/")[0]
         _next_file(archive, "index_map")
-        rows = _ROWS_LINE.search(_next_file(archive, "metadata.properties")[0].read())
-        crc, created, _ = struct.unpack(">qqq", _next_file(archive, "creation.meta")[0].read())
+        rows = _ROWS_LINE.search(_content(archive, "metadata.properties"))
+        crc, created, _ = struct.unpack(">qqq", _content(archive, "creation.meta"))
     return SegmentInfo(name, crc, int(rows[1]) if rows else 0, created)

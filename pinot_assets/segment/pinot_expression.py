@@ -38,6 +38,8 @@ _COMPARISONS: Final = {
 }
 _SUMS: Final = {"+": "plus", "-": "minus"}
 _PRODUCTS: Final = {"*": "times", "/": "divide"}
+_MOST_LENGTH: Final = 100_000
+"""Characters of a translation."""
 _NOT_SUPPORTED: Final = frozenset(("between", "case", "in", "like", "cast"))
 
 
@@ -203,9 +205,13 @@ class _Parser:
             if argument.column is not None and kind == "STRING":
                 self.texts.add(argument.column)
         try:
-            return function.sql(arguments)
+            found = function.sql(arguments)
         except ValueError as error:
             raise NotTranslated(f"{name}: {error}") from None
+        # An argument can stand in the translation more than once, and so the text doubles with each call.
+        if len(found.sql) > _MOST_LENGTH:
+            raise NotTranslated(f"too many functions in each other, the last of them {name},")
+        return found
 
     def _peek(self) -> tuple[str, str]:
         return self._tokens[self._next] if self._next < len(self._tokens) else ("", "")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pinot_assets.build.keys import CUT_VALUES
 from pinot_assets.errors import SessionError
-from pinot_assets.session.kept import kept_refs, read_kept
+from pinot_assets.session.kept import kept_refs, segments_of
 from pinot_assets.session.model import Mode, Outcome, Pointer, Session, State, close, is_ours
 from pinot_assets.session.record import note_foreign, read_switch
 from pinot_assets.session.run import Run
@@ -95,9 +95,7 @@ def refuse_undone(run: Run, strays: set[str], current: Snapshot | None) -> None:
     """
     gone = set(current.segments) - run.edges.pinot.all_segments(run.spec.name) if current else set()
     staging = run.edges.staging
-    if gone and any(
-        not strays.isdisjoint(k.snapshot.segments) for k in read_kept(staging, kept_refs(staging))
-    ):
+    if gone and any(not strays.isdisjoint(names) for _, names in segments_of(staging, kept_refs(staging))):
         raise SessionError(
             f"{run.spec.name} is stopped: a switch of it was undone, and not from here",
             why=f"{len(gone)} published segments are gone, first {min(gone)}, "

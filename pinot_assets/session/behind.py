@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.errors import PinotNotFound, SessionError, SnapshotCorrupt
+from pinot_assets.errors import PinotNotFound, SessionError
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.kept import Header, headers
+from pinot_assets.session.kept import Header, headers, segments_of
 from pinot_assets.session.model import Pointer, Session, is_ours, seq_of
 from pinot_assets.session.staging import Staging, staged
 from pinot_assets.snapshot.manifest import SnapshotRef
@@ -90,7 +90,7 @@ def published(
     found = {name for name in names if name in switched or _is_numbered_later(name, pointer)}
     if len(found) < len(names):
         newer = [header.ref for header in newer_than(staging, pointer)]
-        found |= names & frozenset[str]().union(*(segments for _, segments in _readable(staging, newer)))
+        found |= names & frozenset[str]().union(*(segments for _, segments in segments_of(staging, newer)))
     return frozenset(found)
 
 
@@ -163,7 +163,7 @@ def _later(
     own = session.seq if session is not None and not settled else None
     refs = [header.ref for header in newer if header.seq >= pointer.next_seq or header.seq == own]
     owners = {"", edges.store.owner()}
-    for ref, names in _readable(edges.staging, refs):
+    for ref, names in segments_of(edges.staging, refs):
         if edges.staging.outline(ref).owner in owners:
             yield ref, names
 
@@ -184,14 +184,5 @@ def _ours(table: str, edges: Edges) -> frozenset[str]:
 
 
 def _segments_of(staging: Staging, ref: SnapshotRef | None) -> frozenset[str]:
-    found = _readable(staging, [ref] if ref is not None else [])
+    found = segments_of(staging, [ref] if ref is not None else [])
     return next((names for _, names in found), frozenset())
-
-
-def _readable(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[_Names]:
-    """These snapshots with their segments, as far as they can be read."""
-    for ref in refs:
-        try:
-            yield ref, staging.reach(ref).segments
-        except SnapshotCorrupt:
-            continue

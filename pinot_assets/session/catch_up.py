@@ -8,7 +8,7 @@ from dataclasses import replace
 from pinot_assets.session.behind import Behind, look, number_of, stop
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.hold import still_held
-from pinot_assets.session.kept import Kept, kept_refs, read_kept
+from pinot_assets.session.kept import Kept, kept_refs, outlines
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, Pointer, Session, close
 from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.session.rebuild import close_lost_entries, hold_of_last_rollback
@@ -73,7 +73,7 @@ def _caught_up_but_for_choice(run: Run) -> Behind | None:
 
 def _adopt(run: Run, session: Session | None, newest: Kept) -> None:
     before, staging = run.lease.pointer, run.edges.staging
-    kept = [*read_kept(staging, kept_refs(staging))]
+    kept = [*outlines(staging, kept_refs(staging))]
     pointer = replace(
         before,
         format=max(before.format, newest.snapshot.format),

@@ -93,10 +93,30 @@ def left_behind(snapshot: Snapshot) -> tuple[SnapshotRef, ...]:
 
 
 def read_kept(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[Kept]:
-    """These snapshots, as far as they can be read."""
+    """These snapshots, as far as they can be read. Keep one at a time: each may be of a million files."""
     for ref in refs:
         try:
             yield Kept(ref, staging.snapshot(ref))
+        except SnapshotCorrupt:
+            continue
+
+
+def outlines(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[Kept]:
+    """The same without their files, of which hundreds fit into memory."""
+    for ref in refs:
+        try:
+            yield Kept(ref, staging.outline(ref))
+        except SnapshotCorrupt:
+            continue
+
+
+def segments_of(
+    staging: Staging, refs: Iterable[SnapshotRef]
+) -> Iterator[tuple[SnapshotRef, frozenset[str]]]:
+    """The names of their segments alone, as far as they can be read."""
+    for ref in refs:
+        try:
+            yield ref, staging.reach(ref).segments
         except SnapshotCorrupt:
             continue
 

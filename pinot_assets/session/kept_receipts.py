@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from pinot_assets.build.keys import file_id
 from pinot_assets.errors import SourceError
 from pinot_assets.session.receipt import Receipt
-from pinot_assets.session.staging import Staging, staged
+from pinot_assets.session.staging import THREADS, Staging, staged
+from pinot_assets.source.objects import ObjectInfo
 
 
 def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -> dict[str, Receipt]:
@@ -16,16 +19,23 @@ def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -
     The folder is listed once, however many files are asked for.
 
     :param versions: token of the version that was read, by URI.
+    :raises TooLarge: they have too many bytes together.
     """
     wanted = {f"{file_id(uri)}-{version}": uri for uri, version in versions.items()}
     folder = f"sessions/{session}/files"
-    keys = sorted(info.key for info in staged(staging, folder))
-    found: dict[str, Receipt] = {}
-    for key in reversed(keys):  # of two attempts the later one, whose segments may have been renamed
-        uri = wanted.get(key.removeprefix(f"{folder}/").rpartition("-")[0])
-        if uri is not None and uri not in found and (receipt := _read(staging, key)) is not None:
-            found[uri] = receipt
-    return found
+    of_file: dict[str, list[ObjectInfo]] = defaultdict(list)
+    for info in sorted(staged(staging, folder), key=lambda info: info.key, reverse=True):
+        if (uri := wanted.get(info.key.removeprefix(f"{folder}/").rpartition("-")[0])) is not None:
+            of_file[uri].append(info)
+    staging.fitting_receipts([info for infos in of_file.values() for info in infos])
+
+    def newest(infos: list[ObjectInfo]) -> Receipt | None:
+        """Of two attempts the later one, whose segments may have been renamed."""
+        return next((found for info in infos if (found := _read(staging, info.key)) is not None), None)
+
+    with ThreadPoolExecutor(THREADS, "receipts") as pool:
+        found = dict(zip(of_file, pool.map(newest, of_file.values()), strict=True))
+    return {uri: receipt for uri, receipt in found.items() if receipt is not None}
 
 
 def _read(staging: Staging, key: str) -> Receipt | None:

@@ -29,7 +29,7 @@ def list_ready(run: Run, session: Session | None, current: Snapshot | None) -> R
     """
     inventory = list_source(run.spec, run.edges.source, _telling(run.progress))
     if not inventory.files and current and current.ledger and run.mode is not Mode.APPEND:
-        _refuse_new_patterns(run, current)
+        _refuse_slip(run, current)
         inventory = _believe_empty(run, inventory)
     plan = run.edges.staging.plan(session.plan) if session else None
     return judge_listing(run.spec, inventory, current, run.hold(), plan)
@@ -103,16 +103,23 @@ def _believe_empty(run: Run, first: Inventory) -> Inventory:
     return first
 
 
-def _refuse_new_patterns(run: Run, current: Snapshot) -> None:
-    """Patterns that match nothing of a full directory, and that nothing was published by: likely a slip of
-    the pen, so that only a written APPLY empties the table (edge case E33).
+def _refuse_slip(run: Run, current: Snapshot) -> None:
+    """Patterns that match nothing of a full directory, or another directory without a file, and that nothing
+    was published by: likely a slip of the pen, so that only a written APPLY empties the table (E33).
     """
     ingestion = run.spec.ingestion
     if "empty_source_action" in ingestion.model_fields_set or current.config_fingerprint == run.fingerprint:
         return
-    if (first := next(iter(run.edges.source.list()), None)) is not None:
-        raise ListingFailed(
-            f"no file of {run.edges.source.uri} matches since the table spec was changed",
-            why=f"there are files, {first.uri} for one, and files of it are published",
-            hint="check inputDirURI and the patterns; to empty the table, write emptySourceAction: APPLY",
-        )
+    source = run.edges.source
+    published = min(current.ledger)
+    if (first := next(iter(source.list()), None)) is not None:
+        why = f"there are files, {first.uri} for one, and files of it are published"
+    elif not published.startswith(source.uri_of("")):
+        why = f"published files lie elsewhere, {published} for one"
+    else:
+        return
+    raise ListingFailed(
+        f"no file of {source.uri} matches since the table spec was changed",
+        why=why,
+        hint="check inputDirURI and the patterns; to empty the table, write emptySourceAction: APPLY",
+    )

@@ -1,9 +1,10 @@
-"""What a session's switch would take away that nobody deleted: rows and columns of rewritten files."""
+"""What a session's switch would take away that nobody deleted: rows and columns of rewritten files, and of
+files that are as they were, where the table spec was changed."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -20,7 +21,7 @@ from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.model import Mode, Session
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.run import Run
-from pinot_assets.snapshot.manifest import PublishedFile
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.spec.audit_check import Loss, LossName, RowChange
 
 _TAKES_AWAY: Final = (Mode.SYNC, Mode.SWAP)
@@ -28,14 +29,16 @@ _TAKES_AWAY: Final = (Mode.SYNC, Mode.SWAP)
 
 
 def loss_findings(run: Run, session: Session, receipts: Collection[Receipt]) -> tuple[Finding, ...]:
-    """What is found; nothing where no published file is rewritten and no table swapped.
+    """What is found; nothing where no published file is built again and the table keeps its others.
 
     :param receipts: those that the session's plan accepted.
     """
     current = run.current_snapshot()
     if current is None or session.mode not in _TAKES_AWAY:
         return ()
-    rewritten = _rewritten(run, receipts, current.ledger)
+    # What a rollback or a rebuild brought back was built by a table spec that nobody knows any more.
+    same_spec = current.mode == session.mode and _same_fingerprint(session, current)
+    rewritten = _rewritten(run, receipts, current.ledger, same_spec)
     had = any(file.rows for file in rewritten)
     left = any(file.rows and file.receipt.rows for file in rewritten)
     found: list[Finding] = []
@@ -45,10 +48,30 @@ def loss_findings(run: Run, session: Session, receipts: Collection[Receipt]) -> 
         found += (shrunk_files(rewritten, bound) for bound in _bounds(run, "shrunk_files"))
     if left:
         found += (vanished_columns(rewritten, bound) for bound in _bounds(run, "vanished_columns"))
-    if session.mode is Mode.SWAP and receipts and current.rows and not _bounded(run, "table"):
-        seen = RowsSeen(current.rows, sum(receipt.rows for receipt in receipts))
-        found += (shrunk_table(run.spec.name, seen, bound) for bound in _bounds(run, "shrunk_table"))
+    if not _bounded(run, "table") and (seen := _table(run, session, current, receipts)) is not None:
+        cause = "" if _same_fingerprint(session, current) else "the table spec was changed"
+        found += (shrunk_table(run.spec.name, seen, b, cause) for b in _bounds(run, "shrunk_table"))
     return tuple(found)
+
+
+def _same_fingerprint(session: Session, current: Snapshot) -> bool:
+    return current.config_fingerprint == session.config_fingerprint
+
+
+def _table(run: Run, session: Session, current: Snapshot, receipts: Collection[Receipt]) -> RowsSeen | None:
+    """The table's rows before and after, where a loss of most of them may be a slip: a swap replaces all,
+    and a changed table spec lets a sync delete files that are there. None where it is not, or where the
+    source lists no file at all, which was looked into when it was listed (edge cases E2, E33)."""
+    kept: Collection[PublishedFile] = ()
+    if session.mode is not Mode.SWAP:
+        if _same_fingerprint(session, current):
+            return None
+        gone = {*run.edges.staging.plan(session.plan).removals, *(receipt.uri for receipt in receipts)}
+        kept = [file for file in current.files if file.uri not in gone]
+    if not current.rows or not (kept or receipts):
+        return None
+    after = sum(file.rows for file in kept) + sum(receipt.rows for receipt in receipts)
+    return RowsSeen(current.rows, after)
 
 
 def _bounds(run: Run, name: LossName) -> list[Loss | None]:
@@ -70,14 +93,17 @@ def _bounded(run: Run, of: str) -> bool:
 
 
 def _rewritten(
-    run: Run, receipts: Collection[Receipt], ledger: dict[str, PublishedFile]
+    run: Run, receipts: Collection[Receipt], ledger: Mapping[str, PublishedFile], same_spec: bool
 ) -> tuple[Rewritten, ...]:
-    """Published files whose content is another one; a swap reads the others again, too."""
-    pairs = [
-        (Rewritten(receipt, ledger[receipt.uri].rows), ledger[receipt.uri])
-        for receipt in receipts
-        if receipt.uri in ledger and receipt.sha256 != ledger[receipt.uri].sha256
-    ]
+    """Published files that are built into something else; of one table spec, a file of the published content
+    gives what it gave: a swap reads those again, too."""
+    pairs = []
+    for receipt in receipts:
+        if (file := ledger.get(receipt.uri)) is None:
+            continue
+        same = receipt.sha256 == file.sha256
+        if not (same and same_spec):
+            pairs.append((Rewritten(receipt, file.rows, same_content=same), file))
     former = _former(run, [file for new, file in pairs if new.suspects])
     return tuple(replace(new, former=former.get(file.uri)) for new, file in pairs)
 

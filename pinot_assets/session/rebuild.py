@@ -17,7 +17,7 @@ from pinot_assets.errors import SessionError
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import SegmentMetadata
 from pinot_assets.session.hold import still_held
-from pinot_assets.session.kept import Kept, kept_refs, read_kept
+from pinot_assets.session.kept import Kept, kept_refs, outlines, read_kept, segments_of
 from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, close, is_ours, new_session_id
 from pinot_assets.session.receipt import Output, Receipt
@@ -72,8 +72,10 @@ def close_lost_entries(run: Run) -> None:
     """
     staging = run.edges.staging
     completed = run.edges.pinot.lineage(run.spec.name).in_state(LineageState.COMPLETED)
-    snapshots = (k.snapshot.segments for k in read_kept(staging, kept_refs(staging)))
-    run.switcher.undo_delayed_starts(frozenset().union(*snapshots, *(e.segments_to for e in completed)))
+    published = {name for entry in completed for name in entry.segments_to}
+    for _, names in segments_of(staging, kept_refs(staging)):
+        published |= names
+    run.switcher.undo_delayed_starts(published)
     for entry in run.edges.pinot.lineage(run.spec.name).in_state(LineageState.IN_PROGRESS):
         if entry.segments_to and _ours(run, entry.segments_to) == entry.segments_to:
             run.switcher.revert_entry(entry.id)
@@ -84,10 +86,12 @@ def _rebuild(run: Run, visible: frozenset[str], why: str) -> None:
     """:param why: the ledger is made anew, as the beginning of a sentence."""
     staging, seq = run.edges.staging, beyond_all(run)
     ours = {"", run.edges.store.owner()}  # others may have been given this staging area, too
-    kept = [k for k in read_kept(staging, kept_refs(staging)) if k.snapshot.owner in ours]
-    same = next((k for k in kept if k.snapshot.segments.keys() == visible), None)
+    kept = [k for k in outlines(staging, kept_refs(staging)) if k.snapshot.owner in ours]
+    refs = [k.ref for k in kept]
+    exactly = next((ref for ref, names in segments_of(staging, refs) if names == visible), None)
+    same = next((k for k in kept if k.ref == exactly), None)
     if same is not None:
-        hold = hold_of_last_rollback(run, kept, same.snapshot)
+        hold = hold_of_last_rollback(run, kept, staging.snapshot(same.ref))
         _point_to(run, same.ref, seq, hold, same.snapshot.format)
         run.note(
             f"{why}: queries see exactly snapshot {same.snapshot.session}, "
@@ -95,7 +99,7 @@ def _rebuild(run: Run, visible: frozenset[str], why: str) -> None:
         )
         return
     crcs = run.edges.pinot.segment_crcs(run.spec.name)
-    files = tuple(_files(run, visible, _known(kept, crcs)))
+    files = tuple(_files(run, visible, _known(read_kept(staging, refs), crcs)))
     snapshot = Snapshot(
         seq=seq,
         table=run.spec.name_with_type,

@@ -15,10 +15,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pinot_assets.build.keys import CUT_VALUES, attempt_of, cut_key, receipt_key
+from pinot_assets.build.keys import CUT_VALUES, attempt_of, cut_key, file_id, receipt_key
 from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
 from pinot_assets.foreign import listed, read_json, reading
-from pinot_assets.limits import RECEIPT
+from pinot_assets.limits import MIB, OBJECT, RECEIPT, RECEIPTS, Limit
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.cut_values import CutValues
 from pinot_assets.session.model import ObjectRef
@@ -39,6 +39,7 @@ from pinot_assets.source.objects import ObjectInfo, ObjectStore
 from pinot_assets.source.uris import check_key
 from pinot_assets.stored import FIRST, Marks, Stored, marks, plain, structured
 from pinot_assets.temporary import temporary_folder
+from pinot_assets.words import plural, size
 
 T = TypeVar("T")
 
@@ -121,10 +122,17 @@ class Staging:
         A row that already accepted a receipt keeps that one (R11); another row takes the newest attempt's,
         unless that was revoked (R14).
         A receipt is valid when it parses and every tar that it names lies there as it was written (R12).
+
+        :raises TooLarge: those of the plan's files have too many bytes together.
         """
         found: dict[int, tuple[str, Receipt]] = {}
         accepted = {r.ordinal: r.receipt for r in plan.done}
-        keys = [info.key for info in self.store.list(f"sessions/{plan.session}/files")]
+        folder, files = f"sessions/{plan.session}/files", {file_id(row.uri) for row in plan.rows}
+        keys = self.fitting_receipts(
+            info  # what else lies there is no receipt of a file of this plan
+            for info in self.store.list(folder)
+            if info.key.removeprefix(f"{folder}/").partition("-")[0] in files
+        )
         with ThreadPoolExecutor(THREADS, "receipts") as pool:
             receipts = list(pool.map(self._valid_receipt, keys))
         for key, receipt in zip(keys, receipts, strict=True):
@@ -143,6 +151,22 @@ class Staging:
         revoked = {r.ordinal: r.receipt for r in plan.to_build}
         return {o: (key, receipt) for o, (key, receipt) in found.items() if revoked.get(o) != key}
 
+    def fitting_receipts(self, infos: Iterable[ObjectInfo]) -> list[str]:
+        """The keys of these receipts, which are about to be read.
+
+        :raises TooLarge: they have too many bytes together; names the largest.
+        """
+        found = [*infos]
+        if sum(info.fingerprint.size for info in found) > RECEIPTS.bytes:
+            largest = max(found, key=lambda info: info.fingerprint.size)
+            raise TooLarge(
+                f"{plural(len(found), 'receipt')} of {self.store.uri} cannot be read",
+                why=f"together they have more than {RECEIPTS.bytes // MIB:,} MiB, which is the most that is "
+                f"read of {RECEIPTS.what}; the largest is {largest.key}, {size(largest.fingerprint.size)}",
+                hint=f"{RECEIPTS.hint}; if they should not, find out who wrote them",
+            )
+        return [info.key for info in found]
+
     def newest_attempt(self, session: str) -> int:
         """The newest attempt of a session that wrote a receipt, 0 where none did."""
         listed = (info.key for info in self.store.list(f"sessions/{session}/files"))
@@ -159,8 +183,9 @@ class Staging:
             return {row.ordinal: receipt for row, receipt in zip(done, receipts, strict=True)}
 
     def _receipt(self, key: str) -> Receipt:
-        with reading(f"the receipt {self.store.uri}/{key}", SnapshotCorrupt, hint=RESTORE):
-            return self._receipt_of(key, self.store.read(key, RECEIPT))
+        data, address = self._read(key, RECEIPT), f"the receipt {self.store.uri}/{key}"
+        with reading(address, SnapshotCorrupt, hint=RESTORE):
+            return self._receipt_of(key, data)
 
     def readable_receipt(self, key: str) -> Receipt | None:
         """The receipt of that key, None where something else lies there.
@@ -406,22 +431,30 @@ class Staging:
         return ObjectRef(key, sha256)
 
     def _get(self, ref: ObjectRef) -> bytes:
-        try:
-            check_key(ref.key)
-            data = self.store.read(ref.key)
-        except SourceError as error:
-            raise SnapshotCorrupt(
-                f"{self.store.uri}/{ref.key} cannot be read",
-                why=str(error),
-                hint=RESTORE,
-            ) from error
+        address, data = self._address(ref), self._read(ref.key)
         if sha256_hex(data) != ref.sha256:
             raise SnapshotCorrupt(
-                f"{self.store.uri}/{ref.key} is not what was written there",
+                f"{address} is not what was written there",
                 why="its hash differs from the one in ZooKeeper",
                 hint=RESTORE,
             )
         return data
+
+    def _read(self, key: str, most: Limit = OBJECT) -> bytes:
+        """What an object holds that was written once.
+
+        :raises SnapshotCorrupt: it is missing, or more than is read of its kind.
+        :raises SourceError: the store does not answer now: it has lost nothing.
+        """
+        address = f"{self.store.uri}/{key}"
+        with reading(address, SnapshotCorrupt, why="its name is no key", hint=RESTORE):
+            check_key(key)
+        try:
+            return self.store.read(key, most)
+        except SourceError as error:
+            if not isinstance(error, TooLarge) and self.store.stat(key) is not None:
+                raise
+            raise SnapshotCorrupt(f"{address} cannot be read", why=str(error), hint=RESTORE) from error
 
     def _parsed(self, ref: ObjectRef, parse: Callable[[bytes, str], T], kind: str) -> T:
         data, what = self._get(ref), self._address(ref)

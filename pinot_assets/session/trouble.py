@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from pinot_assets.errors import PinotAssetsError, SettingError, SourceError, StoreConflict
+from pinot_assets.errors import PinotAssetsError, SettingError, SourceError, StoreConflict, TooLarge
 from pinot_assets.session.failure_code import is_transient
 from pinot_assets.session.model import Session
 from pinot_assets.session.receipt import Failure
@@ -22,6 +22,10 @@ LASTS_MS: Final = 60 * 60_000
 """After so long trouble is told as a fault of the table: what should have passed has not."""
 
 
+_STAYS: Final = (SettingError, StoreConflict, TooLarge)
+"""Errors of a store that no time mends: somebody must change something."""
+
+
 def passes(failures: Sequence[Failure]) -> bool:
     """Whether there are failures, and every one of them may pass by itself."""
     return bool(failures) and all(is_transient(failure.code) for failure in failures)
@@ -29,7 +33,7 @@ def passes(failures: Sequence[Failure]) -> bool:
 
 def may_pass(error: PinotAssetsError) -> bool:
     """Whether what ended a build is trouble of that kind: a store that does not answer."""
-    return isinstance(error, SourceError) and not isinstance(error, (SettingError, StoreConflict))
+    return isinstance(error, SourceError) and not isinstance(error, _STAYS)
 
 
 def since_ms(session: Session) -> int:

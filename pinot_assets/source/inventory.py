@@ -189,7 +189,11 @@ class _Look:
         matched = self._matched(below)
         kept = page if matched is None or pc.all(matched).as_py() else page.filter(matched)
         self.skipped += page.num_rows - kept.num_rows
-        taken = [file for file in files_of(ones) if self._takes(file.uri)]
+        files = list(files_of(ones))
+        wanted = self._wanted([path_of_uri(file.uri) for file in files])
+        taken = [
+            file for file, is_wanted in zip(files, wanted, strict=True) if self._takes(file.uri, is_wanted)
+        ]
         return pa.concat_tables([kept, page_of(taken)]) if taken else kept
 
     def _special(self, below: pa.Array) -> pa.Array | None:
@@ -208,18 +212,21 @@ class _Look:
         others = pc.invert(self._exclude.matching(self._root_path, below))
         return others if matched is None else pc.and_(matched, others)
 
-    def _takes(self, uri: str) -> bool:
-        """The same for one file, whatever its name."""
-        path = path_of_uri(uri)
+    def _wanted(self, paths: list[str]) -> list[bool]:
+        """Which paths the patterns let in, whatever they hold."""
+        included = [True] * len(paths) if self._include is None else self._include.those_of(paths)
+        excluded = [False] * len(paths) if self._exclude is None else self._exclude.those_of(paths)
+        return [yes and not no for yes, no in zip(included, excluded, strict=True)]
+
+    def _takes(self, uri: str, is_wanted: bool) -> bool:
+        """Whether one file counts, whatever its name."""
         folder, _, name = uri.rpartition("/")
         above, writing, _ = uri.removeprefix(self._root).partition("/_temporary/")
         if writing:
             self.being_written.add(self._root + above)
         if name == self._marker:
             self.complete.add(folder)
-        elif (self._include and not self._include.matches(path)) or (
-            self._exclude and self._exclude.matches(path)
-        ):
+        elif not is_wanted:
             self.skipped += 1
         elif _is_hidden(key_below(self._root, uri), self._include):
             self.hidden += 1

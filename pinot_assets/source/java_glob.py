@@ -1,4 +1,4 @@
-"""Java's glob syntax as a Python regular expression (what `sun.nio.fs.Globs` does on Unix).
+"""Java's glob syntax as a regular expression of RE2 (what `sun.nio.fs.Globs` does on Unix).
 
 Differs from shell globs and `fnmatch`: `*` and `?` stop at a slash but match a leading dot, `**` crosses
 slashes, `{a,b}` is a choice (not nested), and `**/x` needs a slash before x.
@@ -6,16 +6,12 @@ slashes, `{a,b}` is a choice (not nested), and `**/x` needs a slash before x.
 
 from __future__ import annotations
 
-import re
-
 from pinot_assets.errors import SettingError
-
-# Java's dot leaves out line terminators.
-ANY = r"[^\n\r\x85\u2028\u2029]"
+from pinot_assets.source.re2 import ANY, Range, any_of, but, one
 
 
 def glob_to_regex(glob: str) -> str:
-    """Translate a glob; the result is for `re.fullmatch`.
+    """Translate a glob; the result is for `re2.compiled`.
 
     :raises SettingError: where Java refuses the glob, with the position (0-based).
     """
@@ -28,7 +24,7 @@ def glob_to_regex(glob: str) -> str:
         if char == "\\":
             if i == len(glob):
                 raise glob_error(glob, i - 1, "no character to escape")
-            regex.append(re.escape(glob[i]))
+            regex.append(one(glob[i]))
             i += 1
         elif char == "[":
             text, i = _char_class(glob, i)
@@ -51,7 +47,7 @@ def glob_to_regex(glob: str) -> str:
         elif char == "?":
             regex.append("[^/]")
         else:
-            regex.append(re.escape(char))
+            regex.append(one(char))
     if in_group:
         raise glob_error(glob, len(glob) - 1, "missing '}'")
     return "".join(regex)
@@ -61,10 +57,10 @@ def _char_class(glob: str, i: int) -> tuple[str, int]:
     """Translate from behind `[`; returns the text and the position behind `]`."""
     negated = glob[i : i + 1] == "!"
     i += negated
-    members: list[str] = []
+    members: list[Range] = []
     # A caret (only without `!`) or hyphen that comes first is itself, and starts no range.
     if glob[i : i + 1] == "-" or (not negated and glob[i : i + 1] == "^"):
-        members.append(re.escape(glob[i]))
+        members.append(_only(glob[i]))
         i += 1
     start: str | None = None
     while True:
@@ -77,7 +73,7 @@ def _char_class(glob: str, i: int) -> tuple[str, int]:
         if char == "/":
             raise glob_error(glob, i - 1, "a class cannot hold '/'")
         if char != "-":
-            members.append(re.escape(char))
+            members.append(_only(char))
             start = char
             continue
         if start is None:
@@ -87,16 +83,21 @@ def _char_class(glob: str, i: int) -> tuple[str, int]:
         end = glob[i]
         i += 1
         if end == "]":
-            members.append(r"\-")
+            members.append(_only("-"))
             break
         if not _is_range(start, end):
             raise glob_error(glob, i - 3, "not a range")
-        members[-1] = f"{re.escape(start)}-{re.escape(end)}"
+        members[-1] = (ord(start), ord(end))
         start = None
     if not members:
         raise glob_error(glob, i - 1, "an empty class")
     # A class never matches a slash, whatever a range in it spans.
-    return (f"[^/{''.join(members)}]" if negated else f"(?!/)[{''.join(members)}]"), i
+    slash = _only("/")
+    return any_of(but([*members, slash]) if negated else but([*but(members), slash])), i
+
+
+def _only(char: str) -> Range:
+    return ord(char), ord(char)
 
 
 def _is_range(start: str, end: str) -> bool:

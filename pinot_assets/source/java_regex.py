@@ -1,8 +1,9 @@
-r"""The part of Java's regular expressions that means the same in Python, translated.
+r"""The part of Java's regular expressions that RE2 has, too, translated.
 
 Refused by name, since the engines (or JVM versions) differ: `\b` and `\B`, `\G`, `\R`, `\X`, `\h`, `\H`,
 `\v`, `\V`, `\N`, Unicode properties (`\p{L}`), nested classes and `&&`, flags other than `(?i)` and
-`(?s)` at the start, back references beyond `\9`. What Python cannot compile is refused with its reason.
+`(?s)` at the start, and `$` and `\Z` before the end. RE2 has no back references, look-arounds, atomic groups
+and possessive repetitions, which are what lets a pattern take for ever.
 """
 
 from __future__ import annotations
@@ -10,44 +11,45 @@ from __future__ import annotations
 import re
 
 from pinot_assets.errors import SettingError
-from pinot_assets.source.java_glob import ANY
+from pinot_assets.source.re2 import ANY, Range, any_of, but, compiled, one
 
-# java.util.regex.Pattern, "POSIX character classes (US-ASCII only)".
 _POSIX = {
-    "Lower": "a-z",
-    "Upper": "A-Z",
-    "ASCII": r"\x00-\x7f",
-    "Alpha": "a-zA-Z",
-    "Digit": "0-9",
-    "Alnum": "a-zA-Z0-9",
-    "Punct": r"!-/:-@\[-`{-~",
-    "Graph": "!-~",
-    "Print": " -~",
-    "Blank": r" \t",
-    "Cntrl": r"\x00-\x1f\x7f",
-    "XDigit": "0-9a-fA-F",
-    "Space": r" \t\n\x0b\f\r",
+    "Lower": "az",
+    "Upper": "AZ",
+    "ASCII": "\x00\x7f",
+    "Alpha": "azAZ",
+    "Digit": "09",
+    "Alnum": "azAZ09",
+    "Punct": "!/:@[`{~",
+    "Graph": "!~",
+    "Print": " ~",
+    "Blank": "  \t\t",
+    "Cntrl": "\x00\x1f\x7f\x7f",
+    "XDigit": "09afAF",
+    "Space": "\t\r  ",
 }
-# Before the last line terminator, if that ends the text, or at the end.
-_END = r"(?=(?:\r\n|(?<!\r)\n|[\r\x85\u2028\u2029])?\Z)"
+"""Ranges, each by its first and last character."""
 _CHARS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
-_SETS = "dDsSwW"
-_QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?")
-_GROUP = re.compile(r"\?(?:<(?P<name>[a-zA-Z][a-zA-Z0-9]*)>|(?P<kind>:|=|!|<=|<!|>))")
+_SETS = {"d": "09", "w": "azAZ09__", "s": "\t\r  "}
+_QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
+_GROUP = re.compile(r"\?(?:<(?P<name>[a-zA-Z][a-zA-Z0-9]*)>|:)")
 _FLAGS = re.compile(r"\(\?([is]+)\)")
 
 
-def regex_to_python(pattern: str) -> re.Pattern[str]:
-    """Translate and compile; the result is for `fullmatch`, as Java's `Matcher.matches`.
+def regex_to_re2(pattern: str) -> str:
+    """Translate; the result is for whole texts, as Java's `Matcher.matches`.
 
     :raises SettingError: Java refuses it, or it is not in the common part; with the position (0-based).
     """
     translated = _Translator(pattern).run()
-    flags = re.ASCII | (re.IGNORECASE if translated.ignore_case else re.NOFLAG)
     try:
-        return re.compile("".join(translated.out), flags)
-    except (re.error, OverflowError) as error:
+        return compiled("".join(translated.out))
+    except ValueError as error:
         raise _refused(pattern, None, str(error)) from error
+
+
+_NOTHING = ("", "(", "(?:", "|", r"\A", r"\z")
+"""What a repetition cannot stand behind, for one of the two engines or both."""
 
 
 class _Translator:
@@ -58,13 +60,14 @@ class _Translator:
         self.out: list[str] = []
         self.i = 0
         self.ignore_case = False
+        self.names: set[str] = set()
         self.dot = ANY
 
     def run(self) -> _Translator:
         if flags := _FLAGS.match(self.pattern):
             self.i = flags.end()
             self.ignore_case = "i" in flags[1]
-            self.dot = r"[\s\S]" if "s" in flags[1] else ANY
+            self.dot = "(?s:.)" if "s" in flags[1] else ANY
         while self.i < len(self.pattern):
             self.out.append(self._next())
         return self
@@ -82,53 +85,67 @@ class _Translator:
             case "^":
                 return r"\A"
             case "$":
-                return _END
+                return self._end("$")
             case "|" | ")":
                 return char
             case "*" | "+" | "?" | "{":
                 return self._quantifier()
             case _:
-                return re.escape(char)
+                return one(char, self.ignore_case)
 
     def _quantifier(self) -> str:
         found = _QUANTIFIER.match(self.pattern, self.i - 1)
         if found is None:
             raise self._refuse("'{' starts no repetition; write \\{")
+        if not self.out or self.out[-1] in _NOTHING:
+            raise self._refuse("a repetition of nothing")
         self.i = found.end()
+        if self._peek() == "+":
+            raise self._refuse("a possessive repetition; write it without the second +")
+        if _QUANTIFIER.match(self.pattern, self.i):
+            raise self._refuse("a repetition of a repetition")
         return found[0]
+
+    def _end(self, written: str) -> str:
+        """Java's end of a text may be before its last line terminator; behind it nothing else must follow."""
+        if self.pattern[self.i :].strip(")"):
+            raise self._refuse(f"{written} before the end of the pattern")
+        return r"\z"
 
     def _group(self) -> str:
         if not self.pattern.startswith("?", self.i):
             return "("
         found = _GROUP.match(self.pattern, self.i)
         if found is None:
-            raise self._refuse("this kind of group, or flags that do not stand at the start")
+            raise self._refuse("a look-around, an atomic group, or flags that do not stand at the start")
         self.i = found.end()
-        return f"(?P<{found['name']}>" if found["name"] else f"(?{found['kind']}"
+        if name := found["name"]:
+            if name in self.names:
+                raise self._refuse("a second group of that name")
+            self.names.add(name)
+        return "(?:"
 
     def _escape(self) -> str:
         char = self._take()
-        if char in _SETS:
-            return f"\\{char}"
+        if char.lower() in _SETS:
+            return any_of(_set(char), ignore_case=self.ignore_case)
         if char in "pP":
-            return f"[{'^' if char == 'P' else ''}{self._posix()}]"
+            ranges = self._posix()
+            return any_of(ranges, negated=char == "P", ignore_case=self.ignore_case)
         if char == "Q":
             end = self.pattern.find("\\E", self.i)
             quoted = self.pattern[self.i : end if end >= 0 else None]
             self.i = end + 2 if end >= 0 else len(self.pattern)
-            return re.escape(quoted)
-        if char in "123456789":
-            if self._peek().isdigit():
-                raise self._refuse("a back reference of two digits")
-            return f"(?:\\{char})"
-        if char == "k":
-            if name := re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>").match(self.pattern, self.i):
-                self.i = name.end()
-                return f"(?P={name[1]})"
-            raise self._refuse("\\k without a group's name")
-        if anchor := {"A": r"\A", "z": r"\Z", "Z": _END}.get(char):
-            return anchor
-        return re.escape(self._literal(char))
+            if _QUANTIFIER.match(self.pattern, self.i):
+                raise self._refuse("a repetition behind \\Q…\\E")
+            return "".join(one(quote, self.ignore_case) for quote in quoted)
+        if char in "123456789k":
+            raise self._refuse("a back reference")
+        if char in "Az":
+            return f"\\{char}"
+        if char == "Z":
+            return self._end("\\Z")
+        return one(self._literal(char), self.ignore_case)
 
     def _literal(self, char: str) -> str:
         """The character that an escape stands for, inside and outside of classes."""
@@ -148,44 +165,44 @@ class _Translator:
             raise self._refuse(f"\\{char}")
         return char
 
-    def _posix(self) -> str:
+    def _posix(self) -> list[Range]:
         found = re.compile(r"\{(\w+)\}").match(self.pattern, self.i)
         if found is None or found[1] not in _POSIX:
             raise self._refuse("a property that is none of " + ", ".join(_POSIX))
         self.i = found.end()
-        return _POSIX[found[1]]
+        return _ranges(_POSIX[found[1]])
 
     def _class(self) -> str:
         negated = self._peek() == "^"
         self.i += negated
-        members: list[str] = []
+        members: list[Range] = []
         while not (self._peek() == "]" and members):
-            members.append(self._member())
+            members += self._member()
         self.i += 1
-        return f"[{'^' if negated else ''}{''.join(members)}]"
+        return any_of(members, negated=negated, ignore_case=self.ignore_case)
 
-    def _member(self) -> str:
+    def _member(self) -> list[Range]:
         start = self._class_char()
-        if len(start) > 1:
+        if not isinstance(start, str):
             return start
         if self._peek() != "-" or self.pattern[self.i + 1 : self.i + 2] in ("]", "[", ""):
-            return re.escape(start)
+            return [(ord(start), ord(start))]
         self.i += 1
         end = self._class_char()
-        if len(end) > 1 or end < start:
+        if not isinstance(end, str) or end < start:
             raise self._refuse("an illegal range")
-        return f"{re.escape(start)}-{re.escape(end)}"
+        return [(ord(start), ord(end))]
 
-    def _class_char(self) -> str:
-        """One character of a class, or the longer text of a predefined set."""
+    def _class_char(self) -> str | list[Range]:
+        """One character of a class, or those of a predefined set."""
         char = self._take()
         if char == "[" or (char == "&" and self._peek() == "&"):
             raise self._refuse("nested classes and &&; write one flat class")
         if char != "\\":
             return char
         char = self._take()
-        if char in _SETS:
-            return f"\\{char}"
+        if char.lower() in _SETS:
+            return _set(char)
         if char == "p":
             return self._posix()
         return self._literal(char)
@@ -203,10 +220,19 @@ class _Translator:
         return _refused(self.pattern, self.i - 1, why)
 
 
+def _ranges(text: str) -> list[Range]:
+    return [(ord(low), ord(high)) for low, high in zip(text[::2], text[1::2], strict=True)]
+
+
+def _set(kind: str) -> list[Range]:
+    ranges = _ranges(_SETS[kind.lower()])
+    return ranges if kind.islower() else but(ranges)
+
+
 def _refused(pattern: str, position: int | None, why: str) -> SettingError:
     where = "" if position is None else f" at position {position}"
     return SettingError(
         f"The pattern regex:{pattern} is malformed or not supported{where}",
         why=why,
-        hint="the supported part of java.util.regex.Pattern is what Python's re also has; a glob: may do",
+        hint="the supported part of java.util.regex.Pattern is what RE2 also has; a glob: may do",
     )

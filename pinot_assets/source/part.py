@@ -63,6 +63,7 @@ def part_from_arrow(data: bytes, what: str = "a part of a listing") -> tuple[Par
     :raises NeedsNewerRelease: it is of a format that this release does not know.
     """
     table = pa.ipc.open_stream(data).read_all()
+    table.validate(full=True)  # places of texts that point outside of it would end the process
     told = read_json(table.schema.metadata[_META])
     Marks.of(told).require_known(what)
     require_schema(table.schema, COLUMNS)

@@ -9,18 +9,24 @@ with the one slash that Java leaves of `s3://`. Patterns therefore start with `*
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.errors import SettingError
-from pinot_assets.source.java_glob import ANY, glob_error, glob_to_regex
-from pinot_assets.source.java_regex import regex_to_python
+from pinot_assets.source import re2
+from pinot_assets.source.java_glob import glob_error, glob_to_regex
+from pinot_assets.source.java_regex import regex_to_re2
 from pinot_assets.source.uris import unquote_key
 
 # Most patterns: told by the end of a name alone, since it holds a slash.
 _SUFFIX = re.compile(r"(?i:glob):\*\*/\*([A-Za-z0-9._=-]*)")
+
+
+MOST_LENGTH = 10_000
+"""Characters of a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +37,15 @@ class PathPattern:
     """
 
     text: str
-    _regex: re.Pattern[str]
+    _regex: str
 
     def matches(self, path: str) -> bool:
         """Whether the whole path matches (`PathMatcher.matches(Paths.get(path))`)."""
-        return self._regex.fullmatch(normalise_path(path)) is not None
+        return self.those_of([path])[0]
+
+    def those_of(self, paths: Sequence[str]) -> list[bool]:
+        """`matches` of each path."""
+        return re2.matching(self._regex, [normalise_path(path) for path in paths])
 
     def matching(self, root: str, names: pa.Array) -> pa.Array:
         """`matches` of a root with each of these names behind it: normalised paths of plain ASCII characters
@@ -43,13 +53,7 @@ class PathPattern:
         """
         if suffix := _SUFFIX.fullmatch(self.text):
             return pc.ends_with(names, suffix[1])
-        paths = pc.binary_join_element_wise(root, names, "")
-        # To such texts Arrow's regular expressions and Python's mean the same, but for what globs are made
-        # of: a class behind a lookahead, and everything else that a `regex:` may hold.
-        regex = self._regex.pattern.replace(ANY, ".")
-        if self.text[:5].lower() == "glob:" and "(?" not in regex.replace("(?:", "") and regex.isascii():
-            return pc.match_substring_regex(paths, f"^(?:{regex})$")
-        return pa.array([self._regex.fullmatch(path) is not None for path in paths.to_pylist()], pa.bool_())
+        return pc.match_substring_regex(pc.binary_join_element_wise(root, names, ""), self._regex)
 
     def names(self, word: str) -> bool:
         """Whether the pattern's text spells a word literally (`.tmp`, `_SUCCESS`)."""
@@ -62,21 +66,30 @@ class PathPattern:
 def compile_pattern(text: str) -> PathPattern:
     """Compile `glob:…` or `regex:…` (the syntax name in any case).
 
-    :raises SettingError: no or another syntax name, a malformed pattern, a regular expression outside the
-        common part of Java and Python, a glob that can match nothing because of `//`.
+    :raises SettingError: it is too long, has no or another syntax name, or is malformed; or it is a regular
+        expression outside the common part of Java and RE2, or a glob that matches nothing because of `//`.
     """
+    if len(text) > MOST_LENGTH:
+        raise SettingError(f"A pattern has more than {MOST_LENGTH:,} characters", hint="write a shorter one")
     syntax, colon, body = text.partition(":")
     match syntax.lower() if colon else "":
         case "glob":
             if "//" in body:
                 raise glob_error(body, body.index("//"), "no path holds '//': Java writes s3:/bucket/key")
-            return PathPattern(text, re.compile(glob_to_regex(body)))
+            return PathPattern(text, _compiled_glob(body))
         case "regex":
-            return PathPattern(text, regex_to_python(body))
+            return PathPattern(text, regex_to_re2(body))
         case _:
             raise SettingError(
                 f"The pattern {text} does not say its syntax", hint=f"write glob:{text} (or regex:…)"
             )
+
+
+def _compiled_glob(glob: str) -> str:
+    try:
+        return re2.compiled(glob_to_regex(glob))
+    except ValueError as error:  # it is too long for RE2
+        raise glob_error(glob, 0, str(error)) from error
 
 
 def path_of_uri(uri: str) -> str:

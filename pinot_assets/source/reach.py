@@ -6,7 +6,6 @@ something else than where the spec was checked.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -61,7 +60,7 @@ def refused_place(root: Root, props: Mapping[str, str], policy: Policy) -> Itera
     if root.scheme == "abfss" and not endpoint:
         endpoint = _foreign_adls(root)
     yield from _refused_service("endpoint" if written else "", endpoint, written, own_keys, policy)
-    if root.scheme == "gs" and (refusal := _refused_key_file(props, values, policy)):
+    if root.scheme == "gs" and (refusal := _refused_key_file(props, policy)):
         yield _KEY_FILE, refusal
 
 
@@ -115,11 +114,10 @@ def _foreign_adls(root: Root) -> str | None:
     return None if host.removeprefix(f"{account}.blob.") in _ADLS else f"https://{host}"
 
 
-def _refused_key_file(props: Mapping[str, str], values: Mapping[str, str], policy: Policy) -> Refusal | None:
+def _refused_key_file(props: Mapping[str, str], policy: Policy) -> Refusal | None:
     """A key file lies where data do not, so a variable that the spec may read has to name it."""
     written = props.get(_KEY_FILE, "")
-    path = values.get(_KEY_FILE, "")
-    if not path or is_reference(written) or policy.refuses_path(os.path.abspath(path)) is None:
+    if not written or is_reference(written) or not policy.layers:
         return None
     return Refusal(
         "names a key file that table specs may not use here",

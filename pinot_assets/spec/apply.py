@@ -10,6 +10,7 @@ from pinot_assets.effects import recording
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecDrift, SwitchStateUnknown
 from pinot_assets.spec.difference import Difference, diff_schema, diff_table
 from pinot_assets.spec.model import TableSpec
+from pinot_assets.spec.pinot_reach import require_table
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
 
 Action = Literal["create", "update", "keep"]
@@ -89,12 +90,14 @@ def plan_apply(spec: AnyTableSpec, store: SchemaAndTableStore) -> ApplyPlan:
 
 
 def refuse_unless_valid(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
-    """Ask Pinot whether it would take schema and table config, before anything of them is there.
+    """Ask the policy and Pinot whether they take schema and table config, before anything of them is there.
 
-    :raises PinotError: it would not, or could not be asked. Nothing was changed.
+    :raises SpecError: the policy refuses what Pinot would reach by them. Nothing was changed.
+    :raises PinotError: Pinot would not take them, or could not be asked. Nothing was changed.
     """
     if plan.changes_nothing:
         return
+    require_table(plan.spec)
     try:
         store.validate_table(plan.spec.schema_json, plan.spec.table_json)
     except PinotUnreachable:

@@ -13,8 +13,9 @@ from typing import Final
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}")
 
 _SECRET_KEY: Final = re.compile(
-    r"secret|passw|passphrase|credential|(access|account|api|private|shared|signing|encryption)[._-]?key"
-    r"|connection[._-]?string|(^|[._-]|auth|sas|session|bearer|access|api|security)token$|auth[._-]?header"
+    r"secret|passw|passphrase|credential(?!s?[._-]?source$)|(access|account|api|gcp|private|shared|signing|encryption)[._-]?key"
+    r"|connection[._-]?string|auth[._-]?header"
+    r"|(^|[._-]|auth|authentication|sas|session|bearer|access|api|security|refresh|id)token$"
     r"|jaas[._-]?config|auth[._-]?user[._-]?info",  # a stream's: both hold a password beside other text
     re.IGNORECASE,
 )

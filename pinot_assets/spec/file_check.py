@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,9 +34,10 @@ from pinot_assets.spec.pinot_json import (
     table_problems,
     without_file_ingestion,
 )
+from pinot_assets.spec.pinot_reach import refused_schema, refused_table
 from pinot_assets.spec.problem import KeyPath, Note, Problem, did_you_mean
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
-from pinot_assets.spec.realtime_block import merge_block
+from pinot_assets.spec.realtime_block import merge_block, merged_from
 from pinot_assets.spec.rules import Surroundings
 from pinot_assets.spec.writable import transform_problems, writer_findings
 
@@ -52,18 +54,18 @@ class FileCheck:
     """The check of one YAML file and the JSON files that it names.
 
     :ivar policy: what its specs may reach.
+    :ivar name: raw name of its table, as the caller guesses it as long as the file does not say it.
     :ivar problems: what is wrong with it.
     :ivar notes: what is worth knowing.
-    :ivar name: raw name of its table; the file's own as long as it does not say it.
     :ivar kinds: `_OFFLINE`, `_REALTIME`, or both as long as it does not say which.
     """
 
-    def __init__(self, file: Path, policy: Policy) -> None:
+    def __init__(self, file: Path, policy: Policy, name: str) -> None:
         self.file = file
         self.policy = policy
         self.problems: list[Problem] = []
         self.notes: list[Note] = []
-        self.name = file.stem
+        self.name = name
         self.kinds = EITHER
         self._refused: set[KeyPath] = set()
 
@@ -115,6 +117,7 @@ class FileCheck:
             table_value = both[1].value
             self.problems += [*agreement_problems(*both), *query_code_problems(both[1], self.policy)]
             self.notes += table_notes(both[1])
+            self._reach(both[0], without_file_ingestion(table_value), both[1].at)
         # What else goes by them is looked at whatever is wrong with the block: all problems are told at once.
         sound = None if self.problems else both
         settings = self._dagster(root, "OFFLINE")
@@ -169,6 +172,7 @@ class FileCheck:
         config, problems, notes = merge_block(root.at(_REALTIME), both[1], frozenset(self._refused))
         self.problems += problems
         self.notes += notes
+        self._reach(both[0], config, partial(merged_from, root.at(_REALTIME), both[1]))
         if self.problems:
             return None
         return RealtimeTableSpec(
@@ -180,6 +184,16 @@ class FileCheck:
             dagster=settings,
             notes=tuple(self.notes),
         )
+
+    def _reach(self, schema: Part, config: Mapping[str, Any], place_of: Callable[..., Part]) -> None:
+        """What Pinot would open for the table, and the policy refuses.
+
+        :param config: the table config as it is applied.
+        :param place_of: where a path of it is written.
+        """
+        found = [(schema.at(*path), refusal) for path, refusal in refused_schema(schema.value, self.policy)]
+        found += [(place_of(*path), refusal) for path, refusal in refused_table(config, self.policy)]
+        self.problems += [place.problem(refusal.reason, refusal.fix) for place, refusal in found]
 
     def _audit(self, root: Part, schema: Part, table: Part, ingestion: FileIngestion | None) -> Audit:
         if _AUDIT not in root.value:

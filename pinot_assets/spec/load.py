@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from pinot_assets.errors import SpecError
+from pinot_assets.spec.asset_names import asset_name
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.file_check import FileCheck
 from pinot_assets.spec.left_out import LeftOut, in_order, spec_error
 from pinot_assets.spec.model import TableSpec
-from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
 from pinot_assets.spec.policy_file import FOLDER_POLICY, policy_of
 from pinot_assets.spec.problem import Note, Problem
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
@@ -75,18 +75,6 @@ def load_table(file: Path) -> TableSpec:
     return spec
 
 
-def read_any_table(file: Path, name: str) -> AnyTableSpec | LeftOut:
-    """One table's spec, OFFLINE or REALTIME, or what is wrong with it.
-
-    :param name: of its table, where the file does not say it.
-    """
-    reading = read_files([file])
-    for one in reading.left_out:
-        return replace(one, name=name) if one.name == file.stem else one
-    (spec,) = reading.specs
-    return spec
-
-
 def load_any_table(file: Path) -> AnyTableSpec:
     """One table's spec, OFFLINE or REALTIME.
 
@@ -136,12 +124,20 @@ def read_files(files: Iterable[Path]) -> Reading:
 
     :raises SpecError: a policy file cannot be used.
     """
+    return read_named({file: file.stem for file in files})
+
+
+def read_named(files: Mapping[Path, str]) -> Reading:
+    """The same of files that are not called as their tables are.
+
+    :param files: the name of the table of each, where the file does not say it.
+    """
     specs: list[AnyTableSpec] = []
     wrong: list[LeftOut] = []
     notes: list[Note] = []
     policies = cache(policy_of)
-    for file in files:
-        check = FileCheck(file, policies(file.parent))
+    for file, name in files.items():
+        check = FileCheck(file, policies(file.parent), name)
         spec = check.run()
         notes += check.notes
         if spec is not None:
@@ -197,10 +193,8 @@ def _clashes(specs: list[AnyTableSpec], wrong: list[LeftOut]) -> Iterator[tuple[
     for spec in specs:
         claims.setdefault(spec.asset_name, {})[spec.path] = spec.name
     for one in wrong:
-        raw = one.name.replace("-", "_")
-        for kind, asset in ((OFFLINE_SUFFIX, raw), (REALTIME_SUFFIX, f"{raw}_realtime")):
-            if kind in one.kinds:
-                claims.setdefault(asset, {})[one.file] = one.name
+        for kind in one.kinds:
+            claims.setdefault(asset_name(one.name, kind), {})[one.file] = one.name
     for same in claims.values():
         if len(same) == 1 or not any(spec.path in same for spec in specs):
             continue

@@ -9,6 +9,7 @@ from typing import Final
 from pinot_assets.errors import SourceError, SpecError
 from pinot_assets.segment.index_config import BUILD_INVERTED
 from pinot_assets.source import resolve_env
+from pinot_assets.spec.asset_names import asset_name
 from pinot_assets.spec.audit_block import Audit
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.ingestion import FileIngestion, Mode
@@ -51,8 +52,8 @@ class TableSpec(TableFile):
 
     @property
     def asset_name(self) -> str:
-        """The name with `_` for `-`, as Dagster wants it; unique among the tables loaded together."""
-        return self.name.replace("-", "_")
+        """What its asset is called; unique among the tables loaded together."""
+        return asset_name(self.name, OFFLINE_SUFFIX)
 
     @property
     def mode(self) -> Mode:

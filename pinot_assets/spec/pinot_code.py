@@ -1,9 +1,10 @@
-"""Code and variables in expressions that Pinot evaluates: those of REALTIME tables, and of queries.
+"""Code, variables and costs in expressions that Pinot evaluates: those of REALTIME tables, and of queries.
 
 pinot-assets hands such a table config to Pinot with rights of its own, which whoever writes the spec may not
 have. Pinot runs Groovy where its installation lets it, and puts variables of its servers into a table config
 (`${NAME}`). What an expression makes of either becomes the table's data. Variables are refused always, Groovy
-unless the policy of the installation allows code.
+unless the policy of the installation allows code. What a server cannot finish holds up all of its tables, so
+patterns and sizes are bounded as in assertions (`pinot_assets.expressions.costs`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from pinot_assets.expressions.pinot import check_pinot_costs
+from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
 from pinot_assets.expressions.pinot_names import canonical
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_length, refuse_reference
+from pinot_assets.expressions.tokens import END, PINOT, read_tokens
 from pinot_assets.policy import Policy
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.pinot_json import field_specs
@@ -24,6 +28,7 @@ _GROOVY: Final = re.compile(
 )
 """Its call as Pinot finds it, whatever stands between name and parenthesis; or a name spelled in escapes.
 How a comment was read is never tried again in another way: that would double the time with each comment."""
+_CALLED: Final = re.compile(r"\w+")
 _FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
 """Without expressions; the settings of a stream may refer to the environment."""
 
@@ -77,10 +82,25 @@ def _problem(place: Part, text: str, policy: Policy) -> Problem | None:
     try:
         refuse_reference(text)
         refuse_length(text)
+        _refuse_costs(text)
     except ExpressionRefused as refused:
-        return place.problem(refused.reason, "write the value")
+        return place.problem(refused.reason, refused.fix or "write the value")
     refusal = policy.refuses_code()
     if refusal is not None and _GROOVY.search(canonical(text)):
         fix = f"write it with Pinot's own functions, or {refusal.fix}"
         return place.problem("calls Groovy(), which runs code on Pinot's servers", fix)
     return None
+
+
+def _refuse_costs(text: str) -> None:
+    """Of what is an expression; a name or a delimiter need not be one.
+
+    :raises ExpressionRefused: Pinot would take long for it, or it cannot be read and calls what may.
+    """
+    try:
+        tokens = read_tokens(text, PINOT)
+    except ExpressionRefused:
+        if any(name in COSTS_OF_PINOT.judged for name in map(canonical, _CALLED.findall(text))):
+            raise
+    else:
+        check_pinot_costs([END, *tokens, END])

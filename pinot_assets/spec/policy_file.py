@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pinot_assets.addresses import origin_of
+from pinot_assets.addresses import service_of
 from pinot_assets.errors import SpecError
 from pinot_assets.policy import FOR_SPECS, LOOPBACK, POLICY, PROJECT, PROVIDER, Layer, Policy
 from pinot_assets.spec.document import Part, read_document
@@ -101,9 +101,9 @@ def _items(place: Part, key: str, problems: list[Problem]) -> list[str]:
 
 def _trouble(key: str, item: str) -> tuple[str, str] | None:
     words = {"endpoints": (LOOPBACK,), "ambientCredentials": (LOOPBACK, PROVIDER)}.get(key)
-    if words is None or item in words or origin_of(item) is not None:
+    if words is None or item in words or service_of(item) is not None:
         return None
-    return "is no endpoint", f"write https://host[:port], or {' or '.join(words)}"
+    return "is no endpoint", f"write https://host[:port] or kafka://host[:port], or {' or '.join(words)}"
 
 
 def _usual_endpoints(env: Mapping[str, str]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pinot_assets.spec.asset_names import asset_name
 from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.pinot_json import REALTIME_SUFFIX
 from pinot_assets.spec.table_file import TableFile
@@ -23,8 +24,8 @@ class RealtimeTableSpec(TableFile):
 
     @property
     def asset_name(self) -> str:
-        """`<name>_realtime` with `_` for `-`, as Dagster wants it; unique among tables loaded together."""
-        return f"{self.name.replace('-', '_')}_realtime"
+        """What its asset is called; unique among the tables loaded together."""
+        return asset_name(self.name, REALTIME_SUFFIX)
 
 
 AnyTableSpec = TableSpec | RealtimeTableSpec

@@ -104,6 +104,19 @@ def merge_block(
     return merging.config, merging.problems, merging.notes
 
 
+def merged_from(block: Part, table: Part, *path: str | int) -> Part:
+    """Where a value of the merged table config is written: in the block, or in the table config."""
+    stream = block.value.get("stream") if isinstance(block.value, dict) else None
+    if path[: len(STREAMS)] == STREAMS and isinstance(stream, dict) and path[-1] in stream:
+        return block.at("stream", path[-1])
+    for key, place in TABLE_PATHS.items():
+        if path == place and key in block.value:
+            return block.at(key)
+    if path[: len(STREAMS)] == STREAMS and _at(table.value, FORMER_STREAM):
+        return table.at(*FORMER_STREAM, *path[len(STREAMS) + 1 :])
+    return table.at(*path)
+
+
 class _Merging:
     """One block on its way into one table config."""
 

@@ -96,12 +96,13 @@ realtime:
     # From the first message that the stream still has; `largest`: from now on.
     stream.kafka.consumer.prop.auto.offset.reset: smallest
     # A stream with TLS and a user. What is secret is one whole reference to the environment: Pinot's servers
-    # and controllers fill it in from theirs, pinot-assets from its own.
+    # and controllers fill it in from theirs, pinot-assets from its own. So is a file outside of the project.
+    # Brokers of another machine need a line in the policy (docs/security.md).
     # security.protocol: SASL_SSL
     # sasl.mechanism: SCRAM-SHA-512
     # sasl.jaas.config: $${TABLE_KAFKA_JAAS_CONFIG}
     # ssl.truststore.type: PEM
-    # ssl.truststore.location: /etc/ssl/kafka-ca.pem
+    # ssl.truststore.location: $${TABLE_KAFKA_CA_FILE}
   # Deep-store bypass: servers give each other segments, and a commit passes a deep store that is down.
   peerSegmentDownloadScheme: http
   # The next segment is consumed while this one is built and uploaded; Pinot 1.4 or newer.

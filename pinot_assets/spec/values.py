@@ -14,6 +14,8 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from pinot_assets.errors import SourceError
+from pinot_assets.expressions.refused import ExpressionRefused
+from pinot_assets.expressions.regular import check_pattern
 from pinot_assets.pinot.table_config import period_ms
 from pinot_assets.source import compile_pattern
 from pinot_assets.spec.environment import malformed_reference
@@ -153,9 +155,16 @@ def _partition_group(value: object) -> object:
     return text
 
 
+_MOST_LOOSE: Final = 2
+"""As `regular.MOST_LOOSE`, for an expression that Python looks for at every place of every path."""
+
+
 def _with_one_group(text: str, expression: str) -> str:
     try:
         groups = re.compile(expression).groups
+        check_pattern(expression, _MOST_LOOSE)
+    except ExpressionRefused as refused:
+        raise ValueError(f"is an expression that {refused}") from None
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"is no regular expression: {error}") from None
     if groups != 1:

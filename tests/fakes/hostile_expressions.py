@@ -72,6 +72,41 @@ _CONDITIONS: Final = (
     "abs((flight))(1) = 1",
     "(groovy)('{\"returnType\":\"INT\"}', '1') = 1",
 )
+# Patterns that match for hours, and values as large as one likes.
+_COSTLY_CONDITIONS: Final = (
+    "REGEXP_LIKE(carrier, '(a+)+$')",
+    "regexplike(carrier, '(a|a)*b')",
+    "REGEXP_LIKE(carrier, '(?=a)b')",
+    "REGEXP_LIKE(carrier, '(a)\\1')",
+    "REGEXP_LIKE(carrier, carrier)",
+    "REGEXP_LIKE(carrier, concat('(a', '+)+'))",
+    "REGEXP_LIKE_VAR(carrier, upper(carrier))",
+    "regexpExtract(carrier, '(.*a){20}', 1) = 'x'",
+    "regexp_replace(carrier, '(a*)*', 'b') = 'x'",
+    f"REGEXP_LIKE(carrier, '{'a?' * 40}{'a' * 40}')",
+    "carrier LIKE '%a%b%c%d%e%f%g%h%'",
+    "carrier LIKE carrier",
+    "carrier LIKE '%a' || carrier",
+    "JSON_MATCH(carrier, 'REGEXP_LIKE(\"$.a\", ''(a+)+$'')')",
+    "jsonExtractScalar(carrier, '$[?(@.a =~ /(a+)+$/)]', 'STRING', '') = 'x'",
+    "repeat(carrier, 100000000) = 'x'",
+    "repeat(carrier, ',', flight) = 'x'",
+    "repeat(repeat(carrier, 1000), 1000) = 'x'",
+    "lpad(carrier, 1000000000, 'x') = 'x'",
+    "rpad(carrier, flight, 'x') = 'x'",
+    "arrayLength(generateIntArray(0, 2147483647, 1)) > 1",
+    "arrayLength(gridDisk(flight, 100000)) > 1",
+    "arrayLength(suffixes(carrier, 100000)) > 1",
+    f"replace(replace(replace(carrier, 'a', '{'a' * 99}'), 'a', '{'a' * 99}'), 'a', '{'a' * 99}') = 'a'",
+    "length(" + "base64Encode(" * 15 + "carrier" + ")" * 15 + ") > 1",
+    "roundDecimal(distance, 1000000000) = 1",
+    "truncate(distance, 1000000000) = 1",
+    "CAST('1e999999999' AS BIG_DECIMAL) + 1 > 0",
+    "distance > 1e999999999",
+    "dateTimeConvertWindowHop(time_hour, '1:MILLISECONDS:EPOCH', '1:MILLISECONDS:EPOCH', '1:MILLISECONDS', "
+    "'1:DAYS') = 1",
+    "flight > 1" + " + 1" * 1500,
+)
 # What is no condition: comments that end elsewhere, options, other tables and statements.
 _QUESTIONS: Final = (
     f"{COUNT} /* /* */ WHERE groovy('x', '1') = 1 -- */",
@@ -126,8 +161,79 @@ _SHADOW: Final = (
     "SELECT AVG(distance) FROM flights /* /* */ WHERE groovy('x', '1') = 1 -- */",
     "SELECT AVG(distance) FROM flights LIMIT 10 option(timeoutMs=1)",
     "SELECT AVG(distance) FROM flights WHERE carrier = '${env:HOME}'",
+    "SELECT DISTINCTCOUNTHLL(carrier, 30) FROM flights",
+    "SELECT DISTINCTCOUNTTHETASKETCH(carrier, 'nominalEntries=67108864') FROM flights",
+    "SELECT HISTOGRAM(distance, 0, 1, 1000000000) FROM flights",
+    "SELECT SUMPRECISION(distance, 1000000000, 1000000000) FROM flights",
 )
 # Spark SQL.
+COSTLY_IN_SPARK: Final = (
+    "carrier RLIKE '(a+)+$'",
+    "carrier REGEXP '(a|a)*b'",
+    "NOT carrier RLIKE '(a*)*b'",
+    "rlike(carrier, '(a+)+$')",
+    "regexp_like(carrier, '(.*a){20}')",
+    "carrier RLIKE carrier",
+    "carrier RLIKE '(a' || '+)+$'",
+    "carrier RLIKE ('(a+)+$')",
+    "carrier RLIKE concat('(a', '+)+$')",
+    "carrier RLIKE '(a' '+)+$'",
+    "carrier RLIKE '\\050a+\\051+$'",
+    "carrier RLIKE '\\u0028a+\\u0029+$'",
+    "carrier RLIKE r'(\\w+\\s?)+$'",
+    "carrier LIKE '%a%b%c%d%e%f%g%'",
+    "carrier LIKE ANY ('a%', '%a%b%c%d%e%f%g%')",
+    "carrier LIKE concat(carrier, '%')",
+    "like(carrier, carrier)",
+    "ilike(carrier, '%a%b%c%d%e%f%g%')",
+    "regexp_replace(carrier, '(a+)+$', '')",
+    "regexp_extract(carrier, day, 1)",
+    "regexp_extract_all(carrier, '(a+)+$')",
+    "regexp_count(carrier, '(?<=a)b')",
+    "split(carrier, '(a+)+$')",
+    "str_to_map(carrier, '(a+)+$', ':')",
+    "parse_url(carrier, 'QUERY', '(a+)+$')",
+    "repeat(carrier, 100000000)",
+    "repeat(carrier, flight)",
+    "repeat(repeat(repeat(carrier, 1000), 1000), 1000)",
+    "repeat(carrier, 10 * 1000000)",
+    "space(1000000000)",
+    "lpad(carrier, 1000000000, 'x')",
+    "rpad(carrier, flight, 'x')",
+    "sequence(1, 1000000000)",
+    "sequence(1, flight)",
+    "sequence(1, 2, 0.0000001)",
+    "sequence(date'1970-01-01', date'9999-12-31', interval 1 day)",
+    "array_repeat(carrier, 1000000000)",
+    "array_repeat(array_repeat(carrier, 1000), 1000)",
+    "array_insert(tags, 100000000, 'x')",
+    "format_string('%1000000000s', carrier)",
+    "format_string(carrier, 'x')",
+    "printf('%.1000000000f', distance)",
+    "format_number(distance, 1000000000)",
+    "round(distance, 1000000000)",
+    "bround(distance, -1000000000)",
+    "aggregate(sequence(1, 40), 'x', (acc, e) -> concat(acc, acc))",
+    "aggregate(array(1, 2), 'x', (acc, e) -> acc || acc)",
+    "aggregate(tags, 'x', (acc, e) -> hex(acc))",
+    "aggregate(merge => (acc, e) -> concat(acc, acc), start => 'x', expr => tags)",
+    "repeat(n => 1000000000, str => carrier)",
+    "levenshtein(repeat(carrier, 10000), repeat(day, 10000))",
+    f"from_json(carrier, '{'array<' * 5000}int{'>' * 5000}')",
+    "reduce(tags, 'x', (acc, e) -> replace(acc, 'x', 'xx'))",
+    "transform(tags, a -> transform(tags, b -> transform(tags, c -> 1)))",
+    f"replace(replace(replace(carrier, 'a', '{'a' * 99}'), 'a', '{'a' * 99}'), 'a', '{'a' * 99}')",
+    "hex(" * 20 + "carrier" + ")" * 20,
+    "1e999999999BD",
+    "cast('1e999999999' AS decimal(38, 0))",
+    "NOT " * 1500 + "true",
+    "flight" + " + 1" * 1500,
+    "p" + ".q" * 5000,
+    "tags" + "[0]" * 5000,
+    "flight" + "::int" * 5000,
+    "(" * 40 + "1" + ")" * 40,
+    "flight IN (" + "1, " * 50_000 + "1)",
+)
 _SPARK: Final = (
     "reflect('java.lang.Runtime', 'getRuntime')",
     "REFLECT('java.lang.System', 'getenv', 'PINOT_PASSWORD')",
@@ -267,11 +373,14 @@ _PINOT: Final = (
 
 
 def _each() -> list[tuple[str, str]]:
-    found = [("servers", f"{COUNT} WHERE {condition}") for condition in _CONDITIONS]
-    found += [("shadow", f"SELECT AVG(distance) FROM flights WHERE {condition}") for condition in _CONDITIONS]
+    found = [("servers", f"{COUNT} WHERE {condition}") for condition in (*_CONDITIONS, *_COSTLY_CONDITIONS)]
+    found += [
+        ("shadow", f"SELECT AVG(distance) FROM flights WHERE {condition}")
+        for condition in (*_CONDITIONS, *_COSTLY_CONDITIONS)
+    ]
     found += [("servers", sql) for sql in _QUESTIONS]
     found += [("shadow", sql) for sql in (*_QUESTIONS, *_SHADOW)]
-    found += [(place, sql) for sql in _SPARK for place in ("filter", "transforms")]
+    found += [(place, sql) for sql in (*_SPARK, *COSTLY_IN_SPARK) for place in ("filter", "transforms")]
     return found + [(place, sql) for sql in _PINOT for place in ("transformConfigs", "filterConfig")]
 
 

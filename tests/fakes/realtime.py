@@ -221,7 +221,11 @@ class FakeRealtime:
 
 def table_config(**ingestion: Any) -> dict[str, Any]:
     """A pauseless table with two replicas and a peer scheme."""
-    stream = {"streamType": "kafka", "stream.kafka.topic.name": "t", "stream.kafka.broker.list": "k:1"}
+    stream = {
+        "streamType": "kafka",
+        "stream.kafka.topic.name": "t",
+        "stream.kafka.broker.list": "127.0.0.1:1",
+    }
     told = {"streamConfigMaps": [stream], "pauselessConsumptionEnabled": True, **ingestion}
     return {
         "tableName": TABLE,

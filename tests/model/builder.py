@@ -26,7 +26,8 @@ Built = Callable[[BuildOrder, FileTask, bytes], None]
 
 
 class ModelBuilder(BuildsInMemory):
-    """Reads files of the form `one two`: two rows, each a segment. `!…` cannot be read.
+    """Reads files of the form `one two`: two rows, each a segment. `!…` cannot be read. Knows one filter:
+    `v = 'one'`.
 
     :param built: told of each receipt that was written, and what was read.
     :param orphaned: told of the tasks that executors go on with after their driver has died.
@@ -75,7 +76,8 @@ def build(order: BuildOrder, task: FileTask, source: ObjectStore, built: Built) 
     content = source.read(key)
     if content.startswith(b"!"):
         return Failure(task.file.uri, task.ordinal, order.attempt, "UNREADABLE", "as the test wants it")
-    rows = content.decode().split()
+    where = order.query.where if order.query is not None else ""
+    rows = [row for row in content.decode().split() if where in ("", f"v = '{row}'")]
     custom = {
         "pinotAssets.file": task.file.uri,
         "pinotAssets.session": order.session,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from fakes.objects import new_memory
 from model.lives import make_table, planned, remove, rolled_back, write
 from model.specs import spec_of
 from model.table import CLUSTER, TABLE, Table, run
 
+from pinot_assets.errors import ListingFailed
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import Session
 from pinot_assets.session.outlook_words import risk_lines
@@ -213,3 +215,113 @@ def test_a_session_without_a_switch_is_held_back_too() -> None:
     table.pinot.delete_segments(TABLE, [output.segment for output in of_a.outputs])
     write(A="")(table)
     barred_by(table, "emptied_files", "A goes from 10 to 0 rows")
+
+
+# --- the table spec is changed, and the files are as they were ---------------------------------------
+
+
+ONLY_A0 = {"filter": "v = 'A0'"}
+
+
+def test_a_new_filter_that_leaves_a_file_without_rows() -> None:
+    table = published("swap", A="A0 " * 10, B="B0")
+    table.options.update(ONLY_A0)
+    barred_by(table, "emptied_files", "1 of 2 files built again that had rows still have some: B goes from 1")
+    assert (
+        "1 file has the published content, and the table spec was changed; repair what is wrong in the"
+        in (open_session(table).last_error)
+    )
+    asks(table, allow("emptied_files"))
+    assert audited(table)["emptied_files"].warns
+    assert not table.truth.open_session
+
+
+def test_a_new_filter_that_leaves_a_file_few_rows() -> None:
+    table = published("swap", A="A0 " * 30, B=TWENTY)
+    table.options.update(ONLY_A0)
+    barred_by(table, "shrunk_files", "B goes from 20 to 1 rows (-95%)")
+    del table.options["filter"]  # repaired: the session of the slip is given up, and nothing is switched
+    before = table.pinot.visible_segments(TABLE)
+    audited(table)
+    assert not table.truth.open_session
+    assert table.pinot.visible_segments(TABLE) == before
+
+
+def test_a_filter_that_leaves_enough_is_taken() -> None:
+    table = published("swap", A="A0 A0 A1", B="A0 B0")
+    table.options.update(ONLY_A0)
+    found = audited(table)
+    assert all(found[name].passed for name in ("emptied_files", "shrunk_files", "vanished_columns"))
+    assert not table.truth.open_session
+
+
+def test_a_rollback_does_not_make_the_table_spec_of_now_the_one_that_built_the_files() -> None:
+    table = published("swap", A=f"{'A0 ' * 10} A1", B="B0")
+    asks(table, *(allow(name) for name in get_args(LossName)))
+    table.options.update(ONLY_A0)
+    audited(table)
+    rolled_back(table)
+    asks(table)
+    table.start(resume)
+    barred_by(table, "emptied_files", "B goes from 1 to 0 rows")
+
+
+def test_e33_new_patterns_that_leave_most_files_out() -> None:
+    table = published("sync", A="A0", B=TWENTY)
+    table.options["excludeFileNamePattern"] = "glob:**/B*"
+    barred_by(table, "shrunk_table", f"{TABLE} goes from 21 to 1 rows (-95.2%); the table spec was changed")
+    asks(table, allow("shrunk_table"))
+    audited(table)
+    assert not table.truth.open_session
+    assert len(table.pinot.visible_segments(TABLE)) == 1
+
+
+def test_new_patterns_that_leave_few_files_out_are_taken() -> None:
+    table = published("sync", A="A0", B=TWENTY)
+    table.options["excludeFileNamePattern"] = "glob:**/A*"
+    assert audited(table)["shrunk_table"].passed
+    assert not table.truth.open_session
+
+
+def test_without_a_change_of_the_table_spec_files_that_are_deleted_go() -> None:
+    table = published("sync", A="A0", B=TWENTY)
+    remove("B")(table)
+    assert "shrunk_table" not in audited(table)
+    assert not table.truth.open_session
+    assert len(table.pinot.visible_segments(TABLE)) == 1
+
+
+def test_another_directory_with_few_files() -> None:
+    """Every published file is gone from the listing, and one is new."""
+    table = published("sync", A=TWENTY)
+    table.options["includeFileNamePattern"] = "glob:**/new*"
+    write(new="N0")(table)
+    barred_by(table, "shrunk_table", f"{TABLE} goes from 20 to 1 rows")
+
+
+def test_a_table_that_becomes_a_sync_one_keeps_what_its_source_has_not_any_more() -> None:
+    table = published("append", A=TWENTY)
+    write(B="B0")(table)
+    audited(table)
+    remove("A")(table)
+    table.mode = "sync"
+    barred_by(table, "shrunk_table", f"{TABLE} goes from 21 to 1 rows")
+
+
+@pytest.mark.parametrize("mode", ["sync", "swap"])
+def test_e33_another_directory_without_a_file_empties_nothing(mode: str) -> None:
+    table = published(mode, A=TEN)
+    seen = table.pinot.visible_segments(TABLE)
+    table.options["inputDirURI"] = "s3://model/elsewhere"
+    published_in, table.source = table.source.uri, new_memory()
+    with pytest.raises(ListingFailed, match="matches since the table spec was changed") as refused:
+        raise table.start(run).process.error or AssertionError
+    assert f"published files lie elsewhere, {published_in}/A for one" in str(refused.value)
+    assert table.pinot.visible_segments(TABLE) == seen
+    table.options["emptySourceAction"] = "APPLY"
+    table.start(run)
+    assert not table.pinot.visible_segments(TABLE)
+
+
+def resume(driver: Driver) -> None:
+    driver.resume()

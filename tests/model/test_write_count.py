@@ -12,6 +12,7 @@ from fakes.pinot import FakePinot
 from fakes.tables import SYNC, write_table
 from fakes.zookeeper import FakeZooKeeper, Write
 
+from pinot_assets.build.keys import receipt_key
 from pinot_assets.build.order import BuildOrder, FileTask, nobody
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.edges import Edges
@@ -47,7 +48,7 @@ class EmptyFiles(BuildsInMemory):
                 on_done(Failure(uri, task.ordinal, 0, "UNREADABLE", "as the test wants it " * 50))
                 continue
             receipt = Receipt(uri, task.ordinal, order.attempt, version, "", 0, 0, (), 0.0, "")
-            store.put_if_absent(f"files/{task.ordinal}.json", _as_written(receipt))
+            store.put_if_absent(receipt_key(uri, version, order.attempt), _as_written(receipt))
             on_done(receipt)
 
 

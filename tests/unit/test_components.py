@@ -153,3 +153,29 @@ def test_a_broken_table_keeps_no_other_one_of_a_project_from_loading() -> None:
             found = {spec.key.to_user_string() for spec in defs.resolve_all_asset_specs()}
             dg.Definitions.validate_loadable(defs)
     assert {"trains/segments", "trains", "torn"} <= found
+
+
+@pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated:DeprecationWarning")  # Dagster's own
+@pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.BetaWarning")
+@pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.PreviewWarning")
+def test_two_components_about_one_asset_are_left_out_and_the_others_load() -> None:
+    """Dagster would load nothing of a project with one key twice."""
+    specs = {"one": "web-hits", "two": "web_hits", "trains": "trains", "again": "trains-x"}
+    with create_defs_folder_sandbox() as sandbox:
+        for name, table in specs.items():
+            folder = sandbox.defs_folder_path / name
+            folder.mkdir()
+            (folder / SPEC_FILE).write_text(starting_table(table))
+            sandbox.scaffold_component(PinotTable, name)
+        for name in ("torn", "torn2"):
+            folder = sandbox.defs_folder_path / name
+            folder.mkdir()
+            (folder / SPEC_FILE).write_text("[")
+            sandbox.scaffold_component(PinotTable, name)
+        sandbox.scaffold_component(PinotResources, "pinot")
+        with sandbox.build_all_defs() as defs:
+            found = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
+            dg.Definitions.validate_loadable(defs)
+    assert {"trains/segments", "trains_x/segments", "web_hits", "torn", "torn2"} <= found.keys()
+    assert "web_hits/segments" not in found
+    assert (found["web_hits"].description or "").count("clashes with") == 2

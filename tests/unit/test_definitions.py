@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import dagster as dg
 import pytest
 import yaml
 from dagster_cloud_cli.config.models import load_dagster_cloud_yaml
-from fakes.tables import SWAP, write_table
+from fakes.stream_tables import write_realtime_table
+from fakes.tables import SWAP, SYNC, write_table
 
 import pinot_assets.definitions as definitions_module
 from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.definitions import build_definitions
 from pinot_assets.errors import SpecError
 from pinot_assets.spec import TableSpec
+from pinot_assets.spec.asset_names import RESERVED, asset_name
+from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
 
 ROOT = Path(__file__).parents[2]
 
@@ -140,6 +145,82 @@ def test_a_broken_table_takes_no_name_of_another_one(tmp_path: Path) -> None:
     write_table(tmp_path, "web-hits")
     (tmp_path / "tables" / "web.hits.yaml").write_text("[")
     assert {"web_hits", "web_hits_left_out"} <= names_of(build_definitions(tmp_path / "tables"))
+
+
+def test_tables_that_are_called_as_dagster_calls_its_own_things(tmp_path: Path) -> None:
+    """An asset check's input is called as its asset, and some words Dagster takes for no input."""
+    for name in ("flights", "config", "input", "type"):
+        write_table(tmp_path, name)
+    broken(tmp_path, "class")
+    definitions = build_definitions(tmp_path / "tables")
+    dg.Definitions.validate_loadable(definitions)
+    assert {
+        "flights",
+        "config",
+        "config/segments",
+        "input_table/segments",
+        "type_table",
+        "class_table",
+    } <= names_of(definitions)
+    assert "class_table/segments" not in names_of(definitions)
+
+
+def test_broken_tables_take_no_name_of_one_another(tmp_path: Path) -> None:
+    for name in ("web-hits", "web_hits_left_out"):
+        write_table(tmp_path, name)
+    for name in ("web.hits", "web_hits_left.out"):
+        (tmp_path / "tables" / f"{name}.yaml").write_text("[")
+    definitions = build_definitions(tmp_path / "tables")
+    dg.Definitions.validate_loadable(definitions)
+    graph = definitions.resolve_asset_graph()
+    left_out = [key for key in graph.get_all_asset_keys() if "left out" in (graph.get(key).description or "")]
+    assert len(left_out) == 2
+    assert {"web_hits/segments", "web_hits_left_out/segments"} <= names_of(definitions)
+
+
+def test_a_file_whose_name_is_no_text_costs_itself_alone(tmp_path: Path) -> None:
+    write_table(tmp_path, "flights")
+    (tmp_path / "tables" / os.fsdecode(b"\xff.yaml")).write_text("[")
+    definitions = build_definitions(tmp_path / "tables")
+    dg.Definitions.validate_loadable(definitions)
+    assert "flights/segments" in names_of(definitions)
+
+
+@pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.BetaWarning")
+@pytest.mark.parametrize(
+    "word", [*sorted(RESERVED), "match", "case", "Type", "config", "none", "object", "list", "id"]
+)
+def test_the_words_that_are_reserved_are_dagsters(word: str) -> None:
+    assert (word in RESERVED) == (asset_name(word, OFFLINE_SUFFIX) == f"{word}_table")
+
+    def check() -> dg.AssetCheckResult:
+        return dg.AssetCheckResult(passed=True)
+
+    refused = pytest.raises(dg.DagsterInvalidDefinitionError) if word in RESERVED else nullcontext()
+    with refused:
+        dg.asset_check(asset=dg.AssetKey([word]), name="any")(check)
+
+
+def test_what_two_tables_call_their_things_cannot_be_the_same(tmp_path: Path) -> None:
+    """Each name is the table's asset and an ending: none of one kind ends in another one of that kind, but
+    where the assets would have one name, which is refused when the specs are read."""
+    write_table(tmp_path, "flights", {**SYNC, "schedule": "0 0 * * * ?"})
+    write_realtime_table(tmp_path)
+    broken(tmp_path, "torn")
+    repository = build_definitions(tmp_path / "tables").get_repository_def()
+    jobs = [job for job in repository.get_all_jobs() if not job.name.startswith("__")]
+    kinds = [
+        {job.name for job in jobs},
+        {sensor.name for sensor in repository.sensor_defs},
+        {schedule.name for schedule in repository.schedule_defs},
+        {node.name for job in jobs for node in job.all_node_defs},
+    ]
+    for names in kinds:
+        assets = ("flights", "clicks_realtime", "torn")
+        endings = {name.removeprefix(asset) for name in names for asset in assets if name.startswith(asset)}
+        assert all(any(name.startswith(asset) for asset in assets) for name in names)
+        clashing = [(one, other) for one in endings for other in endings if one != other]
+        assert not [pair for pair in clashing if pair[0].endswith(pair[1])]
 
 
 def test_a_good_spec_that_dagster_does_not_take_costs_one_table(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinot_assets.errors import SessionError, SourceError
+from pinot_assets.errors import PinotAssetsError, SessionError, SourceError
 from pinot_assets.foreign import fields_of_json, fitting, listed, read_json, reading
-from pinot_assets.limits import DEEPEST, MOST_VALUES, OBJECT, REPLY
+from pinot_assets.limits import DEEPEST, MOST_VALUES, OBJECT, REPLY, VALUES_VARIABLE
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -150,3 +150,13 @@ def test_few_bytes_of_json_do_not_become_gigabytes(value: str, kind: type) -> No
     text = f"[{','.join([value] * (MOST_VALUES + 1))}]"
     with pytest.raises(ValueError, match="more than 5,000,000 values"):
         read_json(text if kind is str else text.encode())
+
+
+def test_how_many_values_are_read_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VALUES_VARIABLE, "3")
+    assert read_json("[1,[2]]") == [1, [2]]
+    with pytest.raises(ValueError, match=f"more than 3 values; if it should, set {VALUES_VARIABLE}"):
+        read_json("[1,2,[3]]")
+    monkeypatch.setenv(VALUES_VARIABLE, "many")
+    with pytest.raises(PinotAssetsError, match="is not a number of values"):
+        read_json("[]")

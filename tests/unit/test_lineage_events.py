@@ -219,3 +219,24 @@ def test_columns_of_a_schema() -> None:
         "dateTimeFieldSpecs": [{"name": "at", "dataType": "TIMESTAMP"}],
     }
     assert columns_of(schema) == [("v", "STRING[]"), ("m", "LONG"), ("at", "TIMESTAMP")]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("transport: {type: console}\n#" + "x" * (1 << 20), "is larger than 1,024 KiB"),
+        ("transport: " + "[" * 500 + "]" * 500, "nested too deeply"),
+        (
+            "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\n"
+            "c: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c]\n"
+            "e: [*d, *d, *d, *d, *d, *d, *d, *d, *d]\n",
+            "values",
+        ),
+    ],
+)
+def test_settings_of_the_client_are_read_within_limits(driver: Any, text: str, words: str) -> None:
+    """The client reads its file whole, and takes what it cannot read for none."""
+    Path("openlineage.yml").write_text(text)
+    (warning,) = tell(driver)
+    assert "OpenLineage's settings cannot be used" in warning
+    assert words in warning

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pinot_assets.build.spark_reader import SETTINGS
 from pinot_assets.expressions import pinot_names, spark_names
+from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
+from pinot_assets.expressions.spark_costs import COSTS_OF_SPARK
 
 
 def test_no_function_is_allowed_and_refused() -> None:
@@ -24,3 +26,10 @@ def test_each_reason_stands_behind_a_name() -> None:
 
 def test_what_reads_files_substitutes_nothing() -> None:
     assert SETTINGS["spark.sql.variable.substitute"] == "false"
+
+
+def test_what_is_judged_by_its_arguments_may_be_called() -> None:
+    assert COSTS_OF_SPARK.judged - spark_names.ALLOWED == {"like"}
+    assert COSTS_OF_PINOT.judged - pinot_names.ALLOWED == {"ilike", "regexp", "rlike"}
+    assert {name for name in spark_names.ALLOWED if "regexp" in name} <= COSTS_OF_SPARK.judged
+    assert {name for name in pinot_names.ALLOWED if "regexp" in name} <= COSTS_OF_PINOT.judged

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.errors import StreamUnreadable
-from pinot_assets.realtime.stream import client_settings, read_partitions
+from pinot_assets.errors import SettingError, StreamUnreadable
+from pinot_assets.realtime.stream import client_settings, filled_in, read_partitions
 
 BROKERS = {"streamType": "kafka", "stream.kafka.broker.list": "a:1, b:2", "stream.kafka.topic.name": "t"}
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="se\\"cret";'
@@ -86,4 +86,37 @@ def test_a_stream_that_is_away_is_given_up_in_time_and_tells_no_secret() -> None
 
 def test_no_topic() -> None:
     with pytest.raises(StreamUnreadable, match="names no topic"):
-        read_partitions([{"streamType": "kafka", "stream.kafka.broker.list": "a:1"}])
+        read_partitions([{"streamType": "kafka", "stream.kafka.broker.list": "127.0.0.1:1"}])
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        (
+            {"stream.kafka.broker.list": "127.0.0.1:1,kafka.example.org:9092"},
+            "kafka://kafka.example.org:9092",
+        ),
+        ({"stream.kafka.broker.list": "127.0.0.1:1@kafka.example.org:9092"}, "names an address"),
+        ({"bootstrap.servers": "PLAINTEXT://kafka.example.org:1"}, "kafka://kafka.example.org:1"),
+        ({"ssl.keystore.location": "/root/own.pem"}, "outside the folders"),
+        ({"stream.kafka.consumer.prop.ssl.truststore.location": "/etc/ssl/ca.pem"}, "never read as data"),
+        ({"stream.kafka.topic.name": "${PINOT_PASSWORD}"}, "PINOT_PASSWORD"),
+    ],
+)
+def test_nothing_is_reached_that_the_policy_refuses(
+    setting: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PINOT_PASSWORD", "hunter2")
+    stream = {"streamType": "kafka", "stream.kafka.broker.list": "127.0.0.1:1"} | setting
+    with pytest.raises(SettingError, match=words) as refused:
+        read_partitions([stream])
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_file_that_a_variable_names_is_the_installations_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TABLE_KAFKA_CA", "/etc/ssl/ca.pem")
+    stream = BROKERS | {
+        "stream.kafka.broker.list": "127.0.0.1:1",
+        "ssl.truststore.location": "${TABLE_KAFKA_CA}",
+    }
+    assert filled_in(stream)["ssl.truststore.location"] == "/etc/ssl/ca.pem"

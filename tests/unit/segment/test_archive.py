@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment import metadata_tar, read_segment_info, rename_tar, write_tar
+from pinot_assets.segment import archive, metadata_tar, read_segment_info, rename_tar, write_tar
 
 
 def test_a_tar_is_one_gzip_member_with_the_directory_first(golden: Any, tmp_path: Path) -> None:
@@ -95,3 +95,36 @@ def test_an_unsafe_new_name_is_refused(golden: Any, tmp_path: Path) -> None:
     write_tar(golden.build(), tmp_path / "x")
     with pytest.raises(BuildError, match="segment name"):
         rename_tar(tmp_path / "x", tmp_path / "y", name="../y")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (tarfile.REGTYPE, "s/v3/metadata.properties"),
+        (tarfile.XHDTYPE, "s/v3/columns.psf"),
+        (tarfile.GNUTYPE_LONGNAME, "s/v3/columns.psf"),
+    ],
+)
+def test_what_a_tar_says_of_its_sizes_is_not_read_into_memory(
+    kind: bytes, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few bytes of gzip hold gigabytes of zeros."""
+    monkeypatch.setattr(archive, "ENTRY_BYTES", 1 << 20)
+    names = ["s/v3/columns.psf", "s/v3/index_map", "s/v3/metadata.properties"]
+    path = tmp_path / "s.tar.gz"
+    with gzip.open(path, "wb") as file:
+        for each in names[: names.index(name) + 1]:
+            entry = tarfile.TarInfo(each)
+            if each == name:
+                entry.type, entry.size = kind, 3 << 20
+            file.write(entry.tobuf(tarfile.USTAR_FORMAT))
+        file.write(b"\0" * (3 << 20))
+    with pytest.raises(BuildError, match=r"larger than 1 MiB|a header of 3145728 bytes"):
+        read_segment_info(path)
+
+
+def test_a_long_name_is_read(golden: Any, tmp_path: Path) -> None:
+    write_tar(golden.build(), tmp_path / "s.tar.gz")
+    name = "n" * 200
+    rename_tar(tmp_path / "s.tar.gz", tmp_path / "renamed.tar.gz", name=name)
+    assert read_segment_info(tmp_path / "renamed.tar.gz").name == name

@@ -89,3 +89,11 @@ def test_refused_with_the_reason(function: str, why: str) -> None:
         translate(function)
     assert why in str(refused.value)
     assert refused.value.is_groovy == (why == "Groovy")
+
+
+def test_a_translation_does_not_double_with_each_call() -> None:
+    expression = "carrier"
+    for _ in range(40):
+        expression = f"equals({expression}, 1)"
+    with pytest.raises(NotTranslated, match="too many functions in each other"):
+        translate(expression)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import pinot_assets.build
+from pinot_assets import error_codes
 from pinot_assets.build import task
 from pinot_assets.build.rejected import FileRejected
 from pinot_assets.pinot import port  # noqa: F401  # what sessions import first
@@ -21,26 +22,34 @@ def _kinds(kind: type[FileRejected]) -> list[type[FileRejected]]:
     return [kind, *(found for child in kind.__subclasses__() for found in _kinds(child))]
 
 
-@pytest.mark.parametrize("code", ["VANISHED", "CHANGED_DURING_READ", "STORE", "OUT_OF_MEMORY", "MACHINE"])
-def test_what_time_alone_may_mend_is_transient(code: str) -> None:
-    assert is_transient(code)
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
+TIME_MENDS = {"VANISHED", "CHANGED_DURING_READ", "STORE", "OUT_OF_MEMORY", "MACHINE"}
+"""Tried again by itself, without a retry."""
+A_PERSON_MENDS = {
+    *(
         "UNREADABLE",
         "TYPE_MISMATCH",
-        "TOO_LARGE",
-        "SETTINGS",
-        "WORKER_DIED",
-        "AUDIT",
-        "INTERNAL",
-        "OF_TOMORROW",
-    ],
-)
-def test_what_somebody_must_mend_is_not(code: str) -> None:
-    assert not is_transient(code)
+        "COLUMN_MISSING",
+        "TOO_MANY_BAD_ROWS",
+        "TIMESTAMP_STRING_ZONE_DEPENDENT",
+    ),
+    *("READER_SETTINGS", "TOO_LARGE", "BECAME_FOLDER", "EXPRESSION", "SPARK", "SETTINGS", "STAGING_CONFLICT"),
+    *("UNSUPPORTED", "REJECTED"),
+}
+"""The file, the table spec, or where it is run."""
+TRIED_AGAIN_COSTS_A_RETRY = {"WORKER_DIED", "AUDIT", "NOT_PUBLISHED", "BUILD", "INTERNAL"}
+"""May be well the next time, and must not be tried for ever: it costs a worker, segments, or is not known."""
+
+
+def test_each_code_is_classed_on_purpose() -> None:
+    """A new code has to be put into one of them."""
+    classes = (TIME_MENDS, A_PERSON_MENDS, TRIED_AGAIN_COSTS_A_RETRY)
+    assert sum(map(len, classes)) == len(CODES)
+    assert set().union(*classes) == CODES.keys() == error_codes.CODES.keys()
+
+
+@pytest.mark.parametrize("code", [*CODES, "OF_TOMORROW"])
+def test_what_time_alone_may_mend_is_transient_and_nothing_else(code: str) -> None:
+    assert is_transient(code) is (code in TIME_MENDS)
 
 
 def test_every_code_that_a_file_can_fail_with_is_listed() -> None:

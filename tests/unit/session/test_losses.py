@@ -25,6 +25,7 @@ from pinot_assets.spec.audit_check import Check, Loss
 
 WHOLE = "name,count,at\na,1,2020-01-01T00:00:00Z\nb,2,2020-01-01T00:00:00Z\n"
 RENAMED = WHOLE.replace("count", "Count", 1)
+SEVENS = "name,count,at\na,7,2020-01-01T00:00:00Z\nb,7,2020-01-01T00:00:00Z\n"
 NULL = "name,count,at\na,,2020-01-01T00:00:00Z\nb,,2020-01-01T00:00:00Z\n"
 
 
@@ -42,18 +43,22 @@ def built(root: Path, order: BuildOrder, text: str) -> Receipt:
 
 
 def rebuilt(
-    root: Path, order: BuildOrder, before: str | Receipt, after: str, *checks: Check
+    root: Path, order: BuildOrder, before: str | Receipt, after: str, *checks: Check, **changed: Any
 ) -> dict[str, Any]:
-    """What is found where a file was published and is rewritten, by the name of the check."""
+    """What is found where a file was published and is built again, by the name of the check.
+
+    :param changed: what the table spec says otherwise since, as keys of the order.
+    """
     former = built(root, order, before) if isinstance(before, str) else before
-    current = SimpleNamespace(ledger={former.uri: PublishedFile.from_receipt(former, order.session)}, rows=2)
-    later = replace(order, session="cp8-abc", staging_uri=order.staging_uri.replace("cp7", "cp8"))
+    file = PublishedFile.from_receipt(former, order.session)
+    current = SimpleNamespace(ledger={former.uri: file}, rows=2, mode=Mode.SWAP, config_fingerprint="before")
+    later = replace(order, session="cp8-abc", staging_uri=order.staging_uri.replace("cp7", "cp8"), **changed)
     run: Any = SimpleNamespace(
         current_snapshot=lambda: current,
         spec=SimpleNamespace(audit=Audit(checks=checks), name="names"),
         edges=SimpleNamespace(staging=Staging(open_store((root / "staging").as_uri(), {}, UNLIMITED))),
     )
-    session: Any = SimpleNamespace(mode=Mode.SYNC)
+    session: Any = SimpleNamespace(mode=Mode.SWAP, config_fingerprint="now" if changed else "before")
     return {f.name: f for f in loss_findings(run, session, [built(root, later, after)])}
 
 
@@ -64,6 +69,30 @@ def test_a_renamed_column_and_one_that_is_null_throughout(
     finding = rebuilt(tmp_path, order, WHOLE, after)["vanished_columns"]
     assert (finding.blocks, finding.of_data) == (True, True)
     assert "a.csv has no value in count;" in finding.message
+
+
+def test_a_column_that_the_table_spec_makes_null(tmp_path: Path, order: BuildOrder) -> None:
+    """The file is as it was: it is not rewritten, and its column is lost all the same."""
+    found = rebuilt(tmp_path, order, SEVENS, SEVENS, reader={"nullStringValue": "7"})
+    finding = found["vanished_columns"]
+    assert (finding.blocks, finding.of_data) == (True, True)
+    assert (
+        "0 of 1 files built again have values in the columns that had some: a.csv has no value in count"
+        in (finding.message)
+    )
+    assert found["emptied_files"].passed
+
+
+def test_of_one_table_spec_a_file_that_is_as_it_was_is_not_looked_at(
+    tmp_path: Path, order: BuildOrder
+) -> None:
+    assert rebuilt(tmp_path, order, NULL, NULL).keys() == {"shrunk_table"}
+
+
+def test_a_column_that_the_schema_has_since_has_not_vanished(tmp_path: Path, order: BuildOrder) -> None:
+    more = {"name": "more", "dataType": "STRING"}
+    schema = {**order.schema, "dimensionFieldSpecs": [*order.schema["dimensionFieldSpecs"], more]}
+    assert rebuilt(tmp_path, order, WHOLE, WHOLE, schema=schema)["vanished_columns"].passed
 
 
 def test_it_may_be_allowed(tmp_path: Path, order: BuildOrder) -> None:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from model.specs import spec_of
 from model.table import CLUSTER, Table, run
 
+from pinot_assets.build.keys import file_id
 from pinot_assets.errors import NodeUnreadable, PinotAssetsError, SessionError, SnapshotCorrupt
 from pinot_assets.policy import UNLIMITED
 from pinot_assets.realtime.lease import OperationsStore
@@ -288,7 +289,7 @@ def _refused(staging: Staging, body: bytes, read: Callable[[ObjectRef], Any]) ->
 def test_a_poison_receipt_is_none_and_its_file_is_built_again(staging: Staging) -> None:
     golden = receipt(staging.store.uri).to_bytes()
     for n, (what, body) in enumerate([*NO_OBJECT.items(), *poisoned(golden)]):
-        key = f"sessions/{SESSION}/files/{n}.json"
+        key = f"sessions/{SESSION}/files/{file_id('file:///a')}-{n}-0.json"
         staging.store.put_if_absent(key, body)
         assert staging.receipts(PLAN).keys() == ({0} if what == ".outputs = []" else set()), what
         done = replace(PLAN, rows=(replace(PLAN.rows[0], status=Status.DONE, receipt=key),))
@@ -305,7 +306,7 @@ def test_a_receipt_of_tars_that_lie_elsewhere_is_none(tmp_path: Path, elsewhere:
     staging = Staging(open_store(str(tmp_path), {}, UNLIMITED))
     there = elsewhere.replace("{root}", staging.store.uri)
     one = replace(receipt(staging.store.uri), outputs=(replace(output(staging.store.uri), tar_uri=there),))
-    staging.store.put_if_absent(f"sessions/{SESSION}/files/a.json", one.to_bytes())
+    staging.store.put_if_absent(f"sessions/{SESSION}/files/{file_id('file:///a')}-v-0.json", one.to_bytes())
     assert staging.receipts(PLAN) == {}
 
 

@@ -4,11 +4,14 @@ import hashlib
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pinot_assets.errors import SnapshotCorrupt
+from pinot_assets.build.keys import receipt_key
+from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
 from pinot_assets.policy import UNLIMITED
+from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.model import Mode, ObjectRef
 from pinot_assets.session.plan import Hold, Plan, Row, Status
 from pinot_assets.session.receipt import Failure, Output, Receipt
@@ -39,7 +42,7 @@ def put_receipt(staging: Staging, attempt: int = 0, *, tar: bytes | None = b"tar
     sha256 = hashlib.sha256(b"tar").hexdigest()
     output = Output(name, 1, 1, f"{where}.tar.gz", 3, sha256, f"{where}.metadata.tar.gz")
     receipt = Receipt("file:///a", 0, attempt, VERSION, "", 1, 0, (output,), 0.1, "w/1")
-    key = f"sessions/cp1-00000a/files/a-{attempt}.json"
+    key = f"sessions/cp1-00000a/{receipt_key(receipt.uri, VERSION, attempt)}"
     staging.store.put_if_absent(key, receipt.to_bytes())
     return key
 
@@ -87,6 +90,46 @@ def test_a_torn_receipt_is_none(staging: Staging, data: bytes) -> None:
     assert staging.receipts(a_plan()) == {}
 
 
+def test_what_is_no_receipt_of_the_plan_s_files_is_not_read(
+    staging: Staging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder full of somebody's objects costs a listing."""
+    key = put_receipt(staging)
+    for n in range(20):
+        staging.store.put_if_absent(f"sessions/cp1-00000a/files/{n:016x}-v-0.json", b"[" * 100)
+    read, seen = type(staging.store).read, list[str]()
+
+    def noting(store: Any, key: str, *most: Any) -> bytes:
+        seen.append(key)
+        return read(store, key, *most)
+
+    monkeypatch.setattr(type(staging.store), "read", noting)
+    assert list(staging.receipts(a_plan())) == [0]
+    assert seen == [key]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_receipts_that_are_too_large_together_are_not_read(
+    staging: Staging, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    """Each may be as large as one may be; it says which is the largest and what to set."""
+    monkeypatch.setenv("PINOT_ASSETS_MAX_RECEIPTS_MIB", "1")
+    put_receipt(staging)
+    assert staging.receipts(a_plan())
+    for attempt, most in ((1, 400), (2, 700)):
+        key = f"sessions/cp1-00000a/{receipt_key('file:///a', VERSION, attempt)}"
+        staging.store.put_if_absent(key, b" " * most * 1024)
+    monkeypatch.setattr(type(staging.store), "read", lambda *_: pytest.fail("it was read"))
+    versions = {"file:///a": VERSION.token}
+    with pytest.raises(TooLarge) as refused:
+        kept_receipts(staging, "cp1-00000a", versions) if kept else staging.receipts(a_plan(2))
+    text = str(refused.value)
+    assert "3 receipts of" in text
+    assert "the largest is sessions/cp1-00000a/files/" in text
+    assert "-2.json, 700.0 KB" in text
+    assert "PINOT_ASSETS_MAX_RECEIPTS_MIB" in text
+
+
 def test_the_newest_receipt_is_taken_but_none_of_a_later_attempt(staging: Staging) -> None:
     keys = [put_receipt(staging, attempt) for attempt in (0, 1, 2)]
     assert staging.receipts(a_plan(1))[0][0] == keys[1]
@@ -105,7 +148,7 @@ def test_a_lost_accepted_receipt_is_an_error_and_not_another_one(staging: Stagin
     staging.store.delete(keys[0])
     plan = a_plan(1, Status.DONE, keys[0])
     assert staging.receipts(plan) == {}
-    with pytest.raises(SnapshotCorrupt, match=r"a-0\.json"):
+    with pytest.raises(SnapshotCorrupt, match=r"-0\.json cannot be read"):
         staging.accepted_receipts(plan)
 
 
@@ -137,3 +180,31 @@ def test_r13_r18_a_lost_or_changed_object_is_corrupt(staging: Staging) -> None:
     staging.store.delete(ref.key)
     with pytest.raises(SnapshotCorrupt, match="cannot be read"):
         staging.plan(ref)
+
+
+def test_a_store_that_is_away_makes_nothing_corrupt(
+    staging: Staging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever leaves out what is corrupt must not leave out what can be read a minute later."""
+    ref = staging.put_plan(a_plan())
+    away = SourceError("Cannot read it", why="503 SlowDown", hint="try again")
+
+    def refuse(*_: object) -> None:
+        raise away
+
+    with monkeypatch.context() as first:
+        first.setattr(type(staging.store), "read", refuse)
+        with pytest.raises(SourceError) as caught:
+            staging.plan(ref)
+        assert caught.value is away
+        first.setattr(type(staging.store), "stat", refuse)
+        with pytest.raises(SourceError) as caught:
+            staging.plan(ref)
+        assert caught.value is away
+    assert staging.plan(ref) == a_plan()
+
+
+@pytest.mark.parametrize("key", ["../elsewhere", ""])
+def test_a_reference_that_is_none_is_corrupt(staging: Staging, key: str) -> None:
+    with pytest.raises(SnapshotCorrupt, match="cannot be read"):
+        staging.plan(ObjectRef(key, "0" * 64))

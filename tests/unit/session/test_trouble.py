@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pinot_assets import errors
 from pinot_assets.errors import (
     BuildError,
     ListingFailed,
@@ -72,3 +73,15 @@ def test_one_failure_that_does_not_pass_is_enough() -> None:
 )
 def test_a_store_that_does_not_answer_may_pass(error: PinotAssetsError, expected: bool) -> None:
     assert may_pass(error) is expected
+
+
+def test_each_error_of_a_store_is_classed_on_purpose() -> None:
+    """What ends a build and may pass spends no retry and is tried again: a new class has to be put here."""
+    passing = {"SourceError", "ListingFailed", "SourceChanged", "StreamUnreadable"}
+    staying = {"SettingError", "StoreConflict", "TooLarge"}
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    found = {kind.__name__: kind for kind in kinds if issubclass(kind, SourceError)}
+    assert found.keys() == passing | staying
+    assert {name for name, kind in found.items() if may_pass(kind(""))} == passing
+    others = [kind for kind in kinds if issubclass(kind, PinotAssetsError) and kind not in found.values()]
+    assert not [kind for kind in others if may_pass(kind(""))]

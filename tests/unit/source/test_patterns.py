@@ -52,9 +52,16 @@ def test_a_malformed_glob_is_refused_with_its_position(glob: str, position: int,
         ("a(?i)b", "flags"),
         (r"a\R", r"\R"),
         ("a{", "repetition"),
-        (r"(a)\12", "two digits"),
+        (r"(a)\1", "back reference"),
+        (r"(?<n>a)\k<n>", "back reference"),
         ("(a", "missing )"),
-        ("(?<=a+)b", "look-behind"),
+        ("(?<=a+)b", "look-around"),
+        ("(?!a)b", "look-around"),
+        ("(?>a)b", "atomic"),
+        ("a*+", "possessive"),
+        ("a**", "repetition of a repetition"),
+        ("a$b", "before the end"),
+        ("(a{1000}){1000}", "repetition size"),
     ],
 )
 def test_a_regex_that_cannot_be_translated_is_refused_by_name(regex: str, named: str) -> None:
@@ -62,6 +69,35 @@ def test_a_regex_that_cannot_be_translated_is_refused_by_name(regex: str, named:
         compile_pattern(f"regex:{regex}")
     assert caught.value.why is not None
     assert named in caught.value.why
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "regex:(a+)+b",
+        "regex:(?:a|a)*(?:a*)*b",
+        f"regex:{'(a?)' * 40}{'a' * 40}b",
+        f"regex:{'.*a' * 20}b",
+        f"glob:{'**a' * 30}b",
+        f"glob:{'*a' * 30}b",
+        f"glob:{'[a-z]*' * 30}b",
+    ],
+)
+def test_no_pattern_takes_for_ever(text: str) -> None:
+    """An engine that tries one way after the other would still be at it."""
+    pattern = compile_pattern(text)
+    assert not pattern.matches("a" * 2000)
+    assert pattern.matching("", pa.array(["/" + "a" * 2000])).to_pylist() == [False]
+
+
+def test_a_pattern_has_an_end() -> None:
+    for text in ("glob:" + "a" * 100_000 + "]", "regex:" + "a" * 100_000):
+        with pytest.raises(SourceError):
+            compile_pattern(text)
+
+
+def test_a_name_that_is_no_utf_8_is_matched_like_any_other() -> None:
+    assert compile_pattern("glob:**/*.csv").those_of(["/in/\udcff.csv", "/in/\udcff.json"]) == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -518,3 +518,9 @@ def test_broken_yaml_does_not_show_a_secret(folder, text):
     _, problems, _ = folder.check()
     assert problems
     assert LEAK[:7] not in "".join(map(str, problems))
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(.*)a.*b.*c", r"(a)(?=b)"])
+def test_a_partition_is_not_named_by_a_pattern_that_takes_long(folder, pattern):
+    (problem,) = folder.problems({"partitionGroup": f"regex:{pattern}"})
+    assert problem.reason.startswith("is an expression that ")

@@ -243,7 +243,11 @@ def test_what_stays_for_good_is_told_with_the_difference(run, folder):
     assert len(told["cannotBeTakenBack"]) == 1
 
 
-def test_a_table_to_start_from_is_good_as_it_stands(run, folder):
+def test_a_table_to_start_from_is_good_as_it_stands(run, folder, tmp_path, monkeypatch):
+    policy = tmp_path / "policy" / "of-brokers.yaml"
+    policy.parent.mkdir()
+    policy.write_text("endpoints: ['kafka://kafka-1:9092', 'kafka://kafka-2']")
+    monkeypatch.setenv("PINOT_ASSETS_POLICY", str(policy))
     assert run("init", "web-hits").exit_code == 0
     made = run("init", "clicks", "--table-type", "realtime", "--brokers", "kafka-1:9092,kafka-2:9092")
     assert (made.exit_code, f"wrote {folder.path / 'clicks.yaml'}" in made.output) == (0, True)

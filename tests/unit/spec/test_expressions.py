@@ -189,8 +189,25 @@ def test_what_brokers_put_into_queries_has_no_code_either(folder: Any) -> None:
         assert problem.key == "table.query.expressionOverrideMap.carrier"
 
 
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("regexp_extract(carrier, '(a+)+$', 0, '')", "repeats what can itself match in several ways"),
+        ("regexp_extract(carrier, carrier, 0, '')", "is not one text"),
+        ("repeat(carrier, 1000000000)", "times longer by repeat()"),
+        ("repeat(carrier, flight) ? x", "has a ?"),
+        ("jsonPathString(carrier, '$[?(@.a =~ /(a+)+$/)]')", "a pattern within a text"),
+    ],
+)
+def test_what_pinot_evaluates_of_a_realtime_table_stays_cheap(folder: Any, sql: str, words: str) -> None:
+    made = {"columnName": "carrier", "transformFunction": sql}
+    folder.realtime(change=lambda whole: ingestion(whole, transformConfigs=[made]))
+    [problem] = folder.check()[1]
+    assert words in problem.reason
+
+
 def test_an_environment_variable_in_a_streams_settings_is_no_expression(folder: Any) -> None:
-    folder.realtime({"stream": {**STREAM, "sasl.jaas.config": "${KAFKA_JAAS_CONFIG}"}})
+    folder.realtime({"stream": {**STREAM, "sasl.jaas.config": "${TABLE_KAFKA_JAAS_CONFIG}"}})
     assert folder.check()[1] == []
 
 

@@ -54,7 +54,7 @@ REFUSED = [
     (
         {**GCS, "input.fs.prop.gcpKey": "/etc/key.json"},
         "input.fs.prop.gcpKey",
-        "key file",
+        "literal secret",
         "${TABLE_GCP_KEY}",
     ),
     ({"inputDirURI": "file:///etc/ssl"}, "inputDirURI", "never read", ""),

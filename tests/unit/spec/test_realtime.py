@@ -212,6 +212,12 @@ def test_secrets_of_a_stream_are_refused_and_not_repeated(folder, key, value, va
     assert "hunter2" not in str(problem)
 
 
+def test_where_credentials_are_taken_from_is_no_secret(folder):
+    key = "stream.kafka.decoder.prop.schema.registry.basic.auth.credentials.source"
+    folder.realtime(change=lambda whole: whole["realtime"]["stream"].update({key: "USER_INFO"}))
+    assert not folder.check()[1]
+
+
 def test_secrets_in_the_table_config_are_refused_too(folder):
     folder.realtime(
         change=lambda w: w["table"]["tableIndexConfig"].update(streamConfigs={"sasl.jaas.config": JAAS})
@@ -221,9 +227,9 @@ def test_secrets_in_the_table_config_are_refused_too(folder):
 
 def test_references_are_kept_for_pinot(folder):
     spec = load(
-        folder, change=lambda w: w["realtime"]["stream"].update({"sasl.jaas.config": "${KAFKA_JAAS}"})
+        folder, change=lambda w: w["realtime"]["stream"].update({"sasl.jaas.config": "${TABLE_KAFKA_JAAS}"})
     )
-    assert stream_of(spec)["sasl.jaas.config"] == "${KAFKA_JAAS}"
+    assert stream_of(spec)["sasl.jaas.config"] == "${TABLE_KAFKA_JAAS}"
 
 
 @pytest.mark.parametrize("text", ["${HOST}:9092", "${HOST:-127.0.0.1:9092}"])

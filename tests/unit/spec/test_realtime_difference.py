@@ -18,7 +18,7 @@ STREAMS = "table.ingestionConfig.streamIngestionConfig.streamConfigMaps"
 def spec(folder):
     folder.realtime(
         {"peerSegmentDownloadScheme": "http", "flushThresholdRows": "5"},
-        change=lambda whole: whole["realtime"]["stream"].update({"sasl.jaas.config": "${JAAS}"}),
+        change=lambda whole: whole["realtime"]["stream"].update({"sasl.jaas.config": "${TABLE_JAAS}"}),
     )
     return load_tables(folder.path).realtime["flights"]
 

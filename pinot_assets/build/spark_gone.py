@@ -1,0 +1,59 @@
+"""A Spark that is gone, in a process that goes on: `watch`, a notebook, a code server.
+
+PySpark keeps the JVM and the context that it started for as long as the process lives. A JVM that was killed
+(out of memory, by a person) and an application that its cluster ended are given to whoever asks next, and
+refuse every call.
+"""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import suppress
+
+from py4j.java_gateway import JavaGateway
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+
+
+def forget_what_is_gone() -> bool:
+    """Let the next that asks PySpark for a context start another one, if the one of this process is gone.
+
+    :returns: whether it was the JVM that has ended.
+    """
+    gateway: JavaGateway | None = SparkContext._gateway
+    context = SparkContext._active_spark_context
+    if gateway is not None and _has_ended(gateway):
+        if context is not None:
+            _stop(context)
+        with suppress(OSError, Py4JError):
+            gateway.shutdown()
+        SparkContext._gateway = SparkContext._jvm = None
+        return True
+    if context is not None and is_stopped(context):
+        _stop(context)
+    return False
+
+
+def is_stopped(context: SparkContext) -> bool:
+    """Whether a context takes no jobs any more."""
+    java = context._jsc
+    if java is None:
+        return True
+    try:
+        return bool(java.sc().isStopped())
+    except (OSError, Py4JError):
+        return True
+
+
+def _has_ended(gateway: JavaGateway) -> bool:
+    """Of a JVM that is not this process's own child (`spark-submit`) nothing is known: both end together."""
+    process = getattr(gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
+def _stop(context: SparkContext) -> None:
+    """Take it out of PySpark's hands. Where its JVM does not answer, the first call only forgets the JVM."""
+    with warnings.catch_warnings(), suppress(OSError, Py4JError):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        context.stop()
+    context.stop()

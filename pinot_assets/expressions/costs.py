@@ -1,0 +1,282 @@
+"""Whether an expression stays cheap: patterns that match soon, values that do not grow out of a few letters.
+
+A short text can ask for much: `repeat(repeat('x', 100000), 100000)`, `sequence(1, 1e9)`, thirty `hex` in each
+other, a pattern that backtracks for hours. So what decides about size is a literal, and within bounds, and
+what calls in each other make of a value together stays below `MOST_GROWTH` times its size. Names of functions
+and how texts are written are those of a dialect; `spark` and `pinot` bring theirs.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pinot_assets.expressions.calls import Call, calls_of, number_of, text_of
+from pinot_assets.expressions.refused import ExpressionRefused
+from pinot_assets.expressions.regular import check_pattern, check_wildcards
+from pinot_assets.expressions.tokens import END, Token, words
+
+MOST_GROWTH: Final = 10_000
+"""Times that an expression may make a value longer."""
+MOST_OPERATORS: Final = 1_000
+"""Operators of an expression: parsers and planners recurse by each."""
+MOST_EXPONENT: Final = 400
+"""Of a number: beyond it only decimals have values, of as many digits."""
+UNKNOWN_LENGTH: Final = 100
+"""What a value of a row counts for, where it decides how long another one becomes."""
+
+_EXPONENT: Final = re.compile(r"[0-9.][eE][+-]?([0-9]+)")
+_JOINING: Final = words("and or not case when between in is like div")
+_FOLDING: Final = 2
+"""The first argument of a fold that is called again and again."""
+_MOST_DEPTH: Final = 100
+"""Of brackets in a text: of types and of JSON, whose parsers recurse."""
+_LIKES: Final = words("like ilike")
+_REGULAR: Final = words("rlike regexp")
+_OF_SEVERAL: Final = words("any all some")
+_AFTER_PATTERN: Final = words(
+    "and or then else end when escape group order having limit offset as is from desc asc nulls filter"
+)
+
+Growth = Callable[["Call", "Dialect"], float]
+"""How many times longer a call makes what it is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What a check of costs knows of Spark's SQL, or Pinot's.
+
+    :ivar patterns: functions and which of their arguments (from 0) are regular expressions.
+    :ivar bounds: functions, which of their arguments are numbers that decide about size, and their most.
+    :ivar growth: functions that make a value longer.
+    :ivar folds: functions that call another one, from their third argument on, with what it gave before;
+        `numeric` are those that may stand in it.
+    :ivar unquoted: what a text literal says.
+    :ivar canonical: a function's name as it is looked up.
+    """
+
+    patterns: Mapping[str, Sequence[int]]
+    bounds: Mapping[str, Mapping[int, int]]
+    growth: Mapping[str, Growth]
+    unquoted: Callable[[str], str]
+    canonical: Callable[[str], str] = str.lower
+    folds: frozenset[str] = frozenset()
+    numeric: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def judged(self) -> frozenset[str]:
+        """The functions whose arguments are looked at."""
+        return self.folds | self.patterns.keys() | self.bounds.keys() | self.growth.keys() | _LIKES | _REGULAR
+
+
+def check_costs(tokens: Sequence[Token], dialect: Dialect) -> None:
+    """Refuse an expression that may cost more time or memory than its rows do.
+
+    :param tokens: all of the expression.
+    :raises ExpressionRefused: it may; says by which function.
+    """
+    operators = 0
+    before = END
+    for token, after in zip(tokens, [*tokens[1:], END], strict=True):
+        is_arrow = token.text == "=" and after.text == ">" and after.start == token.start + 1
+        if is_arrow and before.text != "<":
+            raise ExpressionRefused("gives an argument by its name", "write the values in their order")
+        before = token
+        operators += (token.kind == "sign" and token.text not in "()],") or token.name in _JOINING
+        if token.kind in ("number", "text"):
+            _check_exponent(token)
+        if token.kind == "text":
+            _check_depth(token)
+    if operators > MOST_OPERATORS:
+        raise ExpressionRefused(
+            f"has more than {MOST_OPERATORS:,} operators", "write IN (…) for a choice of values"
+        )
+    _check_call(calls_of(tokens), dialect, 1.0)
+
+
+def by_number(position: int) -> Growth:
+    """As long as one of its arguments says, a literal number (from the end where negative)."""
+
+    def growth(call: Call, _: Dialect) -> float:
+        return max(1.0, _literal_number(call, position))
+
+    return growth
+
+
+def by_text(position: int) -> Growth:
+    """As many times as one of its arguments is long, from 0."""
+
+    def growth(call: Call, dialect: Dialect) -> float:
+        if position >= len(call.arguments):
+            return 1.0
+        text = text_of(call.arguments[position])
+        return UNKNOWN_LENGTH if text is None else len(dialect.unquoted(text)) + 1.0
+
+    return growth
+
+
+def by(factor: float) -> Growth:
+    """Always the same."""
+
+    def growth(_: Call, __: Dialect) -> float:
+        return factor
+
+    return growth
+
+
+def by_range(call: Call, _: Dialect) -> float:
+    """From one number to another one, in steps."""
+    start, end = _literal_number(call, 0), _literal_number(call, 1)
+    step = abs(_literal_number(call, 2)) if len(call.arguments) > 2 else 1.0
+    return max(1.0, abs(end - start) / step) if step else math.inf
+
+
+def by_digits(call: Call, _: Dialect) -> float:
+    """Of format_number: its second argument is a pattern, or how many digits follow the point."""
+    pattern = text_of(call.arguments[1]) if len(call.arguments) > 1 else ""
+    return max(1.0, _literal_number(call, 1)) if pattern is None else 1.0
+
+
+def by_format(call: Call, dialect: Dialect) -> float:
+    """Of printf: its literal says how wide each value becomes."""
+    text = text_of(call.arguments[0])
+    if text is None:
+        raise ExpressionRefused(f"gives {call.name}() a format that is no text", "write the format itself")
+    values = re.findall(r"%([^%a-zA-Z]*)", dialect.unquoted(text))
+    return max(1.0, len(values)) + sum(float(width) for one in values for width in re.findall("[0-9]+", one))
+
+
+def _check_call(call: Call, dialect: Dialect, factor: float, fold: str = "") -> None:
+    name = dialect.canonical(call.name)
+    if fold and name and name not in dialect.numeric and not _is_grammar(name):
+        raise ExpressionRefused(
+            f"calls {call.name}() in {fold}(), where a value could grow with each step",
+            f"only numbers are computed in {fold}()",
+        )
+    for position in dialect.patterns.get(name, ()):
+        if position < len(call.arguments):
+            _check_regular(call.arguments[position], f"{call.name}()", dialect)
+    for position, most in dialect.bounds.get(name, {}).items():
+        if position < len(call.arguments) and abs(_literal_number(call, position)) > most:
+            raise ExpressionRefused(f"gives {call.name}() a number above {most:,}", "write a smaller one")
+    if name in dialect.growth:
+        factor *= dialect.growth[name](call, dialect)
+        if not factor <= MOST_GROWTH:
+            raise ExpressionRefused(
+                f"makes a value more than {MOST_GROWTH:,} times longer by {call.name}()",
+                "write smaller numbers, or fewer such calls in each other",
+            )
+    for position, argument in enumerate(call.arguments):
+        within = call.name if name in dialect.folds and position >= _FOLDING else fold
+        _check_argument(argument, dialect, within)
+        for item in argument:
+            if isinstance(item, Call):
+                _check_call(item, dialect, factor, within)
+
+
+def _is_grammar(name: str) -> bool:
+    return name in ("in", "and", "or", "not", "case", "when", "then", "else", "between")
+
+
+def _check_argument(argument: Sequence[Token | Call], dialect: Dialect, fold: str) -> None:
+    """The patterns that stand behind LIKE and RLIKE, and what joins texts in a fold."""
+    for place, item in enumerate(argument):
+        if isinstance(item, Call):
+            name = item.name
+            before = argument[place - 1] if place else None
+            is_like = isinstance(before, Token) and before.name in _LIKES
+            if (name in _LIKES and len(item.arguments) == 1) or (name in _OF_SEVERAL and is_like):
+                for one in item.arguments:
+                    _check_like(one, name, dialect)
+            elif name in _LIKES:
+                _check_like(item.arguments[1], name, dialect)
+            elif name in _REGULAR and len(item.arguments) == 1:
+                _check_regular(item.arguments[0], name.upper(), dialect)
+        elif item.name in _LIKES | _REGULAR and _is_operator(argument, place):
+            _check_behind(argument[place + 1 :], item.text.upper(), dialect)
+        elif fold and item.text == "|" and item.kind == "sign":
+            raise ExpressionRefused(f"joins texts in {fold}()", f"only numbers are computed in {fold}()")
+
+
+def _is_operator(argument: Sequence[Token | Call], place: int) -> bool:
+    """Whether LIKE stands between values, and is no column's name or a member."""
+    if place == 0 or place + 1 >= len(argument):
+        return False
+    before, after = argument[place - 1], argument[place + 1]
+    if isinstance(before, Token) and before.kind == "sign":
+        return False
+    return not (isinstance(after, Token) and (after.kind == "sign" or after.name in _AFTER_PATTERN)) and not (
+        isinstance(after, Call) and after.name in _OF_SEVERAL
+    )
+
+
+def _check_behind(rest: Sequence[Token | Call], what: str, dialect: Dialect) -> None:
+    """The pattern of an operator: one text, and nothing that makes another one of it."""
+    joined = rest[1] if len(rest) > 1 else None
+    if isinstance(joined, Call) or (
+        joined is not None and joined.name not in _AFTER_PATTERN and joined.text not in ("=", "<", ">", "!")
+    ):
+        raise _no_literal(what)
+    if what.lower() in _LIKES:
+        _check_like(rest[:1], what, dialect)
+    else:
+        _check_regular(rest[:1], what, dialect)
+
+
+def _check_regular(argument: Sequence[Token | Call], what: str, dialect: Dialect) -> None:
+    text = text_of(argument)
+    if text is None:
+        raise _no_literal(what)
+    try:
+        check_pattern(dialect.unquoted(text))
+    except ExpressionRefused as refused:
+        raise ExpressionRefused(f"gives {what} a pattern that {refused.reason}", refused.fix) from None
+
+
+def _check_like(argument: Sequence[Token | Call], what: str, dialect: Dialect) -> None:
+    text = text_of(argument)
+    if text is None:
+        raise _no_literal(what.upper())
+    try:
+        check_wildcards(dialect.unquoted(text))
+    except ExpressionRefused as refused:
+        raise ExpressionRefused(
+            f"gives {what.upper()} a pattern that {refused.reason}", refused.fix
+        ) from None
+
+
+def _no_literal(what: str) -> ExpressionRefused:
+    return ExpressionRefused(
+        f"gives {what} a pattern that is not one text",
+        "write the pattern itself, which can be read before it runs",
+    )
+
+
+def _literal_number(call: Call, position: int) -> float:
+    arguments = call.arguments
+    found = number_of(arguments[position]) if -len(arguments) <= position < len(arguments) else None
+    if found is None:
+        raise ExpressionRefused(
+            f"gives {call.name}() a size that is not one number", "write the number itself, not an expression"
+        )
+    return found
+
+
+def _check_depth(token: Token) -> None:
+    depth = 0
+    for char in re.findall(r"[\[({<\])}>]", token.text):
+        depth = max(0, depth + (1 if char in "[({<" else -1))
+        if depth > _MOST_DEPTH:
+            raise ExpressionRefused(f"has a text with more than {_MOST_DEPTH} brackets in each other")
+
+
+def _check_exponent(token: Token) -> None:
+    text = token.text.strip("'\"")
+    if token.kind == "text" and not re.fullmatch(r"\s*[+-]?[0-9.]+[eE][+-]?[0-9]+\s*", text):
+        return
+    found = _EXPONENT.search(text)
+    if found is not None and (len(found[1]) > 4 or int(found[1]) > MOST_EXPONENT):
+        raise ExpressionRefused(f"has a number with an exponent above {MOST_EXPONENT}", "write a smaller one")

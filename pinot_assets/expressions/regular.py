@@ -1,0 +1,317 @@
+"""Whether a regular expression is matched in bounded time by engines that try one way after the other.
+
+Java's engine (Pinot, Spark) and Python's do so: `(a+)+b` takes them hours for thirty letters. So a pattern of
+a table spec is read here first. What it repeats without a bound must match in one way only, the ways of all
+else together are few, and so are the places where a repetition may end here or there. Back references,
+look-arounds and atomic groups are refused; none of them is needed to find a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pinot_assets.expressions.refused import ExpressionRefused
+
+MOST_LENGTH: Final = 1_000
+"""Characters of a pattern."""
+MOST_WAYS: Final = 10_000
+"""Ways to match one text at one place, but for repetitions without a bound."""
+MOST_LOOSE: Final = 4
+"""Repetitions without a bound of which no character says where they end: each is another loop in a loop."""
+_MOST_DEPTH: Final = 20
+_MOST_TIMES: Final = 1_000
+"""Of a bounded repetition."""
+
+_QUANTIFIER: Final = re.compile(r"(?:([*+?])|\{(\d{1,20})(,(\d{0,20}))?\})[?+]?", re.ASCII)
+_GROUP: Final = re.compile(r"\?(?:P?<[A-Za-z]\w*>|:|[imsu]*(?:-[imsu]+)?(?::|(?=\))))", re.ASCII)
+_CODE: Final = re.compile(r"x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})")
+_ANCHORS: Final = "bBAzZG"
+_SETS: Final = {"d": r"[0-9]", "w": r"[0-9A-Za-z_]", "s": r"\s"}
+_CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
+
+Matches = Callable[[str], bool]
+"""Whether a piece of a pattern may match a character; True where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What is known of a part of a pattern.
+
+    :ivar ways: in how many ways it can match, its unbounded repetitions apart.
+    :ivar loose: its unbounded repetitions without a plain end.
+    :ivar varies: whether it has any unbounded repetition.
+    :ivar matches: of a single character.
+    """
+
+    ways: int = 1
+    loose: int = 0
+    varies: bool = False
+    matches: Matches | None = None
+
+
+def check_pattern(pattern: str, most_loose: int = MOST_LOOSE) -> None:
+    """Refuse a pattern that may take long to match.
+
+    :param pattern: in the syntax of Java or Python.
+    :raises ExpressionRefused: it may take long, or is not read here; the reason goes on from "a pattern".
+    """
+    if len(pattern) > MOST_LENGTH:
+        raise _refused(f"has more than {MOST_LENGTH:,} characters", "write a shorter one")
+    reader = _Reader(pattern)
+    piece = reader.alternatives(0)
+    if reader.place < len(pattern):
+        raise _refused("has a ) without its (")
+    if piece.loose > most_loose:
+        raise _refused(
+            f"has more than {most_loose} repetitions that may end at several places",
+            "let a character follow each that it does not match: [^,]*, instead of .*,",
+        )
+
+
+def check_wildcards(pattern: str) -> None:
+    """Refuse a pattern of LIKE whose parts may be found at too many places.
+
+    :raises ExpressionRefused: it has too many %.
+    """
+    if len(pattern) > MOST_LENGTH:
+        raise _refused(f"has more than {MOST_LENGTH:,} characters", "write a shorter one")
+    if len(re.findall("%+", pattern)) > MOST_LOOSE + 1:
+        raise _refused(f"has more than {MOST_LOOSE + 1} %", "write several conditions")
+
+
+class _Reader:
+    """One pass over a pattern, from left to right."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.place = 0
+
+    def alternatives(self, depth: int) -> _Piece:
+        """Up to the parenthesis that closes the group, or the end."""
+        if depth > _MOST_DEPTH:
+            raise _refused("has too many groups in each other")
+        found = [self._sequence(depth)]
+        while self._sees("|"):
+            self.place += 1
+            found.append(self._sequence(depth))
+        return _Piece(
+            _few(sum(one.ways for one in found)),
+            sum(one.loose for one in found),
+            any(one.varies for one in found),
+        )
+
+    def _sequence(self, depth: int) -> _Piece:
+        ways, loose, varies = 1, 0, False
+        while self.place < len(self.pattern) and self.pattern[self.place] not in "|)":
+            piece = self._repeated(self._atom(depth))
+            ways, loose, varies = _few(ways * piece.ways), loose + piece.loose, varies or piece.varies
+        return _Piece(ways, loose, varies)
+
+    def _repeated(self, piece: _Piece) -> _Piece:
+        found = _QUANTIFIER.match(self.pattern, self.place)
+        if found is None:
+            return piece
+        self.place = found.end()
+        if _QUANTIFIER.match(self.pattern, self.place):
+            raise _refused("repeats a repetition")
+        least, most = _times(found)
+        if most is not None and most < least:
+            raise _refused("repeats something at most less often than at least")
+        if max(least, most or 0) > _MOST_TIMES:
+            raise _refused(f"repeats something more than {_MOST_TIMES:,} times", "write * or +")
+        if most == least:
+            return _Piece(_power(piece.ways, least), piece.loose * least, piece.varies)
+        if most == 1:
+            return _Piece(_few(piece.ways + 1), piece.loose, piece.varies)
+        if piece.varies or (piece.ways > 1 and most is None):
+            raise _refused(
+                "repeats what can itself match in several ways",
+                "repeat a single character or class: [ab]* instead of (a|b)*, [^/]* instead of ([^/]+)*",
+            )
+        if most is None:
+            return _Piece(1, 0 if self._ends_plainly(piece) else 1, varies=True)
+        if self._ends_plainly(piece):
+            return _Piece()
+        return _Piece(_few(sum(_power(piece.ways, n) for n in range(least, most + 1))))
+
+    def _ends_plainly(self, piece: _Piece) -> bool:
+        """Whether a character follows at which the repetition must end."""
+        place = self.place
+        while self.pattern.startswith(")", place) and not _QUANTIFIER.match(self.pattern, place + 1):
+            place += 1
+        if piece.matches is None or place == len(self.pattern) or self.pattern[place] in "()|[.^$*+?{":
+            return False
+        ahead = _Reader(self.pattern)
+        ahead.place = place
+        following = ahead.literal()
+        behind = _QUANTIFIER.match(self.pattern, ahead.place)
+        if not following or (behind is not None and _times(behind)[0] == 0):
+            return False
+        return not any(map(piece.matches, (following.lower(), following.upper())))
+
+    def literal(self) -> str:
+        """The character that stands here; "" if it is none, or many."""
+        char = self._take()
+        if char != "\\":
+            return char
+        char = self._take()
+        if not char.isalnum():
+            return char
+        if found := _CODE.match(self.pattern, self.place - 1):
+            self.place = found.end()
+            return chr(min(int(found[1] or found[2] or found[3], 16), 0x10FFFF))
+        return _CONTROLS.get(char, "")
+
+    def _atom(self, depth: int) -> _Piece:
+        char = self.pattern[self.place]
+        if char == "(":
+            return self._group(depth)
+        if char == "[":
+            return _Piece(matches=self._class())
+        if char in ".^$":
+            self.place += 1
+            return _Piece(matches=_anything)
+        if char != "\\":
+            self.place += 1
+            return _Piece(matches=char.__eq__)
+        return self._escape()
+
+    def _group(self, depth: int) -> _Piece:
+        self.place += 1
+        if self._sees("?"):
+            found = _GROUP.match(self.pattern, self.place)
+            if found is None:
+                raise _refused(
+                    "looks ahead or behind, or has a group that is not known here",
+                    "write a group as (…) or (?:…)",
+                )
+            self.place = found.end()
+        piece = self.alternatives(depth + 1)
+        if not self._sees(")"):
+            raise _refused("has a ( without its )")
+        self.place += 1
+        return piece
+
+    def _escape(self) -> _Piece:
+        start = self.place
+        kind = self.pattern[start + 1 : start + 2]
+        if not kind:
+            raise _refused("ends too early")
+        if kind == "Q":
+            end = self.pattern.find("\\E", start)
+            self.place = len(self.pattern) if end < 0 else end + 2
+            return _Piece()
+        if kind in _ANCHORS:
+            self.place += 2
+            return _Piece()
+        if kind.isdigit() and kind != "0":
+            raise _refused("refers back to a group", "write out what should follow")
+        if kind in ("k", "X", "g"):
+            raise _refused(f"has \\{kind}, whose length is not known")
+        if kind.lower() in _SETS:
+            self.place += 2
+            return _Piece(matches=_set(kind))
+        if kind in ("p", "P", "N"):
+            self.place += 2
+            self._skip_braces()
+            return _Piece(matches=_anything)
+        char = self.literal()
+        return _Piece(2 if kind == "R" else 1, matches=char.__eq__ if char else _anything)
+
+    def _class(self) -> Matches:
+        """A class: a set of characters, however it is written; what is in doubt matches everything."""
+        start = self.place
+        self.place += 1
+        negated = self._sees("^")
+        self.place += negated
+        if self._sees("]"):
+            raise _refused("has a ] at the start of a class", "write \\]")
+        members: list[Matches] = []
+        while not self._sees("]"):
+            members.append(self._member())
+        self.place += 1
+        if _doubtful(self.pattern[start : self.place]):
+            return _anything
+        return lambda char: negated != any(member(char) for member in members)
+
+    def _member(self) -> Matches:
+        kind = self.pattern[self.place + 1 : self.place + 2] if self._sees("\\") else ""
+        if self._sees("["):
+            raise _refused("has a class in a class", "write one flat class")
+        if kind.lower() in _SETS and kind:
+            self.place += 2
+            return _set(kind)
+        if kind in ("p", "P", "N") and kind:
+            self.place += 2
+            self._skip_braces()
+            return _anything
+        if kind in ("Q", "E") and kind:
+            raise _refused(f"has \\{kind} in a class", "write each character")
+        first = self.literal()
+        ends = self.pattern[self.place + 1 : self.place + 2]
+        if not self._sees("-") or ends in ("]", ""):
+            return first.__eq__ if first else _anything
+        self.place += 1
+        if self._sees("[") or (
+            ends == "\\" and self.pattern[self.place + 1 : self.place + 2].lower() in _SETS
+        ):
+            raise _refused("has a range without an end")
+        last = self.literal()
+        return lambda char: not (first and last) or first <= char <= last
+
+    def _skip_braces(self) -> None:
+        if self._sees("{"):
+            end = self.pattern.find("}", self.place)
+            self.place = len(self.pattern) if end < 0 else end + 1
+        else:
+            self.place += 1
+
+    def _sees(self, char: str) -> bool:
+        return self.pattern.startswith(char, self.place) and self.place < len(self.pattern)
+
+    def _take(self) -> str:
+        if self.place >= len(self.pattern):
+            raise _refused("ends too early")
+        self.place += 1
+        return self.pattern[self.place - 1]
+
+
+def _times(found: re.Match[str]) -> tuple[int, int | None]:
+    """Least and most times of a quantifier; None for no bound."""
+    if found[1]:
+        return (1 if found[1] == "+" else 0), (1 if found[1] == "?" else None)
+    least = int(found[2])
+    return least, least if found[3] is None else int(found[4]) if found[4] else None
+
+
+def _doubtful(text: str) -> bool:
+    """Whether engines read a class differently, or negate a set that is not known here."""
+    return "&&" in text or (text.startswith("[^") and re.search(r"\\[pPNhHvVRcx0u]", text) is not None)
+
+
+def _anything(_: str) -> bool:
+    return True
+
+
+def _set(kind: str) -> Matches:
+    inside = re.compile(_SETS[kind.lower()], re.ASCII)
+    return lambda char: char > "\x7f" or bool(inside.match(char)) == kind.islower()
+
+
+def _few(ways: int) -> int:
+    if ways > MOST_WAYS:
+        raise _refused(
+            f"can match in more than {MOST_WAYS:,} ways", "write fewer alternatives and optional parts"
+        )
+    return ways
+
+
+def _power(ways: int, times: int) -> int:
+    return 1 if ways == 1 else _few(ways ** min(times, 14))
+
+
+def _refused(reason: str, fix: str | None = None) -> ExpressionRefused:
+    return ExpressionRefused(reason, fix)
