@@ -17,7 +17,7 @@ BY_HAND: Final = "a run by hand"
 """What the watch says of a session that only a run by hand brings further."""
 SPARK: Final = "org.apache.spark.deploy.SparkSubmit"
 """In the command line of Spark's JVM, and of no other Java process."""
-FAILED_RUNS: Final = 2
+FAILED_RUNS: Final = 3
 """So many runs in a row without its Spark's JVM, and the watch does not recover from losing that."""
 
 Tell = Callable[[str], None]
