@@ -41,6 +41,7 @@ class Report:
     :ivar unready: files that were left alone because they are being written; in a WAITING report those
         that everything waits for.
     :ivar notes: what else a person should know (settled switches, swept strays, …).
+    :ivar paused: why a PAUSED report leaves the session alone.
     """
 
     result: Result
@@ -56,6 +57,7 @@ class Report:
     build_seconds: float = 0.0
     unready: tuple[Unready, ...] = ()
     notes: tuple[str, ...] = ()
+    paused: str = ""
 
     @property
     def summary(self) -> str:
@@ -84,7 +86,10 @@ class Report:
             case Result.SETTLED:
                 return "finished what was left half way, as planned; plan again for what the source holds"
             case Result.PAUSED:
-                return "paused, nothing was changed: the open session was planned for another table spec"
+                return (
+                    f"paused, nothing was changed: the open session {self.paused} and waits for the schedule "
+                    "or a run by hand"
+                )
 
     @property
     def bad_rows(self) -> int:

@@ -139,10 +139,14 @@ def _spare(run: Run, opened: Opened | None, changes: Changes, current: Snapshot 
         return _work_off(run, opened, changes, current)
     session, failures = opened.session, opened.failures
     run.note(f"session {session.id} waits for the schedule or a run by hand (sensorRetries is off)")
-    # What was planned for another spec may be fit to be switched, and is not what the table wants any more:
-    # it must not come before the gate. Failures keep that shut, and another look at the replicas is free.
-    stale = opened.next is Next.ABANDON_CONFIG and not failures
-    return _report(run, Result.PAUSED if stale else Result.FAILED, session, changes, _Done(failed=failures))
+    stale = opened.next is Next.ABANDON_CONFIG
+    if failures or (session.state is State.SWITCH and not stale):
+        return _report(run, Result.FAILED, session, changes, _Done(failed=failures))
+    # Nothing for the gate. What was planned for another spec may be fit to be switched, and is not what the
+    # table wants any more. Where drivers died before all was built, nothing is staged. Failures keep the gate
+    # shut, and another look at the replicas is free.
+    why = "was planned for another table spec" if stale else "came no further twice in a row"
+    return replace(_report(run, Result.PAUSED, session, changes), paused=why)
 
 
 def _settled(run: Run) -> Session | None:

@@ -32,9 +32,10 @@ HOME = Path(".pinot-assets/soak")
 FIRST_FILES = 12
 SETTLES_WITHIN_S = 25 * 60.0
 """Trouble that passes is tried again after up to 15 minutes."""
-LAST_CHANGES = 7
-"""Changes after all is calm, each published before the next: what grows with each of them leaks. They last
-longer than an idle connection is kept for the next use (90 s)."""
+LAST_CHANGES = 5
+"""Changes after all is calm, each published before the next: what grows with each of them leaks."""
+WARM_S = 240.0
+"""Until then the number of a watch's connections grows: each is kept for the next use for 90 s."""
 CALM_S = 5.0
 
 
@@ -112,6 +113,8 @@ class Soak:
     def last_changes(self) -> list[int]:
         """Handles of the watch after each of the last changes."""
         samples = []
+        while (process := self.watched.process) and time.time() - process.create_time() < WARM_S:
+            self.tick()
         for _ in range(LAST_CHANGES):
             self.change("rewrite")
             process = self.watched.process

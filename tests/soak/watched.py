@@ -13,9 +13,11 @@ from typing import Final
 import psutil
 from soak.table import MARK, TABLE, Table
 
+BY_HAND: Final = "a run by hand"
+"""What the watch says of a session that only a run by hand brings further."""
 SPARK: Final = "org.apache.spark.deploy.SparkSubmit"
 """In the command line of Spark's JVM, and of no other Java process."""
-FAILED_RUNS: Final = 2
+FAILED_RUNS: Final = 3
 """So many runs in a row without its Spark's JVM, and the watch does not recover from losing that."""
 
 Tell = Callable[[str], None]
@@ -34,6 +36,7 @@ class Watched:
         self._by_hand: subprocess.Popen[str] | None = None
         self._since = time.monotonic()
         self._failed, self._lost_jvm = 0, False
+        self._heard = False
         self._log = (table.home / "watch.log").open("a")
         self.state, self.message = "new", ""
         self.restarts = self.runs_by_hand = 0
@@ -111,13 +114,13 @@ class Watched:
             self._log.write(line)
             self._log.flush()
             if line.startswith("{") and process is self._process:
-                told = json.loads(line)
+                told, self._heard = json.loads(line), True
                 self._come_to(told["state"], told["message"])
 
     def _come_to(self, state: str, message: str) -> None:
         if (state, message) == (self.state, self.message):
             return
-        if "runs" in (state, self.state) or state in ("error", "refused"):
+        if state != "new" and ("runs" in (state, self.state) or state in ("error", "refused")):
             self._tell(f"watch: {state}: {' '.join(message.split())[:300]}")
         if self.state == "runs":
             self._failed = self._failed + 1 if state == "error" else 0
@@ -147,8 +150,8 @@ class Watched:
                 self._log.write(said)
                 last = (said.strip().splitlines() or [""])[-1]
                 self._tell(f"run by hand ended with {self._by_hand.returncode}: {last[:200]}")
-                self._by_hand = None
-        elif repaired and self.state == "waits" and "a run by hand" in self.message:
+                self._by_hand, self._heard = None, False
+        elif repaired and self._heard and self.state == "waits" and BY_HAND in self.message:
             self.runs_by_hand += 1
             self._tell(f"run by hand, as the watch asks: {self.message[:200]}")
             self._by_hand = self._table.start("run", TABLE, "--tables", "tables")
