@@ -88,6 +88,8 @@ _PATH: Final = re.compile(r"/+[\w.~%]")
 """A delimiter may be a slash."""
 _FILE_URI: Final = re.compile(r"file:(?:///+|/)(?!/)")
 """Another one has a host, which readers of its path leave out."""
+_TOPIC: Final = re.compile(r"(?:non-)?persistent://[\w./%+=:-]+", re.ASCII)
+"""Pulsar's full name of a topic: tenant, namespace, name. It says nothing of a host."""
 _STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss")
 
 
@@ -194,6 +196,8 @@ def _refused_reach(key: str, text: str, policy: Policy) -> Refusal | None:
     for kind, scheme in _BROKERS.items():
         if kind.search(plain):
             return _first(partial(_refused_broker, policy, scheme), text)
+    if plain.endswith("topicname") and _TOPIC.fullmatch(text):
+        return None
     if is_secret_key(key) or _PATTERN.search(plain):
         return None  # a password may begin with a slash, and a pattern opens nothing
     if _SERVICE.search(plain) or (is_own and _URL.match(text)):
@@ -241,8 +245,8 @@ def _refused_store(url: str, policy: Policy) -> Refusal | None:
     """A bucket that Pinot opens with credentials of its own."""
     try:
         root = parse_root(url)
-    except SourceError:
-        return policy.refuses_endpoint(url)
+    except SourceError as error:
+        return Refusal(f"names a place that cannot be: {error.why or error.what}", error.hint or "correct it")
     return next((refusal for _, refusal in refused_place(root, {}, policy)), None)
 
 

@@ -32,6 +32,9 @@ HOSTILE_STREAMS = [
     ({"stream.pulsar.issuerUrl": "https://login.example.org"}, "https://login.example.org:443"),
     ({f"{DECODER}schema.registry.rest.url": "http://r.example.org:8081"}, "http://r.example.org:8081"),
     ({f"{DECODER}schema.registry.rest.url": "http://127.0.0.1:1,http://r.example.org"}, "r.example.org:80"),
+    ({"stream.pulsar.topic.name": "http://t.example.org/x"}, "http://t.example.org:80"),
+    ({"stream.pulsar.other": "persistent://public/default/logs"}, "names an address"),
+    ({f"{DECODER}descriptorFile": "s3://x/d.desc"}, "no bucket can have the name"),
     ({"sasl.oauthbearer.token.endpoint.url": "https://t.example.org/token"}, "https://t.example.org:443"),
     ({"sasl.oauthbearer.jwks.endpoint.url": "file:///etc/passwd"}, "names an address"),
     ({"any.other.key": "http://r.example.org:8081"}, "http://r.example.org:8081"),
@@ -74,6 +77,8 @@ HOSTILE_STREAMS = [
     ({"streamType": "kinesis", "endpoint": "https://k.example.org"}, "https://k.example.org:443"),
 ]
 HARMLESS_STREAMS = [
+    {"stream.pulsar.topic.name": "persistent://public/default/logs"},
+    {"stream.pulsar.topic.name": "non-persistent://public/default/logs-partition-0"},
     {"stream.kafka.broker.list": "127.0.0.1:9092,[::1]:9093"},
     {"stream.kafka.broker.list": "${TABLE_BROKERS}"},
     {"stream.kafka.decoder.class.name": "org.apache.pinot.plugin.inputformat.json.JSONMessageDecoder"},
