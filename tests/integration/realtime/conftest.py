@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fakes.controller import ControllerCluster
 from fakes.exporter import Exporters
 from fakes.pauseless import PauselessCluster, pauseless_cluster
 from kazoo.client import KazooClient
+
+from pinot_assets.policy import POLICY
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +26,15 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessCluste
     """A pauseless cluster for all that leave it as it was; `whole` has it whole."""
     with pauseless_cluster(tmp_path_factory.mktemp("pauseless"), exporters=Exporters()) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def code_allowed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The policy that tables of these clusters need: their stream's classes are the tests' own."""
+    policy = tmp_path_factory.mktemp("policy") / "policy.yaml"
+    policy.write_text("allowCode: true\n")
+    monkeypatch.setenv(POLICY, str(policy))
+    return policy
 
 
 @pytest.fixture

@@ -73,6 +73,7 @@ def _spec(rows: Rows, folder: Path, pauseless: bool) -> RealtimeTableSpec:
     return load_tables(folder).realtime[rows.name]
 
 
+@pytest.mark.usefixtures("code_allowed")
 def test_on_and_off_by_jobs(whole: PauselessCluster, tmp_path: Path) -> None:
     with (
         rows_table(whole, pauseless=False, **SMALL) as rows,

@@ -55,6 +55,7 @@ def test_what_commits_showed_is_judged(cluster: PauselessCluster) -> None:
     assert answers["servers_come_back"].verdict in (Verdict.PASS, Verdict.WARN)
 
 
+@pytest.mark.usefixtures("code_allowed")
 def test_a_spec_is_compared_and_applied(cluster: PauselessCluster, tmp_path: Path) -> None:
     def spec(name: str, config: dict[str, Any], **block: str) -> RealtimeTableSpec:
         whole = {
