@@ -13,7 +13,7 @@ from typing import Final
 
 from pinot_assets.expressions.calls import calls_of, text_of
 from pinot_assets.expressions.costs import check_costs
-from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
+from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT, MOST_ENTRIES
 from pinot_assets.expressions.pinot_names import ALLOWED, PERCENTILE, REFUSED, canonical
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference, unknown_function
 from pinot_assets.expressions.tokens import (
@@ -43,8 +43,6 @@ _OPTIONS: Final = re.compile(r"option\s*\(", re.IGNORECASE)
 (`CalciteSqlParser.extractOptionsFromSql`)."""
 _PATTERN_WITHIN: Final = re.compile(r"=~|regexp_?like|\blike\b", re.IGNORECASE)
 """In the path of a JSON function, or in what JSON_MATCH filters by."""
-_MOST_ENTRIES: Final = 1 << 20
-"""Of a sketch, by its parameters in a text (`nominalEntries=4096`)."""
 _WITH_FROM: Final = frozenset(("extract", "trim", "substring", "overlay"))
 _WITHOUT_PARENTHESES: Final = words(
     """
@@ -104,6 +102,7 @@ def check_pinot_costs(tokens: Sequence[Token]) -> None:
     :raises ExpressionRefused: it may.
     """
     check_costs(tokens, COSTS_OF_PINOT)
+    # A text can hold a pattern, or a sketch's parameters (`nominalEntries=4096`).
     for call in calls_of(tokens).all():
         texts = [text for argument in call.arguments if (text := text_of(argument)) is not None]
         if canonical(call.name).startswith("json") and any(map(_PATTERN_WITHIN.search, texts)):
@@ -111,10 +110,10 @@ def check_pinot_costs(tokens: Sequence[Token]) -> None:
                 f"gives {call.name}() a pattern within a text", "write REGEXP_LIKE() by itself"
             )
         if canonical(call.name).startswith("distinctcount") and any(
-            float(number) > _MOST_ENTRIES for text in texts for number in re.findall("[0-9]+", text)
+            float(number) > MOST_ENTRIES for text in texts for number in re.findall("[0-9]+", text)
         ):
             raise ExpressionRefused(
-                f"asks {call.name}() for more than {_MOST_ENTRIES:,} entries", "write a smaller number"
+                f"asks {call.name}() for more than {MOST_ENTRIES:,} entries", "write a smaller number"
             )
 
 

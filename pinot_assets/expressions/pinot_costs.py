@@ -16,7 +16,7 @@ from pinot_assets.expressions.costs import (
 from pinot_assets.expressions.pinot_names import canonical
 from pinot_assets.expressions.tokens import words
 
-_MOST_ENTRIES: Final = 1 << 20
+MOST_ENTRIES: Final = 1 << 20
 """Of a sketch or a histogram."""
 
 
@@ -49,9 +49,9 @@ COSTS_OF_PINOT: Final = Dialect(
             "percentiletdigestmv percentilerawtdigest percentilerawtdigestmv",
             {2: 65_535},
         ),
-        **_of("frequentlongssketch frequentstringssketch", {1: _MOST_ENTRIES}),
-        **_of("distinctcounttuplesketch", {1: _MOST_ENTRIES}),
-        **_of("histogram", {3: _MOST_ENTRIES}),
+        **_of("frequentlongssketch frequentstringssketch", {1: MOST_ENTRIES}),
+        **_of("distinctcounttuplesketch", {1: MOST_ENTRIES}),
+        **_of("histogram", {3: MOST_ENTRIES}),
         **_of("griddisk", {1: 50}),
     },
     growth={

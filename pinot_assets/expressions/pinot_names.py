@@ -53,7 +53,7 @@ _NAMES: Final = {
     """,
     "times": """
         ago agomv dateadd dateaddmv datebin datediff datediffmv datediffmvreverse datetimeconvert
-         datetrunc datetruncmv day daymv dayofmonth dayofmonthmv dayofweek
+        datetrunc datetruncmv day daymv dayofmonth dayofmonthmv dayofweek
         dayofweekmv dayofyear dayofyearmv dow dowmv doy doymv extract fromdatetime fromdatetimemv
         fromepochdays fromepochdaysbucket fromepochdaysbucketmv fromepochdaysmv fromepochhours
         fromepochhoursbucket fromepochhoursbucketmv fromepochhoursmv fromepochminutes
