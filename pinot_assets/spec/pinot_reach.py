@@ -131,11 +131,12 @@ def require_table(spec: AnyTableSpec) -> None:
 
     :raises SpecError: it refuses something; says which line of the policy would allow it.
     """
+    of_table = (*refused_table(spec.table_json, spec.policy), *_literal_secrets(spec.table_json))
     for part, refused in (
         ("schema", refused_schema(spec.schema_json, spec.policy)),
-        ("table", refused_table(spec.table_json, spec.policy)),
+        ("table", of_table),
     ):
-        for path, refusal in (*refused, *_literal_secrets(spec.table_json)):
+        for path, refusal in refused:
             raise SpecError(
                 f"{spec.path}: {show_path((part, *path))} {refusal.reason}; nothing was changed",
                 hint=refusal.fix,
