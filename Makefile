@@ -6,6 +6,9 @@ DONE   := $(VENV)/.installed
 # tests/lanes.py says what stays together. Two cores, four workers: most of them wait for servers.
 SPREAD := --numprocesses=4 --no-loadscope-reorder
 
+# The tests start hundreds of processes: without stored bytecode each would compile the program anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix soak mutants bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock audit-deps clean
 
@@ -60,7 +63,7 @@ old-spark-test: $(DONE) ## Run what touches Spark on Spark 3.5 (needs Python 3.1
 	@$(VENV)/spark35/bin/python -m pip install --quiet --disable-pip-version-check \
 	  --constraint $(VENV)/constraints.txt --editable '.[dev,avro,sql]' 'pyspark<3.6'
 	@$(VENV)/spark35/bin/pytest -W 'ignore:unclosed <socket:ResourceWarning' tests/contract/test_builder.py \
-	  tests/integration/test_spark_build.py tests/integration/test_spark_cluster.py tests/integration/test_spark_functions.py \
+	  tests/integration/test_spark_build.py tests/slow/test_spark_cluster.py tests/integration/test_spark_functions.py \
 	  tests/integration/test_spark_sql.py
 
 pauseless-test: $(DONE) ## Kill servers of pauseless tables on Pinot 1.5.1 where that takes long (twenty minutes, needs javac)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import random
@@ -62,22 +63,32 @@ def logging_as_it_was() -> Iterator[None]:
         logging.getLogger(name).setLevel(level)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The workers have ended: so does the stack that they shared."""
+    if not hasattr(session.config, "workerinput") and (home := _home_of_the_stack(session.config)).exists():
+        Stack(home).down(purge=True)
+
+
+def _home_of_the_stack(config: pytest.Config) -> Path:
+    base: Path = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+    return (base.parent if hasattr(config, "workerinput") else base) / "stack"
+
+
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackState]:
-    """A running local stack for the whole test session; do not break it, start another for that.
+def stack(pytestconfig: pytest.Config) -> StackState:
+    """A running local stack with an S3 part, for all workers; do not break it, start another for that.
 
     `PINOT_ASSETS_TEST_HOME` names the home of one that runs already; that one is left running.
     """
     if running := os.environ.get("PINOT_ASSETS_TEST_HOME"):
         state = load_state(Path(running))
         assert state is not None, f"no stack runs in {running}: pinot-assets local up --home {running}"
-        yield state
-        return
-    own = Stack(tmp_path_factory.mktemp("stack"))
-    try:
-        yield own.up()
-    finally:
-        own.down(purge=True)
+        return state
+    home = _home_of_the_stack(pytestconfig)
+    with home.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the first worker starts it, the others wait for that
+        return Stack(home).up(s3=True)
 
 
 @pytest.fixture(scope="session")

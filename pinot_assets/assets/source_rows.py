@@ -22,7 +22,7 @@ from pinot_assets.source.diff import differing
 from pinot_assets.source.listed_files import files_of, in_order, text_of, without_root
 from pinot_assets.spec import TableSpec
 
-_NOTHING = pa.table({"uri": pa.array([], pa.string()), "version": pa.array([], pa.string())})
+_NOTHING = pa.Table.from_batches([], pa.schema({"uri": pa.string(), "version": pa.string()}))
 _SLASH, _LINE_END = ord("/"), b"\n"
 _STEP = 64  # lines; of a directory, first so many are looked at
 

@@ -109,20 +109,26 @@ class Shell:
                 talk.write(json.dumps(self._call(**json.loads(talk.readline()))))
 
     def _call(self, words: list[str], folder: str, environment: dict[str, str]) -> dict[str, Any]:
-        out, err = io.StringIO(), io.StringIO()
-        with ExitStack() as during:
-            during.enter_context(pytest.MonkeyPatch.context()).chdir(folder)
-            during.enter_context(patch.dict(os.environ, environment, clear=True))
-            during.enter_context(patch.object(sys, "argv", ["pinot-assets", *map(self._resolve, words)]))
-            during.enter_context(patch.object(sys, "stdin", io.StringIO(_YES)))
-            during.enter_context(redirect_stdout(out))
-            during.enter_context(redirect_stderr(err))
-            try:
-                cli.main()
-                code = 0
-            except SystemExit as ended:
-                code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-        return {"out": out.getvalue(), "err": err.getvalue(), "code": code}
+        code, out, err = call([*map(self._resolve, words)], folder, environment)
+        return {"out": out, "err": err, "code": code}
+
+
+def call(words: Sequence[str], folder: str, environment: Mapping[str, str]) -> tuple[int, str, str]:
+    """One command of `pinot-assets` in this process: exit code, standard output and error."""
+    out, err = io.StringIO(), io.StringIO()
+    with ExitStack() as during:
+        during.enter_context(pytest.MonkeyPatch.context()).chdir(folder)
+        during.enter_context(patch.dict(os.environ, environment, clear=True))
+        during.enter_context(patch.object(sys, "argv", ["pinot-assets", *words]))
+        during.enter_context(patch.object(sys, "stdin", io.StringIO(_YES)))
+        during.enter_context(redirect_stdout(out))
+        during.enter_context(redirect_stderr(err))
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return code, out.getvalue(), err.getvalue()
 
 
 def _script(number: int, line: Line) -> str:

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes.pushgateway import pushgateway
+from fakes.shell import call
 from fakes.tables import write_files, write_table
 
 from pinot_assets.local import StackState
@@ -37,27 +39,50 @@ class Shell:
 
     def __call__(self, *arguments: str, code: int = 0, **environment: str) -> tuple[str, str]:
         """Standard output and error of one command; it must end with this code and never show a traceback."""
+        ended, out, err = self._run(arguments, self._environment | environment)
+        assert ended == code, out + err
+        assert "Traceback" not in out + err
+        return out, err
+
+    def _run(self, arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:
         done = subprocess.run(
             [sys.executable, "-m", "pinot_assets", *arguments],
             cwd=self.folder,
-            env=self._environment | environment,
+            env=environment,
             capture_output=True,
             text=True,
             check=False,
             timeout=180,
         )
-        assert done.returncode == code, done.stdout + done.stderr
-        assert "Traceback" not in done.stdout + done.stderr
-        return done.stdout, done.stderr
+        return done.returncode, done.stdout, done.stderr
 
     def status(self) -> dict[str, Any]:
         values: dict[str, Any] = json.loads(self("status", self.table, "--json")[0])
         return values
 
 
+class QuickShell(Shell):
+    """The same in this process: forty starts of Python, and of Spark, would take minutes."""
+
+    def _run(self, arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:
+        return call(arguments, str(self.folder), environment)
+
+
 @pytest.fixture
 def shell(stack: StackState, tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(tmp_path, stack)
+    with _cleared(Shell(tmp_path, stack), stack) as shell:
+        yield shell
+
+
+@pytest.fixture
+def quick_shell(stack: StackState, tmp_path: Path) -> Iterator[Shell]:
+    with _cleared(QuickShell(tmp_path, stack), stack) as shell:
+        yield shell
+
+
+@contextmanager
+def _cleared(shell: Shell, stack: StackState) -> Iterator[Shell]:
+    """Its table is taken from Pinot at the end."""
     yield shell
     with PinotCluster(PinotConnection(stack.controller_url)) as pinot:
         if pinot.get_table_config(shell.table) is not None:
@@ -66,7 +91,8 @@ def shell(stack: StackState, tmp_path: Path) -> Iterator[Shell]:
             pinot.delete_schema(shell.table)
 
 
-def test_a_table_from_its_spec_to_its_rollback(shell: Shell) -> None:
+def test_a_table_from_its_spec_to_its_rollback(quick_shell: Shell) -> None:
+    shell = quick_shell
     table = shell.table
     assert f"ok {table}" in shell("tables", "validate")[0]
     assert f"schema {table} will be created" in shell("tables", "apply", "--dry-run")[0]

@@ -25,12 +25,16 @@ def environment(stack: StackState, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def spark_table(environment: None, tmp_path: Path) -> Iterator[Table]:
+def instance() -> Iterator[dg.DagsterInstance]:
+    """Its database is in memory: a file for each run would take as long as the run."""
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+@pytest.fixture
+def spark_table(environment: None, tmp_path: Path, instance: dg.DagsterInstance) -> Iterator[Table]:
     """As the code location is shipped: builds on Spark."""
-    with (
-        PinotCluster(load_settings().pinot) as pinot,
-        dg.DagsterInstance.local_temp(str(tmp_path), overrides={"telemetry": {"enabled": False}}) as instance,
-    ):
+    with PinotCluster(load_settings().pinot) as pinot:
         table = Table(tmp_path, pinot, instance)
         apply_plan(plan_apply(table.spec, pinot), pinot)
         deadline = time.monotonic() + 60

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -89,6 +90,14 @@ def built(result: dg.ExecuteInProcessResult) -> set[str]:
     """Files that were read in this run."""
     staged, _ = staged_and_published(result)
     return {key.removesuffix(".csv") for key in staged}
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """With its database in files: a schedule's context opens it anew."""
+    overrides = {"telemetry": {"enabled": False}}
+    with dg.DagsterInstance.local_temp(str(tmp_path), overrides=overrides) as instance:
+        yield instance
 
 
 @pytest.fixture
