@@ -57,8 +57,9 @@ def compiled(regex: str) -> str:
     """
     whole = rf"\A(?:{regex})\z"
     try:
-        # Of a null: an array made of Python's values would import pandas, where that is installed.
-        pc.match_substring_regex(pa.nulls(1, pa.string()), whole)
+        for text in (regex, whole):  # by itself, too: `a)(b` would close the group around it and open another
+            # Of a null: an array made of Python's values would import pandas, where that is installed.
+            pc.match_substring_regex(pa.nulls(1, pa.string()), text)
     except pa.ArrowInvalid as error:
         raise ValueError(str(error).removeprefix("Invalid regular expression: ")) from None
     return whole
