@@ -357,4 +357,4 @@ def published_audit(values: Mapping[str, Any]) -> AuditReceipt | None:
 def close(session: Session, outcome: Outcome, now_ms: int) -> Session:
     """The session with its outcome written; DONE only for those that reached it."""
     state = State.DONE if outcome in (Outcome.PUBLISHED, Outcome.NOOP) else session.state
-    return replace(session, state=state, outcome=outcome, done_ms=now_ms)
+    return replace(session, state=state, outcome=outcome, done_ms=now_ms, trouble_since_ms=0)

@@ -200,8 +200,8 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
             trouble_since_ms=_trouble_since(run, session) if trouble.passes(failed) else 0,
         )
         run.lease.write(session=session)
-    else:
-        session = replace(session, trouble_since_ms=0)
+    elif plan.to_build and session.state is not State.SWITCH:
+        session = _built_all(run, session)
     if failed and session.push is not PushKind.PLAIN:
         if session.push is PushKind.ATOMIC:
             session = abandon(run, session, Outcome.ABANDONED_RETRIES, "one run publishes all, or nothing")
@@ -222,6 +222,15 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
     stage_all = plain.stage if session.push is PushKind.PLAIN else stage
     session = stage_all(run, session, plan, {o: r for o, (_, r) in found.items()})
     return _report(run, _RESULTS[session.state], session, changes, work)
+
+
+def _built_all(run: Run, session: Session) -> Session:
+    """The session without what kept it from building. That is stored at once: what comes next may meet other
+    trouble. One in SWITCH was built before, and waits for its servers until the audit passes."""
+    over = replace(session, trouble_since_ms=0, stalls=0, last_error="")
+    if session.trouble_since_ms:
+        run.lease.write(session=over)
+    return over
 
 
 def _built(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[Failure]]:

@@ -11,10 +11,10 @@ from model.lives import make_table
 from model.table import MODES, TABLE, Table
 
 from pinot_assets.build.order import BuildOrder, FileTask
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import PinotUnreachable, SourceError
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import Session
-from pinot_assets.session.observe import observe
+from pinot_assets.session.observe import Observation, observe
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
@@ -52,6 +52,10 @@ def sessions(table: Table) -> list[Session]:
     return store_of(table).sessions()
 
 
+def seen(table: Table) -> Observation:
+    return observe(store_of(table), Staging(table.staging))
+
+
 def rows(table: Table) -> list[str]:
     metadata = table.pinot._tables[TABLE].metadata
     return sorted(metadata[s].custom["test.rows"] for s in table.pinot.visible_segments(TABLE))
@@ -70,11 +74,11 @@ def test_r26_a_file_that_vanished_is_forgotten_and_another_one_taken_in(mode: st
     table.source.write("B", b"B1")
     once_before_build(table, "B", lambda: table.source.remove("B"))
     assert table.start(sensor_run).report.result is Result.FAILED  # type: ignore[union-attr]
-    seen = observe(store_of(table), Staging(table.staging))
-    assert [f.code for f in seen.failures] == ["VANISHED"]
-    assert seen.passing
-    assert seen.session is not None
-    assert seen.session.trouble_since_ms > 0
+    observed = seen(table)
+    assert [f.code for f in observed.failures] == ["VANISHED"]
+    assert observed.passing
+    assert observed.session is not None
+    assert observed.session.trouble_since_ms > 0
     table.source.write("C", b"C1")
     table.later(60)
     second = table.start(sensor_run).report
@@ -131,7 +135,30 @@ def test_a_file_that_has_to_be_repaired_beside_it_still_waits_for_a_retry() -> N
     table.start(sensor_run)
     (before,) = sessions(table)
     assert before.trouble_since_ms == 0
-    assert not observe(store_of(table), Staging(table.staging)).passing
+    assert not seen(table).passing
     assert table.start(sensor_run).report.result is Result.FAILED  # type: ignore[union-attr]
     assert sessions(table) == [before]
+    assert_right(table)
+
+
+# --- what comes after it is another matter ---------------------------------------------------------
+
+
+def test_it_is_over_as_soon_as_every_file_is_built_whatever_comes_then() -> None:
+    table = make_table("sync", consistentPushMaxRetries=0)
+    table.source.write("A", b"A1")
+    table.source.write("B", b"B1")
+    once_before_build(table, "B", lambda: table.source.remove("B"))
+    table.start(sensor_run)
+    assert seen(table).passing
+    table.source.write("B", b"B2")
+    table.later(60)
+    once_before_build(table, "B", lambda: table.pinot.refuse_connection("visible_segments"))
+    assert isinstance(table.start(sensor_run).process.error, PinotUnreachable)
+    (session,) = sessions(table)
+    assert (session.trouble_since_ms, session.failures, session.last_error) == (0, None, "")
+    assert not seen(table).passing
+    table.later(60)
+    table.start(sensor_run)
+    assert rows(table) == ["A1", "B2"]
     assert_right(table)
