@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from model.ending import settle
 from model.lives import make_table
+from model.process import Kind, Trouble
 from model.table import MODES, TABLE, Table
 
 from pinot_assets.build.order import BuildOrder, FileTask
@@ -161,4 +162,38 @@ def test_it_is_over_as_soon_as_every_file_is_built_whatever_comes_then() -> None
     table.later(60)
     table.start(sensor_run)
     assert rows(table) == ["A1", "B2"]
+    assert_right(table)
+
+
+# --- drivers and JVMs that die ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [
+        (Kind.DIES_BEFORE, "2 runs in a row ended before a file was built"),
+        (Kind.CALL_LOST, "the Spark application died"),
+    ],
+)
+def test_r10_whatever_dies_before_a_file_is_built_spends_nothing_and_is_tried_again(
+    kind: Kind, cause: str
+) -> None:
+    table = make_table("sync", consistentPushMaxRetries=0)
+    table.source.write("A", b"A1")
+    since = []
+    for _ in range(5):
+        table.start(sensor_run, [Trouble("build A", kind)])
+        table.later(3600)
+        (session,) = sessions(table)
+        assert session.retry_count == 0
+        since.append(session.trouble_since_ms)
+    assert since[:2] == [0, 0], "one death is nothing to be told of"
+    assert since[2] > 0
+    assert len(set(since[2:])) == 1
+    assert cause in session.last_error
+    assert seen(table).passing
+    table.start(sensor_run)
+    assert rows(table) == ["A1"]
+    (session,) = sessions(table)
+    assert (session.retry_count, session.stalls, session.trouble_since_ms) == (0, 0, 0)
     assert_right(table)
