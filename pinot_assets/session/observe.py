@@ -61,7 +61,10 @@ class Observation:
         """Whether the open session has only trouble that passes by itself, and is tried again for it."""
         if self.session is None:
             return False
-        return passes(self.failures) if self.failures else self.session.trouble_since_ms > 0
+        if self.failures:
+            return passes(self.failures)
+        audit = self.session.audit
+        return self.session.trouble_since_ms > 0 or (audit is not None and audit.may_pass)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Trouble that passes by itself: since when a session has had it, and when it is tried again.
 
-A file that vanished between listing and build, a store that did not answer, a worker without memory: no file
-has to be repaired, so the session goes on without spending a retry. It backs off by its own times in
+A file that vanished between listing and build, a store that did not answer, a worker without memory, drivers
+that died before a file was built, a server that was down during the audit: no file has to be repaired, so the
+session goes on without spending a retry. It backs off by its own times in
 ZooKeeper: sensors, `watch` and every driver see the same moment, and a restart forgets nothing.
 """
 

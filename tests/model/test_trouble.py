@@ -165,6 +165,36 @@ def test_it_is_over_as_soon_as_every_file_is_built_whatever_comes_then() -> None
     assert_right(table)
 
 
+# --- servers that are down while the audit asks them -----------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_r10_a_server_that_is_down_is_waited_for_by_whoever_comes(mode: str) -> None:
+    """By a table with default settings, without a retry to spend; files that come meanwhile are taken in."""
+    table = make_table(mode, consistentPushMaxRetries=0)
+    table.source.write("A", b"A1")
+    table.pinot.cut_off_server()
+    since = set[int]()
+    for number in range(1, 4):
+        table.start(sensor_run)
+        observed = seen(table)
+        assert observed.passing
+        assert observed.session is not None
+        assert "did not answer" in observed.session.last_error
+        assert (observed.session.retry_count, rows(table)) == (0, [])
+        since.add(observed.session.trouble_since_ms)
+        table.source.write(f"A{number}", f"new{number}".encode())
+        table.later(3600)
+    assert 0 not in since
+    assert len(since) == 1
+    table.pinot.start_server()
+    table.start(sensor_run)
+    assert rows(table) == ["A1", "new1", "new2", "new3"]
+    (session,) = sessions(table)
+    assert (session.retry_count, session.trouble_since_ms) == (0, 0)
+    assert_right(table)
+
+
 # --- drivers and JVMs that die ---------------------------------------------------------------------
 
 
