@@ -209,7 +209,8 @@ def _way_on(audit: AuditReceipt | None) -> str:
     if audit.of_data:
         return "repair the files that it is about, or change the assertion, and run the table again"
     if audit.waits:
-        return "see to what it names; sensors and `watch` try again by themselves, and nothing is built again"
+        by_itself = "sensors and `watch` do it by themselves"
+        return f"see to what it names and run the table again ({by_itself}): nothing is built again"
     return "run the table again: the files that it names are built again"
 
 
