@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -12,13 +13,17 @@ from model.process import Kind, Trouble
 from model.table import MODES, TABLE, Table
 
 from pinot_assets.build.order import BuildOrder, FileTask
-from pinot_assets.errors import PinotUnreachable, SourceError
+from pinot_assets.errors import PinotUnreachable, SessionHeld, SourceError
+from pinot_assets.one_run import Outcome
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import Session
-from pinot_assets.session.observe import Observation, observe
+from pinot_assets.session.observe import Observation, list_source, observe
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
+from pinot_assets.source import Inventory
+from pinot_assets.spec import TableSpec
+from pinot_assets.watch import Watched, look_at
 
 
 def sensor_run(driver: Driver) -> Report:
@@ -226,4 +231,67 @@ def test_r10_whatever_dies_before_a_file_is_built_spends_nothing_and_is_tried_ag
     assert rows(table) == ["A1"]
     (session,) = sessions(table)
     assert (session.retry_count, session.stalls, session.trouble_since_ms) == (0, 0, 0)
+    assert_right(table)
+
+
+# --- whoever watches the table ---------------------------------------------------------------------
+
+TICK_S = 31
+
+
+class Here:
+    """What a watch of the table sees and does; each of its runs meets this trouble.
+
+    :ivar runs_s: when it ran the table.
+    """
+
+    def __init__(self, table: Table, troubles: Sequence[Trouble]) -> None:
+        self.table, self.troubles = table, troubles
+        self.runs_s: list[int] = []
+
+    def look(self, spec: TableSpec) -> tuple[Observation, Inventory]:
+        return seen(self.table), list_source(spec, self.table.source)
+
+    def run(self, spec: TableSpec) -> Outcome:
+        self.runs_s.append(self.now_s())
+        running = self.table.start(sensor_run, self.troubles)
+        if running.process.error is not None:
+            raise running.process.error
+        if running.report is None:
+            raise SessionHeld("its process is gone")
+        return Outcome(running.report)
+
+    def now_s(self) -> int:
+        return self.table.now_ms // 1000
+
+    def told(self, table: Watched) -> None:
+        pass
+
+
+@pytest.mark.parametrize("what", ["server is down", "driver dies", "JVM dies"])
+def test_a_watch_tries_again_later_each_time_whatever_is_listed(what: str) -> None:
+    """A file that grows all the time changes with every listing: no run at each of them."""
+    table = make_table("sync", consistentPushMaxRetries=0)
+    table.source.write("A", b"A1")
+    kinds = {"driver dies": Kind.DIES_BEFORE, "JVM dies": Kind.CALL_LOST}
+    here = Here(table, [Trouble("build A", kinds[what])] if what in kinds else [])
+    if what == "server is down":
+        table.pinot.cut_off_server()
+    watched = Watched(table.spec)
+    for tick in range(150):
+        table.source.write("B", f"B{tick}".encode())
+        watched = look_at(watched, here, TICK_S)
+        table.later(TICK_S)
+    waits = [after - before for before, after in itertools.pairwise(here.runs_s)]
+    told = waits[2:] if what in kinds else waits  # two deaths in a row are not told of yet
+    due = [60, 120, 240, 480, 900, 900]
+    assert [wait - wait % 60 for wait in told[:6]] == due, waits
+    (session,) = sessions(table)
+    assert session.retry_count == 0
+    assert "tried again in" in watched.message
+    here.troubles = []
+    table.pinot.start_server()
+    table.later(900)
+    look_at(watched, here, TICK_S)
+    assert "A1" in rows(table)
     assert_right(table)
