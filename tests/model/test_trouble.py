@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from model.ending import settle
-from model.lives import make_table
+from model.lives import make_table, of_format_1
 from model.process import Kind, Trouble
 from model.table import MODES, TABLE, Table
 
@@ -268,6 +268,23 @@ class Here:
         pass
 
 
+LATER = [60, 120, 240, 480, 900, 900]
+
+
+def watches(table: Table, here: Here) -> tuple[Watched, list[int]]:
+    """An hour and more of a watch, while a file grows all the time.
+
+    :returns: how it stands then, and the seconds between its runs, in whole minutes.
+    """
+    watched = Watched(table.spec)
+    for tick in range(150):
+        table.source.write("B", f"B{tick}".encode())
+        watched = look_at(watched, here, TICK_S)
+        table.later(TICK_S)
+    waits = [after - before for before, after in itertools.pairwise(here.runs_s)]
+    return watched, [wait - wait % 60 for wait in waits]
+
+
 @pytest.mark.parametrize("what", ["server is down", "driver dies", "JVM dies"])
 def test_a_watch_tries_again_later_each_time_whatever_is_listed(what: str) -> None:
     """A file that grows all the time changes with every listing: no run at each of them."""
@@ -277,15 +294,9 @@ def test_a_watch_tries_again_later_each_time_whatever_is_listed(what: str) -> No
     here = Here(table, [Trouble("build A", kinds[what])] if what in kinds else [])
     if what == "server is down":
         table.pinot.cut_off_server()
-    watched = Watched(table.spec)
-    for tick in range(150):
-        table.source.write("B", f"B{tick}".encode())
-        watched = look_at(watched, here, TICK_S)
-        table.later(TICK_S)
-    waits = [after - before for before, after in itertools.pairwise(here.runs_s)]
+    watched, waits = watches(table, here)
     told = waits[2:] if what in kinds else waits  # two deaths in a row are not told of yet
-    due = [60, 120, 240, 480, 900, 900]
-    assert [wait - wait % 60 for wait in told[:6]] == due, waits
+    assert told[:6] == LATER
     (session,) = sessions(table)
     assert session.retry_count == 0
     assert "tried again in" in watched.message
@@ -294,4 +305,15 @@ def test_a_watch_tries_again_later_each_time_whatever_is_listed(what: str) -> No
     table.later(900)
     look_at(watched, here, TICK_S)
     assert "A1" in rows(table)
+    assert_right(table)
+
+
+@pytest.mark.parametrize("kind", [Kind.DIES_BEFORE, Kind.CALL_LOST])
+def test_a_table_of_format_1_too_where_drivers_die(kind: Kind) -> None:
+    """Since when it has trouble is not stored there; how many died in a row is."""
+    table = of_format_1()
+    table.source.write("A2", b"A2")
+    _, waits = watches(table, Here(table, [Trouble("build A2", kind)]))
+    assert waits[2:8] == LATER
+    assert sessions(table)[-1].retry_count == 0
     assert_right(table)
