@@ -61,7 +61,7 @@ def again_ms(session: Session) -> int:
     since = since_ms(session)
     last = max(since, session.attempt_started_ms)
     deaths = min(max(session.stalls - STALLS, 0), 4)
-    wait = max(last - since + FIRST_WAIT_MS, FIRST_WAIT_MS * 2**deaths)
+    wait = max(last - since + FIRST_WAIT_MS, FIRST_WAIT_MS << deaths)
     return last + min(wait, LONGEST_WAIT_MS)
 
 
