@@ -67,10 +67,10 @@ def add_watch_command(app: typer.Typer, specs_of: SpecsOf, driver_of: DriverOf) 
 
         Decides as the sensors in Dagster do: files that are being written are waited for, another driver at
         work too, a session whose driver died is gone on with; no retry is spent. A session whose files
-        vanished or changed while they were read, or met a store that was away or a lack of memory, is tried
-        again after 1, 2, 4 and 8 minutes, then every 15 minutes, together with other files that came. One
-        that failed otherwise waits for `pinot-assets run`. What cannot be looked at is tried again, later
-        each time.
+        vanished or changed while they were read, or that met a store or a server that was away, a lack of
+        memory or the death of its drivers, is tried again after 1, 2, 4 and 8 minutes, then every 15 minutes,
+        together with other files that came. One that failed otherwise waits for `pinot-assets run`. What
+        cannot be looked at is tried again, later each time.
         Schedules are Dagster's. Do not watch a table whose sensors run.
 
         Ctrl-C or SIGTERM ends it after the run that is under way, a second one at once. With --json, one

@@ -256,8 +256,10 @@ def _trouble(spec: TableSpec, observation: Observation) -> str:
 
 
 def _audit_failed(observation: Observation) -> bool:
+    """Whether it did for a reason that does not pass by itself."""
     session = observation.session
-    return session is not None and session.audit is not None and not session.audit.passed
+    failed = session is not None and session.audit is not None and not session.audit.passed
+    return failed and not observation.passing
 
 
 def _failed_files_changed(inventory: Inventory, observation: Observation) -> bool:

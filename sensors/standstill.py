@@ -143,7 +143,7 @@ def _waits(spec: TableSpec, session: Session, seen: Observation) -> str:
     if spec.mode == "swap" and seen.pointer.hold is not None:
         return f"is held after a rollback until `pinot-assets resume {spec.name}`"
     failed = 0 if seen.passing else len(seen.failures)
-    audit_failed = session.audit is not None and not session.audit.passed
+    audit_failed = session.audit is not None and not session.audit.passed and not seen.passing
     planned_otherwise = session.config_fingerprint != spec.config_fingerprint(WRITER_VERSION)
     if not spec.ingestion.sensor_retries:
         person = "and waits for the schedule or a run by hand (sensorRetries is off)"

@@ -99,7 +99,8 @@ def _way_on(session: Session, most: int, run: str) -> str:
     if session.failures is None and audit is not None and audit.waits:
         if audit.of_data:
             return f"repair the files, or change what `audit:` asks for, then {run}: no retry is spent"
-        return f"see to what it names, then {run}: nothing is built again"
+        by_itself = "sensors and `watch` do it by themselves"
+        return f"see to what it names, then {run} ({by_itself}): nothing is built again"
     if session.retry_count < most:
         return f"repair the files or take them away, then {run}: only they are built again"
     return (

@@ -107,7 +107,7 @@ class GrpcDoor:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Deadlines in seconds, each for one whole call with its retries.
+    """Deadlines in seconds, each for one whole call with its retries; of a read, for each of its tries.
 
     Rule R2: the ZooKeeper lease does not fence Pinot, so a call must be over before the lease can pass to
     somebody else: keep the ZooKeeper session longer than `longest_write`.

@@ -7,6 +7,7 @@ What a caller may conclude from an error is the point. `PinotUnreachable`: it wa
 from __future__ import annotations
 
 import json
+import math
 import re
 import ssl
 import time
@@ -82,7 +83,7 @@ class Call:
     """One request.
 
     :ivar path: below the base URL, already quoted, without the query.
-    :ivar deadline: seconds for everything, retries included.
+    :ivar deadline: seconds for everything, retries included; of a read, which harms nobody, for each try.
     """
 
     method: str
@@ -131,11 +132,11 @@ class Door:
     def send(self, call: Call) -> str:
         """Send the call and return the reply's text.
 
-        Retried, within the deadline: a read when no answer came, anything else only when it was never sent.
+        A read is retried when no answer came; anything else only when it was never sent, within the deadline.
 
         :raises PinotError: one of its subclasses, see the module docstring.
         """
-        until = time.monotonic() + call.deadline
+        until = math.inf if call.kind is Kind.READ else time.monotonic() + call.deadline
         retrying = Retrying(
             retry=retry_if_exception(lambda error: _may_repeat(call.kind, error)),
             stop=lambda state: state.attempt_number >= ATTEMPTS or _too_late(state, until),
@@ -173,6 +174,7 @@ class Door:
             ) from None
 
     def _once(self, call: Call, until: float) -> tuple[int, str]:
+        until = min(until, time.monotonic() + call.deadline)
         left = max(until - time.monotonic(), 0.001)
         timeout = httpx.Timeout(left, connect=min(left, self._connection.timeouts.connect))
         request = self._client.build_request(

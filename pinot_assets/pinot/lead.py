@@ -95,7 +95,7 @@ def same_cluster(doors: Doors, known: str, other: str, table: str) -> bool:
         cluster = _ask(doors, known, "/cluster/info", timeouts.call)["clusterName"]
         path = f"/{cluster}/IDEALSTATES/{table}_OFFLINE"
         here = _ask(doors, known, "/zk/stat", timeouts.call, path=path)
-        # Short: an address that leads nowhere from here is to cost no more than one try.
+        # Short: an address may lead nowhere from here.
         there = _ask(doors, other, "/zk/stat", timeouts.connect, path=path)
         return all(here[key] and here[key] == there[key] for key in _BORN)
     except (PinotError, KeyError, TypeError):

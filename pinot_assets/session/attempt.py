@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import abandon
@@ -24,6 +25,11 @@ from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.stored import NEWEST
 from pinot_assets.words import plural
 
+_NO_WORD: Final = (
+    f"{planning.STALLS} runs in a row ended before a file was built, without a reason: "
+    "they were killed, or ran out of memory"
+)
+
 Receipts = Mapping[int, tuple[str, Receipt]]
 """Valid receipts by ordinal, each with its key."""
 
@@ -34,7 +40,7 @@ class Opened:
 
     :ivar receipts: valid receipts by ordinal, each with its key, less those of files at fault (R12, R14).
     :ivar failures: why files of the last attempt failed.
-    :ivar stalls: triggers in a row that came no further, the last attempt included (R10).
+    :ivar stalls: attempts in a row that came no further, the last one included (R10).
     :ivar next: what a trigger does with it.
     :ivar newest: the newest attempt that built something, whose names are given: later than the plan's only
         where ZooKeeper was put back to a backup.
@@ -48,6 +54,11 @@ class Opened:
     next: Next
     newest: int
 
+    @property
+    def keeps_dying(self) -> bool:
+        """Whether its last builds ended without a file, and without a word about any."""
+        return bool(self.plan.to_build) and self.stalls >= planning.STALLS
+
 
 def look_at(run: Run, session: Session) -> Opened:
     """Read what the last attempt left; decide what comes next (the retries are counted now)."""
@@ -60,7 +71,10 @@ def look_at(run: Run, session: Session) -> Opened:
     audit = session.audit
     audit_failed = audit is not None and not audit.passed and not audit.waits
     step = planning.decide(
-        failed=(session.held_up and not passes(failures)) or audit_failed or stalls >= planning.STALLS,
+        # A build that ended without a word says nothing about the files: that is trouble, no failure.
+        failed=(session.held_up and not passes(failures))
+        or audit_failed
+        or (not plan.to_build and stalls >= planning.STALLS),
         at_nobodys_fault=audit_failed and session.failures is None,
         same_config=session.config_fingerprint == run.fingerprint,
         retry_count=session.retry_count,
@@ -157,7 +171,8 @@ def go_on(
     if (given_up := why_given_up(opened)) is not None:
         abandon(run, opened.session, *given_up)
         return begin(run, changes, current)
-    session, is_retry = opened.session, opened.next is Next.RETRY
+    session, is_retry, now_ms = opened.session, opened.next is Next.RETRY, run.edges.now_ms()
+    trouble_since_ms = session.trouble_since_ms or (now_ms if opened.keeps_dying else 0)
     plan, receipts = next_plan(opened, changes)
     refuse_too_many(run, plan, current)
     taken = planning.with_spent_names(plan, receipts, _spent(run, session))
@@ -167,12 +182,14 @@ def go_on(
         session,
         plan=run.edges.staging.put_plan(plan),
         attempt=plan.attempt,
-        attempt_started_ms=run.edges.now_ms(),
+        attempt_started_ms=now_ms,
         retry_count=session.retry_count + is_retry,
         stalls=0 if is_retry else opened.stalls,
         failures=None,
         audit=session.audit if _still_audited(run, session, opened.plan, plan) else None,
         counts=plan.counts(),
+        trouble_since_ms=trouble_since_ms,
+        last_error=(session.last_error or _NO_WORD) if trouble_since_ms else "",
     )
     run.lease.write(session=session)
     if taken:

@@ -132,6 +132,7 @@ class Entries:
 
     def _start(self, start: Start, segments_from: Collection[str], segments_to: Collection[str]) -> str:
         known = {entry.id for entry in self.lineage}
+        self.before_write()  # the lease may have been lost while Pinot did not answer to that look
         try:
             return start(self.table, segments_from, segments_to)
         except SwitchStateUnknown:

@@ -113,6 +113,11 @@ class AuditReceipt(Open):
     checks: tuple[Checked, ...] = ()
     policy: str = ""
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether it failed, and the next look may pass though nobody changed anything: servers were down."""
+        return not self.passed and self.waits and not self.of_data
+
 
 @dataclass(frozen=True, slots=True)
 class Pointer(Stored):
@@ -144,13 +149,13 @@ class Session(Stored):
         has moved on and the switch must not be ended.
     :ivar end_issued: the lineage entry whose `endReplaceSegments` was sent (R3).
     :ivar revert_issued: the one whose `revertReplaceSegments` was sent.
-    :ivar stalls: triggers in a row that neither failed nor came further: an end without a word, a build
-        without a new receipt. Two count as one failure (rule R10).
+    :ivar stalls: attempts in a row that neither failed nor came further: an end without an answer, a build
+        without a new receipt. Two such ends count as one failure, two such builds are trouble (rule R10).
     :ivar target: the snapshot that a ROLLBACK session restores.
     :ivar counts: files by status.
-    :ivar trouble_since_ms: since when each attempt met only trouble that passes by itself (`trouble.py`); 0
-        without any. Not written in format 1, whose release drops it: there the clock begins anew with each
-        attempt.
+    :ivar trouble_since_ms: since when each attempt met only trouble that passes by itself (`trouble.py`): in
+        its build or, in SWITCH, with its servers; 0 without any. Not written in format 1, whose release drops
+        it: there the clock begins anew with each attempt.
     :ivar push: what it shows at one instant; stored, since a change of the table spec must not change what
         a session that has begun to publish may do.
     """
@@ -357,4 +362,4 @@ def published_audit(values: Mapping[str, Any]) -> AuditReceipt | None:
 def close(session: Session, outcome: Outcome, now_ms: int) -> Session:
     """The session with its outcome written; DONE only for those that reached it."""
     state = State.DONE if outcome in (Outcome.PUBLISHED, Outcome.NOOP) else session.state
-    return replace(session, state=state, outcome=outcome, done_ms=now_ms)
+    return replace(session, state=state, outcome=outcome, done_ms=now_ms, trouble_since_ms=0)

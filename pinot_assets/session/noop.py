@@ -58,8 +58,6 @@ def audit(run: Run, session: Session) -> tuple[Session, tuple[Finding, ...]]:
     """The gate (W4) of a session that would have ended as NOOP, had it passed it: looked at again."""
     staging = run.edges.staging
     session, findings = _audited(run, session, staging.accepted_receipts(staging.plan(session.plan)))
-    if not any(finding.blocks for finding in findings):  # servers may answer now that did not before
-        session = replace(session, last_error="")
     run.lease.write(session=session)
     return session, findings
 

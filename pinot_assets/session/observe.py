@@ -16,7 +16,7 @@ from pinot_assets.session.plan import NO_HOLD, Hold, Plan, Status
 from pinot_assets.session.receipt import Failure
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
-from pinot_assets.session.trouble import passes
+from pinot_assets.session.trouble import passes, stands
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, versions_of
 from pinot_assets.source import (
     Fingerprint,
@@ -61,7 +61,7 @@ class Observation:
         """Whether the open session has only trouble that passes by itself, and is tried again for it."""
         if self.session is None:
             return False
-        return passes(self.failures) if self.failures else self.session.trouble_since_ms > 0
+        return passes(self.failures) if self.failures else stands(self.session)
 
 
 @dataclass(frozen=True, slots=True)

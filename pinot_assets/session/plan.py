@@ -290,7 +290,8 @@ class Next(StrEnum):
 
 
 STALLS = 2
-"""So many triggers in a row that came no further count as one failure (rule R10)."""
+"""So many attempts in a row that came no further: ends without an answer count as one failure then, builds
+that left nothing as trouble that passes by itself (rule R10)."""
 
 
 def decide(
@@ -298,7 +299,8 @@ def decide(
 ) -> Next:
     """Section 3, step 3: the budget is read now, and only a failure spends it.
 
-    :param failed: whether the last attempt had failed files or a failed audit, or came no further twice.
+    :param failed: whether the last attempt had failed files or a failed audit, or its end twice gave no
+        answer.
     :param at_nobodys_fault: whether its audit failed and named no file, so that there is nothing to build
         again (rule R14).
     """

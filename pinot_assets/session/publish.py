@@ -104,6 +104,7 @@ def store_audit(run: Run, session: Session, findings: Sequence[Finding]) -> Sess
 def with_audit(run: Run, session: Session, findings: Sequence[Finding]) -> Session:
     """The session with that receipt, not written yet; where it has no switch, the receipt is of none."""
     failed = [f for f in findings if f.blocks]
+    of_files = session.last_error if session.failures is not None else ""
     receipt = AuditReceipt(
         switch=session.switch,
         switch_sha256=session.switch_object.sha256 if session.switch_object is not None else "",
@@ -115,7 +116,12 @@ def with_audit(run: Run, session: Session, findings: Sequence[Finding]) -> Sessi
         checks=checked(findings),
         policy=run.spec.audit.digest,
     )
-    return replace(session, audit=receipt, last_error=receipt.summary if failed else session.last_error)
+    return replace(
+        session,
+        audit=receipt,
+        last_error=receipt.summary if failed else of_files,
+        trouble_since_ms=(session.trouble_since_ms or receipt.at_ms) if receipt.may_pass else 0,
+    )
 
 
 def checked(findings: Sequence[Finding]) -> tuple[Checked, ...]:
@@ -203,7 +209,8 @@ def _way_on(audit: AuditReceipt | None) -> str:
     if audit.of_data:
         return "repair the files that it is about, or change the assertion, and run the table again"
     if audit.waits:
-        return "see to what it names and run the table again: nothing is built again"
+        by_itself = "sensors and `watch` do it by themselves"
+        return f"see to what it names and run the table again ({by_itself}): nothing is built again"
     return "run the table again: the files that it names are built again"
 
 

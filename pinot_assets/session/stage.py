@@ -79,7 +79,8 @@ def stage_switch(run: Run, session: Session, switch: Switch) -> Session:
             switch_ms=run.edges.now_ms(),
             audit=None,
         )
-    session = replace(session, state=State.SWITCH, switch_attempt=session.attempt, last_error="")
+    cause = session.last_error if session.trouble_since_ms else ""  # until the audit says that it is over
+    session = replace(session, state=State.SWITCH, switch_attempt=session.attempt, last_error=cause)
     run.lease.write(session=session)  # W1
     switch = read_switch(run, session)
     session = _without_other_entry(run, session, switch)

@@ -37,6 +37,7 @@ class Switcher(Entries):
         if present:
             self.before_write()
             self.before_delete(present)
+            self.before_write()  # that look may have taken long
             self.edges.pinot.delete_segments(self.table, sorted(present))
 
     # --- W3 ------------------------------------------------------------------------------------------
@@ -56,8 +57,8 @@ class Switcher(Entries):
         )
 
     def _before_upload(self, entry_id: str) -> None:
-        self.before_write()
         self.require_usable(entry_id)
+        self.before_write()  # nothing that may take long lies between this and the upload
 
     # --- W5 ------------------------------------------------------------------------------------------
 

@@ -139,14 +139,12 @@ def _spare(run: Run, opened: Opened | None, changes: Changes, current: Snapshot 
         return _work_off(run, opened, changes, current)
     session, failures = opened.session, opened.failures
     run.note(f"session {session.id} waits for the schedule or a run by hand (sensorRetries is off)")
-    stale = opened.next is Next.ABANDON_CONFIG
-    if failures or (session.state is State.SWITCH and not stale):
+    if failures or opened.next is not Next.ABANDON_CONFIG:
+        # Failures keep the gate shut, and another look at the replicas is free.
         return _report(run, Result.FAILED, session, changes, _Done(failed=failures))
-    # Nothing for the gate. What was planned for another spec may be fit to be switched, and is not what the
-    # table wants any more. Where drivers died before all was built, nothing is staged. Failures keep the gate
-    # shut, and another look at the replicas is free.
-    why = "was planned for another table spec" if stale else "came no further twice in a row"
-    return replace(_report(run, Result.PAUSED, session, changes), paused=why)
+    # Not for the gate: it may be fit to be switched, and is not what the table wants any more.
+    paused = "was planned for another table spec"
+    return replace(_report(run, Result.PAUSED, session, changes), paused=paused)
 
 
 def _settled(run: Run) -> Session | None:
@@ -200,8 +198,8 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
             trouble_since_ms=_trouble_since(run, session) if trouble.passes(failed) else 0,
         )
         run.lease.write(session=session)
-    else:
-        session = replace(session, trouble_since_ms=0)
+    elif plan.to_build and session.state is not State.SWITCH:
+        session = _built_all(run, session)
     if failed and session.push is not PushKind.PLAIN:
         if session.push is PushKind.ATOMIC:
             session = abandon(run, session, Outcome.ABANDONED_RETRIES, "one run publishes all, or nothing")
@@ -224,15 +222,23 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
     return _report(run, _RESULTS[session.state], session, changes, work)
 
 
+def _built_all(run: Run, session: Session) -> Session:
+    """The session without what kept it from building. That is stored at once: what comes next may meet other
+    trouble. One in SWITCH was built before, and waits for its servers until the audit passes."""
+    over = replace(session, trouble_since_ms=0, stalls=0, last_error="")
+    if session.trouble_since_ms:
+        run.lease.write(session=over)
+    return over
+
+
 def _built(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[Failure]]:
-    """Build; a store that ends the whole build with its trouble is written down as that of a file is."""
+    """Build; what ends the whole build is written down, and a store's trouble as that of a file is."""
     try:
         return build(run, session, plan)
     except PinotAssetsError as error:
-        if trouble.may_pass(error):
-            with suppress(PinotAssetsError):  # the first error says more
-                since = _trouble_since(run, session)
-                run.lease.write(session=replace(session, trouble_since_ms=since, last_error=error.reason))
+        since = _trouble_since(run, session) if trouble.may_pass(error) else session.trouble_since_ms
+        with suppress(PinotAssetsError):  # the first error says more
+            run.lease.write(session=replace(session, trouble_since_ms=since, last_error=error.reason))
         raise
 
 

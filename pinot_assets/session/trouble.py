@@ -1,7 +1,8 @@
 """Trouble that passes by itself: since when a session has had it, and when it is tried again.
 
-A file that vanished between listing and build, a store that did not answer, a worker without memory: no file
-has to be repaired, so the session goes on without spending a retry. It backs off by its own times in
+A file that vanished between listing and build, a store that did not answer, a worker without memory, drivers
+that died before a file was built, a server that was down during the audit: no file has to be repaired, so the
+session goes on without spending a retry. It backs off by its own times in
 ZooKeeper: sensors, `watch` and every driver see the same moment, and a restart forgets nothing.
 """
 
@@ -13,7 +14,8 @@ from typing import Final
 
 from pinot_assets.errors import PinotAssetsError, SettingError, SourceError, StoreConflict, TooLarge
 from pinot_assets.session.failure_code import is_transient
-from pinot_assets.session.model import Session
+from pinot_assets.session.model import Session, State
+from pinot_assets.session.plan import STALLS
 from pinot_assets.session.receipt import Failure
 
 FIRST_WAIT_MS: Final = 60_000
@@ -36,6 +38,13 @@ def may_pass(error: PinotAssetsError) -> bool:
     return isinstance(error, SourceError) and not isinstance(error, _STAYS)
 
 
+def stands(session: Session) -> bool:
+    """Whether the session as it is stored has such trouble, files that failed left aside."""
+    servers = session.audit is not None and session.audit.may_pass
+    deaths = session.stalls >= STALLS and session.state is not State.SWITCH
+    return session.trouble_since_ms > 0 or servers or deaths
+
+
 def since_ms(session: Session) -> int:
     """Since when the session has had the trouble that it has now, epoch milliseconds.
 
@@ -45,10 +54,15 @@ def since_ms(session: Session) -> int:
 
 
 def again_ms(session: Session) -> int:
-    """When the session is tried again, epoch milliseconds: 1, 2, 4, 8, then every 15 minutes."""
+    """When the session is tried again, epoch milliseconds: 1, 2, 4, 8, then every 15 minutes.
+
+    Where it is not stored since when (format 1), the deaths in a row tell how often it was tried.
+    """
     since = since_ms(session)
     last = max(since, session.attempt_started_ms)
-    return last + min(last - since + FIRST_WAIT_MS, LONGEST_WAIT_MS)
+    deaths = min(max(session.stalls - STALLS, 0), 4)
+    wait = max(last - since + FIRST_WAIT_MS, FIRST_WAIT_MS << deaths)
+    return last + min(wait, LONGEST_WAIT_MS)
 
 
 def lasts(session: Session, now_ms: int) -> bool:

@@ -7,19 +7,33 @@ from typing import Any
 
 from model.process import Kind, Trouble
 from model.specs import spec_of
-from model.table import TABLE, Table, run
+from model.table import CLUSTER, TABLE, Table, run
 from model.watched import WRITES
 
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.model import Pointer, pointer_to_bytes
 from pinot_assets.session.outlook import Outlook
 from pinot_assets.session.report import Report, Result
+from pinot_assets.session.store import SessionStore
 
 Change = Callable[[Table], object]
 
 
 def make_table(mode: str, **options: Any) -> Table:
     return Table(spec_of, mode, {"consistentPushMaxRetries": 3, **options})
+
+
+def of_format_1() -> Table:
+    """A table that was published in format 1."""
+    table = make_table("sync")
+    client: Any = table.zookeeper.client()
+    path = SessionStore(client, CLUSTER, f"{TABLE}_OFFLINE").path
+    client.ensure_path(path)
+    client.set(path, pointer_to_bytes(Pointer(next_seq=2, history=("cp1",)), "consistentPush"))
+    table.source.write("A", b"A1")
+    table.start(run)
+    return table
 
 
 def planned(table: Table) -> Outlook:

@@ -11,7 +11,7 @@ import pytest
 from fakes.staged import EMPTY
 from golden.life import nodes_of
 from kazoo.exceptions import ConnectionLoss
-from model.lives import failed, make_table, rolled_back, run_now, state, write
+from model.lives import failed, make_table, of_format_1, rolled_back, run_now, state, write
 from model.process import Kind, Trouble
 from model.table import CLUSTER, TABLE, Table, clear, run
 from model.watched import WRITES
@@ -19,7 +19,6 @@ from model.watched import WRITES
 from pinot_assets.errors import NeedsNewerRelease, SessionError
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.formats import require_known
-from pinot_assets.session.model import Pointer, pointer_to_bytes
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging
@@ -194,18 +193,6 @@ def test_a_new_table_begins_in_the_newest_format() -> None:
 
 def upgrades(driver: Driver) -> None:
     driver.upgrade()
-
-
-def of_format_1() -> Table:
-    """A table that was published in format 1."""
-    table = make_table("sync")
-    store = store_of(table)
-    client = table.zookeeper.client()
-    client.ensure_path(store.path)
-    client.set(store.path, pointer_to_bytes(Pointer(next_seq=2, history=("cp1",)), "consistentPush"))
-    table.source.write("A", b"A1")
-    table.start(run)
-    return table
 
 
 def test_an_upgrade_takes_effect_with_the_next_session() -> None:

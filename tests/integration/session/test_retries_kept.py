@@ -85,19 +85,16 @@ def test_a_driver_that_died_is_gone_on_for(world: Any) -> None:
     world.assert_settled()
 
 
-def test_r10_r26_a_session_that_came_no_further_twice_waits_and_says_so(world: Any) -> None:
-    """Nothing is staged of it: the gate, which would say to build it first, is not asked."""
+def test_r10_r26_a_session_that_came_no_further_is_gone_on_for_too(world: Any) -> None:
     world.write("F1", "F2")
-    for _ in range(2):
+    for _ in range(3):
         world.builder.die_after = 0
         world.dies()
-    before = world.session
     report, published = sensor_run(world)
-    assert (report.result, published) == (Result.PAUSED, False)
-    assert "came no further twice in a row and waits for the schedule or a run by hand" in report.summary
-    assert (world.session, world.visible) == (before, [])
-    world.run()
+    assert (report.result, published) == (Result.STAGED, True)
+    assert world.sessions[-1].retry_count == 0
     assert world.visible == ["F1", "F2"]
+    world.assert_settled()
 
 
 def test_r26_a_failed_audit_waits_for_whoever_may_retry(make_world: Any) -> None:

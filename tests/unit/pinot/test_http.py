@@ -6,6 +6,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -227,6 +228,31 @@ class _serving:
         self.server.shutdown()
         self.thread.join()
         self.server.server_close()
+
+
+@pytest.fixture
+def blocked() -> Iterator[str]:
+    """A server that takes two calls without an answer, as a controller whose ZooKeeper is away, and answers
+    the third."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone"
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as kept:
+
+        def serve() -> None:
+            for _ in range(2):
+                kept.enter_context(server.accept()[0])
+            with server.accept()[0] as last:
+                last.recv(4096)
+                last.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        thread.join(10)
+
+
+def test_a_read_that_got_no_answer_in_time_is_repeated(blocked: str) -> None:
+    with Door(blocked, PinotConnection(blocked)) as it:
+        assert it.send(call(Kind.READ, deadline=0.3)) == "done"
 
 
 @pytest.mark.parametrize("server", ["silent", "trickling"])

@@ -394,6 +394,38 @@ def test_a_launch_that_came_to_no_attempt_is_not_repeated_at_every_tick(table: T
     assert gaps == [FIRST_WAIT_S, 2 * FIRST_WAIT_S, LONGEST_WAIT_S, LONGEST_WAIT_S]
 
 
+def away(**fields: Any) -> AuditReceipt:
+    """The audit failed since a server did not answer."""
+    summary = "servers_answered: 1 of 2 servers say what they have loaded"
+    return AuditReceipt(1, "00", passed=False, at_ms=NOW * 1000, summary=summary, waits=True, **fields)
+
+
+@pytest.mark.parametrize("since_s", [NOW, 0], ids=["known", "of an older format"])
+@pytest.mark.parametrize("files", [{"F1": 1, "F2": 2}, {"F1": 1, "F2": 2, "F9": 9}])
+def test_servers_that_are_down_in_the_audit_are_tried_again_whatever_is_listed(
+    table: Table, since_s: int, files: dict[str, int]
+) -> None:
+    attempts, now, cause = [NOW], NOW, away().summary
+    while len(attempts) < 5:
+        started = {"trouble_since_ms": since_s * 1000, "attempt_started_ms": attempts[-1] * 1000}
+        table.opens(audit=away(), last_error=cause, **started)
+        now += 30
+        tick = table.tick(listing(**files), now)
+        if tick.launch:
+            attempts.append(now)
+        else:
+            assert f"trouble that may pass ({cause}), tried again in" in tick.message
+    waits = [(after - before) // 60 for before, after in itertools.pairwise(attempts)]
+    assert waits == ([1, 2, 4, 8] if since_s else [1, 1, 1, 1])
+
+
+def test_data_that_did_not_pass_beside_them_wait_for_a_person(table: Table) -> None:
+    table.opens(audit=away(of_data=True), attempt_started_ms=NOW * 1000)
+    tick = table.tick(listing(F1=1, F2=2), NOW + 3600)
+    assert not tick.launch
+    assert "failed its audit and waits for the schedule" in tick.message
+
+
 def test_one_file_that_has_to_be_repaired_makes_the_session_wait(table: Table) -> None:
     troubled(table, "VANISHED", also="UNREADABLE")
     table.seen = replace(table.seen, session=replace(table.opens(failures=REF), trouble_since_ms=0))

@@ -266,6 +266,15 @@ def test_a_store_that_ended_the_whole_build_is_tried_again_too(table: Table) -> 
     assert table.launches(180) == [NOW + 120]
 
 
+def test_servers_that_were_down_in_the_audit_are_tried_again_too(table: Table) -> None:
+    audit = replace(FAILED_AUDIT, waits=True)
+    started_ms = (NOW - 60) * 1000
+    table.session(audit=audit, state=State.SWITCH, attempt_started_ms=started_ms, trouble_since_ms=NOW * 1000)
+    assert table.launches(180) == [NOW + 120]
+    table.session(audit=replace(audit, of_data=True), trouble_since_ms=0)
+    assert table.launches(3 * LONGEST_WAIT_S) == []
+
+
 # --- runs that died unseen ------------------------------------------------------------------------
 
 

@@ -70,13 +70,15 @@ def push(
     before_write: Callable[[], None] = lambda: None,
     mode: PushMode | None = None,
 ) -> Any:
+    return switcher(pinot, before_write, mode).push(Switch(1, (), tuple(outputs(count))), "e")
+
+
+def switcher(pinot: Pinot, before_write: Callable[[], None], mode: PushMode | None = None) -> Switcher:
+    waits = SimpleNamespace(pinot_write=20.0, first_entry=0.0)
     edges = SimpleNamespace(
-        pinot=pinot, staging=None, now_ms=lambda: 1, waits=SimpleNamespace(pinot_write=20.0)
+        pinot=pinot, staging=None, now_ms=lambda: 1, waits=waits, sleep=lambda seconds: None
     )
-    switcher = Switcher(
-        "t", cast(Edges, edges), 1000, False, before_write, lambda *_: None, mode, lambda _: None
-    )
-    return switcher.push(Switch(1, (), tuple(outputs(count))), "e")
+    return Switcher("t", cast(Edges, edges), 1000, False, before_write, lambda *_: None, mode, lambda _: None)
 
 
 def outputs(count: int) -> list[Output]:
@@ -154,6 +156,49 @@ def test_r02_whoever_slept_past_its_lease_in_a_push_goes_no_further() -> None:
     with pytest.raises(LeaseLost):
         push(pinot, 300, lost)
     assert len(pinot.pushes) == 1
+
+
+class Losing(Pinot):
+    """Answers a look at the lineage, at the n-th, so late that the lease is lost.
+
+    :ivar writes: what was sent that changes something.
+    """
+
+    def __init__(self, at_look: int) -> None:
+        super().__init__()
+        self._left = at_look
+        self.writes: list[str] = []
+
+    def lineage(self, table: str) -> Lineage:
+        self._left -= 1
+        return Lineage((ENTRY,) if self.hidden else ())
+
+    hidden = False
+
+    def before_write(self) -> None:
+        if self._left <= 0:
+            raise LeaseLost("gone")
+
+    def start_replace_segments(self, *_: object) -> str:
+        self.writes.append("start")
+        return "e"
+
+
+@pytest.mark.parametrize("at_look", [1, 2, 3])
+def test_r02_a_lease_that_was_lost_during_a_look_starts_nothing(at_look: int) -> None:
+    pinot = Losing(at_look)
+    with pytest.raises(LeaseLost):
+        switcher(pinot, pinot.before_write).open_entry(Switch(1, (), tuple(outputs(1))), "")
+    assert pinot.writes == []
+
+
+@pytest.mark.parametrize("at_look", [1, 2])
+def test_r02_a_lease_that_was_lost_during_a_look_uploads_nothing(at_look: int) -> None:
+    pinot = Losing(at_look)
+    pinot.hidden = True
+    with pytest.raises(LeaseLost):
+        push(pinot, 1, pinot.before_write)
+    assert pinot.segments == {}
 
 
 def test_nothing_to_add_is_nothing_to_push() -> None:

@@ -62,6 +62,20 @@ def test_r10_servers_that_still_load_are_no_retry(make_world: Any) -> None:
     world.assert_settled()
 
 
+def test_r10_builds_that_leave_nothing_behind_are_no_retries(make_world: Any) -> None:
+    """Nothing was said about a file: the session, and what it has built, is not given up for it."""
+    world = make_world("sync", consistentPushMaxRetries=0)
+    world.write("F1", "F2")
+    for _ in range(5):
+        world.builder.die_after = 0
+        world.dies()
+    assert world.session.trouble_since_ms > 0
+    world.run()
+    assert (world.visible, len(world.sessions)) == (["F1", "F2"], 1)
+    assert world.sessions[-1].retry_count == 0
+    world.assert_settled()
+
+
 # --- R10: what counts nevertheless -----------------------------------------------------------------
 
 
@@ -93,21 +107,6 @@ def test_r10_failed_ends_use_up_the_retries(make_world: Any) -> None:
     assert [s.outcome for s in world.sessions] == [Outcome.ABANDONED_RETRIES, Outcome.PUBLISHED]
     assert world.visible == ["F1"]
     world.assert_settled()
-
-
-def test_r10_builds_that_leave_nothing_behind_count_as_one_retry(make_world: Any) -> None:
-    """A poison file kills every driver that reads it."""
-    world = make_world("sync", consistentPushMaxRetries=1)
-    world.write("F1", "F2")
-    for retries in (0, 0, 1, 1):
-        world.builder.die_after = 0
-        world.dies()
-        assert world.session.retry_count == retries
-    first = world.session.id
-    world.builder.die_after = 0
-    world.dies()
-    assert world.session.id != first
-    assert world.sessions[0].outcome is Outcome.ABANDONED_RETRIES
 
 
 def test_r10_builds_that_come_further_each_time_are_no_retries(make_world: Any) -> None:
