@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -47,6 +48,13 @@ NEVER_READ: Final = ("/proc", "/sys", "/dev", "/etc", "/run/secrets", "/var/run/
 _SHARED_MEMORY: Final = "/dev/shm"
 """Ordinary files, though below /dev."""
 
+PROJECTS_OWN: Final = (
+    r"(?i)(?:^|/)\.[^/]|\.(?:ya?ml|toml|ini|cfg|conf|env|properties|pem|key|jks|p12|pfx|db)$"
+)
+"""Of a path below the root `project`, for RE2 and for Python: what lies in a dot-file or dot-folder (`.env`,
+`.git`), and what by its ending holds settings (dagster.yaml, table specs, policies), keys or a database."""
+
+_OWN: Final = re.compile(PROJECTS_OWN)
 _USER: Final = re.compile(r"//[^/?#]*@")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./](?:[\w./:@%+*-]*[\w./*-])?", re.ASCII)
 
@@ -207,6 +215,32 @@ class Policy:
             )
         return None
 
+    def refuses_data(self, path: str) -> Refusal | None:
+        """Why a file or folder may not be read as data, nor hold a staging area; None if it may.
+
+        Narrower than `refuses_path`: a project holds more than data, and the root `project` does not mean
+        that. A root that a policy spells is taken at its word.
+
+        :param path: absolute.
+        """
+        if refusal := self.refuses_path(path):
+            return refusal
+        real = os.path.realpath(path)
+        for layer in self.layers:
+            roots = layer.roots
+            if roots is None or any(
+                _within(real, os.path.realpath(root)) for root in roots if root != PROJECT
+            ):
+                continue
+            if not any(map(partial(_is_data, real), self._folders((PROJECT,)))):
+                line = _line("roots", roots, real)
+                return Refusal(
+                    "is the project's own and no data: a dot-file or dot-folder, settings, a key or a database",
+                    f"keep data elsewhere, or {self._allow(line, layer)}",
+                    line,
+                )
+        return None
+
     def refuses_code(self) -> Refusal | None:
         """Why a table config may not hold code for Pinot's servers to run; None if it may."""
         for layer in self.layers:
@@ -271,6 +305,10 @@ def _is_never_read(path: str) -> bool:
 
 def _within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _is_data(path: str, project: str) -> bool:
+    return _within(path, project) and not _OWN.search(os.path.relpath(path, project))
 
 
 def _line(key: str, present: Iterable[str], added: str) -> str:

@@ -47,6 +47,7 @@ from pinot_assets.session.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEM
 from pinot_assets.session.receipt import Failure, Output, Receipt, SegmentFacts
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.objects import ObjectStore, open_store
+from pinot_assets.source.reach import require_data
 
 Rows = Callable[[Path, Fingerprint, Wanted, Verdicts], Iterator[pa.Table]]
 """Where a file's rows come from: its local copy, the copy's version, what is wanted, who is told what is
@@ -128,6 +129,7 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
     spec = SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
     source = open_store(order.source_uri, order.source_props, order.policy)
     local = folder / "source"
+    require_data(task.file.uri, order.policy)
     read, sha256 = _fetch(source, task.file.uri, local)
     signs.worked()
     check_not_torn(task.file.uri, read.size, order.input_format)
