@@ -17,7 +17,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -227,15 +226,15 @@ class Policy:
             return refusal
         real = os.path.realpath(path)
         for layer in self.layers:
-            roots = layer.roots
-            if roots is None or any(
-                _within(real, os.path.realpath(root)) for root in roots if root != PROJECT
-            ):
+            if layer.roots is None:
                 continue
-            if not any(map(partial(_is_data, real), self._folders((PROJECT,)))):
-                line = _line("roots", roots, real)
+            spelled = (os.path.realpath(root) for root in layer.roots if root != PROJECT)
+            if any(_within(real, root) for root in spelled):
+                continue
+            if not any(_is_data(real, folder) for folder in self._folders((PROJECT,))):
+                line = _line("roots", layer.roots, real)
                 return Refusal(
-                    "is the project's own and no data: a dot-file or dot-folder, settings, a key or a database",
+                    "is the project's own and no data (a dot-file or dot-folder, settings, a key, a database)",
                     f"keep data elsewhere, or {self._allow(line, layer)}",
                     line,
                 )
