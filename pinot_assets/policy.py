@@ -234,7 +234,7 @@ class Policy:
             if not any(_is_data(real, folder) for folder in self._folders((PROJECT,))):
                 line = _line("roots", layer.roots, real)
                 return Refusal(
-                    "is the project's own and no data (a dot-file or dot-folder, settings, a key, a database)",
+                    "is the project's own and no data (a dot-file or dot-folder, settings, keys, a database)",
                     f"keep data elsewhere, or {self._allow(line, layer)}",
                     line,
                 )
