@@ -56,17 +56,17 @@ wrong. Gives tables of exactly what is wanted."""
 _BAD_ROWS = "bad-rows.parquet"
 
 
-class _Vanished(SourceError):
+class Vanished(SourceError):
     """The file is not there any more."""
 
 
-class _BecameFolder(SourceError):
+class BecameFolder(SourceError):
     """A folder is where the file was."""
 
 
 _CODES: tuple[tuple[type[PinotAssetsError], str], ...] = (
-    (_BecameFolder, BECAME_FOLDER),
-    (_Vanished, "VANISHED"),
+    (BecameFolder, BECAME_FOLDER),
+    (Vanished, "VANISHED"),
     (SourceChanged, "CHANGED_DURING_READ"),
     (StoreConflict, "STAGING_CONFLICT"),
     (SettingError, "SETTINGS"),
@@ -207,12 +207,12 @@ def version_of(source: ObjectStore, uri: str) -> Fingerprint:
     found = source.stat(key)
     if found is None:
         if source.is_folder(key):
-            raise _BecameFolder(
+            raise BecameFolder(
                 f"{uri} was a file and became a folder",
                 why="a writer that makes folders of that name, or a slip of the hand",
                 hint="move the folder, or deliver the file again; its published rows stay until it is gone",
             )
-        raise _Vanished(f"{uri} is not there any more", hint="the next trigger lists again")
+        raise Vanished(f"{uri} is not there any more", hint="the next trigger lists again")
     return found
 
 
