@@ -66,6 +66,7 @@ _BROKERS: Final = {
 }
 _SERVICE: Final = re.compile(r"(?:url|endpoint)$")
 _FILE: Final = re.compile(r"(?:location|file|path|dir|directory|keytab|uri)$")
+_DATA: Final = re.compile(r"(?:input|output)diruri$")
 _PATTERN: Final = re.compile(r"pattern$")
 _TABLE: Final = re.compile(r"tables?$|tablenames?(?:withtype)?$")
 _SQL: Final = re.compile(r"(?:sql|query)$")
@@ -240,9 +241,10 @@ def _refused_location(key: str, text: str, policy: Policy) -> Refusal | None:
             return None
         what = "names a file of Pinot's machines without saying where it lies"
         return _or_variable(Refusal(what, "write its whole path"), key)
+    refuses = policy.refuses_data if _DATA.search(_plain(key)) else policy.refuses_path
     # Pinot takes some paths for URIs, whose escapes are other characters, and others not.
     for one in (unquote(path), path):
-        if refusal := policy.refuses_path(re.sub("^/+", "/", one)):
+        if refusal := refuses(re.sub("^/+", "/", one)):
             return _or_variable(refusal, key)
     return None
 

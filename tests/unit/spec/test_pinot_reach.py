@@ -210,6 +210,15 @@ def test_what_a_table_may_not_reach(folder: Any, kind: str, change: Callable[...
     assert any(words in one.reason for one in problems), problems
 
 
+@pytest.mark.parametrize("change", [batch, task])
+def test_what_minions_take_files_from_holds_data(folder: Any, change: Callable[..., Any]) -> None:
+    project = folder.path.parent
+    folder.realtime(change=change(inputDirURI=f"{project}/in", outputDirURI=f"file://{project}/out"))
+    assert folder.check()[1] == []
+    folder.realtime(change=change(inputDirURI=f"{project}/.git", outputDirURI=f"{project}/.venv/lib"))
+    assert ["is the project's own and no data" in one.reason for one in folder.check()[1]] == [True, True]
+
+
 def test_a_policy_allows_the_query_of_a_task(
     folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
