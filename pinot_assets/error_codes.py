@@ -127,6 +127,48 @@ CLASSES: Final = {
 }
 """By the name of the class, in the order of `errors`."""
 
+_OF_FILE: Final = "as its [code](#codes-of-failed-files) says"
+
+KINDS: Final = {
+    "build.rejected.FileRejected": Meaning("one file cannot be used; base of the next ones", _OF_FILE),
+    "build.rejected.Unreadable": Meaning("`UNREADABLE`", _OF_FILE),
+    "build.rejected.TooLarge": Meaning("`TOO_LARGE`", _OF_FILE),
+    "build.rejected.TypeMismatch": Meaning("`TYPE_MISMATCH`", _OF_FILE),
+    "build.rejected.ZoneMissing": Meaning("`TIMESTAMP_STRING_ZONE_DEPENDENT`", _OF_FILE),
+    "build.rejected.ColumnMissing": Meaning("`COLUMN_MISSING`", _OF_FILE),
+    "build.rejected.TooManyBadRows": Meaning("`TOO_MANY_BAD_ROWS`", _OF_FILE),
+    "build.rejected.ReaderSettings": Meaning("`READER_SETTINGS`", _OF_FILE),
+    "build.spark_rows.SparkFailed": Meaning("`SPARK`", _OF_FILE),
+    "build.spark_pinot.ExpressionFailed": Meaning("`EXPRESSION`", _OF_FILE),
+    "build.task.Vanished": Meaning("`VANISHED`", _OF_FILE),
+    "build.task.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
+    "simulate.quantities.QuantityError": Meaning(
+        "a quantity that was typed cannot be read, or makes no sense", "see `--help` of the command"
+    ),
+    "simulate.load.LoadError": Meaning(
+        "a simulated cluster cannot be: too few servers, more messages than can be read", "as the text says"
+    ),
+    "pinot.http.NotReady": Meaning(
+        "the address answered 503: Pinot does not serve yet, or a gateway before it", "wait, run again"
+    ),
+    "pinot.http.UploadFailed": Meaning(
+        "Pinot tried to store a segment and failed (deep store, staging area)",
+        "look at the controller's log and its deep store, run again",
+    ),
+    "pinot.http.CutOff": Meaning(
+        "the connection broke while a call was under way; it may or may not have happened", "run again"
+    ),
+    "pinot.broker.NoResult": Meaning(
+        "a broker has nothing to ask: the table is empty, or has no routing yet", "run again"
+    ),
+    "sensors.webhook.NoticeRefused": Meaning(
+        "the webhook is up and will never take this notice",
+        "correct its [address](configuration.md), or what listens there",
+    ),
+    "demo.steps.StoryBroken": Meaning("a step of a demo did not do what it promises", "report it"),
+}
+"""Kinds of those that are classes of their own, by module (of `pinot_assets`) and name."""
+
 CODES: Final = {
     code.name: Meaning(code.means, code.advice.replace("](", "](../")) for code in failure_code.CODES.values()
 }

@@ -47,6 +47,13 @@ NEVER_READ: Final = ("/proc", "/sys", "/dev", "/etc", "/run/secrets", "/var/run/
 _SHARED_MEMORY: Final = "/dev/shm"
 """Ordinary files, though below /dev."""
 
+PROJECTS_OWN: Final = (
+    r"(?i)(?:^|/)\.[^/]|\.(?:ya?ml|toml|ini|cfg|conf|env|properties|pem|key|jks|p12|pfx|db)$"
+)
+"""Of a path below the root `project`, for RE2 and for Python: what lies in a dot-file or dot-folder (`.env`,
+`.git`), and what by its ending holds settings (dagster.yaml, table specs, policies), keys or a database."""
+
+_OWN: Final = re.compile(PROJECTS_OWN)
 _USER: Final = re.compile(r"//[^/?#]*@")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./](?:[\w./:@%+*-]*[\w./*-])?", re.ASCII)
 
@@ -207,6 +214,32 @@ class Policy:
             )
         return None
 
+    def refuses_data(self, path: str) -> Refusal | None:
+        """Why a file or folder may not be read as data, nor hold a staging area; None if it may.
+
+        Narrower than `refuses_path`: a project holds more than data, and the root `project` does not mean
+        that. A root that a policy spells is taken at its word.
+
+        :param path: absolute.
+        """
+        if refusal := self.refuses_path(path):
+            return refusal
+        real = os.path.realpath(path)
+        for layer in self.layers:
+            if layer.roots is None:
+                continue
+            spelled = (os.path.realpath(root) for root in layer.roots if root != PROJECT)
+            if any(_within(real, root) for root in spelled):
+                continue
+            if not any(_is_data(real, folder) for folder in self._folders((PROJECT,))):
+                line = _line("roots", layer.roots, real)
+                return Refusal(
+                    "is the project's own and no data (a dot-file or dot-folder, settings, keys, a database)",
+                    f"keep data elsewhere, or {self._allow(line, layer)}",
+                    line,
+                )
+        return None
+
     def refuses_code(self) -> Refusal | None:
         """Why a table config may not hold code for Pinot's servers to run; None if it may."""
         for layer in self.layers:
@@ -271,6 +304,10 @@ def _is_never_read(path: str) -> bool:
 
 def _within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _is_data(path: str, project: str) -> bool:
+    return _within(path, project) and not _OWN.search(os.path.relpath(path, project))
 
 
 def _line(key: str, present: Iterable[str], added: str) -> str:

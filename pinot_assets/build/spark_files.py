@@ -40,6 +40,7 @@ from pinot_assets.session.failure_code import OUT_OF_MEMORY, WORKER_DIED
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.objects import open_store
+from pinot_assets.source.reach import require_data
 
 Result = Receipt | Failure
 
@@ -108,6 +109,7 @@ class SparkFiles:
         try:
             context.setJobGroup(self._group, f"{self._order.table}: {uri}", interruptOnCancel=True)
             use_in_thread(self._session)
+            require_data(uri, self._order.policy)
             version = version_of(
                 open_store(self._order.source_uri, self._order.source_props, self._order.policy), uri
             )

@@ -47,6 +47,7 @@ from pinot_assets.session.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEM
 from pinot_assets.session.receipt import Failure, Output, Receipt, SegmentFacts
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.objects import ObjectStore, open_store
+from pinot_assets.source.reach import require_data
 
 Rows = Callable[[Path, Fingerprint, Wanted, Verdicts], Iterator[pa.Table]]
 """Where a file's rows come from: its local copy, the copy's version, what is wanted, who is told what is
@@ -55,17 +56,17 @@ wrong. Gives tables of exactly what is wanted."""
 _BAD_ROWS = "bad-rows.parquet"
 
 
-class _Vanished(SourceError):
+class Vanished(SourceError):
     """The file is not there any more."""
 
 
-class _BecameFolder(SourceError):
+class BecameFolder(SourceError):
     """A folder is where the file was."""
 
 
 _CODES: tuple[tuple[type[PinotAssetsError], str], ...] = (
-    (_BecameFolder, BECAME_FOLDER),
-    (_Vanished, "VANISHED"),
+    (BecameFolder, BECAME_FOLDER),
+    (Vanished, "VANISHED"),
     (SourceChanged, "CHANGED_DURING_READ"),
     (StoreConflict, "STAGING_CONFLICT"),
     (SettingError, "SETTINGS"),
@@ -128,6 +129,7 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
     spec = SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
     source = open_store(order.source_uri, order.source_props, order.policy)
     local = folder / "source"
+    require_data(task.file.uri, order.policy)
     read, sha256 = _fetch(source, task.file.uri, local)
     signs.worked()
     check_not_torn(task.file.uri, read.size, order.input_format)
@@ -205,12 +207,12 @@ def version_of(source: ObjectStore, uri: str) -> Fingerprint:
     found = source.stat(key)
     if found is None:
         if source.is_folder(key):
-            raise _BecameFolder(
+            raise BecameFolder(
                 f"{uri} was a file and became a folder",
                 why="a writer that makes folders of that name, or a slip of the hand",
                 hint="move the folder, or deliver the file again; its published rows stay until it is gone",
             )
-        raise _Vanished(f"{uri} is not there any more", hint="the next trigger lists again")
+        raise Vanished(f"{uri} is not there any more", hint="the next trigger lists again")
     return found
 
 

@@ -21,6 +21,8 @@ from pinot_assets.expressions.tokens import END, Token, words
 
 MOST_GROWTH: Final = 10_000
 """Times that an expression may make a value longer."""
+MOST_IN_ALL: Final = 10 * MOST_GROWTH
+"""Times that all of its calls together may: what stands side by side adds up."""
 MOST_OPERATORS: Final = 1_000
 """Operators of an expression: parsers and planners recurse by each."""
 MOST_EXPONENT: Final = 400
@@ -43,6 +45,8 @@ _AFTER_PATTERN: Final = words(
 
 Growth = Callable[["Call", "Dialect"], float]
 """How many times longer a call makes what it is given."""
+TextCheck = Callable[[str], None]
+"""Refuses (`ExpressionRefused`) what a text may not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,9 @@ class Dialect:
     """What a check of costs knows of Spark's SQL, or Pinot's.
 
     :ivar patterns: functions and which of their arguments (from 0) are regular expressions.
+    :ivar texts: functions, and which of their arguments (from the end where negative) are a small language
+        of their own, such as the path of a JSON function: each is one literal, and passes a check.
+    :ivar settings: functions all of whose arguments decide about size, each with a check of a call.
     :ivar bounds: functions, which of their arguments are numbers that decide about size, and their most.
     :ivar growth: functions that make a value longer.
     :ivar folds: functions that call another one, from their third argument on, with what it gave before;
@@ -63,13 +70,16 @@ class Dialect:
     growth: Mapping[str, Growth]
     unquoted: Callable[[str], str]
     canonical: Callable[[str], str] = str.lower
+    texts: Mapping[str, Mapping[int, TextCheck]] = field(default_factory=dict)
+    settings: Mapping[str, Callable[[Call], None]] = field(default_factory=dict)
     folds: frozenset[str] = frozenset()
     numeric: frozenset[str] = field(default_factory=frozenset)
 
     @property
     def judged(self) -> frozenset[str]:
         """The functions whose arguments are looked at."""
-        return self.folds | self.patterns.keys() | self.bounds.keys() | self.growth.keys() | _LIKES | _REGULAR
+        by_name = (self.patterns, self.texts, self.settings, self.bounds, self.growth)
+        return frozenset().union(self.folds, *by_name, _LIKES, _REGULAR)
 
 
 def check_costs(tokens: Sequence[Token], dialect: Dialect) -> None:
@@ -94,7 +104,11 @@ def check_costs(tokens: Sequence[Token], dialect: Dialect) -> None:
         raise ExpressionRefused(
             f"has more than {MOST_OPERATORS:,} operators", "write IN (…) for a choice of values"
         )
-    _check_call(calls_of(tokens), dialect, 1.0)
+    if _check_call(calls_of(tokens), dialect, 1.0) > MOST_IN_ALL:
+        raise ExpressionRefused(
+            f"makes values more than {MOST_IN_ALL:,} times longer by all of its calls together",
+            "write smaller numbers, or fewer such calls",
+        )
 
 
 def by_number(position: int) -> Growth:
@@ -106,14 +120,25 @@ def by_number(position: int) -> Growth:
     return growth
 
 
-def by_text(position: int) -> Growth:
-    """As many times as one of its arguments is long, from 0."""
+def by_text(*positions: int) -> Growth:
+    """As many times as some of its arguments are long, from 0."""
 
     def growth(call: Call, dialect: Dialect) -> float:
-        if position >= len(call.arguments):
-            return 1.0
-        text = text_of(call.arguments[position])
-        return UNKNOWN_LENGTH if text is None else len(dialect.unquoted(text)) + 1.0
+        return 1.0 + sum(_length(call, position, dialect) for position in positions)
+
+    return growth
+
+
+def by_separator(call: Call, dialect: Dialect) -> float:
+    """As many times as its first argument is long, between all others."""
+    return (1.0 + _length(call, 0, dialect)) * max(1, len(call.arguments) - 1)
+
+
+def by_options(factor: float) -> Growth:
+    """Always the same; far more with options, which may set what stands between values."""
+
+    def growth(call: Call, _: Dialect) -> float:
+        return factor if len(call.arguments) == 1 else factor * UNKNOWN_LENGTH
 
     return growth
 
@@ -149,7 +174,17 @@ def by_format(call: Call, dialect: Dialect) -> float:
     return max(1.0, len(values)) + sum(float(width) for one in values for width in re.findall("[0-9]+", one))
 
 
-def _check_call(call: Call, dialect: Dialect, factor: float, fold: str = "") -> None:
+def _length(call: Call, position: int, dialect: Dialect) -> float:
+    if position >= len(call.arguments):
+        return 0.0
+    text = text_of(call.arguments[position])
+    return UNKNOWN_LENGTH if text is None else float(len(dialect.unquoted(text)))
+
+
+def _check_call(call: Call, dialect: Dialect, factor: float, fold: str = "") -> float:
+    """:param factor: how many times longer the calls around it make what it gives.
+    :returns: how many times longer it and all within make what they are given.
+    """
     name = dialect.canonical(call.name)
     if fold and name and name not in dialect.numeric and not _is_grammar(name):
         raise ExpressionRefused(
@@ -159,22 +194,30 @@ def _check_call(call: Call, dialect: Dialect, factor: float, fold: str = "") -> 
     for position in dialect.patterns.get(name, ()):
         if position < len(call.arguments):
             _check_regular(call.arguments[position], f"{call.name}()", dialect)
+    for position, check in dialect.texts.get(name, {}).items():
+        if -len(call.arguments) <= position < len(call.arguments):
+            _check_text(call.arguments[position], f"{call.name}() a setting", check, dialect)
+    if name in dialect.settings:
+        dialect.settings[name](call)
     for position, most in dialect.bounds.get(name, {}).items():
         if position < len(call.arguments) and abs(_literal_number(call, position)) > most:
             raise ExpressionRefused(f"gives {call.name}() a number above {most:,}", "write a smaller one")
-    if name in dialect.growth:
-        factor *= dialect.growth[name](call, dialect)
+    own = dialect.growth[name](call, dialect) if name in dialect.growth else 1.0
+    if own > 1:
+        factor *= own
         if not factor <= MOST_GROWTH:
             raise ExpressionRefused(
                 f"makes a value more than {MOST_GROWTH:,} times longer by {call.name}()",
                 "write smaller numbers, or fewer such calls in each other",
             )
+    longer = 1.0
     for position, argument in enumerate(call.arguments):
         within = call.name if name in dialect.folds and position >= _FOLDING else fold
         _check_argument(argument, dialect, within)
         for item in argument:
             if isinstance(item, Call):
-                _check_call(item, dialect, factor, within)
+                longer += _check_call(item, dialect, factor, within) - 1
+    return own * longer
 
 
 def _is_grammar(name: str) -> bool:
@@ -219,7 +262,7 @@ def _check_behind(rest: Sequence[Token | Call], what: str, dialect: Dialect) -> 
     if isinstance(joined, Call) or (
         joined is not None and joined.name not in _AFTER_PATTERN and joined.text not in ("=", "<", ">", "!")
     ):
-        raise _no_literal(what)
+        raise _no_literal(f"{what} a pattern")
     if what.lower() in _LIKES:
         _check_like(rest[:1], what, dialect)
     else:
@@ -227,31 +270,26 @@ def _check_behind(rest: Sequence[Token | Call], what: str, dialect: Dialect) -> 
 
 
 def _check_regular(argument: Sequence[Token | Call], what: str, dialect: Dialect) -> None:
+    _check_text(argument, f"{what} a pattern", check_pattern, dialect)
+
+
+def _check_like(argument: Sequence[Token | Call], what: str, dialect: Dialect) -> None:
+    _check_text(argument, f"{what.upper()} a pattern", check_wildcards, dialect)
+
+
+def _check_text(argument: Sequence[Token | Call], what: str, check: TextCheck, dialect: Dialect) -> None:
     text = text_of(argument)
     if text is None:
         raise _no_literal(what)
     try:
-        check_pattern(dialect.unquoted(text))
+        check(dialect.unquoted(text))
     except ExpressionRefused as refused:
-        raise ExpressionRefused(f"gives {what} a pattern that {refused.reason}", refused.fix) from None
-
-
-def _check_like(argument: Sequence[Token | Call], what: str, dialect: Dialect) -> None:
-    text = text_of(argument)
-    if text is None:
-        raise _no_literal(what.upper())
-    try:
-        check_wildcards(dialect.unquoted(text))
-    except ExpressionRefused as refused:
-        raise ExpressionRefused(
-            f"gives {what.upper()} a pattern that {refused.reason}", refused.fix
-        ) from None
+        raise ExpressionRefused(f"gives {what} that {refused.reason}", refused.fix) from None
 
 
 def _no_literal(what: str) -> ExpressionRefused:
     return ExpressionRefused(
-        f"gives {what} a pattern that is not one text",
-        "write the pattern itself, which can be read before it runs",
+        f"gives {what} that is not one text", "write the text itself, which can be read before it runs"
     )
 
 

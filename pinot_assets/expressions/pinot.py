@@ -11,9 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from pinot_assets.expressions.calls import calls_of, text_of
 from pinot_assets.expressions.costs import check_costs
-from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT, MOST_ENTRIES
+from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
 from pinot_assets.expressions.pinot_names import ALLOWED, PERCENTILE, REFUSED, canonical
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference, unknown_function
 from pinot_assets.expressions.tokens import (
@@ -41,8 +40,6 @@ _BEFORE_TEXT: Final = _BEFORE_PARENTHESIS | {"as", "date", "interval", "time", "
 _OPTIONS: Final = re.compile(r"option\s*\(", re.IGNORECASE)
 """As Pinot 0.11 finds them, wherever they are, and takes them out of the query
 (`CalciteSqlParser.extractOptionsFromSql`)."""
-_PATTERN_WITHIN: Final = re.compile(r"=~|regexp_?like|\blike\b", re.IGNORECASE)
-"""In the path of a JSON function, or in what JSON_MATCH filters by."""
 _WITH_FROM: Final = frozenset(("extract", "trim", "substring", "overlay"))
 _WITHOUT_PARENTHESES: Final = words(
     """
@@ -102,19 +99,6 @@ def check_pinot_costs(tokens: Sequence[Token]) -> None:
     :raises ExpressionRefused: it may.
     """
     check_costs(tokens, COSTS_OF_PINOT)
-    # A text can hold a pattern, or a sketch's parameters (`nominalEntries=4096`).
-    for call in calls_of(tokens).all():
-        texts = [text for argument in call.arguments if (text := text_of(argument)) is not None]
-        if canonical(call.name).startswith("json") and any(map(_PATTERN_WITHIN.search, texts)):
-            raise ExpressionRefused(
-                f"gives {call.name}() a pattern within a text", "write REGEXP_LIKE() by itself"
-            )
-        if canonical(call.name).startswith("distinctcount") and any(
-            float(number) > MOST_ENTRIES for text in texts for number in re.findall("[0-9]+", text)
-        ):
-            raise ExpressionRefused(
-                f"asks {call.name}() for more than {MOST_ENTRIES:,} entries", "write a smaller number"
-            )
 
 
 def refused_function(name: str) -> ExpressionRefused | None:
@@ -151,7 +135,7 @@ def _check_word(tokens: list[Token], place: int) -> None:
         )
     if "." in (before.text, after.text):
         return
-    if token.name == "select" and place > 1:
+    if (token.name == "select" and place > 1) or token.name in ("table", "values"):
         raise ExpressionRefused("asks for a query in a query")
     if token.name in _WITHOUT_PARENTHESES and after.text != "(":
         raise ExpressionRefused(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
+from pinot_assets.expressions.calls import Call, number_of, text_of
 from pinot_assets.expressions.costs import (
     MOST_EXPONENT,
     UNKNOWN_LENGTH,
@@ -11,13 +13,60 @@ from pinot_assets.expressions.costs import (
     by,
     by_number,
     by_range,
+    by_separator,
     by_text,
 )
-from pinot_assets.expressions.pinot_names import canonical
+from pinot_assets.expressions.pinot_names import ALLOWED, canonical
+from pinot_assets.expressions.refused import ExpressionRefused
+from pinot_assets.expressions.regular import MOST_LENGTH, MOST_LOOSE
 from pinot_assets.expressions.tokens import words
 
 MOST_ENTRIES: Final = 1 << 20
 """Of a sketch or a histogram."""
+MOST_NEIGHBOURS: Final = 10_000
+"""That a search for similar vectors may ask a segment for."""
+
+_WITH_PATH: Final = """
+    jsonextractkey jsonextractscalar jsonpath jsonpatharray jsonpatharraydefaultempty jsonpathdouble
+    jsonpathexists jsonpathlong jsonpathstring
+"""
+_PATTERN_WITHIN: Final = re.compile(r"=~|regexp_?like|\blike\b", re.IGNORECASE)
+_SLASH: Final = re.compile(r'\\.|"(?:\\.|[^"\\])*"|(/)', re.DOTALL)
+"""In a query of Lucene, which reads a pattern between slashes, if they are neither escaped nor in quotes."""
+
+
+def _no_pattern(text: str) -> None:
+    """Of a path of JSON, or of what JSON_MATCH and sketches filter by."""
+    if _PATTERN_WITHIN.search(text):
+        raise ExpressionRefused("holds a pattern", "write REGEXP_LIKE() by itself")
+
+
+def _few_wildcards(text: str) -> None:
+    if len(text) > MOST_LENGTH:
+        raise ExpressionRefused(f"has more than {MOST_LENGTH:,} characters", "write a shorter one")
+    if len(re.findall(r"\*+", text)) > MOST_LOOSE + 1:
+        raise ExpressionRefused(f"has more than {MOST_LOOSE + 1} *", "write several conditions")
+
+
+def _lucene(text: str) -> None:
+    """Of a query of TEXT_MATCH."""
+    if any(found[1] for found in _SLASH.finditer(text)):
+        raise ExpressionRefused("holds a pattern between slashes", "write REGEXP_LIKE(), or \\/ for a slash")
+    _few_wildcards(text)
+
+
+def _check_sketch(call: Call) -> None:
+    """Refuse parameters of a sketch (`'nominalEntries=4096'`) that ask for much or are no literals."""
+    for argument in call.arguments[1:]:
+        text = text_of(argument)
+        if text is None and number_of(argument) is None:
+            raise ExpressionRefused(f"gives {call.name}() a setting that is no literal", "write its value")
+        if any(float(number) > MOST_ENTRIES for number in re.findall("[0-9]+", text or "")):
+            raise ExpressionRefused(
+                f"asks {call.name}() for more than {MOST_ENTRIES:,} entries", "write a smaller number"
+            )
+        if text is not None and _PATTERN_WITHIN.search(text):
+            raise ExpressionRefused(f"gives {call.name}() a pattern within a text", "write FILTER (WHERE …)")
 
 
 def _unquoted(text: str) -> str:
@@ -30,7 +79,22 @@ def _of(names: str, bounds: dict[int, int]) -> dict[str, dict[int, int]]:
 
 COSTS_OF_PINOT: Final = Dialect(
     patterns=dict.fromkeys(
-        words("regexplike regexplikevar regexpextract regexpextractvar regexpreplace regexpreplacevar"), (1,)
+        words(
+            "regexplike regexplikevar regexpextract regexpextractvar regexpreplace regexpreplacevar "
+            "textcontains"
+        ),
+        (1,),
+    ),
+    texts={
+        **{name: {1: _no_pattern} for name in words(_WITH_PATH)},
+        "jsonextractindex": {1: _no_pattern, 4: _no_pattern},
+        "jsonmatch": {1: _no_pattern, 2: _no_pattern},
+        "textmatch": {1: _lucene, 2: _no_pattern},
+        "clpmatch": {-1: _few_wildcards},
+        "clpencodedvarsmatch": {2: _few_wildcards},
+    },
+    settings=dict.fromkeys(
+        (name for name in ALLOWED if name.startswith(("distinctcount", "percentile"))), _check_sketch
     ),
     bounds={
         **_of("rounddecimal truncate", {1: MOST_EXPONENT}),
@@ -50,9 +114,14 @@ COSTS_OF_PINOT: Final = Dialect(
             {2: 65_535},
         ),
         **_of("frequentlongssketch frequentstringssketch", {1: MOST_ENTRIES}),
-        **_of("distinctcounttuplesketch", {1: MOST_ENTRIES}),
+        **_of(
+            "avgvalueintegersumtuplesketch distinctcountrawintegersumtuplesketch distinctcounttuplesketch "
+            "sumvaluesintegersumtuplesketch",
+            {1: MOST_ENTRIES},
+        ),
         **_of("histogram", {3: MOST_ENTRIES}),
         **_of("griddisk", {1: 50}),
+        **_of("vectorsimilarity", {2: MOST_NEIGHBOURS}),
     },
     growth={
         "levenshteindistance": by(UNKNOWN_LENGTH),
@@ -69,7 +138,8 @@ COSTS_OF_PINOT: Final = Dialect(
         ),
         **dict.fromkeys(words("base64encode bytestohex jsonformat tobase64 tojsonmapstr"), by(2)),
         **dict.fromkeys(words("encodeurl urlencode urlencodeformcomponent"), by(3)),
-        "arraytostring": by_text(1),
+        "arraytostring": by_text(1, 2),
+        "concatws": by_separator,
         "regexpreplace": by_text(2),
         "regexpreplacevar": by_text(2),
         "repeat": by_number(-1),

@@ -32,6 +32,7 @@ from pinot_assets.source import (
 from pinot_assets.source.diff import differing
 from pinot_assets.source.inventory import Choice
 from pinot_assets.source.listed_files import columns_of, files_of
+from pinot_assets.source.reach import require_all_data
 from pinot_assets.spec import TableSpec
 
 
@@ -162,11 +163,14 @@ def list_source(
 
     :param on_listed: told how many objects were seen so far.
     :raises ListingFailed: the listing did not complete.
+    :raises SettingError: one of them is no data.
     """
     chosen = choice_of(spec)
-    return take_inventory(
+    inventory = take_inventory(
         source, include=chosen.include, exclude=chosen.exclude, marker=chosen.marker, on_listed=on_listed
     )
+    require_all_data(inventory.files, spec.policy)
+    return inventory
 
 
 def choice_of(spec: TableSpec) -> Choice:

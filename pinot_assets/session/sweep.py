@@ -22,7 +22,9 @@ from pinot_assets.session.observe import choice_of
 from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.source import Inventory, ObjectStore
 from pinot_assets.source.inventory import inventory_of, list_part
+from pinot_assets.source.listed_files import ListedFiles
 from pinot_assets.source.part import Part, part_from_arrow, part_to_arrow
+from pinot_assets.source.reach import require_all_data
 from pinot_assets.spec import TableSpec
 from pinot_assets.stored import Open, plain, structured
 from pinot_assets.words import plural
@@ -99,7 +101,7 @@ def go_on(
     :param mark: None to begin; one of another listing counts as none.
     :param hints: kept with a listing that begins here, and given back at its end.
     :raises ListingFailed: this stretch broke off; the bookmark still stands.
-    :raises SourceError: the staging area does not take or give a part.
+    :raises SourceError: the staging area does not take or give a part; or a file is no data.
     """
     of = listing_of(spec)
     if mark is not None and mark.of != of:
@@ -107,6 +109,7 @@ def go_on(
     began_ms = time.time_ns() // 1_000_000
     pages = source.pages(mark.after if mark else "")
     part = list_part(source.uri, pages, choice_of(spec), is_late)
+    require_all_data(ListedFiles([part.columns]), spec.policy)
     if part.last:
         beside = {"before": plain(mark.ref) if mark else None, "hints": hints}
         ref = kept.put(part_to_arrow(part, beside))

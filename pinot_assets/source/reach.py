@@ -11,11 +11,15 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+import pyarrow.compute as pc
+
 from pinot_assets.addresses import origin_of
 from pinot_assets.errors import SettingError
-from pinot_assets.policy import Policy, Refusal
+from pinot_assets.policy import PROJECTS_OWN, Policy, Refusal
 from pinot_assets.source.env import is_reference, referenced, resolve_env
-from pinot_assets.source.uris import Root, adls_names
+from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.source.listed_files import columns_of
+from pinot_assets.source.uris import Root, adls_names, parse_root
 
 Refused = tuple[str, Refusal]
 """The key of a setting (empty for the place itself), and why."""
@@ -47,7 +51,7 @@ def refused_place(root: Root, props: Mapping[str, str], policy: Policy) -> Itera
         that is not set here is not judged.
     """
     if root.scheme == "file":
-        if refusal := policy.refuses_path(root.path):
+        if refusal := policy.refuses_data(root.path):
             yield "", refusal
         return
     for key, text in props.items():
@@ -84,6 +88,27 @@ def require_place(root: Root, props: Mapping[str, str], policy: Policy) -> None:
     """
     for key, refusal in refused_place(root, props, policy):
         raise refusal.error(f"{key} of {root.uri}" if key else root.uri)
+
+
+def require_data(uri: str, policy: Policy) -> None:
+    """Read no file of this machine that the policy says is no data, whichever folder it was found in.
+
+    :raises SettingError: it does; says which line of the policy would allow it.
+    """
+    if uri.startswith("file:") and (refusal := policy.refuses_data(parse_root(uri).path)):
+        raise refusal.error(uri)
+
+
+def require_all_data(files: Mapping[str, SourceFile], policy: Policy) -> None:
+    """The same of listed files, of which only those are looked at that may be refused.
+
+    :raises SettingError: one is refused.
+    """
+    uris = columns_of(files).column("uri")
+    if not len(uris) or not uris[0].as_py().startswith("file:"):  # all lie below one root
+        return
+    for uri in uris.filter(pc.match_substring_regex(uris, PROJECTS_OWN)).to_pylist():
+        require_data(uri, policy)
 
 
 def _refused_service(

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import has_transforms, is_refresh, setting
 from pinot_assets.policy import Policy
 from pinot_assets.spec.audit_block import Audit, read_audit_block
 from pinot_assets.spec.block import read_block
 from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block, stray_keys
-from pinot_assets.spec.document import Document, Part, read_document
+from pinot_assets.spec.document import Document, Part, read_document, read_spec_bytes
 from pinot_assets.spec.ingestion import FileIngestion
 from pinot_assets.spec.left_out import EITHER
 from pinot_assets.spec.literal_secret import secret_problems
@@ -47,6 +49,7 @@ _AUDIT: Final = "audit"
 _DAGSTER: Final = "dagster"
 _FILE_FOR: Final = {"schema": "schemaFile", "table": "tableFile"}
 _TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _FILES, _REALTIME, _AUDIT, _DAGSTER)
+_BLOCKS: Final = {_FILES: OFFLINE_SUFFIX, _REALTIME: REALTIME_SUFFIX}
 _TASK_PATH: Final = ("task", "taskTypeConfigsMap", FILE_INGESTION_TASK)
 
 
@@ -84,6 +87,7 @@ class FileCheck:
     def _spec(self) -> AnyTableSpec | None:
         document = self._read(self.file)
         if document is None:
+            self.kinds = _kinds_in(self.file)
             return None
         root = Part(document, ())
         if not isinstance(root.value, dict):
@@ -281,6 +285,16 @@ class FileCheck:
             reason = f"stands beside {_FILES}, and only one can hold"
             self.problems.append(pasted.problem(reason, "keep one of the two"))
         return root.at(_FILES)
+
+
+def _kinds_in(file: Path) -> frozenset[str]:
+    """What the table of a file may be that is no YAML: as its block at the left margin says, if one does."""
+    try:
+        data = read_spec_bytes(file) if file.is_file() else b""  # a pipe would be waited for
+    except (OSError, SpecError):
+        return EITHER
+    found = {kind for block, kind in _BLOCKS.items() if re.search(rf"(?m)^{block}\s*:".encode(), data)}
+    return frozenset(found) if len(found) == 1 else EITHER
 
 
 def _mappings(schema: Part | None, table: Part | None) -> tuple[Part, Part] | None:

@@ -21,7 +21,8 @@ class LeftOut:
 
     :ivar file: the YAML file.
     :ivar name: the raw name of its table: as the file says it, else the name of the file.
-    :ivar kinds: what its table may be: `_OFFLINE`, `_REALTIME`, or both where the file does not say.
+    :ivar kinds: what its table may be: `_OFFLINE` or `_REALTIME`; where the file does not say, those of the
+        two that no good file of its table is.
     :ivar problems: what is wrong with it, at least one.
     """
 

@@ -12,7 +12,7 @@ from pinot_assets.errors import SpecError
 from pinot_assets.spec.asset_names import asset_name
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.file_check import FileCheck
-from pinot_assets.spec.left_out import LeftOut, in_order, spec_error
+from pinot_assets.spec.left_out import EITHER, LeftOut, in_order, spec_error
 from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.policy_file import FOLDER_POLICY, policy_of
 from pinot_assets.spec.problem import Note, Problem
@@ -144,6 +144,7 @@ def read_named(files: Mapping[Path, str]) -> Reading:
             specs.append(spec)
         else:
             wrong.append(LeftOut(file, check.name, check.kinds, tuple(in_order(check.problems))))
+    wrong = [_narrowed(one, specs) for one in wrong]
     clashes: dict[Path, list[Problem]] = {}
     for file, problem in [*_clashes(specs, wrong), *_torn_hybrids(specs)]:
         clashes.setdefault(file, []).append(problem)
@@ -184,10 +185,20 @@ def _no_directory(directory: Path) -> Problem:
     return Problem(directory, 1, "", "is no directory", NO_DIRECTORY)
 
 
+def _narrowed(one: LeftOut, specs: list[AnyTableSpec]) -> LeftOut:
+    """A file that does not say its kind is of none that a good file already is: most likely it is the other
+    half of a hybrid table, and which it is must not stop the one that is there."""
+    if one.kinds != EITHER:
+        return one
+    taken = {spec.asset_name for spec in specs}
+    return replace(one, kinds=frozenset(kind for kind in EITHER if asset_name(one.name, kind) not in taken))
+
+
 def _clashes(specs: list[AnyTableSpec], wrong: list[LeftOut]) -> Iterator[tuple[Path, Problem]]:
     """Files about one table, or about two tables whose assets would have one name.
 
-    A file with problems counts, too: which of the two the table is to follow is for a person to say.
+    A file with problems counts, too, as far as it says its kind: which of the two the table is to follow is
+    for a person to say.
     """
     claims: dict[str, dict[Path, str]] = {}
     for spec in specs:

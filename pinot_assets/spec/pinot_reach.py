@@ -66,8 +66,14 @@ _BROKERS: Final = {
 }
 _SERVICE: Final = re.compile(r"(?:url|endpoint)$")
 _FILE: Final = re.compile(r"(?:location|file|path|dir|directory|keytab|uri)$")
+_DATA: Final = re.compile(r"(?:input|output)diruri$")
 _PATTERN: Final = re.compile(r"pattern$")
-_TABLE: Final = re.compile(r"tablename(?:withtype)?$")
+_TABLE: Final = re.compile(r"tables?$|tablenames?(?:withtype)?$")
+_SQL: Final = re.compile(r"(?:sql|query)$")
+_SELECT: Final = re.compile(r"\bselect\b.*\bfrom\b|^\W*(?:table|values|with)\s", re.IGNORECASE | re.DOTALL)
+"""A query, whatever comments stand in it."""
+_VIEW: Final = "materializedview"
+"""In the name of a task that fills its table with what a query gives."""
 
 _KNOWN_CLASS: Final = re.compile(
     r"org\.apache\.pinot\.(?!shaded\.)[\w.$]+"
@@ -106,8 +112,8 @@ def refused_table(config: Mapping[str, Any], policy: Policy) -> Iterator[Refused
         refusal = judge(str(path[-1]), text, policy)
         if refusal is None and path == _PEER_SCHEME and not is_reference(text):
             refusal = _peer_scheme(text)
-        if refusal is None and path[:1] == _TASKS and _TABLE.search(_plain(path[-1])):
-            refusal = _other_table(text, table)
+        if refusal is None and path[:1] == _TASKS:
+            refusal = _in_task(path, text, table, policy)
         if refusal is not None:
             yield path, refusal
     yield from _ambient(config, policy)
@@ -235,9 +241,10 @@ def _refused_location(key: str, text: str, policy: Policy) -> Refusal | None:
             return None
         what = "names a file of Pinot's machines without saying where it lies"
         return _or_variable(Refusal(what, "write its whole path"), key)
+    refuses = policy.refuses_data if _DATA.search(_plain(key)) else policy.refuses_path
     # Pinot takes some paths for URIs, whose escapes are other characters, and others not.
     for one in (unquote(path), path):
-        if refusal := policy.refuses_path(re.sub("^/+", "/", one)):
+        if refusal := refuses(re.sub("^/+", "/", one)):
             return _or_variable(refusal, key)
     return None
 
@@ -321,6 +328,21 @@ def _peer_scheme(text: str) -> Refusal | None:
     return Refusal(
         "is none of the ways by which servers take segments from each other", "write http or https"
     )
+
+
+def _in_task(path: KeyPath, text: str, table: str, policy: Policy) -> Refusal | None:
+    """What a task may not work on: a query reads any table, with the rights of Pinot's minions."""
+    key = _plain(path[-1])
+    if _TABLE.search(key):
+        return _first(lambda name: _other_table(name, table), text)
+    is_query = _SQL.search(key) or _SELECT.search(text) or any(_VIEW in _plain(step) for step in path)
+    if not is_query or is_reference(text):
+        return None
+    refusal = policy.refuses_code()
+    if refusal is None:
+        return None
+    reason = "is, or is of, a query that Pinot's minions would run, and that may read any table"
+    return _or_variable(Refusal(reason, refusal.fix, refusal.line), str(path[-1]))
 
 
 def _other_table(text: str, table: str) -> Refusal | None:

@@ -16,6 +16,9 @@ from pinot_assets.spec.problem import Problem, did_you_mean
 FOLDER_POLICY: Final = "policy.yaml"
 """In a folder of tables: narrows what the installation allows."""
 
+_STACK: Final = ".pinot-assets"
+"""The local stack's folder, where nothing else is said."""
+
 _LISTS: Final = {
     "variables": "variables",
     "endpoints": "endpoints",
@@ -119,8 +122,9 @@ def _project(folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
     whole = {Path(tables.anchor), Path.home().absolute()}
     own = tables if around in whole or around.resolve() in whole else around
     # A stack that was started elsewhere, or from elsewhere, keeps the sample files and their staging area.
-    said = [env.get("PINOT_ASSETS_HOME") or ".pinot-assets", *(env.get(name) or "" for name in FOR_SPECS)]
+    said = [env.get("PINOT_ASSETS_HOME") or _STACK, *(env.get(name) or "" for name in FOR_SPECS)]
     return (
         str(own),
+        str(own / _STACK),  # named, since it is a dot-folder, of which the project's are no data
         *(os.path.abspath(os.path.expanduser(path)) for path in said if path and "://" not in path),
     )

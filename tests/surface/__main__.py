@@ -1,21 +1,20 @@
-"""`PYTHONPATH=tests python -m surface` adds to tests/public_surface.json what is new, and drops nothing."""
+"""`PYTHONPATH=tests python -m surface` writes tests/public_surface.json anew; lists of releases stay."""
 
 from __future__ import annotations
 
 import json
 import sys
 
-from surface.compare import together
-from surface.listing import SNAPSHOT, promised, surface
+from surface.compare import complaints
+from surface.listing import SNAPSHOT, now, written
 
 
 def main() -> None:
-    """Write the file anew."""
-    before = promised() if SNAPSHOT.exists() else {}
-    after = together(before, surface(before))
-    SNAPSHOT.write_text(json.dumps(after, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    added = sum(len(names) for names in after.values()) - sum(len(names) for names in before.values())
-    sys.stdout.write(f"{added} added to {SNAPSHOT.name}\n")
+    """Write the file, and say what changed in it."""
+    found = now()
+    changed = [line.partition(";")[0] for line in complaints(written() if SNAPSHOT.exists() else {}, found)]
+    SNAPSHOT.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    sys.stdout.write("\n".join([*changed, f"{len(changed)} changed in {SNAPSHOT.name}\n"]))
 
 
 main()

@@ -1,4 +1,4 @@
-"""The promised list beside what the code has."""
+"""The promised lists beside what the code has."""
 
 from __future__ import annotations
 
@@ -8,22 +8,39 @@ from collections.abc import Iterator, Mapping, Sequence
 Surface = Mapping[str, Sequence[str]]
 ADD = "PYTHONPATH=tests python -m surface"
 NOTE = "docs/upgrading.md"
+GONE = "What is gone"
 
 
-def complaints(promised: Surface, found: Surface, note: str) -> Iterator[str]:
-    """One sentence for each name that is new, or gone without a word to those who use it.
+def complaints(written: Surface, found: Surface) -> Iterator[str]:
+    """One sentence for each name that is not in both: what a change does to the surface is in its diff."""
+    for section in sorted({*written, *found}):
+        before, now = set(written.get(section, ())), set(found.get(section, ()))
+        yield from (
+            f"new: {section}: {name}; write the list anew with {ADD}" for name in sorted(now - before)
+        )
+        yield from (
+            f"gone: {section}: {name}; write the list anew with {ADD}" for name in sorted(before - now)
+        )
 
-    :param note: text of docs/upgrading.md. It names what has gone in backticks.
+
+def broken(released: Mapping[str, Surface], found: Surface, note: str) -> Iterator[str]:
+    """One sentence for each name that a release had and that is gone without a word to those who use it.
+
+    :param released: by release.
+    :param note: text of docs/upgrading.md. Its sections on what is gone name it in backticks.
     """
-    named = set(re.findall(r"`([^`]+)`", note))
-    for section in sorted({*promised, *found}):
-        before, now = set(promised.get(section, ())), set(found.get(section, ()))
-        yield from (f"new: {section}: {name}; add it with {ADD}" for name in sorted(now - before))
-        gone = before - now - named
-        yield from (f"removed: {section}: {name}; it needs a line in {NOTE}" for name in sorted(gone))
+    sections = re.findall(rf"^#+ {GONE}$(.*?)(?=^#|\Z)", note, re.MULTILINE | re.DOTALL)
+    named = {name for section in sections for name in re.findall(r"`([^`]+)`", section)}
+    for release, promised in released.items():
+        for section, names in sorted(promised.items()):
+            for name in sorted({*names} - {*found.get(section, ())} - named):
+                yield f"{release} had {section}: {name}; it needs a line under {GONE} in {NOTE}"
 
 
-def together(promised: Surface, found: Surface) -> dict[str, list[str]]:
-    """All names of both."""
-    sections = sorted({*promised, *found})
-    return {name: sorted({*promised.get(name, ()), *found.get(name, ())}) for name in sections}
+def together(*surfaces: Surface) -> dict[str, list[str]]:
+    """All names of all."""
+    sections = sorted({section for surface in surfaces for section in surface})
+    return {
+        section: sorted({name for surface in surfaces for name in surface.get(section, ())})
+        for section in sections
+    }

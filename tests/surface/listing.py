@@ -30,26 +30,43 @@ from pinot_assets.session import owner
 from pinot_assets.session.store import SessionStore
 from pinot_assets.spec.editor import editor_schema
 from pinot_assets.variables import VARIABLES
+from surface.compare import together
 from surface.dagster_names import dagster_names
 from surface.json_keys import text_of
 from surface.json_output import dagster_metadata, json_output, notices
 
 ROOT = Path(__file__).parents[2]
 SNAPSHOT = ROOT / "tests" / "public_surface.json"
+RELEASED = Path(__file__).parent / "released"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 Surface = dict[str, list[str]]
 
 
-def promised() -> Surface:
+def written() -> Surface:
     """The committed list."""
-    found: Surface = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    return _read(SNAPSHOT)
+
+
+def released() -> dict[str, Surface]:
+    """The list of each release, which is never written again."""
+    return {path.stem: _read(path) for path in sorted(RELEASED.glob("*.json"))}
+
+
+def now() -> Surface:
+    """What the code has. An import or a target that was ever listed counts as long as it is there."""
+    known = together(written() if SNAPSHOT.exists() else {}, *released().values())
+    return together(surface(known))
+
+
+def _read(path: Path) -> Surface:
+    found: Surface = json.loads(path.read_text(encoding="utf-8"))
     return found
 
 
 def surface(known: Mapping[str, Iterable[str]]) -> Surface:
     """What the code has now, section by section, sorted.
 
-    :param known: what is promised already: an import or a target stays one when no page names it any more.
+    :param known: what was listed already: an import or a target stays one when no page names it any more.
     """
     sections = {
         "imports": imports(known.get("imports", ())),

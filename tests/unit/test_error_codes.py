@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pinot_assets
 from pinot_assets import error_codes, errors
-from pinot_assets.errors_page import errors_page
+from pinot_assets.build.rejected import FileRejected
+from pinot_assets.errors_page import class_of, errors_page
+from pinot_assets.segment.support import Feature
 from pinot_assets.session import failure_code
 from pinot_assets.session.receipt import Failure
 
@@ -30,6 +33,36 @@ def test_every_class_of_errors_is_registered_and_no_other() -> None:
         if isinstance(kind, type) and issubclass(kind, errors.PinotAssetsError)
     }
     assert found == set(error_codes.CLASSES)
+
+
+def test_every_class_that_is_a_kind_of_them_is_registered_and_no_other() -> None:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.name != "__main__.py":
+            importlib.import_module(f"pinot_assets.{_module_of(path)}".removesuffix(".__init__"))
+    found = {kind for kind in _kinds_of(errors.PinotAssetsError) if kind.__module__ != errors.__name__}
+    ours = {kind for kind in found if kind.__module__.startswith("pinot_assets.")}
+    assert {f"{kind.__module__}.{kind.__name__}".partition(".")[2] for kind in ours} == set(error_codes.KINDS)
+    for name in error_codes.KINDS:
+        kind = class_of(name)
+        if issubclass(kind, FileRejected) and kind is not FileRejected:
+            assert error_codes.KINDS[name].means == f"`{kind.code}`"
+
+
+def test_every_code_of_a_refused_feature_is_on_the_page() -> None:
+    _, _, page = errors_page().partition("## Codes of features")
+    assert {feature.code for feature in Feature if feature.code} == set(
+        re.findall(r"^\| `([A-Z0-9_]+)` \|", page, re.MULTILINE)
+    )
+
+
+def _kinds_of(kind: type[errors.PinotAssetsError]) -> Iterator[type[errors.PinotAssetsError]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _kinds_of(one)
+
+
+def _module_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
 
 
 def test_every_code_of_a_failed_file_is_registered_and_no_other() -> None:
@@ -84,5 +117,4 @@ def _of_failure(call: ast.Call, path: Path) -> Iterator[str]:
 
 
 def _value_of(name: str, path: Path) -> object:
-    module = "pinot_assets." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
-    return getattr(importlib.import_module(module), name)
+    return getattr(importlib.import_module(f"pinot_assets.{_module_of(path)}"), name)

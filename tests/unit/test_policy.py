@@ -146,6 +146,39 @@ def test_symbolic_links_are_followed_in_paths_and_in_roots(tmp_path: Path) -> No
     assert through.refuses_path(f"{tmp_path}/lake/in") is None
 
 
+OWN = (".env", "in/.env", ".git/config", ".git", "dagster.yaml", "tables/orders.YML", "in/policy.yaml")
+KEYS = ("storage/runs.db", "deploy/prod.env", "tls/server.key", "tls/store.p12", "setup.cfg")
+
+
+@pytest.mark.parametrize("name", [*OWN, *KEYS])
+def test_what_a_project_holds_beside_data_is_no_data(name: str, tmp_path: Path) -> None:
+    refusal = refused(usual(tmp_path).refuses_data(f"{tmp_path}/{name}"))
+    assert refusal.line == f"roots: [project, {tmp_path}/{name}]"
+    assert usual(tmp_path).refuses_path(f"{tmp_path}/{name}") is None
+    for allowed in (f"{tmp_path}/{name}", str(tmp_path)):  # a folder that is spelled is data with all in it
+        assert Policy((Layer(roots=("project", allowed)),), (str(tmp_path),)).refuses_data(allowed) is None
+    assert UNLIMITED.refuses_data(f"{tmp_path}/{name}") is None
+
+
+def test_data_are_what_else_lies_in_the_project_and_in_the_local_stack(tmp_path: Path) -> None:
+    stack = tmp_path / ".pinot-assets"
+    policy = usual(tmp_path, stack)
+    for path in (tmp_path, tmp_path / "in" / "a.csv", stack / "data" / "flights" / "a.csv.gz", stack):
+        assert policy.refuses_data(str(path)) is None
+    for path in (stack / "data" / ".env", stack / "dagster" / "dagster.yaml", tmp_path / ".other" / "a.csv"):
+        assert policy.refuses_data(str(path)) is not None
+    narrowed = policy.narrowed(Layer(roots=("project",), file="f"))
+    assert narrowed.refuses_data(f"{tmp_path}/in") is None
+    assert narrowed.refuses_data(f"{tmp_path}/.env") is not None
+    assert policy.refuses_data(str(tmp_path.parent)) is not None
+
+
+def test_a_link_to_what_is_no_data_is_none(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "in").symlink_to(tmp_path / ".git")
+    assert usual(tmp_path).refuses_data(f"{tmp_path}/in") is not None
+
+
 @pytest.mark.parametrize("policy", [UNLIMITED, Policy((Layer(roots=("/",)),)), usual("/")])
 def test_the_systems_own_folders_are_never_data(policy: Policy, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc")
@@ -199,6 +232,7 @@ REFUSED: list[Ask] = [
     lambda policy: policy.refuses_credentials("https://minio.example:9000"),
     lambda policy: policy.refuses_path("/lake/with: colon, [brackets] #\"quotes\" 'and' *stars"),
     lambda policy: policy.refuses_path("/lake/ü ~x"),
+    lambda policy: policy.refuses_data(f"{policy.project[0]}/.env"),
     lambda policy: policy.refuses_code(),
 ]
 

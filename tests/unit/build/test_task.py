@@ -28,7 +28,7 @@ from pinot_assets.build import (
     version_text,
 )
 from pinot_assets.build.query import Query
-from pinot_assets.policy import UNLIMITED
+from pinot_assets.policy import UNLIMITED, Layer, Policy
 from pinot_assets.segment import read_segment_info
 from pinot_assets.segment.cut import Cut
 from pinot_assets.session.receipt import Failure, Receipt
@@ -66,6 +66,18 @@ def failed(order: BuildOrder, wanted: FileTask) -> Failure:
 
 def files_in(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+def test_a_worker_opens_no_file_that_the_policy_says_is_no_data(
+    tmp_path: Path, order: BuildOrder, one_task: FileTask
+) -> None:
+    (tmp_path / "in" / ".env").write_text("KEY=s3cret\n")
+    file = replace(one_task.file, uri=(tmp_path / "in" / ".env").as_uri())
+    policy = Policy((Layer().with_defaults(()),), (str(tmp_path),))
+    refused = failed(replace(order, policy=policy), replace(one_task, file=file))
+    assert refused.code == "SETTINGS"
+    assert "is the project's own and no data" in refused.reason
+    assert done(replace(order, policy=policy), one_task).rows == 5
 
 
 def test_a_file_becomes_a_segment_and_a_receipt(

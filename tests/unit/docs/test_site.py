@@ -57,6 +57,21 @@ def test_the_site_shows_what_github_shows(site: Path) -> None:
         assert here == there, page
 
 
+def test_no_page_is_twice_in_the_index_or_the_menu() -> None:
+    rows = re.findall(r"^\| .* \|$", (ROOT / "docs" / "README.md").read_text(), re.MULTILINE)
+    links = [link for row in rows for link in re.findall(r"\]\(([^)]+)\)", row.split(" | ")[0])]
+    menu = re.findall(r"^      - (?:.*: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    for pages in (links, menu):
+        assert len(pages) > 30
+        assert [page for page in pages if pages.count(page) > 1] == []
+
+
+def test_the_page_about_security_names_each_test_by_its_file() -> None:
+    named = re.findall(r"`(tests/[^`]*)`", (ROOT / "docs" / "security.md").read_text())
+    assert len(named) > 30
+    assert [name for name in named if not (name.endswith(".py") and (ROOT / name).is_file())] == []
+
+
 def test_every_page_is_in_the_index() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
     guides = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES]

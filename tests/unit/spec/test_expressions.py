@@ -196,7 +196,8 @@ def test_what_brokers_put_into_queries_has_no_code_either(folder: Any) -> None:
         ("regexp_extract(carrier, carrier, 0, '')", "is not one text"),
         ("repeat(carrier, 1000000000)", "times longer by repeat()"),
         ("repeat(carrier, flight) ? x", "has a ?"),
-        ("jsonPathString(carrier, '$[?(@.a =~ /(a+)+$/)]')", "a pattern within a text"),
+        ("jsonPathString(carrier, '$[?(@.a =~ /(a+)+$/)]')", "a setting that holds a pattern"),
+        ("jsonPathString(carrier, concat('$.', day))", "a setting that is not one text"),
     ],
 )
 def test_what_pinot_evaluates_of_a_realtime_table_stays_cheap(folder: Any, sql: str, words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_two_files_about_one_table_are_both_left_out(folder):
         assert f"flights clashes with {folder.path / other}" in one.in_one_line
 
 
-@pytest.mark.parametrize("text", ["schema: [", None], ids=["no YAML", "another problem"])
+@pytest.mark.parametrize("text", ["fileIngestion:\n  a: [", None], ids=["no YAML", "another problem"])
 def test_a_table_that_a_broken_file_is_about_too_is_left_out(folder, text):
     """Which of the two it is to follow nobody knows: the good one may read another folder."""
     folder.spec(name="copy.yaml")
@@ -98,6 +99,44 @@ def test_a_broken_half_of_a_hybrid_table_leaves_the_other_one(folder):
     assert ([spec.name_with_type for spec in good], len(wrong)) == (["flights_OFFLINE"], 1)
     with pytest.raises(SpecError, match=r"realtime\.stream"):
         tables.find_realtime("flights")
+
+
+@pytest.mark.parametrize("text", ["[", "schema: [", "", "3", "fileIngestion:\n  a: ["])
+def test_a_half_that_says_nothing_of_its_kind_leaves_the_other_one(folder, text):
+    folder.realtime(name="other.yaml")
+    folder.text(text, "flights.yaml")
+    tables = read_tables(folder.path)
+    assert (list(tables), list(tables.realtime)) == ([], ["flights"])
+    assert [(one.file.name, one.kinds) for one in tables.left_out] == [("flights.yaml", {"_OFFLINE"})]
+    assert tables.find_realtime("flights") == tables.realtime["flights"]
+    assert tables.choose_any(["flights_REALTIME"]) == [tables.realtime["flights"]]
+    with pytest.raises(SpecError, match=r"flights\.yaml:"):
+        tables.choose(["flights"])
+
+
+def test_a_file_that_says_nothing_stops_neither_half_nor_a_table_of_like_name(folder):
+    folder.spec(name="one.yaml")
+    folder.realtime(name="other.yaml")
+    folder.spec(change=named("web_hits"), name="hits.yaml")
+    folder.text("[", "flights.yaml")
+    folder.text("[", "web-hits.yaml")
+    tables = read_tables(folder.path)
+    assert (list(tables), list(tables.realtime)) == (["flights", "web_hits"], ["flights"])
+    assert files(tables) == ["flights.yaml", "web-hits.yaml"]
+    assert tables.choose(["flights"]) == [tables["flights"]]
+    assert len(tables.sort_out(["flights"])[1]) == 1
+
+
+def test_a_pipe_is_not_waited_for(folder):
+    folder.spec()
+    os.mkfifo(folder.path / "trains.yaml")
+    assert list(read_tables(folder.path)) == ["flights"]
+
+
+def test_a_broken_file_of_the_same_kind_clashes(folder):
+    folder.realtime(name="other.yaml")
+    folder.text("realtime:\n  stream: [", "flights.yaml")
+    assert files(read_tables(folder.path)) == ["flights.yaml", "other.yaml"]
 
 
 def test_halves_with_two_schemas_are_both_left_out(folder):

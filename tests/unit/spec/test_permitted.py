@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from pinot_assets.connect import open_hints, open_source, open_staging
-from pinot_assets.errors import SourceError, SpecError
+from pinot_assets.errors import SettingError, SourceError, SpecError
 from pinot_assets.policy import UNLIMITED, Layer, Policy
+from pinot_assets.session.observe import list_source
+from pinot_assets.session.sweep import KeptParts, go_on
 from pinot_assets.spec import TableSpec
 
 KEYS = {"input.fs.prop.accessKey": "${TABLE_KEY}", "input.fs.prop.secretKey": "${TABLE_SECRET}"}
@@ -59,6 +61,8 @@ REFUSED = [
     ),
     ({"inputDirURI": "file:///etc/ssl"}, "inputDirURI", "never read", ""),
     ({"inputDirURI": "/proc/self"}, "inputDirURI", "never read", ""),
+    ({"inputDirURI": "../.git"}, "inputDirURI", "the project's own", "roots: [project, "),
+    ({"output.segment.dir.uri": "../.git/x"}, "output.segment.dir.uri", "the project's own", "roots: ["),
     ({"inputDirURI": "/srv/lake"}, "inputDirURI", "outside", "roots: [project, /srv/lake"),
     (
         {"output.segment.dir.uri": "/srv/lake"},
@@ -172,6 +176,27 @@ def test_a_directory_that_is_a_link_to_elsewhere_is_refused_at_both(folder: Any,
     (folder.path / "link").symlink_to(outside)
     with pytest.raises(SourceError, match="lies outside the folders"):
         open_source(spec)
+
+
+def test_no_spec_publishes_what_its_project_keeps_beside_data(folder: Any) -> None:
+    project = folder.path / "project"
+    folder.path = project / "tables"
+    for part in (folder.path, project / "in"):
+        part.mkdir(parents=True)
+    (project / "in" / "a.csv").write_text("v\n1\n")
+    (project / ".env").write_text("AWS_SECRET_ACCESS_KEY=s3cret\n")
+    (project / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    for pattern in ("glob:**/.env", "glob:**/*.yaml", "glob:**"):
+        spec = folder.load({"inputDirURI": "..", "includeFileNamePattern": pattern})
+        source = open_source(spec)
+        with pytest.raises(SettingError, match="is the project's own and no data") as caught:
+            list_source(spec, source)
+        assert "roots: [project, " in str(caught.value)
+        with pytest.raises(SettingError, match="is the project's own and no data"):
+            go_on(spec, source, KeptParts(source), None, lambda: False)
+    spec = folder.load({"inputDirURI": "..", "includeFileNamePattern": "glob:**/*.csv"})
+    (uri,) = list_source(spec, open_source(spec)).files
+    assert uri.endswith("/in/a.csv")
 
 
 @pytest.mark.parametrize("region", ["a@evil.example/", "evil.example#", "x/../y", "é"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ DECODER = "stream.kafka.decoder.prop."
 BROKERS = "names kafka://kafka.example.org:9092"
 CODE = "is code that Pinot's servers would run"
 OUTSIDE = "lies outside the folders"
+QUERY = "a query that Pinot's minions would run"
 SYSTEM = "never read as data"
 
 HOSTILE_STREAMS = [
@@ -155,6 +157,10 @@ def task(**settings: str) -> Callable[[dict[str, Any]], None]:
     return table("task", "taskTypeConfigsMap", "SegmentGenerationAndPushTask", value=settings)
 
 
+def view(**settings: str) -> Callable[[dict[str, Any]], None]:
+    return table("task", "taskTypeConfigsMap", "MaterializedViewTask", value=settings)
+
+
 def provided(whole: dict[str, Any]) -> None:
     whole["schema"]["dimensionFieldSpecs"][0]["virtualColumnProvider"] = "com.example.Provider"
 
@@ -172,6 +178,14 @@ HOSTILE_TABLES = [
     (task(**{"output.fs.className": "com.example.Fs"}), CODE),
     (task(tableName="salaries"), "names another table than its own"),
     (task(realtimeTableName="salaries_REALTIME"), "names another table than its own"),
+    (task(sourceTable="salaries"), "names another table than its own"),
+    (task(tableNames="flights,salaries"), "names another table than its own"),
+    (view(definedSql="SELECT name, amount FROM salaries"), QUERY),
+    (view(definedSQL="/* x */ SELECT/**/amount\nFROM/**/salaries"), QUERY),
+    (view(bucketTimePeriod="1d"), QUERY),
+    (task(definedSql="TABLE salaries"), QUERY),
+    (task(sourceQuery="whatever it says"), QUERY),
+    (task(rows="with a as (select amount from salaries) select * from a"), QUERY),
     (table("segmentsConfig", "peerSegmentDownloadScheme", value="file"), "is none of the ways"),
     (
         table("tierConfigs", value=[{"tierBackendProperties": {"dataDir": "/var/lib/pinot/other"}}]),
@@ -196,10 +210,33 @@ def test_what_a_table_may_not_reach(folder: Any, kind: str, change: Callable[...
     assert any(words in one.reason for one in problems), problems
 
 
+@pytest.mark.parametrize("change", [batch, task])
+def test_what_minions_take_files_from_holds_data(folder: Any, change: Callable[..., Any]) -> None:
+    project = folder.path.parent
+    folder.realtime(change=change(inputDirURI=f"{project}/in", outputDirURI=f"file://{project}/out"))
+    assert folder.check()[1] == []
+    folder.realtime(change=change(inputDirURI=f"{project}/.git", outputDirURI=f"{project}/.venv/lib"))
+    assert ["is the project's own and no data" in one.reason for one in folder.check()[1]] == [True, True]
+
+
+def test_a_policy_allows_the_query_of_a_task(
+    folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"definedSql": "SELECT amount FROM salaries", "schedule": "0 0 * * * ?"}
+    folder.realtime(change=view(**settings))
+    problem, *_ = folder.check()[1]
+    assert "allowCode: true" in (problem.fix or "")
+    policy = tmp_path / "installation"
+    policy.write_text("allowCode: true")
+    monkeypatch.setenv("PINOT_ASSETS_POLICY", str(policy))
+    assert folder.check()[1] == []
+
+
 @pytest.mark.parametrize(
     "change",
     [
         task(schedule="0 0 * * * ?", tableName="flights_OFFLINE"),
+        task(bufferTimePeriod="1d", sourceTable="flights", note="rows come from the select few"),
         batch(inputDirURI="s3://flights/in", includeFileNamePattern="glob:/x/**/*.csv"),
         batch(**{"input.fs.className": "org.apache.pinot.plugin.filesystem.S3PinotFS"}),
         table("metadata", value={"customConfigs": {"wiki": "https://wiki.example.org/flights"}}),

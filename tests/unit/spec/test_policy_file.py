@@ -112,6 +112,12 @@ def test_the_project_is_the_folder_around_the_tables_and_the_local_stacks(
     assert policy.refuses_path(str(tmp_path / "other")) is not None
 
 
+def test_the_local_stack_of_a_project_holds_data_wherever_one_stands(tables: Path) -> None:
+    policy = policy_of(tables, {})
+    assert policy.refuses_data(str(tables.parent / ".pinot-assets" / "data" / "flights")) is None
+    assert policy.refuses_data(str(tables.parent / ".git")) is not None
+
+
 def test_a_home_or_a_whole_disk_is_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     policy = policy_of(tmp_path / "tables", {})
