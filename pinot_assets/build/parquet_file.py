@@ -54,12 +54,12 @@ def _batches(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> 
         if file.metadata.num_rows == 0:
             return  # one without columns is still an empty one (edge case E5)
         columns = columns_of(names, wanted, verdicts, limits)
-        _check_pages(file.metadata, frozenset(columns), limits)
+        check_pages(file.metadata, frozenset(columns), limits)
         for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
             yield pa.Table.from_batches([batch])
 
 
-def _check_pages(metadata: pq.FileMetaData, columns: frozenset[str], limits: Limits) -> None:
+def check_pages(metadata: pq.FileMetaData, columns: frozenset[str], limits: Limits) -> None:
     """Refuse column chunks that say of themselves that they unpack to far too much.
 
     :raises TooLarge: one does.
