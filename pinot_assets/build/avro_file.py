@@ -48,15 +48,17 @@ def read_avro(
     yield from conform_all(_batches(path, wanted, verdicts, limits), wanted, verdicts, limits)
 
 
-def first_avro(path: Path, count: int) -> pa.Table:
+def first_avro(path: Path, count: int, limits: Limits = DEFAULTS) -> pa.Table:
     """Up to so many rows, in the file's own types.
 
-    :raises FileRejected: the file is damaged, or DataFusion is not installed.
+    :raises FileRejected: the file is damaged, has more than it may, or DataFusion is not installed.
     """
     datafusion = _datafusion()
+    count_rows(path, limits)
     with _damaged():
         frame = datafusion.SessionContext().read_avro(str(path), file_extension=path.suffix).limit(count)
         schema = frame.schema()
+    limits.check_columns(len(schema))
     return pa.Table.from_batches(list(_decoded(frame)), schema)
 
 
