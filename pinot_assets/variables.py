@@ -205,8 +205,8 @@ VARIABLES: Final = {
         Variable(
             VALUE,
             "size (`64m`, `1g`)",
-            "Largest text or bytes value of a Parquet, ORC or Avro file. A row of CSV may have 4 MB, a JSON "
-            "document 64 MB.",
+            "Largest text or bytes value of a JSON, Parquet, ORC or Avro file. A row of CSV may have 4 MB, "
+            "a JSON document 64 MB.",
             f"{_FILE.value_bytes >> 20}m",
         ),
         Variable(

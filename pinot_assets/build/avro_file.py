@@ -6,24 +6,34 @@ Rows are counted from 1.
 
 from __future__ import annotations
 
+import mmap
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from pinot_assets.build.avro_blocks import count_rows
 from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.rejected import ReaderSettings, Unreadable, one_line
+from pinot_assets.build.trouble import trouble_of
 from pinot_assets.build.typed import BATCH_ROWS, columns_of, conform_all
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+
+_LOADED: Final = 64 << 20
+"""Bytes that DataFusion takes at the least once it is loaded."""
+_THREADS: Final = (8 << 20) + (os.cpu_count() or 1) * (4 << 20)
+"""Bytes that its threads take, one a core."""
 
 
 def check_avro() -> None:
     """Whether Avro can be read here.
 
-    :raises ReaderSettings: the library is not installed.
+    :raises ReaderSettings: the library is not installed, or cannot be loaded.
     """
     _datafusion()
 
@@ -38,29 +48,54 @@ def read_avro(
     yield from conform_all(_batches(path, wanted, verdicts, limits), wanted, verdicts, limits)
 
 
-def first_avro(path: Path, count: int) -> pa.Table:
+def first_avro(path: Path, count: int, limits: Limits = DEFAULTS) -> pa.Table:
     """Up to so many rows, in the file's own types.
 
-    :raises FileRejected: the file is damaged, or DataFusion is not installed.
+    :raises FileRejected: the file is damaged, has more than it may, or DataFusion is not installed.
     """
     datafusion = _datafusion()
-    try:
+    count_rows(path, limits)
+    with _damaged():
         frame = datafusion.SessionContext().read_avro(str(path), file_extension=path.suffix).limit(count)
         schema = frame.schema()
-    except Exception as error:  # DataFusion's errors have no class of their own
-        raise _damaged(error) from error
+    limits.check_columns(len(schema))
     return pa.Table.from_batches(list(_decoded(frame)), schema)
 
 
 def _datafusion() -> Any:
     try:
-        import datafusion  # here, since it takes half a second and memory
-    except ImportError as error:
+        _load()
+        import datafusion
+    except ModuleNotFoundError as error:
         raise ReaderSettings(
             "inputFormat avro needs DataFusion, which is not installed here",
             hint='pip install "pinot-assets[avro]", on Spark\'s executors, too',
         ) from error
+    except ImportError as error:
+        raise ReaderSettings(
+            "inputFormat avro needs DataFusion, which cannot be loaded here", why=one_line(error)
+        ) from error
     return datafusion
+
+
+@cache
+def _load() -> None:
+    """Load the library, here since it takes half a second and memory, and have its threads run.
+
+    Where memory ends while they start, it waits for ever for those that did not. So their memory is asked for
+    beforehand, and kept from what loads, which takes all that it finds.
+
+    :raises OSError: there is too little.
+    """
+    _memory(_LOADED + _THREADS).close()
+    with _memory(_THREADS):
+        import datafusion
+    with _damaged():
+        datafusion.SessionContext().sql("SELECT 1")
+
+
+def _memory(size: int) -> mmap.mmap:
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def _batches(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> Iterator[pa.Table]:
@@ -68,11 +103,9 @@ def _batches(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> 
     expected = count_rows(path, limits)
     verdicts.holds(expected)
     settings = datafusion.SessionConfig().with_target_partitions(1).with_batch_size(BATCH_ROWS)
-    try:
+    with _damaged():
         frame = datafusion.SessionContext(settings).read_avro(str(path), file_extension=path.suffix)
         names = frame.schema().names
-    except Exception as error:  # DataFusion's errors have no class of their own
-        raise _damaged(error) from error
     columns = columns_of(names, wanted, verdicts, limits)
     frame = frame.select(*[datafusion.col(f'"{name}"') for name in columns])
     for batch in _decoded(frame):
@@ -83,14 +116,24 @@ def _batches(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> 
 
 
 def _decoded(frame: Any) -> Iterator[pa.RecordBatch]:
-    try:
+    with _damaged():
         for batch in frame.execute_stream():
             yield batch.to_pyarrow()
-    except Exception as error:
-        raise _damaged(error) from error
 
 
-def _damaged(error: Exception) -> Unreadable:
-    return Unreadable(
-        "the Avro file is damaged or cut short, or of a kind that is not known", why=one_line(error)
-    )
+@contextmanager
+def _damaged() -> Iterator[None]:
+    """Errors of the library as ours, its panics among them.
+
+    :raises Unreadable: the file is damaged. Trouble of the machine stays what it is.
+    """
+    try:
+        yield
+    except BaseException as error:  # a panic of Rust is no Exception, and its errors have no class
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        if isinstance(error, Exception) and trouble_of(error) is not None:
+            raise
+        raise Unreadable(
+            "the Avro file is damaged or cut short, or of a kind that is not known", why=one_line(error)
+        ) from error

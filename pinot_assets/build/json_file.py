@@ -21,20 +21,24 @@ from pinot_assets.build.conform import conform
 from pinot_assets.build.json_blocks import document_blocks
 from pinot_assets.build.json_documents import BLANKS, is_document, key_pattern, members_of
 from pinot_assets.build.json_values import NOT_UTF_8, Real, arrow_type, converter, parsed
+from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.rejected import BadRow, FileRejected, TypeMismatch, Unreadable, shown
+from pinot_assets.build.typed import check_values
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 
 _LOOK_AHEAD: Final = 1 << 16
 
 
-def read_json(blocks: Iterator[bytes], wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+def read_json(
+    blocks: Iterator[bytes], wanted: Wanted, verdicts: Verdicts, limits: Limits = DEFAULTS
+) -> Iterator[pa.Table]:
     """Documents as the columns of `wanted`; a missing member is null, an unknown one is left out.
 
     :param blocks: the file, see `text_blocks`.
     :raises FileRejected: names column and row.
     """
-    reader = _Reader(wanted, verdicts)
+    reader = _Reader(wanted, verdicts, limits)
     held = None
     for block in document_blocks(blocks):
         if held is not None:
@@ -63,9 +67,9 @@ class _Reader:
     :ivar rest: the start of a document whose end comes with the next block.
     """
 
-    def __init__(self, wanted: Wanted, verdicts: Verdicts) -> None:
+    def __init__(self, wanted: Wanted, verdicts: Verdicts, limits: Limits = DEFAULTS) -> None:
         self.rest = b""
-        self._wanted, self._verdicts = wanted, verdicts
+        self._wanted, self._verdicts, self._limits = wanted, verdicts, limits
         self._plan = [(f, converter(f, wanted)) for f in wanted.schema]
         self._row, self._line = 1, 1
         self._by_line: bool | None = None  # whether every document stands on a line of its own
@@ -90,6 +94,7 @@ class _Reader:
         except (pa.ArrowException, ValueError, OverflowError, RecursionError, _NotForArrow, FileRejected):
             table = self._by_python(block, is_last)
         self._line += block.count(b"\n") - self.rest.count(b"\n")
+        check_values(table, self._limits)
         return table
 
     def finish(self) -> None:
@@ -130,6 +135,7 @@ class _Reader:
         first = next(members_of(block[:_LOOK_AHEAD].decode(errors="surrogateescape")), None)
         if first is None:
             raise _NotForArrow
+        self._limits.check_columns(len(first))
         # What Arrow makes of an object is not its text, so these columns alone are read document by document.
         own = [f for f in self._wanted.schema if self._holds_objects(f, first.get(f.name))]
         table = pajson.read_json(
@@ -237,6 +243,7 @@ class _Reader:
                 stop = self._skip(text, position, row, error, bad)
             else:
                 if isinstance(value, dict):
+                    self._limits.check_columns(len(value))
                     yield _Document(row, value, text[position:stop])
                 else:
                     why = f"{shown(value)} is not a JSON object"

@@ -27,15 +27,17 @@ def read_orc(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits = DE
     yield from conform_all(_stripes(path, wanted, verdicts, limits), wanted, verdicts, limits)
 
 
-def first_orc(path: Path, count: int) -> pa.Table:
+def first_orc(path: Path, count: int, limits: Limits = DEFAULTS) -> pa.Table:
     """Up to so many rows of the first stripe, in the file's own types; none of a file without any.
 
-    :raises FileRejected: the file is damaged.
+    :raises FileRejected: the file is damaged, or has more than it may.
     """
     with damaged("ORC"), pa.memory_map(str(path)) as data:
         file = paorc.ORCFile(data)
+        limits.check_columns(len(file.schema))
         if file.nrows == 0:
             return file.schema.empty_table()
+        _check_blocks(file)
         return pa.Table.from_batches([_stripe(file, 0, file.schema.names).slice(0, count)])
 
 
@@ -46,15 +48,19 @@ def _stripes(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> 
         if file.nrows == 0:
             return
         columns = columns_of(file.schema.names, wanted, verdicts, limits)
-        if file.compression_size > _MOST_AT_ONCE:
-            raise TooLarge(
-                f"the file is packed in blocks of up to {file.compression_size >> 20:,} MB, "
-                f"more than {_MOST_AT_ONCE >> 20} MB",
-                why="a reader takes the memory for a whole one at once",
-                hint="write it with orc.compress.size of some hundred KB",
-            )
+        _check_blocks(file)
         for n in range(file.nstripes):
             yield pa.Table.from_batches([_stripe(file, n, columns)])
+
+
+def _check_blocks(file: paorc.ORCFile) -> None:
+    if file.compression_size > _MOST_AT_ONCE:
+        raise TooLarge(
+            f"the file is packed in blocks of up to {file.compression_size >> 20:,} MB, "
+            f"more than {_MOST_AT_ONCE >> 20} MB",
+            why="a reader takes the memory for a whole one at once",
+            hint="write it with orc.compress.size of some hundred KB",
+        )
 
 
 def _stripe(file: paorc.ORCFile, n: int, columns: list[str]) -> pa.RecordBatch:

@@ -24,17 +24,19 @@ def read_parquet(
     yield from conform_all(_batches(path, wanted, verdicts, limits), wanted, verdicts, limits)
 
 
-def first_parquet(path: Path, count: int) -> pa.Table:
+def first_parquet(path: Path, count: int, limits: Limits = DEFAULTS) -> pa.Table:
     """Up to so many rows, in the file's own types; none of a file without any.
 
-    :raises FileRejected: the file is damaged.
+    :raises FileRejected: the file is damaged, or has more than it may.
     """
     with (
         damaged("Parquet"),
         pq.ParquetFile(path, memory_map=True, pre_buffer=False, coerce_int96_timestamp_unit="us") as file,
     ):
-        batch = next(file.iter_batches(count, use_threads=False), None)
         schema = file.schema_arrow
+        limits.check_columns(len(schema))
+        check_pages(file.metadata, frozenset(schema.names), limits)
+        batch = next(file.iter_batches(count, use_threads=False), None)
         return schema.empty_table() if batch is None else pa.Table.from_batches([batch])
 
 
@@ -54,12 +56,12 @@ def _batches(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> 
         if file.metadata.num_rows == 0:
             return  # one without columns is still an empty one (edge case E5)
         columns = columns_of(names, wanted, verdicts, limits)
-        _check_pages(file.metadata, frozenset(columns), limits)
+        check_pages(file.metadata, frozenset(columns), limits)
         for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
             yield pa.Table.from_batches([batch])
 
 
-def _check_pages(metadata: pq.FileMetaData, columns: frozenset[str], limits: Limits) -> None:
+def check_pages(metadata: pq.FileMetaData, columns: frozenset[str], limits: Limits) -> None:
     """Refuse column chunks that say of themselves that they unpack to far too much.
 
     :raises TooLarge: one does.

@@ -72,6 +72,6 @@ def read_batches(
         blocks = text_blocks(path, "csv", limits)
         yield from read_csv(blocks, wanted, CsvSettings.from_reader(reader), verdicts, limits)
     elif input_format == "json":
-        yield from read_json(text_blocks(path, "json", limits), wanted, verdicts)
+        yield from read_json(text_blocks(path, "json", limits), wanted, verdicts, limits)
     elif (plain := plain_file(path, input_format, limits)) is not None:
         yield from _BINARY[input_format](plain, wanted, verdicts, limits)

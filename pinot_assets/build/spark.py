@@ -18,6 +18,7 @@ from pinot_assets.build.moving import Watch
 from pinot_assets.build.order import BuildOrder, FileTask, nobody
 from pinot_assets.build.spark_files import SparkFiles
 from pinot_assets.build.spark_jobs import SparkJobs, cause_of
+from pinot_assets.build.spark_restarts import RestartedFiles
 from pinot_assets.errors import BuildError
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.objects import open_store
@@ -93,16 +94,23 @@ class SparkBuilder:
                 context.setJobDescription(None)  # type: ignore[arg-type]
 
     def _jobs(self, order: BuildOrder, tasks: Sequence[FileTask]) -> _Jobs:
-        try:
-            if order.query is None:
-                return SparkJobs(self._context(), order, tasks)
-            return SparkFiles(self._session(), order, order.query, tasks)
-        except (OSError, Py4JError) as error:
-            raise BuildError(
-                f"Spark does not answer; no file of {order.table} was built",
-                why=cause_of(error),
-                hint="see Spark's UI or log; the next run starts a Spark where this process had one",
-            ) from error
+        query = order.query
+        if query is None:
+            return _answered(order, lambda: SparkJobs(self._context(), order, tasks))
+        return RestartedFiles(
+            lambda: _answered(order, lambda: SparkFiles(self._session(), order, query)), order, tasks
+        )
+
+
+def _answered(order: BuildOrder, start: Callable[[], T]) -> T:
+    try:
+        return start()
+    except (OSError, Py4JError) as error:
+        raise BuildError(
+            f"Spark does not answer; no file of {order.table} was built",
+            why=cause_of(error),
+            hint="see Spark's UI or log; the next run starts a Spark where this process had one",
+        ) from error
 
 
 class _Jobs(Protocol):

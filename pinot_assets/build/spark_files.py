@@ -22,7 +22,7 @@ from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark_expression import first_line
 from pinot_assets.build.spark_gone import is_stopped
-from pinot_assets.build.spark_query import check_expressions, missing_columns, shaped
+from pinot_assets.build.spark_query import check_expressions, columns_read, missing_columns, shaped
 from pinot_assets.build.spark_reader import (
     check_readers,
     open_file,
@@ -31,15 +31,14 @@ from pinot_assets.build.spark_reader import (
     use_in_thread,
 )
 from pinot_assets.build.spark_reading import Reading
-from pinot_assets.build.spark_rows import RESULT, ConfirmBlank, FindFault, WriteFile
-from pinot_assets.build.task import failure_of, version_of
+from pinot_assets.build.spark_rows import RESULT, ConfirmBlank, FindFault, LookAtFile, WriteFile
+from pinot_assets.build.task import failure_of
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.session.failure_code import OUT_OF_MEMORY, WORKER_DIED
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
-from pinot_assets.source.objects import open_store
 from pinot_assets.source.reach import require_data
 
 Result = Receipt | Failure
@@ -52,19 +51,30 @@ _SPARKS: Final = (PySparkException, Py4JError)
 _WARNINGS: Final = Lock()  # Python's filters belong to the process
 
 
+class SparkEnded(BuildError):
+    """Spark takes no jobs any more: its JVM died, or its cluster ended the application.
+
+    :ivar under_way: ordinals of the files that had begun and were not done.
+    :ivar code: what the JVM returned, None where that is not known.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__("Spark stopped while files were built", why=why, hint="see Spark's UI or log")
+        self.under_way: frozenset[int] = frozenset()
+        self.code: int | None = None
+
+
 class SparkFiles:
-    """The jobs of one build.
+    """The jobs of one build in one Spark.
 
     :param query: what is made of the rows.
     :raises BuildError: Spark lacks a reader, pandas is missing, or an expression is not SQL.
     """
 
-    def __init__(
-        self, session: SparkSession, order: BuildOrder, query: Query, tasks: Sequence[FileTask]
-    ) -> None:
+    def __init__(self, session: SparkSession, order: BuildOrder, query: Query) -> None:
         _require_pandas()
         self._session = reading_session(session)
-        self._order, self._query, self._tasks = order, query, tasks
+        self._order, self._query = order, query
         self._wanted = Wanted.of(
             SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
         )
@@ -74,21 +84,28 @@ class SparkFiles:
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         check_readers(self._session, order)
         check_expressions(self._session, query, order.table)
+        columns = columns_read(self._session, query, self._wanted)
+        self._look = LookAtFile(order, frozenset(columns))
+        self._under_way: set[int] = set()
 
-    def results(self) -> Generator[Result | None, None, None]:
+    def results(self, tasks: Sequence[FileTask]) -> Generator[Result | None, None, None]:
         """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
 
-        :raises BuildError: Spark is gone.
+        :raises SparkEnded: Spark is gone.
         """
-        tasks = {task.ordinal: task for task in self._tasks}
+        known = {task.ordinal: task for task in tasks}
         suspects = []
-        for result in as_they_finish(self._build, self._tasks, self._cancel):
-            if isinstance(result, Failure) and result.code in (OUT_OF_MEMORY, WORKER_DIED):
-                suspects.append(tasks[result.ordinal])  # maybe for the others beside it
-            else:
-                yield result
-        for task in suspects:
-            yield from as_they_finish(self._build, [task], self._cancel)
+        try:
+            for result in as_they_finish(self._build, tasks, self._cancel):
+                if isinstance(result, Failure) and result.code in (OUT_OF_MEMORY, WORKER_DIED):
+                    suspects.append(known[result.ordinal])  # maybe for the others beside it
+                else:
+                    yield result
+            for task in suspects:
+                yield from as_they_finish(self._build, [task], self._cancel)
+        except SparkEnded as ended:
+            ended.under_way = frozenset(self._under_way)
+            raise
 
     def moved(self) -> bool:
         """Whether Spark came further since this was last asked, where no task tells."""
@@ -99,9 +116,14 @@ class SparkFiles:
             self._session.sparkContext.cancelJobGroup(self._group)
 
     def _build(self, task: FileTask) -> Result:
+        self._under_way.add(task.ordinal)
         result = self._once(task)
-        changed = isinstance(result, Failure) and result.code == "CHANGED_DURING_READ"
-        return self._once(task) if changed else result
+        if isinstance(result, Failure) and result.code == "CHANGED_DURING_READ":
+            result = self._once(task)
+        if isinstance(result, Failure) and is_stopped(self._session.sparkContext):
+            raise SparkEnded(result.reason)  # whatever it is that the file failed of
+        self._under_way.discard(task.ordinal)
+        return result
 
     def _once(self, task: FileTask) -> Result:
         uri = task.file.uri
@@ -110,9 +132,9 @@ class SparkFiles:
             context.setJobGroup(self._group, f"{self._order.table}: {uri}", interruptOnCancel=True)
             use_in_thread(self._session)
             require_data(uri, self._order.policy)
-            version = version_of(
-                open_store(self._order.source_uri, self._order.source_props, self._order.policy), uri
-            )
+            [version] = context.parallelize([task], 1).map(self._look).collect()
+            if isinstance(version, Failure):
+                return version
             frame = open_file(self._session, self._order, uri)
             same_file(uri, version, size_for_spark(self._session, uri))
             if frame is None:
@@ -122,7 +144,7 @@ class SparkFiles:
             return failure_of(self._order, task, error)
         except Exception as error:
             if is_stopped(context):
-                raise BuildError("Spark stopped while files were built", why=first_line(error)) from error
+                raise SparkEnded(first_line(error)) from error
             if (death := death_of(str(error))) is not None:
                 return self._dead(task, death, first_line(error))
             if isinstance(error, _SPARKS):

@@ -7,12 +7,16 @@ refuse every call.
 
 from __future__ import annotations
 
+import subprocess
 import warnings
 from contextlib import suppress
+from typing import Final
 
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
+
+_ENDING_S: Final = 20.0
 
 
 def forget_what_is_gone() -> bool:
@@ -27,6 +31,8 @@ def forget_what_is_gone() -> bool:
             _stop(context)
         with suppress(OSError, Py4JError):
             gateway.shutdown()
+        with suppress(OSError, AttributeError):
+            gateway.proc.stdin.close()
         SparkContext._gateway = SparkContext._jvm = None
         return True
     if context is not None and is_stopped(context):
@@ -43,6 +49,20 @@ def is_stopped(context: SparkContext) -> bool:
         return bool(java.sc().isStopped())
     except (OSError, Py4JError):
         return True
+
+
+def exit_of_jvm() -> int | None:
+    """What the JVM of this process returned, once it has; None of one that goes on, or is not its own.
+
+    One that dies stops its context first, so it is waited for.
+    """
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    try:
+        return int(process.wait(_ENDING_S))
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def _has_ended(gateway: JavaGateway) -> bool:

@@ -50,20 +50,27 @@ def moving_literal(sql: str) -> str | None:
     return None if found is None else found[0]
 
 
+def columns_read(session: SparkSession, query: Query, wanted: Wanted) -> tuple[str, ...]:
+    """Columns of the expressions, and columns of the table that none of them makes."""
+    made = {*query.transforms, *dict(query.derived)}
+    read = [name for key, sql in query.expressions.items() for name in _references(parsed(session, key, sql))]
+    return tuple(dict.fromkeys([*(c for c in wanted.schema.names if c not in made), *read]))
+
+
 def missing_columns(session: SparkSession, frame: DataFrame, query: Query, wanted: Wanted) -> tuple[str, ...]:
-    """What the file lacks: columns of the expressions, and columns of the table that none of them makes.
+    """What of `columns_read` the file lacks.
 
     :raises Unreadable: it has none of all that.
     """
     made = {*query.transforms, *dict(query.derived)}
-    read = [name for key, sql in query.expressions.items() for name in _references(parsed(session, key, sql))]
-    used = dict.fromkeys([*(c for c in wanted.schema.names if c not in made), *read])
+    used = columns_read(session, query, wanted)
     ours = {*made, "_metadata"} if query.derived or query.dropped else {"_metadata"}
     missing = tuple(name for name in used if name not in frame.columns and name not in ours)
     if used and len(missing) == len(used):
+        names = [name for name in frame.columns if name != CORRUPT]
         raise Unreadable(
             "the file has none of the table's columns",
-            why=f"its columns are {', '.join(frame.columns)[:200]}",
+            why=f"its columns are {', '.join(names)[:200]}" if names else "no row of it can be taken apart",
         )
     return missing
 

@@ -31,6 +31,7 @@ SETTINGS: Final = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.columnNameOfCorruptRecord": CORRUPT,
     "spark.sql.csv.parser.columnPruning.enabled": "false",  # a row is judged by all of its cells
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),  # in the JVM's memory; Spark 4
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -147,7 +148,8 @@ def _typed(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame |
 
 
 def _json(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | None:  # noqa: ARG001
-    reader = reader.options(**_COMMON, multiLine=False)
+    # Its parser takes texts of 20 MB by itself; a line is as long as the task allows.
+    reader = reader.options(**_COMMON, multiLine=False, maxStringLen=LONGEST_ROW)
     # Hadoop leaves out lines that are longer; the task has found them in the bytes.
     reader = reader.option("mapreduce.input.linerecordreader.line.maxlength", str(2 * LONGEST_ROW))
     found = reader.option("prefersDecimal", True).json(path).schema

@@ -22,8 +22,9 @@ from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.read import read_batches
 from pinot_assets.build.rejected import BadRow, FileRejected, Unreadable, shown
+from pinot_assets.build.spark_sizes import check_sizes
 from pinot_assets.build.spark_text import check_binary, check_csv, check_json, check_packing, footer_rows
-from pinot_assets.build.task import build_from, version_of
+from pinot_assets.build.task import build_from, failure_of, look_at, version_of
 from pinot_assets.build.typed import check_values
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
@@ -53,6 +54,29 @@ class SparkFailed(FileRejected):
 
 
 @dataclass(frozen=True, slots=True)
+class LookAtFile:
+    """Looks at a file before Spark's readers have it; run in a task of its own.
+
+    Whatever a JVM would die of, or take for something else, is to be found here.
+
+    :ivar columns: what will be read of it.
+    """
+
+    order: BuildOrder
+    columns: frozenset[str]
+
+    def __call__(self, task: FileTask) -> Fingerprint | Failure:
+        """The version that was looked at, or what is wrong with the file."""
+        limit_memory(self.order.limits.worker_bytes)
+
+        def look(local: Path) -> None:
+            check_content(self.order, task, local)
+            check_sizes(local, self.order.input_format, self.columns, self.order.limits)
+
+        return look_at(self.order, task, look)
+
+
+@dataclass(frozen=True, slots=True)
 class FindFault:
     """Looks into a file that Spark gave up; run in a task of its own.
 
@@ -67,23 +91,18 @@ class FindFault:
         """What is said when nothing is wrong with the file."""
         return SparkFailed("Spark gave the file up", why=self.why, hint="see Spark's log for the rest")
 
-    def __call__(self, task: FileTask) -> Receipt | Failure:
+    def __call__(self, task: FileTask) -> Failure:
         """The failure of the file."""
         limit_memory(self.order.limits.worker_bytes)
-
-        def rows(local: Path, _: Fingerprint, __: Wanted, ___: Verdicts) -> Iterator[pa.Table]:
-            check_content(self.order, task, local)
-            check_binary(local, self.order.input_format)
-            raise self.failed
-
-        return build_from(self.order, task, rows)
+        found = look_at(self.order, task, lambda local: check_binary(local, self.order.input_format))
+        return found if isinstance(found, Failure) else failure_of(self.order, task, self.failed)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfirmBlank:
     """Builds a file in which Spark finds no columns, if it has no rows indeed; run in a task of its own.
 
-    :ivar version: what the file was before Spark looked at it.
+    :ivar version: what was looked at before Spark had it.
     """
 
     order: BuildOrder
@@ -120,7 +139,7 @@ class ConfirmBlank:
 class WriteFile:
     """What Spark's `mapInArrow` runs, once per file.
 
-    :ivar version: what the file was before Spark looked at it.
+    :ivar version: what was looked at before Spark had it.
     :ivar missing: columns that the file lacks, of the table and of the expressions.
     :ivar columns: names of what arrives. PySpark takes names for expressions, so there they are numbers.
     """
@@ -137,7 +156,6 @@ class WriteFile:
 
         def rows(local: Path, read: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
             _same_version(self.task, read, self.version)
-            check_content(self.order, self.task, local)
             verdicts.lacks(self.missing)
             named = (batch.rename_columns(self.columns) for batch in batches)
             numbers = _Numbers()

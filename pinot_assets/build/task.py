@@ -113,6 +113,23 @@ def build_from(order: BuildOrder, task: FileTask, rows: Rows) -> Receipt | Failu
         return failure_of(order, task, error)
 
 
+def look_at(order: BuildOrder, task: FileTask, look: Callable[[Path], None]) -> Fingerprint | Failure:
+    """Copy one file in one version and look at it; nothing is built.
+
+    :param look: is given the copy; what it raises is the file's failure.
+    :returns: the version that was looked at.
+    """
+    try:
+        with scratch_folder() as folder, _signs(order, task):
+            source = open_store(order.source_uri, order.source_props, order.policy)
+            read, _ = _fetch(source, task.file.uri, folder / "source")
+            check_not_torn(task.file.uri, read.size, order.input_format)
+            look(folder / "source")
+            return read
+    except Exception as error:
+        return failure_of(order, task, error)
+
+
 @contextmanager
 def _signs(order: BuildOrder, task: FileTask) -> Iterator[Signs]:
     signs = Signs(

@@ -34,7 +34,9 @@ _NO_MEMORY: Final = re.compile(
     r"^\W*(?:Caused by: )?(?:java\.lang\.OutOfMemoryError"
     r"|memory allocation of [0-9]+ bytes failed"  # Rust, before it aborts
     r"|what\(\):  std::bad_alloc"  # C++, the same
-    r"|(?:DataFusion error: )?Resources exhausted)"
+    r"|(?:[A-Za-z]+ error: )*(?:Resources exhausted"  # DataFusion, its errors one in the other
+    r"|out of memory|Cannot allocate memory|memory allocation failed because the memory allocator"
+    r"|Allocation error : not enough memory))"  # zstd within it
     r"|Out of memory: (?:malloc|realloc) of size [0-9]+ failed",  # Arrow, before it aborts
     re.MULTILINE,
 )

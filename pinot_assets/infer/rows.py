@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -15,10 +16,12 @@ from pinot_assets.build.avro_file import first_avro
 from pinot_assets.build.content import format_of, plain_file, text_blocks
 from pinot_assets.build.json_blocks import document_blocks
 from pinot_assets.build.json_documents import members_of
+from pinot_assets.build.limits import Limits
 from pinot_assets.build.orc_file import first_orc
 from pinot_assets.build.parquet_file import first_parquet
 from pinot_assets.build.read import read_batches
 from pinot_assets.build.rejected import FileRejected, Unreadable, one_line
+from pinot_assets.build.typed import check_values
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.infer.column import Column, of_arrow, of_cells, of_members
@@ -58,17 +61,19 @@ def read_start(path: Path) -> Start | None:
     :param path: a file of this machine.
     :raises FileRejected: it is damaged, or nothing that is read here.
     """
-    input_format = format_of(path)
+    input_format, limits = format_of(path), Limits.of_environment(os.environ)
     if input_format is None:
         return None
     if input_format == "csv":
-        return _csv(path)
+        return _csv(path, limits)
     if input_format == "json":
-        return _json(path)
-    plain = plain_file(path, input_format)
+        return _json(path, limits)
+    plain = plain_file(path, input_format, limits)
     assert plain is not None  # it is not blank
     try:
-        return _typed(input_format, _TYPED[input_format](plain, ROWS))
+        table = _TYPED[input_format](plain, ROWS, limits)
+        check_values(table, limits)
+        return Start(input_format, table.num_rows, _columns(table))
     finally:
         if plain != path:
             plain.unlink()
@@ -90,7 +95,12 @@ def tried(spec: TableSpec, path: Path) -> str:
     wanted = Wanted.of(SegmentSpec.from_pinot(schema, table, min_server=ingestion.min_server))
     try:
         batches = read_batches(
-            path, wanted, ingestion.input_format, reader=ingestion.reader, verdicts=Verdicts()
+            path,
+            wanted,
+            ingestion.input_format,
+            reader=ingestion.reader,
+            verdicts=Verdicts(),
+            limits=Limits.of_environment(os.environ),
         )
         next(iter(batches), None)
     except FileRejected as error:
@@ -98,8 +108,8 @@ def tried(spec: TableSpec, path: Path) -> str:
     return ""
 
 
-def _csv(path: Path) -> Start:
-    blocks = text_blocks(path, "csv")
+def _csv(path: Path, limits: Limits) -> Start:
+    blocks = text_blocks(path, "csv", limits)
     text = next(blocks).decode(errors="replace")
     whole = next(blocks, None) is None
     try:
@@ -107,6 +117,7 @@ def _csv(path: Path) -> Start:
         rows = list(islice(rows_of(text, shape.delimiter), ROWS + 2))
     except csv.Error as error:
         raise Unreadable("not a CSV file that can be read", why=one_line(error)) from error
+    limits.check_columns(len(shape.names))
     if not whole and len(rows) < ROWS + 2:
         rows.pop()  # the block may end in it
     rows = rows[shape.has_header :][:ROWS]
@@ -117,18 +128,16 @@ def _csv(path: Path) -> Start:
     return Start("csv", len(rows), columns or {name: of_cells((), nulls) for name in shape.names}, shape)
 
 
-def _json(path: Path) -> Start:
-    texts = (block.decode(errors="surrogateescape") for block in document_blocks(text_blocks(path, "json")))
+def _json(path: Path, limits: Limits) -> Start:
+    blocks = document_blocks(text_blocks(path, "json", limits))
+    texts = (block.decode(errors="surrogateescape") for block in blocks)
     documents = list(islice(chain.from_iterable(map(members_of, texts)), ROWS))
     if not documents:
         raise Unreadable("the file's first row is no JSON object", hint="one object per row is read")
     names = dict.fromkeys(name for document in documents for name in document)
+    limits.check_columns(len(names))
     columns = {name: of_members([document.get(name) for document in documents]) for name in names}
     return Start("json", len(documents), columns)
-
-
-def _typed(input_format: str, table: pa.Table) -> Start:
-    return Start(input_format, table.num_rows, _columns(table))
 
 
 def _columns(table: pa.Table) -> dict[str, Column]:

@@ -547,6 +547,15 @@ def test_json_lines_and_what_spark_may_not_have(build: Build, order: BuildOrder,
     assert found["bad.json"].reason.startswith("row 2: ")
 
 
+def test_json_texts_longer_than_sparks_parser_takes_by_itself(
+    build: Build, order: BuildOrder, tmp_path: Path
+) -> None:
+    (tmp_path / "in" / "a.json").write_text(json.dumps({"name": "x" * 25_000_000, "count": 1}) + "\n")
+    [receipt] = build(replace(order, input_format="json", query=Query("count > 0"))).values()
+    assert isinstance(receipt, Receipt), receipt
+    assert receipt.rows == 1
+
+
 def test_parquet_and_orc_with_pinots_own_transforms(build: Build, order: BuildOrder, tmp_path: Path) -> None:
     rows = pa.table(
         {

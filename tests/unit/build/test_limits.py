@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import time
 from pathlib import Path
 
@@ -35,13 +36,14 @@ def test_the_environment_sets_limits() -> None:
             Limits.of_environment({MEMORY: text})
 
 
-@pytest.mark.parametrize("input_format", ["csv", "parquet", "orc"])
+@pytest.mark.parametrize("input_format", ["csv", "json", "parquet", "orc"])
 def test_a_file_with_too_many_columns_is_refused(tmp_path: Path, input_format: str) -> None:
     names = ["a", *(f"c{n}" for n in range(30))]
     table = pa.table({name: ["x"] for name in names})
     path = tmp_path / "x"
     write = {
         "csv": lambda: path.write_text(",".join(names) + "\n" + ",".join("x" * len(names)) + "\n"),
+        "json": lambda: path.write_text(json.dumps(dict.fromkeys(names, "x"))),
         "parquet": lambda: pq.write_table(table, path),
         "orc": lambda: paorc.write_table(table, path),
     }
@@ -66,11 +68,16 @@ def test_work_on_a_wide_csv_file_grows_with_its_columns_alone(tmp_path: Path) ->
     assert cost(3200) < 30 * few  # 8 times as many; 64 times the work where each column copies the others
 
 
-@pytest.mark.parametrize("input_format", ["parquet", "orc"])
+@pytest.mark.parametrize("input_format", ["json", "parquet", "orc"])
 def test_a_value_that_is_too_large_is_refused(tmp_path: Path, input_format: str) -> None:
     table = pa.table({"a": ["x", None, "x" * 3000]})
     path = tmp_path / "x"
-    pq.write_table(table, path) if input_format == "parquet" else paorc.write_table(table, path)
+    write = {
+        "json": lambda: path.write_text("\n".join(map(json.dumps, table.to_pylist()))),
+        "parquet": lambda: pq.write_table(table, path),
+        "orc": lambda: paorc.write_table(table, path),
+    }
+    write[input_format]()
     assert read(path, input_format, Limits(value_bytes=3000)) == 3
     with pytest.raises(TooLarge, match=r"column a has a value of 2\.93 KB, more than 1\.95 KB"):
         read(path, input_format, Limits(value_bytes=2000))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.orc as paorc
 import pyarrow.parquet as pq
@@ -32,6 +35,12 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
         (pa.ArrowMemoryError("malloc of size 629145664 failed"), "OUT_OF_MEMORY"),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "OUT_OF_MEMORY"),
         (Exception("DataFusion error: Resources exhausted: Failed to allocate"), "OUT_OF_MEMORY"),
+        (Exception("DataFusion error: Arrow error: External error: out of memory"), "OUT_OF_MEMORY"),
+        (
+            Exception("DataFusion error: Arrow error: Io error: Cannot allocate memory (os error 12)"),
+            "OUT_OF_MEMORY",
+        ),
+        (Exception("DataFusion error: Arrow error: Parser error: it says: out of memory"), None),
         (FULL, "MACHINE"),
         (pa.ArrowException("Unknown error: Failed to launch worker thread: Resource"), "MACHINE"),
         (RuntimeError("can't start new thread"), "MACHINE"),
@@ -100,7 +109,18 @@ def test_out_of_memory_is_a_failure_of_its_own_that_says_what_to_do(
     assert _failure(order, fakes, error).code == "STORE"
 
 
-@pytest.mark.parametrize("input_format", ["csv", "json", "parquet", "orc"])
+def write_avro(path: Path, name: str) -> None:
+    fields = [
+        ("name", "string"),
+        ("count", "int"),
+        ("at", {"type": "long", "logicalType": "timestamp-millis"}),
+    ]
+    schema = {"type": "record", "name": "r", "fields": [{"name": n, "type": kind} for n, kind in fields]}
+    with path.open("wb") as file:
+        fastavro.writer(file, schema, [{"name": name, "count": 1, "at": 1_600_000_000_000}], "deflate")
+
+
+@pytest.mark.parametrize("input_format", ["avro", "csv", "json", "parquet", "orc"])
 def test_no_reader_takes_a_lack_of_memory_for_a_damaged_file(
     fakes: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, input_format: str
 ) -> None:
@@ -108,6 +128,7 @@ def test_no_reader_takes_a_lack_of_memory_for_a_damaged_file(
     table = pa.table({"name": ["a"], "count": [1], "at": pa.array([0], pa.timestamp("ms"))})
     path = tmp_path / "in" / "a"
     write = {
+        "avro": lambda: write_avro(path, "a"),
         "csv": lambda: path.write_text("name,count,at\na,1,0\n"),
         "json": lambda: path.write_text('{"name":"a","count":1,"at":0}\n'),
         "parquet": lambda: pq.write_table(table, path),
@@ -119,6 +140,7 @@ def test_no_reader_takes_a_lack_of_memory_for_a_damaged_file(
         raise pa.ArrowMemoryError("malloc failed")
 
     for place in (
+        "datafusion.SessionContext.read_avro",
         "pyarrow.csv.open_csv",
         "pyarrow.json.read_json",
         "pyarrow.parquet.ParquetFile.iter_batches",
@@ -128,3 +150,38 @@ def test_no_reader_takes_a_lack_of_memory_for_a_damaged_file(
     result = build_file(order, fakes.tasks_of(order)[0])
     assert isinstance(result, Failure)
     assert result.code == "OUT_OF_MEMORY"
+
+
+LITTLE_MEMORY = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+from pinot_assets.build import Verdicts, Wanted, read_batches
+from pinot_assets.build.trouble import trouble_of
+from pinot_assets.memory import limit_memory
+
+def taken():
+    return int(Path("/proc/self/status").read_text().partition("VmData:")[2].split()[0]) << 10
+
+limit_memory(taken() + (int(sys.argv[1]) << 20))
+wanted = Wanted(pa.schema([("name", pa.string())]))
+try:
+    for table in read_batches(Path(sys.argv[2]), wanted, "avro", reader={}, verdicts=Verdicts()):
+        print(table.num_rows)
+except Exception as error:
+    print(trouble_of(error))
+"""
+
+
+@pytest.mark.parametrize("free", [10, 60, 110], ids=["to load the library", "for its threads", "to unpack"])
+def test_a_worker_with_too_little_memory_for_avro_says_so(tmp_path: Path, free: int) -> None:
+    """Where the library's threads could not start it waited for ever."""
+    write_avro(tmp_path / "a", "a" * (60 << 20))
+    done = subprocess.run(
+        [sys.executable, "-c", LITTLE_MEMORY, str(free), str(tmp_path / "a")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout == "OUT_OF_MEMORY\n", done.stderr

@@ -18,9 +18,12 @@ from fastavro import writer as write_avro
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pinot_assets.build.limits import COLUMNS, VALUE
+from pinot_assets.build.rejected import TooLarge
 from pinot_assets.errors import SourceError
 from pinot_assets.infer import sample as sampling
 from pinot_assets.infer.draft import Draft, draft, trouble
+from pinot_assets.infer.rows import read_start
 from pinot_assets.infer.sample import ending_of, find_sample
 from pinot_assets.policy import UNLIMITED
 from pinot_assets.spec import TableSpec
@@ -302,3 +305,32 @@ def test_named_files_of_no_ending_and_of_one_are_of_two_kinds(tmp_path: Path) ->
     assert "read by a run" in drafted(folder)[0].doubts["files that end in .csv"]
     with pytest.raises(SourceError, match="several kinds"):
         drafted(folder, "1", "2", "3.csv")
+
+
+@pytest.mark.parametrize("kind", ["avro", "csv", "json", "orc", "parquet"])
+def test_what_is_too_large_for_a_run_is_too_large_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    row = {f"c{n}": "x" * 100 for n in range(12)}
+    path = tmp_path / f"a.{kind}"
+    fields = [{"name": name, "type": "string"} for name in row]
+    write = {
+        "avro": lambda file: write_avro(file, {"type": "record", "name": "r", "fields": fields}, [row]),
+        "csv": lambda file: file.write(("\n".join([",".join(row), ",".join(row.values())])).encode()),
+        "json": lambda file: file.write(json.dumps(row).encode()),
+        "orc": lambda file: paorc.write_table(pa.Table.from_pylist([row]), file),
+        "parquet": lambda file: pq.write_table(pa.Table.from_pylist([row]), file),
+    }
+    with path.open("wb") as file:
+        write[kind](file)
+    start = read_start(path)
+    assert start is not None
+    assert len(start.columns) == 12
+    monkeypatch.setenv(COLUMNS, "11")
+    with pytest.raises(TooLarge, match="12 columns, more than 11"):
+        read_start(path)
+    monkeypatch.setenv(COLUMNS, "12")
+    monkeypatch.setenv(VALUE, "99")
+    if kind not in ("csv", "json"):  # of text a block at a time is looked at, whatever is in it
+        with pytest.raises(TooLarge, match="a value of 100 bytes"):
+            read_start(path)
