@@ -20,6 +20,7 @@ from crash.processes import Running
 from crash.reads import Reads
 from crash.watch import Rows, Watch
 from crash.zookeeper_proxy import ZooKeeperProxy, zookeeper_proxy
+from fakes.tables import document, on_s3
 from fakes.waiting import until
 
 from pinot_assets.local import StackState
@@ -87,47 +88,20 @@ class Table:
 
     def write_spec(self) -> dict[str, Any]:
         """The YAML as `options` want it now; returns schema and table config."""
-        document = self._document()
+        ingestion = {
+            "inputFormat": "csv",
+            **on_s3(self.endpoint, f"s3://{self.bucket}/in", f"s3://{self.bucket}-staging/pinot"),
+            "push.mode": "TAR",  # the stack's deep store is a disk, which cannot copy from S3
+            "maxNumRecordsPerSegment": 2,
+            "consistentPushMaxRetries": 3,
+            **MODES[self.mode],
+            **self.options,
+        }
+        spec = document(self.name, {"v": "STRING"}, ingestion)
         new = self.specs / "crash.new"
-        new.write_text(yaml.safe_dump(document))
+        new.write_text(yaml.safe_dump(spec))
         new.replace(self.specs / "crash.yaml")  # a driver may be reading the one before
-        return document
-
-    def _document(self) -> dict[str, Any]:
-        props = {
-            "region": "us-east-1",
-            "endpoint": self.endpoint,
-            "accessKey": "${TABLE_ACCESS_KEY}",
-            "secretKey": "${TABLE_SECRET_KEY}",
-        }
-        batch = {"segmentIngestionType": "REFRESH", "segmentIngestionFrequency": "DAILY"}
-        return {
-            "schema": {
-                "schemaName": self.name,
-                "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}],
-            },
-            "table": {
-                "tableName": self.name,
-                "tableType": "OFFLINE",
-                "segmentsConfig": {"replication": "2"},
-                "tenants": {},
-                "tableIndexConfig": {"loadMode": "MMAP"},
-                "ingestionConfig": {"batchIngestionConfig": batch},
-                "metadata": {},
-            },
-            "fileIngestion": {
-                "inputDirURI": f"s3://{self.bucket}/in",
-                "inputFormat": "csv",
-                **{f"input.fs.prop.{k}": v for k, v in props.items()},
-                "output.segment.dir.uri": f"s3://{self.bucket}-staging/pinot",
-                **{f"output.fs.prop.{k}": v for k, v in props.items()},
-                "push.mode": "TAR",  # the stack's deep store is a disk, which cannot copy from S3
-                "maxNumRecordsPerSegment": 2,
-                "consistentPushMaxRetries": 3,
-                **MODES[self.mode],
-                **self.options,
-            },
-        }
+        return spec
 
     # --- driver processes ------------------------------------------------------------------------
 
@@ -269,9 +243,9 @@ def open_table(stack: StackState, mode: str, folder: Path, waits: Waits = WAITS)
             environ=environ,
             endpoint=store.url,
         )
-        document = table.write_spec()
-        pinot.put_schema(document["schema"])
-        pinot.create_table(document["table"])
+        spec = table.write_spec()
+        pinot.put_schema(spec["schema"])
+        pinot.create_table(spec["table"])
         try:
             until(lambda: len(pinot.brokers(name)) == 2)
             with table.watch:

@@ -1,7 +1,8 @@
-"""A small table spec on disk: one text column, csv files in `<folder>/source`."""
+"""Table specs of tests: their documents, and a small one on disk: a text column, csv in `<folder>/source`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,49 @@ APPEND = {"consistentPushEnabled": "true", "ingestionMode": "append"}
 SWAP = {"consistentPushSwapEnabled": "true"}
 
 
+def document(
+    name: str, dimensions: Mapping[str, str], ingestion: Mapping[str, Any], **metrics: str
+) -> dict[str, Any]:
+    """What the YAML of an OFFLINE table with two replicas holds.
+
+    :param dimensions: names of columns, each with its data type; as are the metrics.
+    """
+    batch = {"segmentIngestionType": "REFRESH", "segmentIngestionFrequency": "DAILY"}
+    schema = {"schemaName": name, "dimensionFieldSpecs": _fields(dimensions)}
+    return {
+        "schema": schema | ({"metricFieldSpecs": _fields(metrics)} if metrics else {}),
+        "table": {
+            "tableName": name,
+            "tableType": "OFFLINE",
+            "segmentsConfig": {"replication": "2"},
+            "tenants": {},
+            "tableIndexConfig": {"loadMode": "MMAP"},
+            "ingestionConfig": {"batchIngestionConfig": batch},
+            "metadata": {},
+        },
+        "fileIngestion": dict(ingestion),
+    }
+
+
+def _fields(types: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "dataType": kind} for name, kind in types.items()]
+
+
+def on_s3(endpoint: str, source: str, staging: str) -> dict[str, str]:
+    """Keys of the ingestion block: folders there, and the keys from the environment."""
+    properties = {
+        "region": "us-east-1",
+        "endpoint": endpoint,
+        "accessKey": "${TABLE_ACCESS_KEY}",
+        "secretKey": "${TABLE_SECRET_KEY}",
+    }
+    return {
+        "inputDirURI": source,
+        "output.segment.dir.uri": staging,
+        **{f"{way}.fs.prop.{key}": value for way in ("input", "output") for key, value in properties.items()},
+    }
+
+
 def write_table(folder: Path, name: str, options: dict[str, Any] | None = None) -> TableSpec:
     """Write `<folder>/tables/<name>.yaml` and the folders that it names.
 
@@ -21,33 +65,16 @@ def write_table(folder: Path, name: str, options: dict[str, Any] | None = None) 
     """
     for part in ("tables", "source", "staging"):
         (folder / part).mkdir(exist_ok=True)
-    document = {
-        "schema": {"schemaName": name, "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}]},
-        "table": {
-            "tableName": name,
-            "tableType": "OFFLINE",
-            "segmentsConfig": {"replication": "2"},
-            "tenants": {},
-            "tableIndexConfig": {"loadMode": "MMAP"},
-            "ingestionConfig": {
-                "batchIngestionConfig": {
-                    "segmentIngestionType": "REFRESH",
-                    "segmentIngestionFrequency": "DAILY",
-                }
-            },
-            "metadata": {},
-        },
-        "fileIngestion": {
-            "inputDirURI": str(folder / "source"),
-            "inputFormat": "csv",
-            "output.segment.dir.uri": str(folder / "staging"),
-            "minServer": "0.11",
-            "consistentPushMaxRetries": "3",
-            **(SYNC if options is None else options),
-        },
+    ingestion = {
+        "inputDirURI": str(folder / "source"),
+        "inputFormat": "csv",
+        "output.segment.dir.uri": str(folder / "staging"),
+        "minServer": "0.11",
+        "consistentPushMaxRetries": "3",
+        **(SYNC if options is None else options),
     }
     file = folder / "tables" / f"{name}.yaml"
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    file.write_text(yaml.safe_dump(document(name, {"v": "STRING"}, ingestion), sort_keys=False))
     return load_table(file)
 
 

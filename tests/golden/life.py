@@ -1,6 +1,6 @@
 """A table of the model with everything around it as text, and back: what a release left at one moment.
 
-It uses the model's own names alone, so that `make.py` can run with the code of a release before.
+It uses the model's own names alone, so that `lives.py` can run with the code of a release before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from fakes.objects import _SPACES, MemoryObjectStore, _Space, open_memory
 from model.specs import spec_of
-from model.table import CLUSTER, START_MS, TABLE, Table
+from model.table import CLUSTER, MODES, START_MS, TABLE, Table
 
 from pinot_assets.pinot import LineageEntry, LineageState, SegmentMetadata
 from pinot_assets.session.receipt import Output
@@ -28,6 +28,11 @@ def place(name: str) -> MemoryObjectStore:
     return open_memory(uri)
 
 
+PLAIN = {"consistentPushEnabled": "false", "ingestionMode": "sync"}
+PUSHES: dict[str, dict[str, Any]] = {"plain": PLAIN, "atomic": {**PLAIN, "enableAtomicUpload": "true"}}
+"""Modes of golden lives that are none of the model's: keys of the ingestion block."""
+
+
 def _spec_of(options: dict[str, Any]) -> TableSpec:
     """With the folders of the golden lives, whose sessions hold a fingerprint of them."""
     spec = spec_of(options)
@@ -37,7 +42,8 @@ def _spec_of(options: dict[str, Any]) -> TableSpec:
 
 def new_table(mode: str) -> Table:
     """A table whose stores lie at places with names."""
-    table = Table(_spec_of, mode)
+    options = {"consistentPushMaxRetries": 3, **PUSHES.get(mode, {})}
+    table = Table(_spec_of, mode if mode in MODES else "sync", options)
     table.source, table.staging = place("golden-source"), place("golden-staging")
     table.zookeeper.nodes[f"/{CLUSTER}/PROPERTYSTORE"].made_ms = START_MS  # by that a cluster is known
     return table
@@ -47,11 +53,11 @@ Pool = dict[str, str]
 """Contents of objects by their hash: lives have most of them in common."""
 
 
-def dump(table: Table, pool: Pool) -> dict[str, Any]:
+def dump(table: Table, mode: str, pool: Pool) -> dict[str, Any]:
     """All that a driver finds."""
     found = table.pinot._tables[TABLE]
     return {
-        "mode": table.mode,
+        "mode": mode,
         "now_ms": table.now_ms,
         "nodes": {
             path: node.data.decode()

@@ -12,10 +12,12 @@ from fakes.builder import BuildsInMemory
 from fakes.objects import open_memory
 from model.process import Died, Process
 
-from pinot_assets.build.keys import receipt_key, version_text
+from pinot_assets.build.keys import cut_key, receipt_key, version_text
 from pinot_assets.build.order import BuildOrder, FileTask, nobody, segment_name
 from pinot_assets.errors import BuildError
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
+from pinot_assets.segment.build import ColumnStats
+from pinot_assets.session.cut_values import CutValues
 from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.source import ObjectStore
 
@@ -83,7 +85,8 @@ def build(order: BuildOrder, task: FileTask, source: ObjectStore, built: Built) 
         "pinotAssets.session": order.session,
         "pinotAssets.version": version_text(read),
     }
-    outputs = tuple(_stage(order, task, k, row, custom) for k, row in enumerate(rows))
+    staged = [_stage(order, task, k, row, custom) for k, row in enumerate(rows)]
+    outputs = tuple(output for output, _ in staged)
     receipt = Receipt(
         uri=task.file.uri,
         ordinal=task.ordinal,
@@ -99,12 +102,16 @@ def build(order: BuildOrder, task: FileTask, source: ObjectStore, built: Built) 
         format=order.format,
     )
     store = open_memory(order.staging_uri)
+    if (cut := CutValues.of((columns for _, columns in staged), order.format)).columns:
+        store.put_if_absent(cut_key(receipt.uri, read, order.attempt), cut.to_bytes())
     store.put_if_absent(receipt_key(receipt.uri, read, order.attempt), receipt.to_bytes())
     built(order, task, content)
     return receipt
 
 
-def _stage(order: BuildOrder, task: FileTask, k: int, row: str, custom: dict[str, str]) -> Output:
+def _stage(
+    order: BuildOrder, task: FileTask, k: int, row: str, custom: dict[str, str]
+) -> tuple[Output, tuple[ColumnStats, ...]]:
     name = segment_name(order.table, order.session, order.attempt, task.ordinal, k)
     segment = build_segment(
         pa.table({"v": [row]}),
@@ -121,7 +128,7 @@ def _stage(order: BuildOrder, task: FileTask, k: int, row: str, custom: dict[str
         tar = write_tar(segment, path)
         store.put_file_if_absent(f"{name}.tar.gz", path)
     store.put_if_absent(f"{name}.metadata.tar.gz", metadata_tar(segment))
-    return Output(
+    output = Output(
         segment=name,
         crc=segment.crc,
         rows=segment.rows,
@@ -130,6 +137,7 @@ def _stage(order: BuildOrder, task: FileTask, k: int, row: str, custom: dict[str
         tar_sha256=tar.sha256,
         metadata_uri=store.uri_of(f"{name}.metadata.tar.gz"),
     )
+    return output, segment.columns
 
 
 def _token(order: BuildOrder, output: Output) -> str:

@@ -20,8 +20,18 @@ from pinot_assets.session.store import SessionStore
 Change = Callable[[Table], object]
 
 
+FILE_BY_FILE = {"consistentPushEnabled": "false", "ingestionMode": "sync"}
+PUSHES: dict[str, dict[str, Any]] = {
+    "plain": FILE_BY_FILE,
+    "atomic": {**FILE_BY_FILE, "enableAtomicUpload": "true"},
+}
+"""Kinds of push beside the modes of `model.table`; the truth of the model knows of consistent push alone."""
+
+
 def make_table(mode: str, **options: Any) -> Table:
-    return Table(spec_of, mode, {"consistentPushMaxRetries": 3, **options})
+    """Of one of `MODES` or `PUSHES`."""
+    keys = {"consistentPushMaxRetries": 3, **PUSHES.get(mode, {}), **options}
+    return Table(spec_of, "sync" if mode in PUSHES else mode, keys)
 
 
 def of_format_1() -> Table:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from model.builder import ROWS
-from model.lives import make_table, write
+from model.lives import PUSHES, make_table, write
 from model.process import Kind, Trouble
 from model.table import TABLE, Table, run
 
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.errors import PinotAssetsError, SessionError
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import Pointer
 from pinot_assets.session.report import Report
@@ -175,6 +175,13 @@ def life(mode: str, moment: str) -> tuple[Table, Backup]:
     table = make_table(mode)
     MOMENTS[moment](table)
     backup = take_backup(table)
+    publish_twice(table)
+    assert not table.truth.violations or moment == "after a rollback" or mode in PUSHES
+    return table, backup
+
+
+def publish_twice(table: Table) -> None:
+    """New files and rewritten ones, and but for append a deleted one."""
 
     def resumed(driver: Driver) -> Report:
         driver.resume()
@@ -184,9 +191,52 @@ def life(mode: str, moment: str) -> tuple[Table, Backup]:
         table.later(3600)
         change(table)
         table.start(resumed)
-    if mode != "append":
+    if table.mode != "append":
         table.source.remove("C")
         table.start(run)
     assert not pointer(table).active_session
-    assert not table.truth.violations or moment == "after a rollback"
-    return table, backup
+
+
+def rebuild(driver: Driver) -> None:
+    """One of the choices that the error names."""
+    driver.rebuild()
+
+
+def converge(table: Table) -> None:
+    """Runs until all is published, with the choice that a run asks a person for."""
+    before = rows(table)
+    table.later(600)
+    _, error = start(table, run)
+    if error is not None:
+        assert rows(table) == before, "it was stopped, and has changed what queries see"
+        assert "pinot-assets session rebuild" in str(error)
+        assert isinstance(error, SessionError)
+        _, error = start(table, rebuild)
+        assert error is None
+        assert rows(table) == before
+        _, error = start(table, run)
+    assert error is None
+    if pointer(table).hold is not None:  # what a rollback held back when the backup was taken is held again
+        _, error = start(table, lambda driver: driver.resume())
+        assert error is None
+        _, error = start(table, run)
+        assert error is None
+    for _ in range(2):  # a session of before, and one more
+        _, error = start(table, run)
+        assert error is None
+
+
+Restore = Callable[[Table, Backup], None]
+
+
+def nothing(table: Table, backup: Backup) -> None:
+    """It is as it was."""
+
+
+ZOOKEEPERS: dict[str, Restore] = {
+    "new": nothing,
+    "old pointer": restore_pointer,
+    "old nodes": restore_nodes,
+    "old with Pinot's part": restore_zookeeper,
+}
+STAGINGS: dict[str, Restore] = {"new": nothing, "old": restore_staging}

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fakes.staged import EMPTY
 from golden.life import nodes_of
@@ -18,7 +20,7 @@ from model.watched import WRITES
 
 from pinot_assets.errors import NeedsNewerRelease, SessionError
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.formats import require_known
+from pinot_assets.session.formats import _KINDS, require_known
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging
@@ -76,6 +78,14 @@ def triggers_alone(driver: Driver) -> None:
     driver.trigger_without_retry()
 
 
+def rebuilds(driver: Driver) -> None:
+    driver.rebuild()
+
+
+def upgrades(driver: Driver) -> None:
+    driver.upgrade()
+
+
 ENTRIES: list[Callable[[Driver], Any]] = [
     run,
     triggers_alone,
@@ -90,6 +100,8 @@ ENTRIES: list[Callable[[Driver], Any]] = [
     resumes,
     collects,
     shows_garbage,
+    rebuilds,
+    upgrades,
 ]
 
 
@@ -112,6 +124,17 @@ def rewrite_node(table: Table, node: str) -> None:
     table.zookeeper.nodes[path].data = json.dumps(record).encode()
 
 
+def newer_text() -> bytes:
+    return json.dumps({"what": "nobody knows", **FUTURE}).encode()
+
+
+def newer_rows() -> bytes:
+    said = {key: str(value) for key, value in FUTURE.items()}
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"what": ["nobody knows"]}).replace_schema_metadata(said), sink)
+    return bytes(sink.getvalue())
+
+
 def put_newer(folder: str, name: str) -> Callable[[Table], None]:
     """A release of the future has worked here, and ZooKeeper was restored to a moment before."""
 
@@ -119,7 +142,7 @@ def put_newer(folder: str, name: str) -> Callable[[Table], None]:
         session = store_of(table).pointer().active_session
         identity = store_of(table).session(session).id
         key = f"{folder.format(session=identity)}/{name}"
-        table.staging.put_if_absent(key, json.dumps({"what": "nobody knows", **FUTURE}).encode())
+        table.staging.put_if_absent(key, newer_rows() if name.endswith(".parquet") else newer_text())
 
     return put
 
@@ -132,7 +155,16 @@ MARKED: dict[str, Callable[[Table], None]] = {
     "receipt": put_newer("sessions/{session}/files", "0123456789abcdef-0123456789ab-7.json"),
     "switch": put_newer("sessions/{session}", f"switch-7-{'a' * 64}.json"),
     "failures": put_newer("sessions/{session}", f"failures-7-{'a' * 64}.json"),
+    "plan": put_newer("sessions/{session}", f"plan-7-{'a' * 64}.parquet"),
+    "hold": put_newer("sessions/{session}", f"hold-{'a' * 64}.json"),
+    "cut": put_newer("sessions/{session}/cut", "0123456789abcdef-0123456789ab-7.json"),
 }
+
+
+def test_each_kind_that_the_fence_knows_is_marked() -> None:
+    """Of a snapshot it reads the header; a node is its pointer or one of two sessions."""
+    kinds = {kind for kind, _ in _KINDS} - {"snapshot"}
+    assert set(MARKED) == kinds | {"header", "pointer", "open session", "former session"}
 
 
 @pytest.mark.parametrize("what", MARKED)
@@ -189,10 +221,6 @@ def test_a_new_table_begins_in_the_newest_format() -> None:
         if info.key.endswith(".json"):
             value = json.loads(table.staging.read(info.key))
             assert (value["format"], value["needs"]) == (NEWEST, RELEASES[NEWEST]), info.key
-
-
-def upgrades(driver: Driver) -> None:
-    driver.upgrade()
 
 
 def test_an_upgrade_takes_effect_with_the_next_session() -> None:

@@ -1,8 +1,8 @@
-"""Tables that drivers of release 0.1.0 left half way (tests/golden): this release goes on with them.
+"""Tables that drivers of each format left half way (tests/golden): this release goes on with them.
 
-Until `state upgrade`, what it leaves in turn holds the fields of format 1 and no others, so that a driver or
-a sensor of 0.1.0 beside it reads all of it: that release refuses a receipt with another field, and drops one
-of the pointer.
+What it leaves in turn holds the fields of that format and no others. So a driver or a sensor of 0.1.0 beside
+it reads all of a table of format 1 until `state upgrade`: that release refuses a receipt with another field,
+and drops one of the pointer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from golden.life import load, nodes_of
-from golden.make import LIVES
+from golden.lives import LIVES
 from model.builder import ROWS
 from model.table import CLUSTER, TABLE, Table, clear, run
 
@@ -22,19 +22,30 @@ from pinot_assets.parquet_bytes import metadata_of, table_of
 from pinot_assets.sensors.decision import decide
 from pinot_assets.sensors.standstill import decide_session
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import Mode, Outcome, Session, State
+from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State
 from pinot_assets.session.observe import list_source, observe
 from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
+from pinot_assets.stored import RELEASES
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "format-1"
-OBJECTS = GOLDEN / "objects"
+GOLDEN = Path(__file__).parents[1] / "golden"
+Left = tuple[int, str]
+LEFT: list[Left] = [(number, life) for number in RELEASES for life in LIVES]
+"""Of which format, and which life."""
+
+each_left = pytest.mark.parametrize("left", LEFT, ids=lambda left: f"{left[1]}-of-{left[0]}")
 
 
-def left(life: str) -> Table:
-    pool = json.loads((GOLDEN / "pool.json").read_text())
-    return load(json.loads((GOLDEN / "lives" / f"{life}.json").read_text()), pool)
+def table_of_life(left: Left) -> Table:
+    number, life = left
+    folder = GOLDEN / f"format-{number}"
+    pool = json.loads((folder / "pool.json").read_text())
+    return load(json.loads((folder / "lives" / f"{life}.json").read_text()), pool)
+
+
+def objects_of(number: int) -> Path:
+    return GOLDEN / f"format-{number}" / "objects"
 
 
 def store_of(table: Table) -> SessionStore:
@@ -57,36 +68,58 @@ def keys_of(node: bytes) -> set[str]:
     return set(json.loads(node)["simpleFields"])
 
 
-KEYS: dict[str, set[str]] = {
-    name: set(json.loads((OBJECTS / f"{name}.json").read_bytes()))
-    for name in ("receipt", "switch", "hold", "header", "files-cursor", "session-cursor")
-}
-OUTPUT = set(json.loads((OBJECTS / "receipt.json").read_bytes())["outputs"][0])
-AUDIT = set(json.loads((OBJECTS / "header.json").read_bytes())["audit"])
+class Fields:
+    """Which fields the objects of a format have."""
+
+    def __init__(self, number: int) -> None:
+        self._folder = objects_of(number)
+        self.nodes = {name: keys_of(self.read(f"{name}.json")) for name in ("pointer", "session")}
+        kinds = ("receipt", "switch", "hold", "header", "files-cursor", "session-cursor")
+        self.keys = {name: set(json.loads(self.read(f"{name}.json"))) for name in kinds}
+        cut = objects_of(2) / "cut-in-format-1.json" if number == 1 else self._folder / "cut.json"
+        self.keys["cut"] = set(json.loads(cut.read_bytes()))
+        self.output = set(json.loads(self.read("receipt.json"))["outputs"][0])
+        self.audit = set(json.loads(self.read("header.json"))["audit"])
+        self.failures = json.loads(self.read("failures.json"))
+
+    def read(self, name: str) -> bytes:
+        return (self._folder / name).read_bytes()
 
 
-def assert_format_1(table: Table) -> None:
-    """Every object holds exactly the fields that 0.1.0 writes."""
+def failures_in(value: Any) -> list[dict[str, Any]]:
+    """Of format 1 a list, of a later one in an object that says so."""
+    found: list[dict[str, Any]] = value if isinstance(value, list) else value["failures"]
+    return found
+
+
+FIELDS = {number: Fields(number) for number in RELEASES}
+
+
+def assert_format(table: Table, number: int) -> None:
+    """Every object holds exactly the fields of that format."""
+    fields = FIELDS[number]
     for name, node in nodes_of(table).items():
-        golden = (OBJECTS / ("session.json" if name else "pointer.json")).read_bytes()
-        assert keys_of(node) == keys_of(golden)
-        int(json.loads(node)["simpleFields"]["seq" if name else "epoch"])
-        if audit := json.loads(node)["simpleFields"].get("audit"):
-            assert set(json.loads(audit)) == AUDIT
+        assert keys_of(node) == fields.nodes["session" if name else "pointer"]
+        value = json.loads(node)["simpleFields"]
+        int(value["seq" if name else "epoch"].partition(" (needs")[0])
+        if audit := value.get("audit"):
+            assert set(json.loads(audit)) == fields.audit
     for info in table.staging.list():
         data, kind = table.staging.read(info.key), _kind(info.key)
         if kind in ("plan", "manifest"):
-            wanted = (OBJECTS / f"{kind}.parquet").read_bytes()
+            wanted = fields.read(f"{kind}.parquet")
             assert table_of(data).schema.equals(table_of(wanted).schema)
             assert metadata_of(data).keys() == metadata_of(wanted).keys()
         elif kind == "failures":
-            wanted = json.loads((OBJECTS / "failures.json").read_bytes())
-            assert {key for failure in json.loads(data) for key in failure} == set(wanted[0])
+            value = json.loads(data)
+            assert type(value) is type(fields.failures)
+            for failure in failures_in(value):
+                assert set(failure) == set(failures_in(fields.failures)[0])
         elif kind:
             value = json.loads(data)
-            assert set(value) == KEYS[kind]
+            assert set(value) == fields.keys[kind]
             for output in value.get("outputs", value.get("segmentsTo", ())):
-                assert set(output) == OUTPUT
+                assert set(output) == fields.output
 
 
 def _kind(key: str) -> str:
@@ -96,23 +129,38 @@ def _kind(key: str) -> str:
     if not key.startswith("sessions/"):
         return ""
     name = key.split("/", 2)[2]
+    if name.startswith("cut/"):
+        return "cut"
     return "receipt" if name.startswith("files/") else name.partition("-")[0]
 
 
-def test_each_state_of_a_session_is_there() -> None:
-    assert {path.stem for path in (GOLDEN / "lives").iterdir()} == set(LIVES)
-    found = {life: open_session(left(life)) for life in LIVES}
+@pytest.mark.parametrize("number", RELEASES)
+def test_each_state_of_a_session_is_there(number: int) -> None:
+    assert {path.stem for path in (GOLDEN / f"format-{number}" / "lives").iterdir()} == set(LIVES)
+    found = {life: open_session(table_of_life((number, life))) for life in LIVES}
+    assert {session.format for session in found.values()} == {number}
     assert {session.state for session in found.values()} == {State.INIT, State.IN_PROGRESS, State.SWITCH}
     assert found["in-progress"].failures is not None
     assert found["switch-before-start"].lineage_entry_id == ""
     assert found["switch-end-issued"].ending
     assert found["rollback-issued"].reverting
-    assert {s.mode for s in found.values()} == {Mode.SYNC, Mode.ROLLBACK}
+    assert {s.mode for s in found.values()} == {*Mode}
+    assert {s.push for s in found.values()} == {*PushKind}
 
 
-@pytest.mark.parametrize("life", LIVES)
-def test_it_is_gone_on_with(life: str) -> None:
-    table = left(life)
+def test_counts_of_cut_values_are_there() -> None:
+    cut = {life for number, life in LEFT if number > 1 and has_cut(table_of_life((number, life)))}
+    assert cut >= {f"{mode}-switch-pushed" for mode in ("append", "swap", "atomic", "plain")}
+
+
+def has_cut(table: Table) -> bool:
+    return any("/cut/" in info.key for info in table.staging.list("sessions"))
+
+
+@each_left
+def test_it_is_gone_on_with(left: Left) -> None:
+    table = table_of_life(left)
+    number, life = left
     session = open_session(table)
     receipts = [i.key for i in table.staging.list() if i.key.startswith(f"sessions/{session.id}/files/")]
     if life == "in-progress":
@@ -135,24 +183,26 @@ def test_it_is_gone_on_with(life: str) -> None:
     else:
         rows = [row for content in table.files.values() for row in content.decode().split()]
         assert rows_in_sight(table) == Counter(rows)
-    assert_format_1(table)
+    if life.endswith("in-build"):
+        assert has_cut(table), "what it builds beside the receipts of another release"
+    assert_format(table, number)
 
 
-@pytest.mark.parametrize("life", LIVES)
-def test_it_can_be_given_up(life: str) -> None:
-    table = left(life)
+@each_left
+def test_it_can_be_given_up(left: Left) -> None:
+    table = table_of_life(left)
     table.later(60)
     process = table.start(clear).process
     pointer = store_of(table).pointer()
     if process.error is None:
         assert pointer.active_session == ""
     else:  # a revert that was sent may still happen
-        assert life == "rollback-issued"
-    assert_format_1(table)
+        assert left[1] == "rollback-issued"
+    assert_format(table, left[0])
 
 
 def test_a_new_session_of_an_old_table_is_of_its_format() -> None:
-    table = left("switch-ended")
+    table = table_of_life((1, "switch-ended"))
     table.later(60)
     table.start(run)
     for name in ("F", "G"):
@@ -166,35 +216,35 @@ def test_a_new_session_of_an_old_table_is_of_its_format() -> None:
         driver.rollback()
 
     assert table.start(back).process.error is None
-    assert_format_1(table)
+    assert_format(table, 1)
 
 
-@pytest.mark.parametrize("life", LIVES)
-def test_a_sensor_of_this_release_beside_a_driver_of_the_one_before(life: str) -> None:
-    """It reads what that driver left, changes nothing, and keeps cursors that the sensor of 0.1.0 reads."""
-    table = left(life)
+@each_left
+def test_a_sensor_of_this_release_beside_a_driver_of_another(left: Left) -> None:
+    """It reads what that driver left, changes nothing, and keeps cursors that that driver's release reads."""
+    table, fields = table_of_life(left), FIELDS[left[0]]
     before, store = nodes_of(table), store_of(table)
     seen = observe(store, Staging(table.staging))
     inventory = list_source(table.spec, table.source)
-    cursor = (OBJECTS / "files-cursor.json").read_text()
+    cursor = fields.read("files-cursor.json").decode()
     tick = decide(table.spec, inventory, seen, cursor, 1_700_000_900)
-    assert set(json.loads(tick.cursor)) == KEYS["files-cursor"]
-    watched = (OBJECTS / "session-cursor.json").read_text()
+    assert set(json.loads(tick.cursor)) == fields.keys["files-cursor"]
+    watched = fields.read("session-cursor.json").decode()
     verdict = decide_session(table.spec, seen, (), watched, 1_700_000_900)
-    assert set(json.loads(verdict.cursor)) == KEYS["session-cursor"]
+    assert set(json.loads(verdict.cursor)) == fields.keys["session-cursor"]
     assert nodes_of(table) == before
 
 
-@pytest.mark.parametrize("life", LIVES)
-def test_a_field_that_another_release_left_survives_the_whole_session(life: str) -> None:
-    table = left(life)
+@each_left
+def test_a_field_that_another_release_left_survives_the_whole_session(left: Left) -> None:
+    table = table_of_life(left)
     client, found = table.zookeeper.client(), store_of(table)
     session = open_session(table)
     for path in (found.path, f"{found.path}/{session.node}"):
         record: dict[str, Any] = json.loads(client.get(path)[0])
         record["simpleFields"]["colour"] = "blue"
         client.set(path, json.dumps(record).encode())
-    if life == "in-progress":
+    if left[1] == "in-progress":
         table.source.write("E", b"E1")
     table.later(60)
     table.start(run)

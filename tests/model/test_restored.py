@@ -4,25 +4,25 @@ keep their rows, what was published becomes the ledger again, and the next run c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 
-import dagster as dg
 import pytest
 from fakes.objects import open_memory
 from model.builder import ROWS
-from model.lives import make_table, write
+from model.lives import PUSHES, make_table, write
 from model.process import Kind, Trouble
 from model.restored import (
     MOMENTS,
-    Backup,
+    STAGINGS,
+    ZOOKEEPERS,
+    Restore,
+    converge,
     life,
     pointer,
+    rebuild,
     restore_nodes,
     restore_pointer,
     restore_staging,
-    restore_zookeeper,
     rows,
     snapshot,
     start,
@@ -31,13 +31,8 @@ from model.restored import (
 )
 from model.table import MODES, TABLE, Table, run
 
-from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.assets.table import table_assets
 from pinot_assets.errors import SessionError, SnapshotCorrupt
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.resources import PinotResource
-from pinot_assets.sensors import files
 from pinot_assets.sensors.decision import decide
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.forecast import Step
@@ -45,26 +40,6 @@ from pinot_assets.session.kept import kept_refs
 from pinot_assets.session.model import Outcome, seq_of
 from pinot_assets.session.observe import list_source, observe
 from pinot_assets.session.staging import Staging
-
-Restore = Callable[[Table, Backup], None]
-
-
-def nothing(table: Table, backup: Backup) -> None:
-    """It is as it was."""
-
-
-ZOOKEEPERS: dict[str, Restore] = {
-    "new": nothing,
-    "old pointer": restore_pointer,
-    "old nodes": restore_nodes,
-    "old with Pinot's part": restore_zookeeper,
-}
-STAGINGS: dict[str, Restore] = {"new": nothing, "old": restore_staging}
-
-
-def rebuild(driver: Driver) -> None:
-    """One of the choices that the error names."""
-    driver.rebuild()
 
 
 def tick(table: Table, cursor: str, now_s: int) -> tuple[bool, str]:
@@ -74,10 +49,15 @@ def tick(table: Table, cursor: str, now_s: int) -> tuple[bool, str]:
     return found.launch, found.cursor
 
 
-@pytest.mark.parametrize("mode", MODES)
+SCENES = [
+    *((mode, moment) for mode in MODES for moment in MOMENTS),
+    *((push, "amid a switch") for push in PUSHES),
+]
+
+
 @pytest.mark.parametrize("staging", STAGINGS)
 @pytest.mark.parametrize("zookeeper", ZOOKEEPERS)
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(("mode", "moment"), SCENES)
 def test_r02_r17_queries_keep_their_rows_and_the_next_run_converges(
     mode: str, moment: str, zookeeper: str, staging: str
 ) -> None:
@@ -87,26 +67,7 @@ def test_r02_r17_queries_keep_their_rows_and_the_next_run_converges(
     seen = watch(table)
     before = rows(table)
     write(Z="Z1")(table)
-    table.later(600)
-    _, error = start(table, run)
-    if error is not None:
-        assert rows(table) == before, "it was stopped, and has changed what queries see"
-        assert "pinot-assets session rebuild" in str(error)
-        assert isinstance(error, SessionError)
-        _, error = start(table, rebuild)
-        assert error is None
-        assert rows(table) == before
-        _, error = start(table, run)
-    assert error is None
-    if pointer(table).hold is not None:  # what a rollback held back when the backup was taken is held again
-        _, error = start(table, lambda driver: driver.resume())
-        assert error is None
-        _, error = start(table, run)
-        assert error is None
-    for _ in range(2):  # a session of before, and one more
-        _, error = start(table, run)
-        assert error is None
-
+    converge(table)
     after = Counter(content for text in table.files.values() for content in text.decode().split())
     if mode == "append":
         # A session that was open when the backup was taken keeps the versions that it has built.
@@ -253,39 +214,6 @@ def test_a_pointer_whose_snapshot_is_missing_says_how_to_go_on() -> None:
     _, error = start(table, run)
     assert error is None
     assert (len(seen), len(snapshot(table).files)) == (1, builds), "nothing was built again"
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("zookeeper", ZOOKEEPERS)
-def test_a_restored_dagster_gets_its_partitions_again(
-    mode: str, zookeeper: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a database without any, and with the cursor of the first launch."""
-    table, backup = life(mode, "between sessions")
-    ZOOKEEPERS[zookeeper](table, backup)
-    _, old = tick(table, "", 1000)
-    write(Z="Z1")(table)
-    monkeypatch.setattr(files, "open_staging", lambda _: Staging(table.staging))
-    monkeypatch.setattr(files, "open_source", lambda _: open_memory(table.source.uri))
-    monkeypatch.setattr(files, "open_session_store", lambda *_: nullcontext(store_of(table)))
-    monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("PINOT_ZOOKEEPER", "127.0.0.1:9")
-    with dg.DagsterInstance.ephemeral() as instance:
-
-        def ticked(cursor: str | None) -> dg.SensorResult:
-            resources = {"pinot": PinotResource()}
-            with dg.build_sensor_context(instance, cursor=cursor, resources=resources) as context:
-                result = files.files_sensor(table_assets(table.spec))(context)
-            assert isinstance(result, dg.SensorResult)
-            return result
-
-        launched = ticked(old)
-        assert launched.run_requests, "there is Z to publish"
-        for _ in range(2):
-            assert start(table, run)[1] is None
-        assert not ticked(launched.cursor).run_requests, "all is published"
-        known = set(TableHistory(instance, table.spec).partitions())
-    assert {name.rpartition("/")[2] for name in known if name != ALL_FILES} == set(table.files)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -14,7 +14,7 @@ from typing import Final
 
 import psutil
 from fakes.spoiler import Spoiler
-from soak.events import Event, Kind
+from soak.events import OLD_POINTER, SERVERS, Event, Kind
 from soak.table import Table
 from soak.watched import Watched
 
@@ -23,10 +23,9 @@ from pinot_assets.local import Stack, processes
 from pinot_assets.local.state import load_record
 
 RUN_WITHIN_S: Final = 60.0
-"""How long a kill or a trouble waits for a run to be under way; after that it strikes without one."""
+"""How long a kill waits for a run to be under way; after that it strikes without one."""
 FULL_BYTES: Final = 2048
 """The largest file that a process can write on a full disk."""
-_SERVERS: Final = {"controller": 1, "broker": 2, "server": 2, "zookeeper": 1}
 
 
 @dataclass
@@ -76,14 +75,15 @@ class Disturbing:
             self._limit(FULL_BYTES)  # processes that were started since, too
         for event, since_s in [*self._pending]:
             in_run = self.watched.runs_s >= event.into_run_s
-            if (in_run or now_s - since_s > RUN_WITHIN_S) and self._strike(event):
+            waited = not event.needs_run and now_s - since_s > RUN_WITHIN_S
+            if (in_run or waited) and self._strike(event):
                 self._pending.remove((event, since_s))
 
     def _strike(self, event: Event) -> bool:
         """Whether there was something to strike."""
         if event.kind is Kind.TROUBLE:
             return self._trouble(event)
-        if event.what in _SERVERS:
+        if event.what in SERVERS:
             return self._kill_server(event)
         victim = self._victim(event.what)
         if victim is None:
@@ -116,15 +116,14 @@ class Disturbing:
     def _kill_server(self, event: Event) -> bool:
         if self._repair is not None and self._repair.is_alive():
             return False  # one at a time
-        number = f"-{self.chance.randint(1, 2)}" if _SERVERS[event.what] == 2 else ""
-        part = event.what + number
+        part = event.what
         record = load_record(self.table.stack.home)
         assert record is not None
         process = processes.find(record.processes[part])
         if process is None:
             return False
         process.kill()
-        self._killed(event.what, f"{part}, process {process.pid}, for {event.lasts_s:.0f} s")
+        self._killed(part, f"process {process.pid}, for {event.lasts_s:.0f} s")
         self._repair = threading.Thread(target=self._start_again, args=(part, event.lasts_s), daemon=True)
         self._repair.start()
         return True
@@ -146,7 +145,7 @@ class Disturbing:
     # --- troubles ----------------------------------------------------------------------------------
 
     def _trouble(self, event: Event) -> bool:
-        if event.what == "old pointer":
+        if event.what == OLD_POINTER:
             return self._put_back_pointer()
         if event.what in self._over_s:
             return False
@@ -186,6 +185,11 @@ class Disturbing:
 
     # --- the pointer -------------------------------------------------------------------------------
 
+    @property
+    def published(self) -> int:
+        """How many snapshots were seen to be published so far; one that a pointer was put back to is none."""
+        return len({snapshot for snapshot, _ in self._pointers})
+
     def _remember_pointer(self) -> None:
         """Keep a copy each time that something was published."""
         data = self.table.pointer()
@@ -200,7 +204,7 @@ class Disturbing:
         self.watched.stop()
         _, data = self._pointers[-self.chance.randint(2, min(4, len(self._pointers)))]
         self.table.zookeeper.retry(self.table.zookeeper.set, self.table.sessions.path, data)
-        self.troubles["old pointer"] += 1
+        self.troubles[OLD_POINTER] += 1
         snapshot = re.search(rb"snapshots/([0-9]+)", data)
         assert snapshot is not None
         self.tell(f"trouble: the pointer is put back to snapshot {int(snapshot[1])}")

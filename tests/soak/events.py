@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from pinot_assets.local.state import BROKERS
+from pinot_assets.local.state import SERVERS as PINOT_SERVERS
+
 
 class Kind(StrEnum):
     """What an event is about."""
@@ -21,10 +24,14 @@ class Kind(StrEnum):
 CHANGES: Final = {"new": 30, "rewrite": 34, "delete": 16, "rename": 12, "empty": 8}
 """Changes of files, and how often each comes. `restore` follows `empty` by itself."""
 
-VICTIMS: Final = ("watch", "jvm", "worker", "controller", "broker", "server", "zookeeper")
-"""Processes that are killed: the watch, its Spark's JVM, a Python worker of that, and Pinot's."""
+SERVERS: Final = ("controller", *BROKERS, *PINOT_SERVERS, "zookeeper", "s3")
+"""Processes of the local stack, by their names in it."""
 
-TROUBLES: Final = ("507", "503", "full disk", "old pointer")
+VICTIMS: Final = ("watch", "jvm", "worker", *SERVERS)
+"""Processes that are killed: the watch, its Spark's JVM, a Python worker of that, and each of the stack."""
+
+OLD_POINTER: Final = "old pointer"
+TROUBLES: Final = ("507", "503", "full disk", OLD_POINTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,14 @@ class Event:
     what: str
     into_run_s: float = 0.0
     lasts_s: float = 0.0
+
+    @property
+    def needs_run(self) -> bool:
+        """Whether it means nothing without a run that meets it.
+
+        An old pointer is put back while the watch is stopped; what dies between runs, the next one misses.
+        """
+        return self.kind is Kind.TROUBLE and self.what != OLD_POINTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +85,7 @@ def events(seed: int, minutes: float) -> list[Event]:
     chance = random.Random(seed)
     length_s, at_least = minutes * 60, least(minutes)
     changes = _changes(chance, math.ceil(max(1.2 * at_least.changes, 3.6 * minutes)), length_s)
-    kills = math.ceil(1.2 * max(at_least.kills, minutes))
+    kills = max(math.ceil(1.2 * max(at_least.kills, minutes)), len(VICTIMS) * at_least.of_each)
     troubles = len(TROUBLES) * max(1, round(minutes / 15))
     return sorted(
         [

@@ -6,17 +6,21 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
+from statistics import median
 
 import psutil
 from soak.table import TABLE, Table
 from soak.watched import marked
+from soak.world import MOST
 
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.session.kept import kept_refs
 from pinot_assets.session.store import KEPT_SESSIONS
 from pinot_assets.temporary import temporary_folder
 
@@ -24,10 +28,25 @@ GONE_S = 60.0
 """Within which all that the watch started must have ended."""
 
 
+GROWTH = 0.6
+"""Handles a run; less is connections that come and go."""
+LEFT_BY_ONE = 2 * MOST
+"""Staged objects that one death, or one trouble, may leave until gc: two tars of each file that was built."""
+
+
 def of_handles(samples: Sequence[int]) -> Iterator[str]:
-    """The watch's open handles after each of some runs: a leak grows with each of them."""
-    if len(samples) > 3 and all(later > earlier for earlier, later in pairwise(samples)):
+    """The watch's open handles after each of some runs: a leak is a trend, whatever comes and goes beside it.
+
+    The trend is the median growth over all pairs of samples (Theil and Sen): one high count makes none.
+    """
+    if len(samples) > 3 and growth(samples) > GROWTH:
         yield f"handles of the watch: {', '.join(map(str, samples))} after one run after the other"
+
+
+def growth(samples: Sequence[int]) -> float:
+    """Of one sample over the one before, as the median of all pairs has it."""
+    pairs = combinations(enumerate(samples), 2)
+    return median((later - earlier) / (at - before) for (before, earlier), (at, later) in pairs)
 
 
 def handles(process: psutil.Process) -> Counter[str]:
@@ -59,6 +78,68 @@ def of_ended(table: Table) -> Iterator[str]:
     yield from _of_nodes(table)
     yield from _of_staging(table)
     yield from _of_segments(table)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a finished table may keep staged (docs/guides/gc.md), besides the mark of its cluster.
+
+    :ivar snapshots: objects of the kept snapshots: their headers and their rows.
+    :ivar segments: names of the segments of kept snapshots.
+    :ivar sessions: ids of sessions that a kept snapshot comes from or has a file of, or that have a node.
+    """
+
+    snapshots: Collection[str]
+    segments: Collection[str]
+    sessions: Collection[str]
+
+    def strays(self, keys: Iterable[str]) -> set[str]:
+        """Those of the staged objects that nothing needs."""
+        return {key for key in keys if not self._needs(key)}
+
+    def _needs(self, key: str) -> bool:
+        folder, _, name = key.partition("/")
+        match folder:
+            case "owners":
+                return True
+            case "snapshots":
+                return key in self.snapshots
+            case "segments":
+                return name.removesuffix(".tar.gz").removesuffix(".metadata") in self.segments
+            case "sessions":
+                return name.partition("/")[0] in self.sessions
+        return False
+
+
+def strays_of(table: Table) -> set[str]:
+    """Staged objects that nothing needs, now."""
+    staging, snapshots, headers = table.staging, table.snapshots(), set[str]()
+    for ref in kept_refs(staging):
+        headers |= {ref.key, str(staging.header(ref)["files"]["key"])}
+    files = [file for snapshot in snapshots for file in snapshot.files]
+    kept = Kept(
+        snapshots=headers,
+        segments={segment for snapshot in snapshots for segment in snapshot.segments},
+        sessions={snapshot.session for snapshot in snapshots}
+        | {file.session for file in files}
+        | {session.id for session in table.sessions.sessions()},
+    )
+    return kept.strays(info.key for info in staging.store.list())
+
+
+def of_deaths(strays: Collection[str], disturbances: int) -> Iterator[str]:
+    """Before gc: no more than so many deaths and troubles can leave."""
+    if len(strays) > LEFT_BY_ONE * disturbances:
+        yield f"{len(strays)} staged objects that nothing needs, such as {min(strays)}"
+
+
+def of_calm(before: Collection[str], strays: Collection[str]) -> Iterator[str]:
+    """Before gc: runs that nothing disturbs leave nothing.
+
+    :param before: all that was staged before these runs.
+    """
+    for key in sorted(set(strays) - set(before)):
+        yield f"staged {key}: a run that nothing disturbed left it"
 
 
 def _of_nodes(table: Table) -> Iterator[str]:

@@ -14,6 +14,9 @@ from typing import Any, Final
 import boto3
 import httpx
 import yaml
+from botocore.config import Config
+from botocore.exceptions import ClientError, HTTPClientError
+from fakes.tables import document, on_s3
 from kazoo.client import KazooClient
 from soak.answers import answer, rows
 from soak.world import Answer, Content, Row, World, Write, answer_of
@@ -56,40 +59,14 @@ class Table:
         (self.home / "tables" / f"{TABLE}.yaml").write_text(yaml.safe_dump(self._document()))
 
     def _document(self) -> dict[str, Any]:
-        props = {
-            "region": "us-east-1",
-            "endpoint": self.endpoint,
-            "accessKey": "${TABLE_ACCESS_KEY}",
-            "secretKey": "${TABLE_SECRET_KEY}",
+        ingestion = {
+            "inputFormat": self.format,
+            **on_s3(self.endpoint, "s3://soak/in", "s3://soak-staging/pinot"),
+            "consistentPushEnabled": True,
+            "ingestionMode": "sync",
         }
-        batch = {"segmentIngestionType": "REFRESH", "segmentIngestionFrequency": "DAILY"}
-        texts = [{"name": name, "dataType": "STRING"} for name in ("id", "t")]
-        numbers = [{"name": name, "dataType": "INT"} for name in ("ver", "n")]
-        return {
-            "schema": {
-                "schemaName": TABLE,
-                "dimensionFieldSpecs": [*texts, *numbers],
-                "metricFieldSpecs": [{"name": "v", "dataType": "LONG"}],
-            },
-            "table": {
-                "tableName": TABLE,
-                "tableType": "OFFLINE",
-                "segmentsConfig": {"replication": "2"},
-                "tenants": {},
-                "tableIndexConfig": {"loadMode": "MMAP"},
-                "ingestionConfig": {"batchIngestionConfig": batch},
-                "metadata": {},
-            },
-            "fileIngestion": {
-                "inputDirURI": "s3://soak/in",
-                "inputFormat": self.format,
-                **{f"input.fs.prop.{key}": value for key, value in props.items()},
-                "output.segment.dir.uri": "s3://soak-staging/pinot",
-                **{f"output.fs.prop.{key}": value for key, value in props.items()},
-                "consistentPushEnabled": True,
-                "ingestionMode": "sync",
-            },
-        }
+        columns = {"id": "STRING", "t": "STRING", "ver": "INT", "n": "INT"}
+        return document(TABLE, columns, ingestion, v="LONG")
 
     @property
     def temporary(self) -> Path:
@@ -130,18 +107,23 @@ class Table:
         said, _ = process.communicate(timeout=600)
         return process.returncode, said
 
-    def write(self, write: Write) -> None:
-        """Carry out a change of a file, past all troubles."""
+    def write(self, write: Write) -> bool:
+        """Carry out a change of a file, past all troubles but a store that is down; whether it was done."""
         key = f"in/{write.name}"
-        if write.data is None:
-            self.bucket.delete_object(Bucket="soak", Key=key)
-        else:
-            self.bucket.put_object(Bucket="soak", Key=key, Body=write.data)
+        try:
+            if write.data is None:
+                self.bucket.delete_object(Bucket="soak", Key=key)
+            else:
+                self.bucket.put_object(Bucket="soak", Key=key, Body=write.data)
+        except (HTTPClientError, ClientError):
+            return False
+        return True
 
     @cached_property
     def bucket(self) -> Any:
         """The store itself."""
-        return boto3.client("s3", endpoint_url=self.stack.s3_endpoint, **self._keys)
+        once = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=10)
+        return boto3.client("s3", endpoint_url=self.stack.s3_endpoint, config=once, **self._keys)
 
     @property
     def _keys(self) -> dict[str, Any]:

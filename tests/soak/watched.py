@@ -27,7 +27,8 @@ class Watched:
     """`pinot-assets watch`, supervised.
 
     :ivar state: what it said last of the table, and its message.
-    :ivar restarts: how often it had to be restarted because it did not recover.
+    :ivar runs_by_hand: how many, of those that a person owes the table.
+    :ivar problems: what a watch should not have needed, among it to be restarted or helped.
     """
 
     def __init__(self, table: Table, tell: Tell) -> None:
@@ -39,7 +40,7 @@ class Watched:
         self._heard = False
         self._log = (table.home / "watch.log").open("a")
         self.state, self.message = "new", ""
-        self.restarts = self.runs_by_hand = 0
+        self.runs_by_hand = 0
         self.problems: list[str] = []
 
     # --- the process -------------------------------------------------------------------------------
@@ -130,17 +131,19 @@ class Watched:
 
     # --- who looks after it ------------------------------------------------------------------------
 
-    def look_after(self, *, repaired: bool) -> None:
+    def look_after(self, *, repaired: bool, owed: bool) -> None:
         """Start it again if it has ended; restart it if it does not recover; run the table where it asks so.
 
         :param repaired: whoever looks after the files has repaired them.
+        :param owed: a file was emptied, which shuts the gate until a person has looked. All else that happens
+            here passes by itself, so that a run by hand is a problem.
         """
         if self._process is not None and (code := self._process.poll()) is not None:
             self.problems.append(f"the watch ended by itself with {code}: see {self._log.name}")
             self._tell(f"watch ended by itself with exit code {code}")
             self.start()
         if self._lost_jvm and self._failed >= FAILED_RUNS and not self.jvm:
-            self.restarts += 1
+            self.problems.append(f"the watch did not recover from the loss of its JVM: {self.message[:300]}")
             self._tell(f"watch has not recovered from the loss of its JVM, it is restarted: {self.message}")
             self.stop()
             self.start()
@@ -152,7 +155,10 @@ class Watched:
                 self._tell(f"run by hand ended with {self._by_hand.returncode}: {last[:200]}")
                 self._by_hand, self._heard = None, False
         elif repaired and self._heard and self.state == "waits" and BY_HAND in self.message:
-            self.runs_by_hand += 1
+            if owed:
+                self.runs_by_hand += 1
+            else:
+                self.problems.append(f"the watch asks for a run by hand: {self.message[:300]}")
             self._tell(f"run by hand, as the watch asks: {self.message[:200]}")
             self._by_hand = self._table.start("run", TABLE, "--tables", "tables")
 

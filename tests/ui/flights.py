@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import yaml
+from fakes.tables import document
 
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
@@ -76,33 +77,19 @@ class Flights:
         part.replace(path)
 
     def _document(self) -> dict[str, object]:
-        dimensions = [{"name": name, "dataType": "STRING"} for name in COLUMNS[:3]]
-        batch = {"segmentIngestionType": "REFRESH", "segmentIngestionFrequency": "DAILY"}
+        ingestion = {
+            "inputDirURI": str(self._source),
+            "inputFormat": "csv",
+            "includeFileNamePattern": "glob:**/*.csv",
+            "output.segment.dir.uri": str(self.folder / "staging"),
+            "consistentPushEnabled": "true",
+            "consistentPushMaxRetries": "3",
+            "ingestionMode": "sync",
+            "schedule": "0 0 0/4 * * ?",
+            "minServer": "0.11",
+        }
+        columns = dict.fromkeys(COLUMNS[:3], "STRING")
         return {
-            "schema": {
-                "schemaName": NAME,
-                "dimensionFieldSpecs": dimensions,
-                "metricFieldSpecs": [{"name": "distance", "dataType": "INT"}],
-            },
-            "table": {
-                "tableName": NAME,
-                "tableType": "OFFLINE",
-                "segmentsConfig": {"replication": "2"},
-                "tenants": {},
-                "tableIndexConfig": {"loadMode": "MMAP"},
-                "ingestionConfig": {"batchIngestionConfig": batch},
-                "metadata": {},
-            },
-            "fileIngestion": {
-                "inputDirURI": str(self._source),
-                "inputFormat": "csv",
-                "includeFileNamePattern": "glob:**/*.csv",
-                "output.segment.dir.uri": str(self.folder / "staging"),
-                "consistentPushEnabled": "true",
-                "consistentPushMaxRetries": "3",
-                "ingestionMode": "sync",
-                "schedule": "0 0 0/4 * * ?",
-                "minServer": "0.11",
-            },
+            **document(NAME, columns, ingestion, distance="INT"),
             "dagster": {"owners": ["team:flights"]},
         }

@@ -1,4 +1,4 @@
-"""The parts of the soak that need no server: what is planned, what files hold, what counts as mixed."""
+"""The parts of the soak that need no server: what is planned, what files hold, what fails it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ import hashlib
 import io
 import random
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 import pytest
+from soak import disturbing
+from soak.__main__ import Soak
 from soak.answers import Seen, mixed
-from soak.events import CHANGES, TROUBLES, VICTIMS, Kind, Least, events, least
-from soak.leaks import of_handles
-from soak.world import COLUMNS, FORMATS, Content, World, answer_of
+from soak.disturbing import Disturbing
+from soak.events import CHANGES, TROUBLES, VICTIMS, Event, Kind, Least, events, least
+from soak.leaks import Kept, of_calm, of_deaths, of_handles
+from soak.watched import Watched
+from soak.world import COLUMNS, FORMATS, Content, World, Write, answer_of
 
 
 def test_a_seed_is_one_plan() -> None:
@@ -136,7 +144,183 @@ def test_the_same_state_may_come_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("samples", "leaks"), [([60, 61, 62, 63], 1), ([60, 62, 62, 64], 0), ([60, 61, 62], 0)]
+    ("samples", "leaks"),
+    [
+        ([60, 61, 62, 63], 1),
+        ([60, 62, 62, 64], 1),
+        ([60, 70, 62, 63, 64], 1),
+        ([60, 60, 60, 60, 70], 0),
+        ([27, 24, 27, 29, 26, 26, 26, 26], 0),
+        ([24, 27, 29, 26, 26], 0),
+        ([22, 24, 27, 29, 23, 20], 0),
+        ([64, 62, 62, 60], 0),
+        ([60, 61, 62], 0),
+    ],
 )
-def test_handles_that_grow_with_each_run_leak(samples: list[int], leaks: int) -> None:
+def test_handles_with_a_trend_leak(samples: list[int], leaks: int) -> None:
     assert len([*of_handles(samples)]) == leaks
+
+
+# --- what is staged ----------------------------------------------------------------------------------
+
+KEPT = Kept(snapshots={"snapshots/1-a.json", "snapshots/1-b.parquet"}, segments={"s1"}, sessions={"cp1-0a"})
+
+
+@pytest.mark.parametrize(
+    ("key", "is_stray"),
+    [
+        ("owners/pinot-1-2", False),
+        ("snapshots/1-a.json", False),
+        ("snapshots/1-b.parquet", False),
+        ("snapshots/1-c.parquet", True),
+        ("segments/s1.tar.gz", False),
+        ("segments/s1.metadata.tar.gz", False),
+        ("segments/s2.tar.gz", True),
+        ("sessions/cp1-0a/plan-0.parquet", False),
+        ("sessions/cp2-0b/files/x.json", True),
+        ("listings/part-0.arrow", True),
+        (".pinot-assets-probe-0", True),
+    ],
+)
+def test_what_a_finished_table_may_keep(key: str, is_stray: bool) -> None:
+    assert (KEPT.strays([key]) == {key}) is is_stray
+
+
+def test_a_run_in_peace_leaves_nothing_and_a_death_something() -> None:
+    assert not [*of_calm({"left before"}, {"left before"})]
+    assert len([*of_calm({"left before"}, {"left before", "new"})]) == 1
+    many = {f"segments/{n}.tar.gz" for n in range(200)}
+    assert not [*of_deaths(many, 20)]
+    assert len([*of_deaths(many, 2)]) == 1
+
+
+# --- who is struck, and when -------------------------------------------------------------------------
+
+
+def test_each_broker_and_each_server_is_a_victim_of_its_own() -> None:
+    parts = {"controller", "broker-1", "broker-2", "server-1", "server-2", "zookeeper", "s3"}
+    assert set(VICTIMS) == {"watch", "jvm", "worker"} | parts
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Its one number is the time."""
+    now = [1000.0]
+    monkeypatch.setattr(disturbing, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+def test_a_trouble_waits_for_a_run_however_long(clock: list[float]) -> None:
+    watched = SimpleNamespace(runs_s=-1.0, family=())
+    table = SimpleNamespace(pointer=lambda: b"")
+    told: list[str] = []
+    store = SimpleNamespace(spoil=None)
+    one = Disturbing(cast(Any, table), cast(Any, watched), cast(Any, store), random.Random(0), told.append)
+    one.add(Event(0, Kind.TROUBLE, "503", into_run_s=2, lasts_s=10))
+    for _ in range(3):
+        clock[0] += 1000
+        one.tick()
+    assert not one.is_over
+    assert not one.troubles
+    watched.runs_s = 1.0
+    one.tick()
+    assert not one.troubles
+    watched.runs_s = 2.5
+    one.tick()
+    assert one.troubles == {"503": 1}
+    assert one.store.spoil("GET", "/") == "say 503"
+    clock[0] += 11
+    one.tick()
+    assert one.is_over
+    assert one.store.spoil("GET", "/") is None
+
+
+# --- what a watch may need ---------------------------------------------------------------------------
+
+
+class Quick:
+    """A command that ends at once."""
+
+    def __init__(self) -> None:
+        self.returncode, self.stdout = 0, io.StringIO("switched")
+
+    def poll(self) -> int:
+        return 0
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    table = SimpleNamespace(home=tmp_path, start=lambda *words: Quick())
+    watched = Watched(cast(Any, table), lambda line: None)
+    watched.state, watched.message = "waits", "cp6 waits for the schedule or a run by hand"
+    watched._heard = True
+    yield watched
+    watched._log.close()
+
+
+@pytest.mark.parametrize(("owed", "problems", "by_hand"), [(True, 0, 1), (False, 1, 0)])
+def test_a_run_by_hand_is_owed_to_an_emptied_file_alone(
+    watched: Watched, owed: bool, problems: int, by_hand: int
+) -> None:
+    watched.look_after(repaired=False, owed=owed)
+    assert (watched.problems, watched.runs_by_hand) == ([], 0)
+    watched.look_after(repaired=True, owed=owed)
+    assert (len(watched.problems), watched.runs_by_hand) == (problems, by_hand)
+
+
+def test_a_run_by_hand_is_owed_from_an_emptied_file_to_the_first_snapshot_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    owed: list[tuple[bool, bool]] = []
+    world = SimpleNamespace(emptied=None)
+    watched = SimpleNamespace(look_after=lambda **said: owed.append((said["repaired"], said["owed"])))
+    disturber = SimpleNamespace(tick=lambda: None, undisturbed=True, published=4)
+    soak = Soak(cast(Any, None), cast(Any, world), cast(Any, watched), cast(Any, disturber))
+    soak.tick()
+    world.emptied = ("f0001.csv", None)
+    soak.tick()
+    world.emptied = None
+    soak.tick()
+    disturber.published = 5
+    soak.tick()
+    assert owed == [(True, False), (False, True), (True, True), (True, False)]
+
+
+def test_a_write_that_the_store_does_not_take_comes_first_once_it_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    written: list[str] = []
+    is_up = [False]
+
+    def write(one: Write) -> bool:
+        if is_up[0]:
+            written.append(one.name)
+        return is_up[0]
+
+    world = SimpleNamespace(emptied=None, change=lambda what: (what, [Write(what, b"")]))
+    watched = SimpleNamespace(look_after=lambda **said: None)
+    disturber = SimpleNamespace(tick=lambda: None, undisturbed=True, published=0)
+    soak = Soak(
+        cast(Any, SimpleNamespace(write=write)), cast(Any, world), cast(Any, watched), cast(Any, disturber)
+    )
+    soak.change("first")
+    soak.change("second")
+    soak.tick()
+    assert written == []
+    is_up[0] = True
+    soak.tick()
+    assert written == ["first", "second"]
+
+
+def test_a_watch_that_does_not_get_another_jvm_is_a_problem(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Watched, "start", lambda self: None)
+    watched._lost_jvm, watched._failed = True, 2
+    watched.look_after(repaired=True, owed=True)
+    assert watched.problems == []
+    watched._failed = 3
+    watched.look_after(repaired=False, owed=True)
+    assert len(watched.problems) == 1

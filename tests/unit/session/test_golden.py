@@ -1,4 +1,4 @@
-"""Objects that release 0.1.0 wrote (tests/golden): each is read by its reader and written back unchanged.
+"""Objects of each format (tests/golden): each is read by its reader and written back unchanged.
 
 Of format 2, what is written says so, a field of a later release survives, and a newer format is refused.
 """
@@ -20,6 +20,7 @@ from pinot_assets.errors import NeedsNewerRelease, SnapshotCorrupt
 from pinot_assets.parquet_bytes import metadata_of, table_of
 from pinot_assets.sensors.decision import Cursor
 from pinot_assets.sensors.standstill import Watch
+from pinot_assets.session.cut_values import CutValues
 from pinot_assets.session.model import (
     ObjectRef,
     Owner,
@@ -43,11 +44,21 @@ from pinot_assets.snapshot.manifest import (
 from pinot_assets.source.part import part_from_arrow, part_to_arrow
 from pinot_assets.stored import NEWEST, RELEASES, plain, structured
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "format-1" / "objects"
+GOLDEN = Path(__file__).parents[2] / "golden"
+FORMATS = [*RELEASES]
+CUT = "cut.json"
+IN_FORMAT_1 = "cut-in-format-1.json"
+"""What 0.2.0 writes beside a receipt of format 1; 0.1.0 knows no such object."""
 
 
-def golden(name: str) -> bytes:
-    return (GOLDEN / name).read_bytes()
+def objects_of(number: int) -> Path:
+    return GOLDEN / f"format-{number}" / "objects"
+
+
+def golden(name: str, number: int = 1) -> bytes:
+    if (name, number) == (CUT, 1):
+        return (objects_of(2) / IN_FORMAT_1).read_bytes()
+    return (objects_of(number) / name).read_bytes()
 
 
 class Disk:
@@ -146,35 +157,45 @@ ZNODES = {
 }
 FAILURES = {"failures.json": Kind(_failures, _write_failures)}
 LEASES = {"lease.json": Kind(_owner, lambda v, _: json.dumps(plain(v)).encode())}
+CUTS = {CUT: Kind(CutValues.from_bytes, lambda v, n: replace(v, format=n).to_bytes())}
 ROWS = {
     "plan.parquet": Kind(plan_from_parquet, lambda v, n: plan_to_parquet(replace(v, format=n))),
     "manifest.parquet": Kind(PublishedFiles, files_to_parquet),
 }
-TEXTS = {**JSON_KINDS, **ZNODES, **FAILURES, **LEASES}
+TEXTS = {**JSON_KINDS, **ZNODES, **FAILURES, **LEASES, **CUTS}
 
 
-def test_every_golden_file_is_looked_at() -> None:
-    assert {path.name for path in GOLDEN.iterdir()} == {*TEXTS, *ROWS, "part.arrow"}
+def test_each_format_has_golden_files_and_each_is_looked_at() -> None:
+    looked_at = {*TEXTS, *ROWS, "part.arrow"}
+    assert {path.name for path in objects_of(1).iterdir()} == looked_at - {CUT}
+    for number in FORMATS[1:]:
+        assert {path.name for path in objects_of(number).iterdir()} - {IN_FORMAT_1} == looked_at
 
 
+@pytest.mark.parametrize("number", FORMATS)
 @pytest.mark.parametrize("name", TEXTS)
-def test_what_the_release_before_wrote_is_written_back_unchanged(name: str) -> None:
+def test_what_a_release_wrote_is_written_back_unchanged(name: str, number: int) -> None:
     kind = TEXTS[name]
-    assert kind.write(kind.read(golden(name)), 1) == golden(name)
+    data = golden(name, number)
+    assert kind.write(kind.read(data), number) == data
 
 
+@pytest.mark.parametrize("number", FORMATS)
 @pytest.mark.parametrize("name", ROWS)
-def test_its_rows_too(name: str) -> None:
+def test_its_rows_too(name: str, number: int) -> None:
     """By value, type and metadata: the same rows have other bytes with another release of Arrow."""
     kind = ROWS[name]
-    written = table_of(kind.write(kind.read(golden(name)), 1))
-    assert written.equals(table_of(golden(name)), check_metadata=True)
+    data = golden(name, number)
+    written = table_of(kind.write(kind.read(data), number))
+    assert written.equals(table_of(data), check_metadata=True)
 
 
-def test_its_part_of_a_listing_too() -> None:
-    part, beside = part_from_arrow(golden("part.arrow"))
+@pytest.mark.parametrize("number", FORMATS)
+def test_its_part_of_a_listing_too(number: int) -> None:
+    data = golden("part.arrow", number)
+    part, beside = part_from_arrow(data)
     again = pa.ipc.open_stream(part_to_arrow(part, beside)).read_all()
-    assert again.equals(pa.ipc.open_stream(golden("part.arrow")).read_all(), check_metadata=True)
+    assert again.equals(pa.ipc.open_stream(data).read_all(), check_metadata=True)
 
 
 # --- format 2 --------------------------------------------------------------------------------------
@@ -187,7 +208,7 @@ def _said(name: str, data: bytes) -> dict[str, Any]:
     return value["simpleFields"] if name in ZNODES else value
 
 
-WITH_FORMAT = {**JSON_KINDS, **ZNODES, **FAILURES, **ROWS}
+WITH_FORMAT = {**JSON_KINDS, **ZNODES, **FAILURES, **ROWS, **CUTS}
 
 
 @pytest.mark.parametrize("name", WITH_FORMAT)

@@ -1,30 +1,25 @@
-"""Writes golden files with the code of one release: what its readers and writers agree on, for ever.
+"""Writes golden objects of the newest format with the code of this release: one of each kind.
 
-Run with the tree of that release (and this folder), never with a newer one:
+It is run once, by the release that brings the format; the objects are what a release has to read for ever:
 
-    PYTHONPATH=<tree of the release>:<its tests>:<this tree's tests> python tests/golden/make.py <folder>
+    PYTHONPATH=tests python tests/golden/objects.py tests/golden/format-<n>/objects
 """
 
 from __future__ import annotations
 
-import itertools
 import json
-import secrets
 import sys
-from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
-from fakes import objects as objects_module
 from fakes.objects import new_memory
-from golden.life import Pool, dump, new_table
-from model.process import Kind, Trouble
-from model.table import Table, run
 
+from pinot_assets.segment.cut import Cut
 from pinot_assets.sensors.decision import Cursor
 from pinot_assets.sensors.standstill import Watch
-from pinot_assets.session.driver import Driver
+from pinot_assets.session.cut_values import CutValues
 from pinot_assets.session.model import (
     AuditReceipt,
     Checked,
@@ -53,6 +48,9 @@ from pinot_assets.snapshot.manifest import (
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.listed_files import COLUMNS
 from pinot_assets.source.part import Part, part_to_arrow
+from pinot_assets.stored import NEWEST, Stored, plain
+
+T = TypeVar("T", bound=Stored)
 
 A, B = "a" * 64, "b" * 64
 NAME = "model__cp7-0a1b2c_2_3_0"
@@ -62,6 +60,11 @@ OUTPUT = Output(NAME, 3_735_928_559, 12, f"s3://b/{NAME}.tar.gz", 345, B, f"s3:/
 BARE = Output("model__cp7-0a1b2c_2_4_0", 1, 2, "s3://b/x.tar.gz", 3, B, "s3://b/x.m")
 EMPTY = Fingerprint(0, 2)
 READ = Fingerprint(99, 1_700_000_000_000_001, "etag", "v1")
+
+
+def newest(value: T) -> T:
+    """The value, to be written in the newest format."""
+    return replace(value, format=NEWEST)
 
 
 def objects() -> dict[str, bytes]:
@@ -102,6 +105,7 @@ def objects() -> dict[str, bytes]:
         last_error="why: é\n2nd line",
         counts={"files": 3, "done": 2, "failed": 1},
         push=PushKind.ATOMIC,
+        trouble_since_ms=1_700_000_000_400,
     )
     pointer = Pointer(
         "cp7", 12, OWNER, 8, ("cp6", "cp7"), SnapshotRef("snapshots/6.json", A), "t", ObjectRef("h", B)
@@ -137,112 +141,48 @@ def objects() -> dict[str, bytes]:
     )
     snapshot = Snapshot(
         7, "model_OFFLINE", "cp7-0a1b2c", "SYNC", "entry", SnapshotRef("snapshots/6.json", A), "digest", "fp",
-        1_700_000_002_000, files, asdict(audit), "pinot-1-2",
+        1_700_000_002_000, files, plain(audit), "pinot-1-2",
     )  # fmt: skip
     staging = Staging(new_memory())
     failure = Failure("s3://in/b", 1, 2, "UNREADABLE", "line 3: é")
+    switch = Switch(2, ("old",), (OUTPUT, BARE), "carried")
+    hold = Hold({"s3://in/a": READ.token}, ("s3://in/c",))
     staged = {
-        "failures.json": staging.put_failures("cp7-0a1b2c", 2, [failure]),
-        "switch.json": staging.put_switch("cp7-0a1b2c", Switch(2, ("old",), (OUTPUT, BARE), "carried")),
-        "hold.json": staging.put_hold("cp7-0a1b2c", Hold({"s3://in/a": READ.token}, ("s3://in/c",))),
+        "failures.json": staging.put_failures("cp7-0a1b2c", 2, [failure], NEWEST),
+        "switch.json": staging.put_switch("cp7-0a1b2c", newest(switch)),
+        "hold.json": staging.put_hold("cp7-0a1b2c", newest(hold)),
     }
     mark = Bookmark("0123456789ab", "in/m", 5, f"listings/part-{'c' * 32}.arrow", 77)
     cursor = Cursor("d1", "snapshots/6.json", 100, 2, "d2", 90, "q", 80, "s", 70, "told", mark)
     part = Part(pa.Table.from_pylist([], schema=COLUMNS), 1, 2, frozenset({"d"}), frozenset({"e"}), "in/m")
     beside = {"before": {"key": "listings/before.arrow", "crc32": 5}, "hints": ["h"]}
+    new = Session("cp1-00000a", 1, Mode.APPEND, "fp", 5, PLAN)
+    done = Session("cp1-00000a", 1, Mode.SWAP, "fp", 5, PLAN, State.DONE, Outcome.PUBLISHED, done_ms=9)
+    empty = Receipt("s3://in/b", 1, 0, EMPTY, "", 0, 0, (), 0.0, "")
+    cut = CutValues({"v": Cut(1, 2), "w": Cut(0, 3)})
     return {
-        "pointer.json": pointer_to_bytes(pointer, "consistentPush"),
-        "pointer-fresh.json": pointer_to_bytes(Pointer(), "consistentPush"),
-        "session.json": session_to_bytes(session),
-        "session-new.json": session_to_bytes(Session("cp1-00000a", 1, Mode.APPEND, "fp", 5, PLAN)),
-        "session-done.json": session_to_bytes(
-            Session("cp1-00000a", 1, Mode.SWAP, "fp", 5, PLAN, State.DONE, Outcome.PUBLISHED, done_ms=9)
-        ),
-        "lease.json": json.dumps(asdict(OWNER)).encode(),
-        "plan.parquet": plan_to_parquet(plan),
-        "receipt.json": receipt.to_bytes(),
-        "receipt-empty.json": Receipt("s3://in/b", 1, 0, Fingerprint(0, 2), "", 0, 0, (), 0.0, "").to_bytes(),
-        "manifest.parquet": files_to_parquet(files),
-        "header.json": header_to_bytes(snapshot, SnapshotRef("snapshots/7.parquet", B)),
-        "files-cursor.json": cursor.text.encode(),
-        "session-cursor.json": Watch(12, 100, "cp7-0a1b2c SWITCH 2", 90, 3).write().encode(),
+        "pointer.json": pointer_to_bytes(newest(pointer), "consistentPush"),
+        "pointer-fresh.json": pointer_to_bytes(newest(Pointer()), "consistentPush"),
+        "session.json": session_to_bytes(newest(session)),
+        "session-new.json": session_to_bytes(newest(new)),
+        "session-done.json": session_to_bytes(newest(done)),
+        "lease.json": json.dumps(plain(OWNER)).encode(),
+        "plan.parquet": plan_to_parquet(newest(plan)),
+        "receipt.json": newest(receipt).to_bytes(),
+        "receipt-empty.json": newest(empty).to_bytes(),
+        "manifest.parquet": files_to_parquet(files, NEWEST),
+        "header.json": header_to_bytes(newest(snapshot), SnapshotRef("snapshots/7.parquet", B)),
+        "files-cursor.json": newest(cursor).text.encode(),
+        "session-cursor.json": newest(Watch(12, 100, "cp7-0a1b2c SWITCH 2", 90, 3)).write().encode(),
         "part.arrow": part_to_arrow(part, beside),
+        "cut.json": newest(cut).to_bytes(),
+        "cut-in-format-1.json": cut.to_bytes(),
         **{name: staging.store.read(ref.key) for name, ref in staged.items()},
     }
 
 
-def dies(job: Callable[[Driver], object], at: str, kind: Kind) -> Callable[[Table], None]:
-    """A driver that dies there."""
-
-    def happen(table: Table) -> None:
-        process = table.start(job, [Trouble(at, kind)]).process
-        assert process.dead, process.effects
-        table.expire()
-
-    return happen
-
-
-def rollback(driver: Driver) -> None:
-    driver.rollback()
-
-
-def rollback_two(driver: Driver) -> None:
-    driver.rollback("1")
-
-
-def fails(table: Table) -> None:
-    """A file of the session cannot be read."""
-    table.source.write("E", b"!")
-    table.start(run)
-
-
-BEFORE, AFTER = Kind.DIES_BEFORE, Kind.DIES_AFTER
-LIVES: dict[str, Callable[[Table], None]] = {
-    "init": dies(run, "zk set consistentPush, create cp", AFTER),
-    "in-progress": fails,
-    "switch-before-start": dies(run, "start_", BEFORE),
-    "switch-started": dies(run, "start_", AFTER),
-    "switch-pushed": dies(run, "push", AFTER),
-    "switch-end-issued": dies(run, "end_", BEFORE),
-    "switch-ended": dies(run, "end_", AFTER),
-    "rollback-issued": dies(rollback, "revert_", BEFORE),
-    "rollback-reverted": dies(rollback, "revert_", AFTER),
-    "rollback-republished": dies(rollback_two, "push", AFTER),
-}
-
-
-def life(name: str) -> Table:
-    """A table with two published snapshots, changed files, and what is left half way."""
-    numbers = itertools.count(1)
-    secrets.token_hex = lambda _=0: f"{next(numbers):06x}"  # the same names in all lives
-    objects_module._numbers = itertools.count(1)
-    table = new_table("sync")
-    table.source.write("A", b"A1a A1b")
-    table.source.write("B", b"B1")
-    table.start(run)
-    table.source.write("A", b"A2")
-    table.start(run)
-    if name == "rollback-republished":  # what is older than the snapshot before comes back from its tars
-        table.source.write("A", b"A3")
-        table.start(run)
-    table.source.write("C", b"C1")
-    table.source.write("D", b"D1a D1b")
-    table.source.remove("B")
-    LIVES[name](table)
-    return table
-
-
-def _write(path: Path, values: object) -> None:
-    path.write_text(json.dumps(values, indent=1, sort_keys=True) + "\n")
-
-
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
+    folder.mkdir(parents=True)
     for name, data in objects().items():
-        (folder / "objects").mkdir(parents=True, exist_ok=True)
-        (folder / "objects" / name).write_bytes(data)
-    pool: Pool = {}
-    for name in LIVES:
-        (folder / "lives").mkdir(exist_ok=True)
-        _write(folder / "lives" / f"{name}.json", dump(life(name), pool))
-    _write(folder / "pool.json", pool)
+        (folder / name).write_bytes(data)
