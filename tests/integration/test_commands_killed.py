@@ -110,6 +110,8 @@ def ended_by(here: Place, middle: Middle, signals: Sequence[signal.Signals]) -> 
                 # Ctrl-C in a terminal is for the whole group; the others are for one process.
                 os.killpg(process.pid, number) if number == signal.SIGINT else os.kill(process.pid, number)
             time.sleep(0.02)
+            if middle.asks_first:  # a person reads what it says before the second one
+                until(lambda: here.said.read_text() or not process.is_alive())
         process.join(QUICK_S)
         assert not process.is_alive(), f"it goes on: {here.said.read_text()}"
         return process.exitcode
