@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pinot_assets.build.spark_home import usual_signals
+from pinot_assets.build.spark_home import temporary_files_in, usual_signals
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.settings import Profile, load_profile
+from pinot_assets.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -51,10 +53,7 @@ def environment_session(
 
     from pyspark.sql import SparkSession
 
-    from pinot_assets.build.spark_gone import forget_what_is_gone
-
-    forget_what_is_gone()
-    with usual_signals():
+    with _jvm(settings):
         return SparkSession.builder.config(map={**settings}).getOrCreate()
 
 
@@ -72,11 +71,21 @@ def environment_context(
 
     from pyspark import SparkConf, SparkContext
 
+    with _jvm(settings):
+        return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
+
+
+@contextmanager
+def _jvm(settings: Mapping[str, str]) -> Iterator[None]:
+    """This process's JVM, started where there is none: around what makes a context of it."""
     from pinot_assets.build.spark_gone import forget_what_is_gone
+    from pinot_assets.build.spark_jvm import start_jvm
 
     forget_what_is_gone()
     with usual_signals():
-        return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
+        with temporary_folder("spark") as folder, temporary_files_in(folder):
+            start_jvm(settings)
+        yield
 
 
 def _asked(

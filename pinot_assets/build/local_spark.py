@@ -21,6 +21,7 @@ from pinot_assets.build.spark_home import (
     temporary_files_in,
     usual_signals,
 )
+from pinot_assets.build.spark_jvm import start_jvm
 from pinot_assets.errors import BuildError
 from pinot_assets.local.java import find_java
 
@@ -73,10 +74,12 @@ def _own_jvm(app_name: str, cores: int) -> Iterator[dict[str, str]]:
     home = spark_home()
     if forget_what_is_gone():
         clear_of_jvm(home)
+    settings = _settings(app_name, cores, home)
     with usual_signals(), temporary_files_in(home), _jvm_started():
-        yield _settings(app_name, cores, home)
+        start_jvm(settings)
         if (jvm := getattr(SparkContext._gateway, "proc", None)) is not None:
             remember_jvm(home, jvm.pid)
+        yield settings
 
 
 @contextmanager

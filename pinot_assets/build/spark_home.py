@@ -23,9 +23,9 @@ from pinot_assets.temporary import locked_folder
 
 _JVM: Final = "jvm"
 
-# A JVM that this process was killed beside, before it wrote down its number, gets five seconds; any other
-# twenty. Its number is looked at again before it is killed: it must still be a JVM with this folder in its
-# command line.
+# A JVM gets twenty seconds. Its number is looked at again before it is killed: it must still be a JVM with
+# this folder in its command line. Where this process was killed before it wrote the number down, the JVM is
+# ended while it starts (`spark_jvm`), or has come up in that instant and ends by itself: five seconds.
 _AFTERWARDS: Final = r"""
 cat >/dev/null
 cd /

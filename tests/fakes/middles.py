@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -146,6 +147,29 @@ def silence(place: Place) -> There:
 def a_program(place: Place) -> There:
     """It has started Java, which starts something else and does not end."""
     place.program("java", f"touch '{place.folder}/started'; sleep 600; true")
+    return lambda _: (place.folder / "started").exists()
+
+
+def a_jvm(place: Place, waits_in: str = "") -> There:
+    """It has started Spark's JVM, whose address it does not know yet.
+
+    :param waits_in: what never ends, as it stands then: `launcher`, with which Spark's script makes the
+        command of the JVM, or `jvm`.
+    """
+    place.environment["JAVA_HOME"] = str(
+        place.folder
+    )  # Spark takes no other for the JVM than for the launcher
+    real, mark = shutil.which("java"), f"touch '{place.folder}/started'"
+    waits = f"{mark}; exec sleep 600"
+    place.program(
+        "java",
+        f"""case "$*" in
+        *org.apache.spark.launcher.Main*) {waits if waits_in == "launcher" else ":"} ;;
+        *org.apache.spark.deploy.SparkSubmit*) {waits if waits_in == "jvm" else mark} ;;
+        esac
+        exec '{real}' "$@"
+""",
+    )
     return lambda _: (place.folder / "started").exists()
 
 

@@ -1,15 +1,16 @@
-"""`run` on a real Pinot, ended while Spark reads a file that never comes: no process and no folder stays."""
+"""`run` on a real Pinot, ended while Spark starts, or reads a file that never comes: no process and no folder
+stays."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from fakes.middles import Place, a_bucket, place, started
+from fakes.middles import Place, a_bucket, a_jvm, place, started
 from fakes.tables import SYNC, write_table
 from fakes.waiting import until
 
@@ -65,3 +66,31 @@ def test_run_with_spark_at_work(here: Place, table: str, number: signal.Signals)
     if number == signal.SIGINT:
         assert "interrupted; what was done so far is stored, run it again to go on" in here.said.read_text()
         assert "Traceback" not in here.said.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "signals", "code"),
+    [
+        ("run", [signal.SIGINT], 130),
+        ("run", [signal.SIGINT, signal.SIGINT], 130),
+        ("run", [signal.SIGKILL], -signal.SIGKILL),
+        ("watch", [signal.SIGTERM, signal.SIGTERM], 143),
+    ],
+)
+def test_with_a_spark_that_starts(
+    here: Place, table: str, words: str, signals: Sequence[signal.Signals], code: int
+) -> None:
+    """More of the moments of a start, and Spark with a master of one's own: `test_spark_start_killed.py`."""
+    lists, starts = a_bucket(here), a_jvm(here, waits_in="jvm")
+    with started(here, f"{words} {table}") as process:
+        until(lambda: lists(process.pid) or starts(process.pid) or process.poll() is not None, 120)
+        assert process.poll() is None, here.said.read_text()
+        for number in signals:
+            if process.poll() is None:
+                os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+            time.sleep(0.02)  # of two that come together the second is lost
+        assert process.wait(30) == code, here.said.read_text()
+    until(lambda: not here.marked())
+    with temporary_folder("next", here.tmp):
+        pass
+    assert [path.name for path in here.tmp.iterdir()] == []

@@ -11,7 +11,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from pinot_assets.build import local_spark
+from pinot_assets.build import local_spark, spark_jvm
 from pinot_assets.build.environment_spark import (
     environment_context,
     environment_session,
@@ -44,6 +44,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", get)
     # Another test's JVM may be alive, and its properties would be the new configuration's defaults.
     monkeypatch.setattr(SparkContext, "_jvm", None)
+    monkeypatch.setattr(spark_jvm, "start_jvm", lambda settings: None)
 
     def get_context(conf: Any) -> str:
         found.update(conf.getAll())

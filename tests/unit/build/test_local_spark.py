@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from pinot_assets.build import local_spark
@@ -13,12 +12,12 @@ from pinot_assets.errors import BuildError
 
 
 def refused(monkeypatch: pytest.MonkeyPatch, home: Path, code: str) -> None:
-    def get_or_create(*_: object) -> None:
+    def start(*_: object) -> None:
         raise PySparkRuntimeError(errorClass=code, messageParameters={})
 
     monkeypatch.setattr(local_spark, "find_java", lambda: None)
     monkeypatch.setattr(local_spark, "spark_home", lambda: home)
-    monkeypatch.setattr(SparkContext, "getOrCreate", get_or_create)
+    monkeypatch.setattr(local_spark, "start_jvm", start)
 
 
 def test_a_jvm_that_ends_at_once_is_one_error_that_says_what_to_look_at(
