@@ -46,7 +46,7 @@ def start_jvm(settings: Mapping[str, str]) -> None:
         if SparkContext._gateway is None:
             conf = SparkConf().setAll([*settings.items()])
             with usual_signals(), _ended_unless_up() as inherited:
-                gateway = launch_gateway(conf, {"pass_fds": (inherited,)})
+                gateway = launch_gateway(conf, {"pass_fds": (inherited,)})  # type: ignore[no-untyped-call]
             SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
