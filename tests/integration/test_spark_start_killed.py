@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ import psutil
 import pytest
 from fakes.forked import context, preload
 from fakes.middles import Place, a_jvm, place
+from fakes.starting_spark import live_on, start_spark
 from fakes.waiting import until
 
 from pinot_assets.temporary import temporary_folder
@@ -66,7 +66,7 @@ def test_a_real_jvm_that_comes_up(here: Place, busy: float, spark: Mapping[str, 
 
 def test_a_process_that_lives_on_has_no_jvm_left_and_gets_another(here: Place) -> None:
     there = a_jvm(here, waits_in="jvm")
-    process = context.Process(target=_lives_on, args=({**here.environment, **LOCAL}, here.said))
+    process = context.Process(target=live_on, args=({**here.environment, **LOCAL}, here.said))
     process.start()
     try:
         until(lambda: there(process.pid or 0))
@@ -84,7 +84,7 @@ def ended(
     here: Place, spark: Mapping[str, str], there: Callable[[int], bool], signals: Sequence[signal.Signals]
 ) -> int | None:
     """The exit code of a process that was there, and got the signals."""
-    process = context.Process(target=_start_spark, args=({**here.environment, **spark}, here.said))
+    process = context.Process(target=start_spark, args=({**here.environment, **spark}, here.said))
     process.start()
     assert process.pid is not None
     pid = process.pid
@@ -119,41 +119,3 @@ def _cpu(process: psutil.Process) -> float:
         if "org.apache.spark.deploy.SparkSubmit" in process.cmdline():
             return float(process.cpu_times().user)
     return 0.0
-
-
-def _begin(environment: dict[str, str], said: Path) -> None:
-    os.setsid()
-    os.environ.clear()
-    os.environ.update(environment)
-    for number in (1, 2):
-        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _start_spark(environment: dict[str, str], said: Path) -> None:
-    from pinot_assets.build.environment_spark import environment_context
-    from pinot_assets.interrupts import take_signals
-
-    _begin(environment, said)
-    take_signals()
-    try:
-        environment_context()
-    except KeyboardInterrupt:
-        sys.exit(130)
-
-
-def _lives_on(environment: dict[str, str], said: Path) -> None:
-    from pinot_assets.build.environment_spark import environment_context
-
-    _begin(environment, said)
-    try:
-        environment_context()
-    except KeyboardInterrupt:
-        # One shell waits for the end of this process, to remove Spark's folder.
-        children = [one.name() for one in psutil.Process().children() if one.status() != "zombie"]
-        jvms = [name for name in children if name != "sh"]
-        os.write(1, f"interrupted: {len(jvms)} JVMs\n".encode())
-    del os.environ["JAVA_HOME"]
-    os.environ["PATH"] = environment["PATH"].partition(os.pathsep)[2]  # the real Java
-    environment_context()
-    os.write(1, b"up\n")
