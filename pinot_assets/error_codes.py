@@ -139,6 +139,10 @@ KINDS: Final = {
     "build.rejected.TooManyBadRows": Meaning("`TOO_MANY_BAD_ROWS`", _OF_FILE),
     "build.rejected.ReaderSettings": Meaning("`READER_SETTINGS`", _OF_FILE),
     "build.spark_rows.SparkFailed": Meaning("`SPARK`", _OF_FILE),
+    "build.spark_files.SparkEnded": Meaning(
+        "Spark's JVM died, or its cluster ended the application, again and again",
+        "see Spark's UI or log; what is built stays, and the next run goes on",
+    ),
     "build.spark_pinot.ExpressionFailed": Meaning("`EXPRESSION`", _OF_FILE),
     "build.task.Vanished": Meaning("`VANISHED`", _OF_FILE),
     "build.task.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
