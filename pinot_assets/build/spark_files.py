@@ -39,7 +39,6 @@ from pinot_assets.segment import SegmentSpec
 from pinot_assets.session.failure_code import OUT_OF_MEMORY, WORKER_DIED
 from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.source.fingerprint import Fingerprint
-from pinot_assets.source.reach import require_data
 
 Result = Receipt | Failure
 
@@ -84,8 +83,8 @@ class SparkFiles:
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         check_readers(self._session, order)
         check_expressions(self._session, query, order.table)
-        columns = columns_read(self._session, query, self._wanted)
-        self._look = LookAtFile(order, frozenset(columns))
+        self._columns = columns_read(self._session, query, self._wanted)
+        self._look = LookAtFile(order, frozenset(self._columns))
         self._under_way: set[int] = set()
 
     def results(self, tasks: Sequence[FileTask]) -> Generator[Result | None, None, None]:
@@ -131,7 +130,6 @@ class SparkFiles:
         try:
             context.setJobGroup(self._group, f"{self._order.table}: {uri}", interruptOnCancel=True)
             use_in_thread(self._session)
-            require_data(uri, self._order.policy)
             [version] = context.parallelize([task], 1).map(self._look).collect()
             if isinstance(version, Failure):
                 return version
@@ -152,7 +150,7 @@ class SparkFiles:
             return failure_of(self._order, task, error)  # the other files go on
 
     def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> Result:
-        missing = missing_columns(self._session, frame, self._query, self._wanted)
+        missing = missing_columns(frame, self._query, self._columns)
         rows = shaped(frame, self._query, missing, self._wanted)
         write = WriteFile(self._order, task, version, missing, tuple(rows.columns))
         with _WARNINGS, warnings.catch_warnings():

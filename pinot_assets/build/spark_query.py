@@ -6,7 +6,7 @@ Refused unless it gives the same rows every time and keeps the file one partitio
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from pyspark.errors import PySparkException
@@ -57,13 +57,13 @@ def columns_read(session: SparkSession, query: Query, wanted: Wanted) -> tuple[s
     return tuple(dict.fromkeys([*(c for c in wanted.schema.names if c not in made), *read]))
 
 
-def missing_columns(session: SparkSession, frame: DataFrame, query: Query, wanted: Wanted) -> tuple[str, ...]:
-    """What of `columns_read` the file lacks.
+def missing_columns(frame: DataFrame, query: Query, used: Sequence[str]) -> tuple[str, ...]:
+    """What the file lacks.
 
+    :param used: `columns_read`.
     :raises Unreadable: it has none of all that.
     """
     made = {*query.transforms, *dict(query.derived)}
-    used = columns_read(session, query, wanted)
     ours = {*made, "_metadata"} if query.derived or query.dropped else {"_metadata"}
     missing = tuple(name for name in used if name not in frame.columns and name not in ours)
     if used and len(missing) == len(used):

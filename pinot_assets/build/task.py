@@ -121,8 +121,7 @@ def look_at(order: BuildOrder, task: FileTask, look: Callable[[Path], None]) -> 
     """
     try:
         with scratch_folder() as folder, _signs(order, task):
-            source = open_store(order.source_uri, order.source_props, order.policy)
-            read, _ = _fetch(source, task.file.uri, folder / "source")
+            read, _ = _fetch(order, task.file.uri, folder / "source")
             check_not_torn(task.file.uri, read.size, order.input_format)
             look(folder / "source")
             return read
@@ -144,10 +143,8 @@ def _signs(order: BuildOrder, task: FileTask) -> Iterator[Signs]:
 def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs: Signs) -> Receipt:
     started = time.monotonic()
     spec = SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
-    source = open_store(order.source_uri, order.source_props, order.policy)
     local = folder / "source"
-    require_data(task.file.uri, order.policy)
-    read, sha256 = _fetch(source, task.file.uri, local)
+    read, sha256 = _fetch(order, task.file.uri, local)
     signs.worked()
     check_not_torn(task.file.uri, read.size, order.input_format)
     verdicts = _verdicts(order, task, folder)
@@ -194,11 +191,14 @@ def _filtered(order: BuildOrder, verdicts: Verdicts, rows: int) -> int:
     return max(0, verdicts.rows - verdicts.bad_rows - rows)
 
 
-def _fetch(source: ObjectStore, uri: str, local: Path) -> tuple[Fingerprint, str]:
+def _fetch(order: BuildOrder, uri: str, local: Path) -> tuple[Fingerprint, str]:
     """Copy the file in one version: version and sha256 of what was copied (edge case E1).
 
+    :raises SettingError: the policy says that it is no data, seen from this machine.
     :raises SourceChanged: it changed while it was copied, twice.
     """
+    require_data(uri, order.policy)
+    source = open_store(order.source_uri, order.source_props, order.policy)
     key = source.key_of(uri)
     for _ in range(2):
         before = version_of(source, uri)

@@ -28,6 +28,7 @@ from pinot_assets.build import (
     version_text,
 )
 from pinot_assets.build.query import Query
+from pinot_assets.build.task import look_at
 from pinot_assets.policy import UNLIMITED, Layer, Policy
 from pinot_assets.segment import read_segment_info
 from pinot_assets.segment.cut import Cut
@@ -74,10 +75,14 @@ def test_a_worker_opens_no_file_that_the_policy_says_is_no_data(
     (tmp_path / "in" / ".env").write_text("KEY=s3cret\n")
     file = replace(one_task.file, uri=(tmp_path / "in" / ".env").as_uri())
     policy = Policy((Layer().with_defaults(()),), (str(tmp_path),))
-    refused = failed(replace(order, policy=policy), replace(one_task, file=file))
-    assert refused.code == "SETTINGS"
-    assert "is the project's own and no data" in refused.reason
-    assert done(replace(order, policy=policy), one_task).rows == 5
+    order, hidden = replace(order, policy=policy), replace(one_task, file=file)
+    looked: list[Path] = []  # as what reads with SQL does beforehand
+    for refused in (failed(order, hidden), look_at(order, hidden, looked.append)):
+        assert isinstance(refused, Failure)
+        assert refused.code == "SETTINGS"
+        assert "is the project's own and no data" in refused.reason
+    assert looked == []
+    assert done(order, one_task).rows == 5
 
 
 def test_a_file_becomes_a_segment_and_a_receipt(
