@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pinot_assets.expressions.tokens import Token
@@ -18,17 +18,6 @@ class Call:
 
     name: str
     arguments: list[list[Token | Call]] = field(default_factory=lambda: [[]])
-
-    def inner(self) -> Iterator[Call]:
-        """The calls that stand in its arguments."""
-        for argument in self.arguments:
-            yield from (item for item in argument if isinstance(item, Call))
-
-    def all(self) -> Iterator[Call]:
-        """Itself, and every call within."""
-        yield self
-        for call in self.inner():
-            yield from call.all()
 
 
 def calls_of(tokens: Sequence[Token]) -> Call:
