@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import random
@@ -77,7 +76,7 @@ def _home_of_the_stack(config: pytest.Config) -> Path:
 
 @pytest.fixture(scope="session")
 def stack(pytestconfig: pytest.Config) -> StackState:
-    """A running local stack with an S3 part, for all workers; do not break it, start another for that.
+    """A running local stack for all workers; do not break it, start another for that.
 
     `PINOT_ASSETS_TEST_HOME` names the home of one that runs already; that one is left running.
     """
@@ -85,10 +84,8 @@ def stack(pytestconfig: pytest.Config) -> StackState:
         state = load_state(Path(running))
         assert state is not None, f"no stack runs in {running}: pinot-assets local up --home {running}"
         return state
-    home = _home_of_the_stack(pytestconfig)
-    with home.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the first worker starts it, the others wait for that
-        return Stack(home).up(s3=True)
+    # The first worker starts it, the others wait for that.
+    return Stack(_home_of_the_stack(pytestconfig)).up()
 
 
 @pytest.fixture(scope="session")

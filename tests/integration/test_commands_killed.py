@@ -13,13 +13,13 @@ import os
 import signal
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from fakes.forked import context, preload
-from fakes.middles import MIDDLES, SERVICES, Middle, Place, maven, place, silence, started, type_in
+from fakes.forked import context
+from fakes.middles import MIDDLES, SERVICES, Middle, Place, maven, silence, started, type_in
 from fakes.waiting import until
 from typer.main import get_command
 
@@ -27,20 +27,11 @@ from pinot_assets import cli
 from pinot_assets.cli_page import commands
 from pinot_assets.temporary import temporary_folder
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 LOOKING = Middle("watch flights", silence, asks_first=True)
 QUICK_S = 30.0
 """Within which all must have ended, on a machine that is busy with other tests."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def forks() -> None:
-    preload()
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Iterator[Place]:
-    with place(tmp_path) as found:
-        yield found
 
 
 def test_every_command_is_here() -> None:

@@ -9,36 +9,24 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 import pytest
-from fakes.forked import context, preload
-from fakes.middles import Place, a_jvm, place
+from fakes.forked import context
+from fakes.middles import Place, a_jvm
 from fakes.starting_spark import live_on, start_spark
 from fakes.waiting import until
 
 from pinot_assets.temporary import temporary_folder
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("forks")]
 
 LOCAL: Mapping[str, str] = {"PINOT_ASSETS_PROFILE": "local"}
 OWN_MASTER: Mapping[str, str] = {**LOCAL, "PINOT_ASSETS_SPARK_MASTER": "local[1]"}
 
 CTRL_C, TWICE, KILL = [signal.SIGINT], [signal.SIGINT, signal.SIGINT], [signal.SIGKILL]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def forks() -> None:
-    preload()
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Iterator[Place]:
-    with place(tmp_path) as found:
-        yield found
 
 
 @pytest.mark.parametrize("spark", [LOCAL, OWN_MASTER], ids=["local", "own"])
