@@ -36,8 +36,8 @@ are the classes of `pinot_assets.errors`, which stay as they are.
 _KINDS: Final = """\
 ### Kinds of them
 
-Some are kinds of those with a name of their own, which is what you read in a log. Code of yours catches the
-class on the right.
+Some errors are of a subclass, whose name is what a log shows. Code of yours catches the class in the last
+column.
 """
 
 _CODES: Final = """\
