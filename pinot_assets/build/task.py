@@ -203,11 +203,14 @@ def _fetch(order: BuildOrder, uri: str, local: Path) -> tuple[Fingerprint, str]:
     for _ in range(2):
         before = version_of(source, uri)
         try:
-            sha256 = source.download(key, local)
+            sha256 = source.download(key, local, before.size)
+        except SourceChanged:
+            version_of(source, uri)  # gone says more
+            continue
         except SourceError:
-            version_of(source, uri)  # gone says more than unreadable
+            version_of(source, uri)  # and more than unreadable
             raise
-        if version_of(source, uri) == before and local.stat().st_size == before.size:
+        if version_of(source, uri) == before:
             return before, sha256
     raise SourceChanged(
         f"{uri} changed while it was read, twice",

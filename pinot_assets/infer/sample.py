@@ -95,7 +95,7 @@ def _local(store: ObjectStore, info: ObjectInfo, folder: Path) -> tuple[str, Pat
     if store.uri.startswith("file:"):
         path.symlink_to(Path(_path_of(store.uri), info.key))  # readers unpack beside what they are given
     else:
-        store.download(info.key, path)
+        store.download(info.key, path, info.fingerprint.size)
     return info.key, path
 
 

@@ -30,8 +30,11 @@ class StagedObjects(Protocol):
         """A small object."""
         ...
 
-    def download(self, uri: str, path: Path) -> str:
-        """Copy an object into a file; returns its hex SHA-256."""
+    def fetch_tar(self, output: Output, path: Path) -> None:
+        """Copy a segment's tar into a file.
+
+        :raises SnapshotCorrupt: it is not what was staged.
+        """
         ...
 
 

@@ -15,7 +15,13 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from pinot_assets.errors import PinotError, PinotUnreachable, PushRefused, SwitchStateUnknown
+from pinot_assets.errors import (
+    PinotError,
+    PinotUnreachable,
+    PushRefused,
+    SnapshotCorrupt,
+    SwitchStateUnknown,
+)
 from pinot_assets.pinot.batch import Announced, batch_tar
 from pinot_assets.pinot.http import CutOff, UploadFailed
 from pinot_assets.pinot.leftovers import await_no_leftovers
@@ -161,13 +167,10 @@ class Sending:
             metadata = self._staged.read(output.metadata_uri)
             return lambda: uploader.metadata(output.segment, metadata, output.tar_uri)
         tar = folder / output.segment
-        sha256 = self._staged.download(output.tar_uri, tar)
-        if output.tar_sha256 and sha256 != output.tar_sha256:
-            raise PushRefused(
-                f"{output.tar_uri} is not what was staged there",
-                why="its hash differs from its receipt's",
-                hint="restore the object",
-            )
+        try:
+            self._staged.fetch_tar(output, tar)
+        except SnapshotCorrupt as corrupt:
+            raise PushRefused(corrupt.what, why=corrupt.why, hint=corrupt.hint) from None
         return lambda: uploader.tar(output.segment, tar)
 
     # --- and look ------------------------------------------------------------------------------------

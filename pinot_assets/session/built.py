@@ -20,8 +20,8 @@ from pinot_assets.audit.built import (
     unlike,
 )
 from pinot_assets.audit.cut import cut_values
-from pinot_assets.errors import BuildError
-from pinot_assets.segment import SegmentSpec, read_segment_info
+from pinot_assets.errors import SnapshotCorrupt
+from pinot_assets.segment import SegmentSpec
 from pinot_assets.session.model import Session
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.run import Run
@@ -95,14 +95,11 @@ def _tars(staging: Staging, receipts: Collection[Receipt]) -> Finding:
 def _what_is_wrong(staging: Staging, output: Output) -> str:
     """What is wrong with a tar that is there in another version; nothing where its content is the same."""
     with temporary_folder("look") as folder:
-        tar = folder / "segment.tar.gz"
-        if staging.download(output.tar_uri, tar) == output.tar_sha256:
-            return ""
         try:
-            crc = read_segment_info(tar).crc
-        except BuildError:
-            return "is none any more"
-    return f"was changed: its CRC is {crc}, built {output.crc}"
+            staging.fetch_tar(output, folder / "segment.tar.gz")
+        except SnapshotCorrupt as corrupt:
+            return f"was changed: {corrupt.why}"
+    return ""
 
 
 # --- times -----------------------------------------------------------------------------------------

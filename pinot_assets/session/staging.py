@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pinot_assets.build.keys import CUT_VALUES, attempt_of, cut_key, file_id, receipt_key
-from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
+from pinot_assets.errors import SnapshotCorrupt, SourceChanged, SourceError, TooLarge
 from pinot_assets.foreign import listed, read_json, reading
 from pinot_assets.limits import MIB, OBJECT, RECEIPT, RECEIPTS, Limit
 from pinot_assets.segment import rename_tar
@@ -281,9 +281,22 @@ class Staging:
         """A staged object."""
         return self.store.read(self.key_of(uri))
 
-    def download(self, uri: str, path: Path) -> str:
-        """Copy a staged object into a file; returns its hex SHA-256."""
-        return self.store.download(self.key_of(uri), path)
+    def fetch_tar(self, output: Output, path: Path) -> None:
+        """Copy a segment's tar into a file; one of another size is not read to its end.
+
+        :raises SnapshotCorrupt: it is not what was staged; there is no file then.
+        :raises SourceError: it is not there.
+        """
+        why = "its hash differs from its receipt's"
+        try:
+            if self.store.download(self.key_of(output.tar_uri), path, output.tar_bytes) == output.tar_sha256:
+                return
+        except SourceChanged as changed:
+            why = changed.why
+        path.unlink(missing_ok=True)
+        raise SnapshotCorrupt(
+            f"{output.tar_uri} is not what was staged there", why=why, hint="restore the object"
+        )
 
     def put_renamed(self, output: Output, name: str) -> Output:
         """Copy a staged segment under another name, without building it again (rule R16).
@@ -293,12 +306,7 @@ class Staging:
         """
         with temporary_folder("rename") as folder:
             old, new = folder / "old.tar.gz", folder / "new.tar.gz"
-            if self.store.download(self.key_of(output.tar_uri), old) != output.tar_sha256:
-                raise SnapshotCorrupt(
-                    f"{output.tar_uri} is not what was staged there",
-                    why="its hash differs from its receipt's",
-                    hint="restore the object",
-                )
+            self.fetch_tar(output, old)
             renamed = rename_tar(old, new, name=name)
             tar, metadata = f"segments/{name}.tar.gz", f"segments/{name}.metadata.tar.gz"
             self.store.put_file_if_absent(tar, new)

@@ -38,7 +38,7 @@ from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.gcs_settings import GcsSettings
 from pinot_assets.source.interruptible import call, each
 from pinot_assets.source.listed_files import COLUMNS, Page, page_of, text_of
-from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent, whole
+from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, copied, probe_put_if_absent, whole
 from pinot_assets.source.reach import require_place
 from pinot_assets.source.s3_settings import S3Settings
 from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain, join_uri, key_below
@@ -198,20 +198,11 @@ class BucketObjectStore:
                 digest.update(chunk)
         return digest.hexdigest()
 
-    def download(self, key: str, path: Path) -> str:
+    def download(self, key: str, path: Path, size: int) -> str:
         """GET as a stream, hashing what is written."""
-        digest = hashlib.sha256()
         with self._mapped(f"Cannot copy {self.uri_of(key)} to {path}"):
-            source = call(obstore.get, self._transfers, self._full(key))
-            try:
-                with path.open("wb") as target:
-                    for chunk in each(source.stream(CHUNK_BYTES)):
-                        digest.update(chunk)
-                        target.write(chunk)
-            except BaseException:
-                path.unlink(missing_ok=True)
-                raise
-        return digest.hexdigest()
+            found = call(obstore.get, self._transfers, self._full(key))
+            return copied(self.uri_of(key), map(bytes, each(found.stream(CHUNK_BYTES))), path, size)
 
     def put_if_absent(self, key: str, data: bytes) -> None:
         """A conditional PUT (rule R13)."""

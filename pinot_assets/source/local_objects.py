@@ -28,7 +28,7 @@ from pinot_assets.errors import ListingFailed, SourceChanged, SourceError, Store
 from pinot_assets.limits import OBJECT, Limit
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.listed_files import Page, pages_of
-from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, probe_put_if_absent, whole
+from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, copied, probe_put_if_absent, whole
 from pinot_assets.source.uris import Root, check_key, join_uri, key_below
 
 # Where unfinished writes lie, on the same file system as what they become. Never listed.
@@ -138,19 +138,10 @@ class LocalObjectStore:
         with _mapped(f"Cannot read {self.uri_of(key)}"), self._opened(key) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
-    def download(self, key: str, path: Path) -> str:
+    def download(self, key: str, path: Path, size: int) -> str:
         """Copy in chunks, hashing what is written."""
-        digest = hashlib.sha256()
         with _mapped(f"Cannot copy {self.uri_of(key)}"), self._opened(key) as source:
-            try:
-                with path.open("wb") as target:
-                    while chunk := source.read(CHUNK_BYTES):
-                        digest.update(chunk)
-                        target.write(chunk)
-            except OSError:
-                path.unlink(missing_ok=True)
-                raise
-        return digest.hexdigest()
+            return copied(self.uri_of(key), iter(lambda: source.read(CHUNK_BYTES), b""), path, size)
 
     def put_if_absent(self, key: str, data: bytes) -> None:
         """Temp file, fsync, link (rule R13)."""

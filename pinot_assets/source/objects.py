@@ -6,6 +6,7 @@ atomic) is settled below this port, and one contract suite holds both to it.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pinot_assets.errors import SourceError, StoreConflict, TooLarge
+from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
 from pinot_assets.limits import OBJECT, Limit
 from pinot_assets.policy import Policy
 from pinot_assets.source.fingerprint import Fingerprint
@@ -99,11 +100,13 @@ class ObjectStore(Protocol):
         """Hex digest of an object's content, read as a stream."""
         ...
 
-    def download(self, key: str, path: Path) -> str:
+    def download(self, key: str, path: Path, size: int) -> str:
         """Copy an object into a local file (replaced if there) and return its sha256 in hex.
 
         Streams, hashing what it writes; on an error the file is removed.
 
+        :param size: bytes that it has, as the caller knows it; no more than those fill the disk.
+        :raises SourceChanged: it has another size.
         :raises SourceError: the object does not exist.
         """
         ...
@@ -179,6 +182,33 @@ def whole(uri: str, size: int, chunks: Iterable[bytes], most: Limit) -> bytes:
         else:
             return content.getvalue()
     raise TooLarge(f"{uri} is not read", why=most.why, hint=most.hint)
+
+
+def copied(uri: str, chunks: Iterable[bytes], path: Path, size: int) -> str:
+    """Write an object that is read in chunks into a file; the body of every store's `download`.
+
+    :returns: the hex SHA-256 of what was written.
+    :raises SourceChanged: it has another size; the file is removed, as after any error.
+    """
+    digest, left = hashlib.sha256(), size
+    try:
+        with path.open("wb") as target:
+            for chunk in chunks:
+                left -= len(chunk)
+                if left < 0:
+                    break
+                digest.update(chunk)
+                target.write(chunk)
+        if left:
+            raise SourceChanged(
+                f"{uri} is another one than was looked at",
+                why=f"it has {'more' if left < 0 else 'less'} than the {size:,} bytes that it had",
+                hint="let its writer finish; the next trigger reads it again",
+            )
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return digest.hexdigest()
 
 
 def probe_key() -> str:

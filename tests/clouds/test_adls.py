@@ -127,7 +127,7 @@ def test_a_signature_that_is_refused_is_not_shown(
     uri, props = place
     store = open_store(uri, {"sasToken": "${CONTRACT_SAS}", "endpoint": props["endpoint"]}, UNLIMITED)
     assert b"s3cret" not in pickle.dumps(store)
-    for act in (store.probe, lambda: list(store.list()), lambda: store.download("a", Path("never"))):
+    for act in (store.probe, lambda: list(store.list()), lambda: store.download("a", Path("never"), 1)):
         with pytest.raises(SourceError, match="403") as caught:
             act()
         assert "s3cret" not in str(caught.value)

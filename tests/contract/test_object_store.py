@@ -21,7 +21,7 @@ from fakes.gcs import gcs_server, key_file
 from fakes.objects import new_memory, open_memory
 from moto.server import ThreadedMotoServer
 
-from pinot_assets.errors import SourceError, StoreConflict, TooLarge
+from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
 from pinot_assets.limits import MIB, RECEIPT
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.java import find_java
@@ -30,7 +30,7 @@ from pinot_assets.policy import UNLIMITED
 from pinot_assets.source import bucket_objects, listed_files
 from pinot_assets.source.fingerprint import SourceFile
 from pinot_assets.source.listed_files import files_of
-from pinot_assets.source.objects import ObjectStore, open_store
+from pinot_assets.source.objects import CHUNK_BYTES, ObjectStore, open_store
 
 ODD_NAMES = [
     "a b.csv",
@@ -155,7 +155,7 @@ def test_what_is_put_is_read(store: ObjectStore, tmp_path: Path) -> None:
     store.put_if_absent("d/a.bin", data)
     assert store.read("d/a.bin") == data
     assert store.sha256("d/a.bin") == hashlib.sha256(data).hexdigest()
-    assert store.download("d/a.bin", tmp_path / "copy") == hashlib.sha256(data).hexdigest()
+    assert store.download("d/a.bin", tmp_path / "copy", len(data)) == hashlib.sha256(data).hexdigest()
     assert (tmp_path / "copy").read_bytes() == data
 
 
@@ -173,8 +173,21 @@ def test_no_more_is_read_than_is_asked_for(store: ObjectStore, monkeypatch: pyte
 def test_a_download_replaces_what_is_there(store: ObjectStore, tmp_path: Path) -> None:
     (tmp_path / "copy").write_bytes(b"longer than the object")
     store.put_if_absent("a", b"x")
-    store.download("a", tmp_path / "copy")
+    store.download("a", tmp_path / "copy", 1)
     assert (tmp_path / "copy").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize(
+    ("size", "said"), [(CHUNK_BYTES - 1, "more"), (CHUNK_BYTES + 1, "less"), (0, "more")]
+)
+def test_an_object_of_another_size_is_not_copied(
+    store: ObjectStore, tmp_path: Path, size: int, said: str
+) -> None:
+    store.put_if_absent("a", b"x" * CHUNK_BYTES)
+    with pytest.raises(SourceChanged, match="another one") as caught:
+        store.download("a", tmp_path / "copy", size)
+    assert f"it has {said} than" in caught.value.why
+    assert not (tmp_path / "copy").exists()
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
@@ -303,7 +316,7 @@ def test_a_deleted_name_is_free_again(store: ObjectStore) -> None:
 
 def test_what_is_missing_is_told(store: ObjectStore, tmp_path: Path) -> None:
     assert store.stat("a/b") is None
-    for act in (store.read, store.sha256, lambda key: store.download(key, tmp_path / "copy")):
+    for act in (store.read, store.sha256, lambda key: store.download(key, tmp_path / "copy", 1)):
         with pytest.raises(SourceError, match="a/b"):
             act("a/b")
     assert not (tmp_path / "copy").exists()

@@ -14,7 +14,7 @@ from pinot_assets.errors import SourceError, StoreConflict
 from pinot_assets.limits import OBJECT, Limit
 from pinot_assets.source import Fingerprint
 from pinot_assets.source.listed_files import Page, pages_of
-from pinot_assets.source.objects import ObjectInfo, probe_put_if_absent, whole
+from pinot_assets.source.objects import ObjectInfo, copied, probe_put_if_absent, whole
 from pinot_assets.source.uris import check_key, join_uri, key_below, quote_key, unquote_key
 
 Around = Callable[[str], AbstractContextManager[None]]
@@ -99,10 +99,9 @@ class MemoryObjectStore:
     def sha256(self, key: str) -> str:
         return hashlib.sha256(self.read(key)).hexdigest()
 
-    def download(self, key: str, path: Path) -> str:
+    def download(self, key: str, path: Path, size: int) -> str:
         data = self._objects[self._path(key)][0] if self.stat(key) else self.read(key)
-        path.write_bytes(data)
-        return hashlib.sha256(data).hexdigest()
+        return copied(self.uri_of(key), [data], path, size)
 
     def put_if_absent(self, key: str, data: bytes) -> None:
         path = self._path(key)

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from pinot_assets.errors import SnapshotCorrupt
+from pinot_assets.session.receipt import Output
+
 
 class Staged:
     """Objects that a function reads."""
@@ -14,10 +17,12 @@ class Staged:
     def __init__(self, read: Callable[[str], bytes]) -> None:
         self.read = read
 
-    def download(self, uri: str, path: Path) -> str:
-        content = self.read(uri)
+    def fetch_tar(self, output: Output, path: Path) -> None:
+        """Of one that names no hash, any content is right."""
+        content = self.read(output.tar_uri)
+        if output.tar_sha256 not in ("", hashlib.sha256(content).hexdigest()):
+            raise SnapshotCorrupt(f"{output.tar_uri} is not what was staged there")
         path.write_bytes(content)
-        return hashlib.sha256(content).hexdigest()
 
 
 def _on_disk(uri: str) -> bytes:

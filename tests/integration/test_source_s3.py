@@ -234,7 +234,7 @@ def test_a_disk_that_is_full_is_not_told_as_trouble_of_the_store(
     store.put_if_absent("a", b"mine")
     monkeypatch.setattr(Path, "open", lambda *_: Full())
     with pytest.raises(SourceError, match="No space left") as caught:
-        store.download("a", tmp_path / "a")
+        store.download("a", tmp_path / "a", 4)
     assert caught.value.hint is not None
     assert "disk" in caught.value.hint
 
@@ -274,7 +274,7 @@ def test_a_download_that_is_cut_is_an_error_and_leaves_no_file(
     spoiler.spoil = lambda method, path: "cut the body" if method == "GET" else None
     store = open_at(endpoint=spoiler.endpoint)
     with pytest.raises(SourceError, match="Cannot copy"):
-        store.download("a", tmp_path / "copy")
+        store.download("a", tmp_path / "copy", 1_000_000)
     assert not (tmp_path / "copy").exists()
     with pytest.raises(SourceError, match="Cannot read"):
         store.sha256("a")
@@ -308,7 +308,7 @@ def test_no_error_shows_a_key(spoiler: Spoiler, tmp_path: Path, fault: str) -> N
         lambda: store.stat("a"),
         lambda: store.read("a"),
         lambda: store.sha256("a"),
-        lambda: store.download("a", tmp_path / "a"),
+        lambda: store.download("a", tmp_path / "a", 1),
         lambda: store.put_if_absent("a", b"x"),
         lambda: store.delete("a"),
         store.probe,

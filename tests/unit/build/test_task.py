@@ -266,12 +266,12 @@ def change_while_read(path: Path, times: int) -> Callable[..., str]:
     real = LocalObjectStore.download
     left = [times]
 
-    def download(self: LocalObjectStore, key: str, to: Path) -> str:
+    def download(self: LocalObjectStore, key: str, to: Path, size: int) -> str:
         if left[0]:
             left[0] -= 1
             with path.open("a") as file:
                 file.write(f"late{left[0]},1,2020-01-01T00:00:00Z\n")
-        return real(self, key, to)
+        return real(self, key, to, size)
 
     return download
 
@@ -321,9 +321,9 @@ def test_a_file_that_vanishes_while_it_is_read(
 ) -> None:
     real = LocalObjectStore.download
 
-    def download(self: LocalObjectStore, key: str, to: Path) -> str:
+    def download(self: LocalObjectStore, key: str, to: Path, size: int) -> str:
         (tmp_path / "in" / "a.csv").unlink(missing_ok=True)
-        return real(self, key, to)
+        return real(self, key, to, size)
 
     monkeypatch.setattr(LocalObjectStore, "download", download)
     assert failed(order, one_task).code == "VANISHED"
