@@ -179,6 +179,8 @@ def main(
     mixed, answers = sum(v.mixed for v in verdicts), sum(v.answers for v in verdicts)
     if results.failed:
         console.print(f"what failed, and how to repeat it: {home / 'report.md'}")
+    if gaps := sum(v.gaps for v in verdicts):
+        console.print(f"answers in the gap of a revert (crash/watch.py): {gaps}")
     console.print(
         f"crash points recovered: {recovered} of {len(verdicts)}, mixed answers: {mixed} of {answers}",
         highlight=False,

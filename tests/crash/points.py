@@ -31,6 +31,7 @@ class Verdict:
     :ivar problems: all that was not as it must be; empty when the point was recovered.
     :ivar answers: how many answers of brokers were judged, and how many of them were mixed.
     :ivar triggers: how many it took until quiet.
+    :ivar gaps: how many brokers were seen in the gap of a revert.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Verdict:
     triggers: int
     seconds: float
     story: tuple[str, ...] = field(default=())
+    gaps: int = 0
 
     @property
     def strayed(self) -> bool:
@@ -83,7 +85,7 @@ class Course:
         :raises AssertionError: even that did not end as it should.
         """
         lane, round_ = self._prepared()
-        phase = lane.table.watch.start((round_.before, round_.after))
+        phase = lane.table.watch.start((round_.before, round_.after), gap=round_.gap)
         lane.table.run(round_.step, None, round_.failing)
         self.effects = tuple(lane.table.gate.effects)
         self._settle(lane, round_)
@@ -109,7 +111,7 @@ class Course:
         phase, problems, triggers = Phase(ways=()), list[str](), 0
         try:
             lane, round_ = self._prepared()
-            phase = lane.table.watch.start((round_.before, round_.after))
+            phase = lane.table.watch.start((round_.before, round_.after), gap=round_.gap)
             problems += self._strike(lane, round_, point, story)
             triggers = self._settle(lane, round_, point, story)
             problems += self._problems(lane, round_, phase)
@@ -125,6 +127,7 @@ class Course:
             triggers=triggers,
             seconds=round(time.monotonic() - began, 1),
             story=tuple(story),
+            gaps=len(phase.gaps),
         )
 
     def _strike(self, lane: Lane, round_: Round, point: Point, story: list[str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ costs one change and not a table of its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -28,6 +29,13 @@ class Round:
     after: Rows
     step: str = "run"
     failing: tuple[str, ...] = ()
+
+    @property
+    def gap(self) -> Rows | None:
+        """What a broker may show for a moment while the step reverts: rows that stay (`crash/watch.py`)."""
+        if self.step != "rollback":
+            return None
+        return tuple(sorted((Counter(self.before) & Counter(self.after)).elements()))
 
 
 @dataclass

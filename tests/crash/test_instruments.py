@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from crash import names
 from crash.gate import Fate, Gate, Point, fates_of, point_from
 from crash.points import Course, Verdict
 from crash.reads import Reads
+from crash.scenarios import Round
 from crash.watch import Phase
 from crash.zookeeper_proxy import name_of
 from kazoo.protocol.serialization import (
@@ -140,6 +142,21 @@ def test_the_watch_sees_a_half_and_a_step_back() -> None:
         ([before, (), after], 1),
     ]:
         phase = Phase(ways=((before, after),))
+        for rows in went:
+            phase.see("broker", rows)
+        assert bool(phase.mixed) == bool(mixed), went
+
+
+def test_a_revert_has_one_gap_a_broker_and_no_other_step_has_one() -> None:
+    taken_back, round_ = ("a", "stays"), Round(("a", "stays"), ("b", "stays"), "rollback")
+    assert (round_.gap, replace(round_, step="run").gap) == (("stays",), None)
+    for went, mixed in [
+        ([taken_back, ("stays",), round_.after], 0),
+        ([taken_back, ("stays",), ("stays",), round_.after], 1),
+        ([taken_back, ("b",), round_.after], 1),
+        ([taken_back, (), round_.after], 1),
+    ]:
+        phase = Phase(ways=((round_.before, round_.after),), gap=round_.gap)
         for rows in went:
             phase.see("broker", rows)
         assert bool(phase.mixed) == bool(mixed), went

@@ -1,6 +1,12 @@
 """What queries see all the while: one thread for each broker, which asks for every row again and again.
 
 An answer is *mixed* if it is neither the table before nor the table after, or if the table goes back.
+
+A revert alone has a *gap*, which is Pinot's: its controller writes the lineage, tells the brokers, and
+deletes what was taken back, all in one call. A broker that hears of the deletion first puts the lineage into
+its segment selector and then into its instance selector, and a query in between gets those segments only that
+both know (`RoutingEntry.onAssignmentChange` of `BrokerRoutingManager`; "we update all components for routing
+in sequence", says `BalancedInstanceSelector.select`). One answer of each broker may be such a one.
 """
 
 from __future__ import annotations
@@ -22,20 +28,27 @@ class Phase:
     """One crash point's time.
 
     :ivar ways: sequences of states through which the table may go.
-    :ivar went: what each broker showed, without repeats.
+    :ivar gap: what a single answer of each broker may show in between; None where nothing is reverted.
+    :ivar went: what each broker showed, without repeats and without its gap.
+    :ivar gaps: brokers that were seen in their gap.
     """
 
     ways: tuple[tuple[Rows, ...], ...]
+    gap: Rows | None = None
     answers: int = 0
     mixed: list[str] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
     went: dict[str, list[Rows]] = field(default_factory=dict)
+    gaps: set[str] = field(default_factory=set)
 
     def see(self, broker: str, rows: Rows) -> None:
         """Take an answer in."""
         self.answers += 1
         went = self.went.setdefault(broker, [])
         if went and went[-1] == rows:
+            return
+        if rows == self.gap and broker not in self.gaps and not any(_leads(way, [rows]) for way in self.ways):
+            self.gaps.add(broker)
             return
         went.append(rows)
         if not any(_leads(way, went) for way in self.ways):
@@ -61,10 +74,10 @@ class Watch:
     def __enter__(self) -> Self:
         return self
 
-    def start(self, *ways: tuple[Rows, ...]) -> Phase:
+    def start(self, *ways: tuple[Rows, ...], gap: Rows | None = None) -> Phase:
         """Judge answers by these ways from now on."""
         with self._lock:
-            self._phase = Phase(ways)
+            self._phase = Phase(ways, gap)
         for thread in self._threads:
             if not thread.is_alive():
                 thread.start()
