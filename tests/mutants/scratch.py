@@ -21,8 +21,10 @@ def make_scratch(folder: Path, commit: str) -> Path:
     Its virtual environment holds nothing but the clone itself, as an editable install, and takes everything
     else from the environment that runs this. So child processes import the clone, too.
     """
+    python = folder / ".venv" / "bin" / "python"
     if (folder / ".venv" / "ready").exists():
         _git(folder, "checkout", "--quiet", "--force", commit)
+        _compile(folder, python)
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     _git(PROJECT, "clone", "--quiet", str(PROJECT), str(folder))
@@ -33,12 +35,24 @@ def make_scratch(folder: Path, commit: str) -> Path:
     (there / "outer.pth").write_text("".join(f"{packages}\n" for packages in here))
     for hook in (hook for packages in here for hook in packages.glob("*coverage*.pth")):
         (there / hook.name).write_text(hook.read_text())  # starts the measuring in child processes
-    python = folder / ".venv" / "bin" / "python"
     install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", "."]
     subprocess.run([python, *install], cwd=folder, check=True)
     _copy_commands(Path(sys.executable).parent, python.parent)
+    _compile(folder, python)
     (folder / ".venv" / "ready").touch()
     return folder
+
+
+def _compile(folder: Path, python: Path) -> None:
+    """Store bytecode, which the hundreds of processes of the tests would make anew: they are to write none.
+
+    Python knows a planted source by its hash, not by the clock.
+    """
+    everything = [
+        name for name in ("pinot_assets", "resources", "sensors", "tests") if (folder / name).is_dir()
+    ]
+    compiling = ["-m", "compileall", "-q", "--invalidation-mode", "checked-hash", *everything]
+    subprocess.run([python, *compiling], cwd=folder, check=True)
 
 
 def _own_packages(folder: Path) -> Path:
