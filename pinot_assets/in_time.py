@@ -1,9 +1,12 @@
-"""Something that must not hold up the end of a run."""
+"""What must not hold up the end of a run, or a tick of a sensor."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def in_time(act: Callable[[], None], seconds: float, why: Callable[[Exception], str]) -> str:
@@ -26,3 +29,45 @@ def in_time(act: Callable[[], None], seconds: float, why: Callable[[Exception], 
     thread.start()
     thread.join(seconds)
     return outcome[0]
+
+
+class Late(Exception):
+    """A call has not come to its end in time."""
+
+
+class Patience:
+    """Waits for calls so long and no longer, whatever hangs in them.
+
+    One that was given up goes on in a thread of its own. No other is begun beside it: each would leave one
+    more thread and its connections.
+    """
+
+    def __init__(self) -> None:
+        self._given_up: threading.Thread | None = None
+
+    def wait_for(self, call: Callable[[], T], seconds: float) -> T:
+        """What the call returns.
+
+        :raises Late: it has not come to its end in time, or one before it still goes on.
+        :raises Exception: what it raises.
+        """
+        if self._given_up is not None and self._given_up.is_alive():
+            raise Late("an earlier call still waits for it")
+        results: list[T] = []
+        errors: list[BaseException] = []
+
+        def called() -> None:
+            try:
+                results.append(call())
+            except BaseException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=called, name="waited for", daemon=True)
+        thread.start()
+        thread.join(seconds)
+        if thread.is_alive():
+            self._given_up = thread
+            raise Late(f"not within {seconds:.0f} s")
+        if errors:
+            raise errors[0]
+        return results[0]

@@ -17,6 +17,7 @@ from pinot_assets.exit_codes import ExitCode, code_of
 from pinot_assets.one_run import Outcome
 from pinot_assets.program import of_system
 from pinot_assets.session.observe import Observation
+from pinot_assets.session.trouble import aged
 from pinot_assets.source import Inventory
 from pinot_assets.spec import TableSpec
 from pinot_assets.words import plural
@@ -50,6 +51,7 @@ class Watched:
     :ivar last_s: when that was, seconds since the epoch.
     :ivar next_s: when it is looked at next.
     :ivar errors: looks and runs in a row that failed.
+    :ivar failing_s: when the first of them did, seconds since the epoch; 0 without any.
     :ivar code: what a command would end with after its last look.
     :ivar files_cursor: what the decision about its files remembers, `session_cursor` that about its session.
     """
@@ -61,6 +63,7 @@ class Watched:
     last_s: int = 0
     next_s: int = 0
     errors: int = 0
+    failing_s: int = 0
     code: ExitCode = ExitCode.DONE
     files_cursor: str = ""
     session_cursor: str = ""
@@ -96,10 +99,10 @@ def look_at(table: Watched, outside: Outside, interval_s: int) -> Watched:
             table = _ended(table, outside.run(table.spec), outside.now_s())
         else:
             table = replace(table, state=State.WAITS, code=ExitCode.DONE)
-        table = replace(table, errors=0, next_s=outside.now_s() + interval_s)
+        table = replace(table, errors=0, failing_s=0, next_s=outside.now_s() + interval_s)
     except SessionHeld as error:
-        table = replace(table, state=State.WAITS, message=error.reason, errors=0, code=ExitCode.DONE)
-        table = replace(table, next_s=outside.now_s() + interval_s)
+        table = replace(table, state=State.WAITS, message=error.reason, code=ExitCode.DONE)
+        table = replace(table, errors=0, failing_s=0, next_s=outside.now_s() + interval_s)
     except PinotAssetsError as error:
         table = _failed(table, error, outside.now_s(), interval_s)
     except OSError as error:
@@ -145,11 +148,13 @@ def _failed(table: Watched, error: PinotAssetsError, now_s: int, interval_s: int
     if table.state is State.RUNS:
         table = replace(table, last="failed", last_s=now_s)
     wait = min(interval_s * 2 ** min(table.errors, 16), max(LONGEST_S, interval_s))
+    since_s = table.failing_s or now_s
     return replace(
         table,
         state=State.ERROR,
-        message=str(error),
+        message=aged(error, since_s * 1000, now_s * 1000),
         errors=table.errors + 1,
+        failing_s=since_s,
         code=code_of(error),
         next_s=now_s + wait,
     )

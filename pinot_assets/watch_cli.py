@@ -70,7 +70,7 @@ def add_watch_command(app: typer.Typer, specs_of: SpecsOf, driver_of: DriverOf) 
         vanished or changed while they were read, or that met a store or a server that was away, a lack of
         memory or the death of its drivers, is tried again after 1, 2, 4 and 8 minutes, then every 15 minutes,
         together with other files that came. One that failed otherwise waits for `pinot-assets run`. What
-        cannot be looked at is tried again, later each time.
+        cannot be looked at is tried again, later each time, and is an error that says for how long.
         Schedules are Dagster's. Do not watch a table whose sensors run.
 
         Ctrl-C or SIGTERM ends it after the run that is under way, a second one at once. With --json, one
@@ -109,6 +109,7 @@ class _Lines:
             "lastRun": table.last or None,
             "lastRunAt": utc_text(table.last_s * 1000) if table.last_s else None,
             "nextLookAt": utc_text(table.next_s * 1000) if table.state is not State.RUNS else None,
+            "failingSince": utc_text(table.failing_s * 1000) if table.failing_s else None,
         }
         typer.echo(json.dumps(values))
 
@@ -121,6 +122,7 @@ class _Lines:
             "lastRun": None,
             "lastRunAt": None,
             "nextLookAt": None,
+            "failingSince": None,
         }
         typer.echo(json.dumps(values))
 

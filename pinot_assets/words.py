@@ -18,6 +18,16 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
+def duration(seconds: float) -> str:
+    """A time for people: `40 s`, `12 min`, `1.2 h`, `3.4 days`."""
+    left = max(0.0, seconds)
+    if left < 60:
+        return f"{left:.0f} s"
+    if left < 3600:
+        return f"{left / 60:.0f} min"
+    return f"{left / 3600:,.1f} h" if left < 48 * 3600 else f"{left / 86_400:,.1f} days"
+
+
 def size(count: int) -> str:
     """Bytes for people: `1.2 MB`; powers of 1024."""
     value, sign = float(abs(count)), "-" if count < 0 else ""

@@ -62,7 +62,8 @@ class Cursor(Stored):
     :ivar listing: digest of everything listed at the last tick, ready or not.
     :ivar since_s: since when it has been the same.
     :ivar quiet: what was listed last (as `listing_of` tells it), if it left nothing to wait for.
-    :ivar quiet_s: when that was.
+    :ivar quiet_s: when that was; where `quiet` is empty, since when every look has failed (`failing_s`). It
+        is no field of its own because release 0.1.0 takes a cursor with another field for none.
     :ivar settled: what left nothing to be done when it was looked at to the end, as `settlement` tells it.
     :ivar settled_s: when that was.
     :ivar told: what was said of it.
@@ -117,7 +118,7 @@ class Cursor(Stored):
     @property
     def restless(self) -> Cursor:
         """The same, with a sweep due at the next tick whatever a queue tells, and looked at to its end."""
-        return replace(self, quiet="", quiet_s=0, settled="", settled_s=0, told="")
+        return replace(self, quiet="", quiet_s=self.failing_s, settled="", settled_s=0, told="")
 
     def is_settled(self, settlement: str, now_s: int) -> bool:
         """Whether this was looked at to the end not long ago, and left nothing to be done.
@@ -126,9 +127,24 @@ class Cursor(Stored):
         """
         return settlement == self.settled != "" and self.settled_s <= now_s < self.settled_s + SETTLED_S
 
-    def listed_anew(self, now_s: int) -> Cursor:
-        """The cursor after a sweep that found what is settled."""
-        return replace(self, sweep=None, quiet_s=now_s)
+    def listed_anew(self, spec: TableSpec, now_s: int) -> Cursor:
+        """The cursor after a sweep that found what is settled, which left nothing to wait for."""
+        return replace(self, sweep=None, quiet=listing_of(spec), quiet_s=now_s)
+
+    @property
+    def failing_s(self) -> int:
+        """Since when every look at the table has failed; 0 when the last one did not."""
+        return 0 if self.quiet else self.quiet_s
+
+    def fails(self, now_s: int) -> Cursor:
+        """The cursor after a look that failed: the next tick looks again, whatever a queue tells."""
+        began = self.failing_s if 0 < self.failing_s <= now_s else now_s
+        return replace(self, quiet="", quiet_s=began)
+
+    @property
+    def works(self) -> Cursor:
+        """The cursor after a look that did not fail."""
+        return self if self.quiet else replace(self, quiet_s=0)
 
     def settles(self, settlement: str, told: str, now_s: int) -> Cursor:
         """The cursor after a look to the end, where that left nothing to be done."""
@@ -176,7 +192,7 @@ def decide(
     :param differences: as `sight` takes them.
     """
     seen = sight(spec, inventory, observation, differences)
-    last = replace(Cursor.read(cursor), sweep=None).sees(seen, _snapshot_key(observation), now_s)
+    last = replace(Cursor.read(cursor).works, sweep=None).sees(seen, _snapshot_key(observation), now_s)
     reason = _stays_out(spec, inventory, observation, seen) or _not_yet(spec, observation, seen, last, now_s)
     later = f"; {told(seen.later)}" if seen.later else ""
     last = last.restless

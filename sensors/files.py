@@ -1,33 +1,51 @@
-"""The files sensor: sees new, rewritten and deleted files and starts the table's job."""
+"""The files sensor: sees new, rewritten and deleted files and starts the table's job.
+
+A table that cannot be looked at is looked at again at each tick. The cursor remembers since when; after an
+hour the table's check `snapshot_equals_source` is an error, until a look succeeds.
+"""
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 import logging
 import time
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import dagster as dg
+from dagster._grpc.utils import default_sensor_grpc_timeout
 
 from pinot_assets.assets.budget import LISTING_S, TICK_S, Budget
+from pinot_assets.assets.evaluations import evaluations, unseen
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.picture import Picture
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
 from pinot_assets.assets.table import TableAssets
 from pinot_assets.connect import open_hints, open_session_store, open_source, open_staging
-from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError
+from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError, SourceError
+from pinot_assets.health import source
+from pinot_assets.health.finding import unknown
+from pinot_assets.in_time import Late, Patience
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.decision import Cursor, decide, settlement
 from pinot_assets.session.kept_parts import KeptParts
-from pinot_assets.session.observe import observe, standing
+from pinot_assets.session.observe import Observation, observe, standing
+from pinot_assets.session.staging import Staging
 from pinot_assets.session.sweep import Bookmark, Sweep, go_on
+from pinot_assets.session.trouble import aged
+from pinot_assets.settings import Settings
 from pinot_assets.source.notifications import Hints
+from pinot_assets.spec import TableSpec
 
 INTERVAL_S = 30
+
+LOOK_S = default_sensor_grpc_timeout() - TICK_S - 5
+"""How long a tick waits for source, staging area and ZooKeeper together. The client of a silent store gives
+up after a minute; Dagster has ended the tick by then and keeps nothing of it."""
 
 
 def files_sensor(table: TableAssets) -> dg.SensorDefinition:
     """The files sensor of one table."""
-    spec = table.spec
+    spec, looking = table.spec, _Looking(table.spec)
 
     @dg.sensor(
         name=f"{spec.asset_name}_files",
@@ -37,6 +55,7 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         description=f"New, rewritten and deleted files of {spec.ingestion.input_dir_uri}.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
+        began = time.monotonic()
         running = runs_under_way(context.instance, spec)
         if running:
             return _skip(f"paused: run {running[0].run_id} of {spec.name} is under way", context.cursor)
@@ -51,21 +70,18 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
                 cursor = cursor.restless  # until the sweep that they wake has come to its end
             elif hints is not None and queue and (rest := cursor.rests_s(spec, now_s)) > 0:
                 return _skip(f"no message of changes, the next sweep is in {rest} s", context.cursor)
-            kept, time_left = KeptParts(staging.store), Budget(LISTING_S)
-            found = go_on(
-                spec, open_source(spec), kept, cursor.sweep, lambda: time_left.is_spent, hints or ()
-            )
-            if isinstance(found, Bookmark):
-                return _skip(str(found), replace(cursor, sweep=found).text)
-            inventory = found.inventory
-            with open_session_store(spec, pinot.settings()) as store:
-                settled = settlement(spec, inventory, standing(store))
-                if cursor.is_settled(settled, now_s):
-                    _forget(kept, queue, found, context.log)
-                    return _skip(cursor.told, cursor.listed_anew(now_s).text)
-                observation = observe(store, staging)
+            kept, left_s = KeptParts(staging.store), max(LOOK_S - (time.monotonic() - began), LISTING_S + 5)
+            found = looking.look(left_s, kept, staging, pinot.settings, cursor, now_s, hints or ())
         except PinotAssetsError as error:
-            return _skip(str(error), cursor.text)
+            return _failed(context, spec, cursor, error)
+        if isinstance(found, Bookmark):
+            ended = _works(context.instance, spec, cursor, str(found))
+            return _skip(str(found), replace(cursor.works, sweep=found).text, ended)
+        inventory, observation = found.sweep.inventory, found.observation
+        if observation is None:
+            _forget(kept, queue, found.sweep, context.log)
+            ended = _works(context.instance, spec, cursor, cursor.told)
+            return _skip(cursor.told, cursor.listed_anew(spec, now_s).text, ended)
         history = TableHistory(context.instance, spec, Budget(TICK_S))
         picture = Picture.take(spec, inventory.files, observation.snapshot, history.partitions())
         is_shown = history.report(picture.observations(history))
@@ -76,15 +92,86 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         now_s = int(time.time())
         tick = decide(spec, inventory, observation, cursor.text, now_s, picture.rows.differing)
         context.log.info(tick.message)
-        _forget(kept, queue, found, context.log)
+        _forget(kept, queue, found.sweep, context.log)
         after = Cursor.read(tick.cursor)
-        after = after.settles(settled, tick.message, now_s) if is_shown else after.restless
+        after = after.settles(found.settled, tick.message, now_s) if is_shown else after.restless
+        ended = _works(context.instance, spec, cursor, tick.message)
         if not tick.launch:
-            return _skip(tick.message, after.text)
+            return _skip(tick.message, after.text, ended)
         request = sensor_trigger_of(context.instance, spec, tick.message)
-        return dg.SensorResult(run_requests=[request], cursor=after.text)
+        return dg.SensorResult(run_requests=[request], cursor=after.text, asset_events=ended)
 
     return sensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A look that has come to its end.
+
+    :ivar settled: what was seen, as `settlement` tells it.
+    :ivar observation: None where the cursor knows all of it.
+    """
+
+    sweep: Sweep
+    settled: str
+    observation: Observation | None
+
+
+class _Looking:
+    """Looks at one table: at its source, then at ZooKeeper and the staging area."""
+
+    def __init__(self, spec: TableSpec) -> None:
+        self._spec = spec
+        self._patience = Patience()
+        self._asked = ""
+
+    def look(
+        self,
+        seconds: float,
+        kept: KeptParts,
+        staging: Staging,
+        settings: Callable[[], Settings],
+        cursor: Cursor,
+        now_s: int,
+        hints: tuple[str, ...],
+    ) -> Bookmark | _Seen:
+        """List on, and read what stands of the table once the listing has come to its end.
+
+        :param seconds: how long to wait for it.
+        :raises PinotAssetsError: something cannot be read, or does not answer.
+        """
+        try:
+            return self._patience.wait_for(
+                lambda: self._look(kept, staging, settings, cursor, now_s, hints), seconds
+            )
+        except Late as late:
+            raise SourceError(
+                f"{self._spec.name} cannot be looked at",
+                why=f"{self._asked} does not answer ({late})",
+                hint="is it up, and does the network let requests through? Where a look takes longer by "
+                "itself, set DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS for code server and daemon (docs/scale.md)",
+            ) from None
+
+    def _look(
+        self,
+        kept: KeptParts,
+        staging: Staging,
+        settings: Callable[[], Settings],
+        cursor: Cursor,
+        now_s: int,
+        hints: tuple[str, ...],
+    ) -> Bookmark | _Seen:
+        spec, time_left = self._spec, Budget(LISTING_S)
+        self._asked = f"the source {spec.input_uri()}, or the staging area,"
+        found = go_on(spec, open_source(spec), kept, cursor.sweep, lambda: time_left.is_spent, hints)
+        if isinstance(found, Bookmark):
+            return found
+        self._asked = "ZooKeeper, or the staging area,"
+        with open_session_store(spec, settings()) as store:
+            settled = settlement(spec, found.inventory, standing(store))
+            if cursor.is_settled(settled, now_s):
+                return _Seen(found, settled, None)
+            return _Seen(found, settled, observe(store, staging))
 
 
 def _receive(queue: Hints, log: logging.Logger) -> tuple[str, ...] | None:
@@ -109,5 +196,36 @@ def _forget(kept: KeptParts, queue: Hints | None, sweep: Sweep, log: logging.Log
         log.warning(f"messages stay in the queue and wake another sweep: {error}")
 
 
-def _skip(message: str, cursor: str | None) -> dg.SensorResult:
-    return dg.SensorResult(skip_reason=dg.SkipReason(message), cursor=cursor)
+def _skip(
+    message: str, cursor: str | None, events: Sequence[dg.AssetCheckEvaluation] = ()
+) -> dg.SensorResult:
+    return dg.SensorResult(skip_reason=dg.SkipReason(message), cursor=cursor, asset_events=events)
+
+
+def _failed(
+    context: dg.SensorEvaluationContext, spec: TableSpec, cursor: Cursor, error: PinotAssetsError
+) -> dg.SensorResult:
+    """The table could not be looked at: say so, and for how long; record it once that has lasted."""
+    now_s = int(time.time())
+    cursor = cursor.fails(now_s)
+    since_ms, now_ms = cursor.failing_s * 1000, now_s * 1000
+    answer = source.lasts(unknown(source.NAME, error.reason, error.hint or ""), since_ms, now_ms)
+    events: list[dg.AssetCheckEvaluation] = []
+    if isinstance(answer, source.Lasting):
+        before = unseen(context.instance, spec)
+        if before is None or before.is_due(now_ms):
+            events = evaluations(context.instance, spec, (answer,))
+    return _skip(aged(error, since_ms, now_ms), cursor.text, events)
+
+
+def _works(
+    instance: dg.DagsterInstance, spec: TableSpec, before: Cursor, told: str
+) -> list[dg.AssetCheckEvaluation]:
+    """What ends the error that was recorded while the table could not be looked at; nothing without one.
+
+    :param before: what the tick began with.
+    """
+    if not before.failing_s or (recorded := unseen(instance, spec)) is None:
+        return []
+    answer = source.seen_again(recorded.since_ms, int(time.time()) * 1000, told)
+    return evaluations(instance, spec, (answer,))

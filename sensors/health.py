@@ -6,14 +6,10 @@ Off unless it is switched on: a look lists the source and the staging area.
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 import dagster as dg
-from dagster._core.definitions.asset_checks.asset_check_evaluation import (
-    AssetCheckEvaluationTargetMaterializationData,
-)
 
-from pinot_assets.assets.health import metadata_of, severity_of
-from pinot_assets.assets.history import checked_materialization
+from pinot_assets.assets.evaluations import evaluations, examine_table
 from pinot_assets.assets.keys import keys_of
-from pinot_assets.health import Health, examine_table, summary
+from pinot_assets.health import summary
 from pinot_assets.resources import PinotResource
 from pinot_assets.spec import TableSpec
 
@@ -30,28 +26,12 @@ def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
         description=f"Looks at the standing health of {spec.name} and records its checks.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
-        answers = examine_table(spec, pinot.settings)
-        target = checked_materialization(context.instance, table)
+        answers = examine_table(context.instance, spec, pinot.settings)
         message = summary(answers)
         context.log.info(message)
         return dg.SensorResult(
             skip_reason=dg.SkipReason(message),
-            asset_events=[_evaluation(table, answer, target) for answer in answers],
+            asset_events=evaluations(context.instance, spec, answers),
         )
 
     return sensor
-
-
-def _evaluation(
-    table: dg.AssetKey, answer: Health, target: AssetCheckEvaluationTargetMaterializationData | None
-) -> dg.AssetCheckEvaluation:
-    return dg.AssetCheckEvaluation(
-        asset_key=table,
-        check_name=answer.name,
-        passed=answer.passed,
-        severity=severity_of(answer),
-        description=answer.description,
-        metadata=metadata_of(answer),
-        target_materialization_data=target,
-        blocking=False,
-    )

@@ -1,6 +1,7 @@
 """A table's standing health as asset checks on the Pinot table: not blocking, run by hand or by a schedule.
 
-`sensors/health.py` records the same checks without a run for every look.
+`sensors/health.py` records the same checks without a run for every look, `sensors/files.py` one of them
+while it cannot look at the table. `assets/evaluations.py` makes and remembers what they record.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -11,8 +12,9 @@ from datetime import timedelta
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from pinot_assets.assets.evaluations import examine_table, metadata_of, severity_of
 from pinot_assets.assets.keys import keys_of
-from pinot_assets.health import CHECKS, Health, examine_table
+from pinot_assets.health import CHECKS
 from pinot_assets.resources import PinotResource
 from pinot_assets.spec import TableSpec
 
@@ -35,7 +37,7 @@ def table_health(spec: TableSpec) -> dg.AssetChecksDefinition:
     )
     def health(context: dg.AssetCheckExecutionContext, pinot: PinotResource) -> Iterator[dg.AssetCheckResult]:
         selected = {key.name for key in context.selected_asset_check_keys}
-        for answer in examine_table(spec, pinot.settings):
+        for answer in examine_table(context.instance, spec, pinot.settings):
             if answer.name in selected:
                 yield dg.AssetCheckResult(
                     asset_key=table,
@@ -75,20 +77,3 @@ def freshness_policy(spec: TableSpec) -> dg.FreshnessPolicy | None:
         # Dagster takes no window below a minute.
         warn_window=warn if warn >= timedelta(minutes=1) else None,
     )
-
-
-def severity_of(answer: Health) -> dg.AssetCheckSeverity:
-    """Dagster's word for it."""
-    return dg.AssetCheckSeverity(answer.severity.value)
-
-
-def metadata_of(answer: Health) -> dict[str, dg.MetadataValue]:
-    """Numbers to plot and what to do next. A check that is not known has no numbers: zeros would lie."""
-    numbers = {"expected": answer.expected, "found": answer.found, **answer.numbers} if answer.known else {}
-    values: dict[str, dg.MetadataValue] = {
-        name: dg.MetadataValue.int(n) if isinstance(n, int) else dg.MetadataValue.float(float(n))
-        for name, n in numbers.items()
-    }
-    if answer.next_step:
-        values["next_step"] = dg.MetadataValue.text(answer.next_step)
-    return values

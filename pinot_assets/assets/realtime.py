@@ -12,7 +12,7 @@ from typing import TypedDict
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from pinot_assets.assets.health import metadata_of, severity_of
+from pinot_assets.assets.evaluations import metadata_of, severity_of
 from pinot_assets.assets.looks import looks
 from pinot_assets.assets.metadata import cell
 from pinot_assets.health.finding import Health

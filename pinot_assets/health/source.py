@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from pinot_assets.health.finding import Health, Problem, base_name, judged, some
+from pinot_assets.health.finding import Health, Problem, Severity, base_name, judged, some
+from pinot_assets.session.model import utc_text
 from pinot_assets.session.plan import Hold
+from pinot_assets.session.trouble import has_lasted, so_long
 from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Readiness
+from pinot_assets.words import duration
 
 NAME = "snapshot_equals_source"
 
@@ -90,3 +93,43 @@ def snapshot_equals_source(table: str, found: Difference, *, removes: bool) -> H
             "files_unready": found.unready,
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting(Health):
+    """An answer that has not been known for so long that it is an error.
+
+    :ivar since_ms: since when, epoch milliseconds.
+    """
+
+    since_ms: int = 0
+
+
+def lasts(answer: Health, since_ms: int, now_ms: int) -> Health:
+    """An answer that is not known, as an error once every look has failed for an hour; else as it is.
+
+    :param since_ms: when the first of these looks failed, epoch milliseconds.
+    """
+    if answer.known or not has_lasted(since_ms, now_ms):
+        return answer
+    return Lasting(
+        answer.name,
+        False,
+        answer.expected,
+        answer.found,
+        f"{answer.message}; {so_long(since_ms, now_ms)}",
+        f"see to the cause ({answer.next_step}); sensors and `watch` look again by themselves",
+        Severity.ERROR,
+        known=False,
+        since_ms=since_ms,
+    )
+
+
+def seen_again(since_ms: int, now_ms: int, told: str) -> Health:
+    """What ends the error of `lasts`. It passes, though files may wait: the next look counts them.
+
+    :param told: what this look says of the files.
+    """
+    after = duration((now_ms - since_ms) / 1000)
+    message = f"the table can be looked at again since {utc_text(now_ms)}, after {after}: {told}"
+    return Health(NAME, True, 0, 0, message, known=False)

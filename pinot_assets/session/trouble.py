@@ -1,4 +1,4 @@
-"""Trouble that passes by itself: since when a session has had it, and when it is tried again.
+"""Trouble that passes by itself: since when a session or a table has had it, and when it is tried again.
 
 A file that vanished between listing and build, a store that did not answer, a worker without memory, drivers
 that died before a file was built, a server that was down during the audit: no file has to be repaired, so the
@@ -14,9 +14,10 @@ from typing import Final
 
 from pinot_assets.errors import PinotAssetsError, SettingError, SourceError, StoreConflict, TooLarge
 from pinot_assets.session.failure_code import is_transient
-from pinot_assets.session.model import Session, State
+from pinot_assets.session.model import Session, State, utc_text
 from pinot_assets.session.plan import STALLS
 from pinot_assets.session.receipt import Failure
+from pinot_assets.words import duration
 
 FIRST_WAIT_MS: Final = 60_000
 LONGEST_WAIT_MS: Final = 15 * 60_000
@@ -67,7 +68,31 @@ def again_ms(session: Session) -> int:
 
 def lasts(session: Session, now_ms: int) -> bool:
     """Whether the trouble has lasted so long that somebody should look."""
-    return session.trouble_since_ms > 0 and now_ms - session.trouble_since_ms >= LASTS_MS
+    return has_lasted(session.trouble_since_ms, now_ms)
+
+
+def has_lasted(since_ms: int, now_ms: int) -> bool:
+    """Whether trouble since then has lasted so long that somebody should look.
+
+    :param since_ms: epoch milliseconds, 0 without any.
+    """
+    return since_ms > 0 and now_ms - since_ms >= LASTS_MS
+
+
+def so_long(since_ms: int, now_ms: int) -> str:
+    """`for 1.2 h, since 2026-01-31 12:00:00 UTC`."""
+    return f"for {duration((now_ms - since_ms) / 1000)}, since {utc_text(since_ms)}"
+
+
+def aged(error: PinotAssetsError, since_ms: int, now_ms: int) -> str:
+    """An error that a table has met at every try, for people: what, why, for how long, what to do.
+
+    :param since_ms: when the first of these tries failed, epoch milliseconds.
+    """
+    if now_ms <= since_ms:
+        return str(error)
+    told = f"{error.reason}; {so_long(since_ms, now_ms)}"
+    return told if error.hint is None else f"{told}\n  → {error.hint}"
 
 
 def causes(failures: Sequence[Failure]) -> str:

@@ -112,6 +112,24 @@ def test_what_cannot_be_looked_at_is_tried_again_later_each_time(world: World, t
     assert look_at(table, world, 30).next_s == NOW + 30
 
 
+def test_what_cannot_be_looked_at_says_for_how_long_until_it_can(world: World) -> None:
+    world.trouble, table, told = ListingFailed("no listing", hint="bring it back"), Watched(world.spec), []
+    since = "since 2027-01-15 08:00:00 UTC"
+    for _ in range(12):
+        table = look_at(table, world, 30)
+        told.append(table.message)
+        world.now = table.next_s
+    assert told[0] == "no listing\n  → bring it back"
+    assert told[1] == f"no listing; for 30 s, {since}\n  → bring it back"
+    assert told[-1] == f"no listing; for 1.3 h, {since}\n  → bring it back"
+    assert (table.failing_s, table.state, table.code) == (NOW, State.ERROR, ExitCode.ERROR)
+    world.trouble = None
+    table = look_at(table, world, 30)
+    assert (table.failing_s, table.state) == (0, State.WAITS)
+    world.trouble = PinotError("Pinot is away")
+    assert look_at(table, world, 30).message == "Pinot is away"
+
+
 def test_a_run_that_failed_is_not_started_again_at_once(world: World) -> None:
     write_files(world.folder, F1="a")
     world.run_trouble = PinotError("Pinot is away")
@@ -206,10 +224,14 @@ def test_once_for_log_collectors(world: World, typed: Callable[..., tuple[int, s
     assert [line["state"] for line in lines] == ["runs", "waits"]
     assert lines[1]["table"] == "t_OFFLINE"
     assert lines[1]["lastRun"] == "switched: 1 row"
+    assert [line["failingSince"] for line in lines] == [None, None]
     world.trouble = ListingFailed("no listing")
     code, out = typed("t", "--once")
     assert code == 1
     assert "t error no listing" in out
+    code, out = typed("t", "--once", "--json")
+    assert code == 1
+    assert str(json.loads(out)["failingSince"]).endswith("UTC")
 
 
 def test_ctrl_c_ends_it_cleanly(world: World, typed: Callable[..., tuple[int, str]]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pinot_assets.health.finding import Severity
-from pinot_assets.health.source import difference, snapshot_equals_source
+from pinot_assets.health.finding import HOUR_MS, Severity, unknown
+from pinot_assets.health.source import NAME, Lasting, difference, lasts, seen_again, snapshot_equals_source
 from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.source import Inventory, SourceFile
 from pinot_assets.source.fingerprint import Fingerprint
@@ -69,3 +69,30 @@ def test_a_held_file_that_changed_since_waits_like_any_other() -> None:
     hold = Hold(files={"s/a": V2.token}, removals=())
     found = difference({"s/a": V1}, listed(a=Fingerprint(1, 3)), hold)
     assert (found.stale, found.held) == (("s/a",), 0)
+
+
+T0 = 1_700_000_000_000
+
+
+def test_what_is_not_known_is_an_error_after_an_hour_and_says_since_when() -> None:
+    answer = unknown(NAME, "no listing", "bring it back")
+    assert lasts(answer, T0, T0 + HOUR_MS - 1) == answer
+    lasting = lasts(answer, T0, T0 + HOUR_MS)
+    assert (lasting.passed, lasting.known, lasting.severity) == (False, False, Severity.ERROR)
+    assert isinstance(lasting, Lasting)
+    assert lasting.since_ms == T0
+    assert lasting.message == "not known: no listing; for 1.0 h, since 2023-11-14 22:13:20 UTC"
+    assert lasting.next_step.startswith("see to the cause (bring it back); ")
+
+
+def test_what_is_known_stays_as_it_is_however_long_it_was_not() -> None:
+    answer = snapshot_equals_source("t", difference({}, listed(a=V1), NO_HOLD), removes=True)
+    assert lasts(answer, T0, T0 + 9 * HOUR_MS) == answer
+
+
+def test_the_end_of_it_passes_and_has_no_numbers() -> None:
+    answer = seen_again(T0, T0 + 50 * HOUR_MS, "1 new; launched")
+    assert (answer.passed, answer.known) == (True, False)
+    assert answer.message == (
+        "the table can be looked at again since 2023-11-17 00:13:20 UTC, after 2.1 days: 1 new; launched"
+    )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fakes.tables import APPEND, SWAP, SYNC, write_table
 
-from pinot_assets.sensors.decision import FIRST_WAIT_S, LONGEST_WAIT_S, Tick, decide
+from pinot_assets.sensors.decision import FIRST_WAIT_S, LONGEST_WAIT_S, Cursor, Tick, decide
 from pinot_assets.session.model import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.plan import NO_HOLD, Hold
@@ -432,3 +432,48 @@ def test_one_file_that_has_to_be_repaired_makes_the_session_wait(table: Table) -
     tick = table.tick(listing(F1=1, F2=2), NOW + 3600)
     assert not tick.launch
     assert "sensorRetries is off" in tick.message
+
+
+# --- looks that fail -----------------------------------------------------------------------------------
+
+
+def test_a_cursor_knows_since_when_looks_have_failed() -> None:
+    cursor = Cursor.read("")
+    assert cursor.failing_s == 0
+    for now in (NOW, NOW + 30, NOW + 9000):
+        cursor = Cursor.read(cursor.fails(now).text)
+        assert cursor.failing_s == NOW
+    assert cursor.restless.failing_s == NOW
+    assert cursor.works.failing_s == 0
+    assert cursor.works.fails(NOW + 9030).failing_s == NOW + 9030
+
+
+def test_what_was_quiet_or_launched_before_is_no_failure() -> None:
+    quiet = Cursor("d", "s", 5, 2, quiet="q", quiet_s=NOW)
+    assert (quiet.failing_s, quiet.restless.failing_s, quiet.works) == (0, 0, quiet)
+    failing = quiet.fails(NOW + 30)
+    assert (failing.failing_s, failing.launched, failing.times) == (NOW + 30, "d", 2)
+    assert Cursor("d", "s", 5, 2).failing_s == 0
+
+
+def test_a_clock_that_was_put_back_begins_the_row_anew() -> None:
+    assert Cursor().fails(NOW).fails(NOW - 9000).failing_s == NOW - 9000
+
+
+def test_a_look_that_succeeds_is_decided_as_if_none_had_failed(table: Table) -> None:
+    files = listing(F1=1, F2=2, F3=3)
+    table.tick(files)
+    untroubled = table.cursor
+    table.cursor = Cursor.read(untroubled).fails(NOW + 30).text
+    tick = table.tick(files, NOW + 60)
+    assert tick.message.endswith(f"this listing was launched before, again in {FIRST_WAIT_S - 60} s")
+    assert tick.cursor == untroubled
+
+
+def test_a_failed_look_is_followed_by_the_next_whatever_a_queue_tells(table: Table) -> None:
+    table.tick(listing(F1=1, F2=2))
+    cursor = Cursor.read(table.cursor)
+    assert cursor.rests_s(table.spec, NOW + 60) > 0
+    assert cursor.fails(NOW + 60).rests_s(table.spec, NOW + 60) == 0
+    again = cursor.fails(NOW + 60).listed_anew(table.spec, NOW + 90)
+    assert (again.failing_s, again.rests_s(table.spec, NOW + 90)) == (0, 900)

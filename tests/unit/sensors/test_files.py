@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,17 +14,23 @@ import dagster as dg
 import pytest
 from fakes.tables import SYNC, write_table
 
+from pinot_assets.assets.budget import TICK_S
+from pinot_assets.assets.health import table_health
 from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.picture import Picture
 from pinot_assets.assets.table import table_assets
-from pinot_assets.errors import SessionError, SourceError
+from pinot_assets.errors import ListingFailed, PinotAssetsError, SessionError, SourceError
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import files, files_sensor
+from pinot_assets.sensors.decision import Cursor
 from pinot_assets.session.kept_parts import KeptParts
 from pinot_assets.session.model import Pointer
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.plan import NO_HOLD
-from pinot_assets.source import listed_files
+from pinot_assets.source import ObjectStore, listed_files, open_store
+from pinot_assets.spec import TableSpec
 
 
 class Table:
@@ -35,6 +43,8 @@ class Table:
         self.seen = Observation(Pointer(), None, (), {}, None, None, NO_HOLD)
         self.standing = ""
         self.cursor: str | None = None
+        self.recorded: list[dg.AssetCheckEvaluation] = []
+        self._sensor: dg.SensorDefinition | None = None
 
     def write(self, *names: str) -> None:
         for name in names:
@@ -42,20 +52,28 @@ class Table:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(name)
 
+    def sensor(self) -> dg.SensorDefinition:
+        """That of the code location, which lives as long as the table spec stays as it is."""
+        if self._sensor is None or self._spec is not self.spec:
+            self._sensor, self._spec = files_sensor(table_assets(self.spec)), self.spec
+        return self._sensor
+
     def tick(self) -> str:
         """What the tick says, after `launched` where it starts a run."""
-        sensor = files_sensor(table_assets(self.spec))
+        sensor = self.sensor()
         with dg.build_sensor_context(
             self.instance, cursor=self.cursor, resources={"pinot": PinotResource()}
         ) as context:
-            result = sensor(context)
-        assert isinstance(result, dg.SensorResult)
+            result = sensor.evaluate_tick(context)
         self.cursor = result.cursor
+        for event in result.asset_events:  # as the sensor daemon does
+            assert isinstance(event, dg.AssetCheckEvaluation)
+            self.instance.report_runless_asset_event(event)
+            self.recorded.append(event)
         if result.run_requests:
             (request,) = result.run_requests
             return request.tags["pinot/tick"]
-        assert isinstance(result.skip_reason, dg.SkipReason)
-        return str(result.skip_reason.skip_message)
+        return str(result.skip_message)
 
     @property
     def parts(self) -> list[Path]:
@@ -114,11 +132,12 @@ def test_a_ledger_that_cannot_be_read_costs_no_listing(
 
     table.write("a.csv")
     table.tick()
-    cursor = table.cursor
+    listed = Cursor.read(table.cursor or "").sweep
+    assert listed is not None
     with monkeypatch.context() as patch:
         patch.setattr(files, "observe", away)
         assert table.tick() == "ZooKeeper is away"
-    assert (table.cursor, len(table.parts)) == (cursor, 1)
+    assert (Cursor.read(table.cursor or "").sweep, len(table.parts)) == (listed, 1)
     assert table.tick().endswith("launched")
 
 
@@ -336,3 +355,283 @@ def test_a_cursor_of_a_newer_release_is_left_to_it(table: Table) -> None:
     table.cursor = json.dumps({"colour": "blue"})
     table.tick()
     assert json.loads(str(table.cursor))["colour"] == "blue"
+
+
+# --- a table that cannot be looked at -----------------------------------------------------------------
+
+
+class Clock:
+    """Time that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def later(self, minutes: float) -> None:
+        self.now += 60 * minutes
+
+
+NOON = 1_800_000_000.0 - 1_800_000_000 % 86_400 + 12 * 3600
+SINCE = "since 2027-01-15 12:00:00 UTC"
+LOST = "Listing the source did not complete: it is gone"
+TOLD = f"{LOST}; for {{}}, {SINCE}\n  → bring it back"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(files.time, "time", lambda: clock.now)
+    monkeypatch.setattr(files.time, "time_ns", lambda: int(clock.now * 1e9))
+    return clock
+
+
+class Source:
+    """The input directory, which can be lost."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.trouble: PinotAssetsError | None = None
+        self._open = files.open_source
+        monkeypatch.setattr(files, "open_source", self.opened)
+
+    def lose(self) -> None:
+        self.trouble = ListingFailed(
+            "Listing the source did not complete", why="it is gone", hint="bring it back"
+        )
+
+    def opened(self, spec: TableSpec) -> ObjectStore:
+        if self.trouble is not None:
+            raise self.trouble
+        return self._open(spec)
+
+
+@pytest.fixture
+def source(table: Table, monkeypatch: pytest.MonkeyPatch) -> Source:
+    return Source(monkeypatch)
+
+
+def newest(table: Table) -> tuple[bool, str, str]:
+    """The newest evaluation in Dagster: passed, severity, description."""
+    (record,) = table.instance.event_log_storage.get_asset_check_execution_history(
+        dg.AssetCheckKey(keys_of(table.spec).table, "snapshot_equals_source"), limit=1
+    )
+    evaluation = record.evaluation
+    assert evaluation is not None
+    return evaluation.passed, evaluation.severity.value, evaluation.description or ""
+
+
+def test_the_tick_says_for_how_long_the_source_cannot_be_listed(
+    table: Table, clock: Clock, source: Source
+) -> None:
+    source.lose()
+    assert table.tick() == f"{LOST}\n  → bring it back"
+    clock.later(0.5)
+    assert table.tick() == TOLD.format("30 s")
+    clock.later(30)
+    assert table.tick() == TOLD.format("30 min")
+    clock.later(42)
+    assert table.tick() == TOLD.format("1.2 h")
+
+
+def test_a_look_that_succeeds_ends_the_row(table: Table, clock: Clock, source: Source) -> None:
+    source.lose()
+    table.tick()
+    clock.later(50)
+    source.trouble = None
+    assert table.tick() == NOTHING
+    source.lose()
+    clock.later(50)
+    assert table.tick() == f"{LOST}\n  → bring it back"
+    assert table.recorded == []
+
+
+def test_after_an_hour_the_table_is_red_and_is_recorded_every_quarter_of_an_hour(
+    table: Table, clock: Clock, source: Source
+) -> None:
+    source.lose()
+    recorded_at: list[float] = []
+    for tick in range(2 * 100):
+        before = len(table.recorded)
+        table.tick()
+        if len(table.recorded) > before:
+            recorded_at.append(tick / 2)
+        clock.later(0.5)
+    assert recorded_at == [60, 75, 90]
+    passed, severity, description = newest(table)
+    assert (passed, severity) == (False, "ERROR")
+    assert description == (
+        f"not known: {LOST}; for 1.5 h, {SINCE}\n"
+        "→ see to the cause (bring it back); sensors and `watch` look again by themselves"
+    )
+    (evaluation, *_) = table.recorded
+    assert (evaluation.asset_key, evaluation.check_name) == (
+        keys_of(table.spec).table,
+        "snapshot_equals_source",
+    )
+    assert not evaluation.blocking
+    assert set(evaluation.metadata) == {"next_step", "not_known_since"}
+    assert evaluation.metadata["not_known_since"].value == NOON
+
+
+def test_the_check_that_is_recorded_is_one_of_the_table(table: Table, clock: Clock, source: Source) -> None:
+    source.lose()
+    table.tick()
+    clock.later(60)
+    table.tick()
+    (evaluation,) = table.recorded
+    assert evaluation.asset_check_key in table_health(table.spec).check_keys
+
+
+def test_the_red_ends_when_the_table_can_be_looked_at_again(
+    table: Table, clock: Clock, source: Source
+) -> None:
+    source.lose()
+    table.tick()
+    clock.later(72)
+    table.tick()
+    clock.later(18)
+    source.trouble = None
+    table.write("a.csv")
+    assert table.tick().endswith("launched")
+    assert newest(table) == (
+        True,
+        "WARN",
+        "the table can be looked at again since 2027-01-15 13:30:00 UTC, after 1.5 h: "
+        "1 new, 0 rewritten, 0 deleted; launched",
+    )
+    recorded = len(table.recorded)
+    for _ in range(3):
+        clock.later(30)
+        table.tick()
+    assert len(table.recorded) == recorded == 2
+
+
+def test_a_look_of_the_health_sensor_is_not_written_over(table: Table, clock: Clock, source: Source) -> None:
+    """It came after the source was back, and knows more than that."""
+    source.lose()
+    table.tick()
+    clock.later(60)
+    table.tick()
+    found = dg.AssetCheckEvaluation(
+        asset_key=keys_of(table.spec).table,
+        check_name="snapshot_equals_source",
+        passed=False,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="3 missing",
+    )
+    table.instance.report_runless_asset_event(found)
+    source.trouble = None
+    table.tick()
+    assert newest(table) == (False, "WARN", "3 missing")
+
+
+def test_a_stretch_of_a_long_listing_ends_the_red(
+    table: Table, clock: Clock, source: Source, slow: None
+) -> None:
+    table.write("a.csv")
+    source.lose()
+    table.tick()
+    clock.later(60)
+    table.tick()
+    source.trouble = None
+    assert "so far" in table.tick()
+    assert newest(table)[0]
+    assert Cursor.read(table.cursor or "").failing_s == 0
+
+
+def test_what_is_settled_ends_the_red(
+    table: Table, clock: Clock, source: Source, looks: list[object]
+) -> None:
+    table.tick()
+    source.lose()
+    clock.later(-61)
+    table.tick()
+    clock.later(60)
+    table.tick()
+    assert not newest(table)[0]
+    source.trouble = None
+    clock.later(1)
+    assert table.tick() == NOTHING
+    assert newest(table)[0]
+    assert len(looks) == 1
+    assert Cursor.read(table.cursor or "").failing_s == 0
+
+
+@pytest.mark.parametrize("away", ["observe", "standing", "open_session_store", "open_staging"])
+def test_zookeeper_and_the_staging_area_count_as_the_source_does(
+    table: Table, clock: Clock, monkeypatch: pytest.MonkeyPatch, away: str
+) -> None:
+    def raises(*_: object) -> None:
+        raise SessionError(f"no answer to {away}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, away, raises)
+        table.tick()
+        clock.later(72)
+        assert table.tick() == f"no answer to {away}; for 1.2 h, {SINCE}"
+        assert newest(table)[:2] == (False, "ERROR")
+    assert table.tick() == NOTHING
+    assert newest(table)[0]
+
+
+def test_a_table_that_rests_between_sweeps_does_so_again_after_trouble(
+    table: Table, clock: Clock, source: Source, mailbox: Mailbox, looks: list[object]
+) -> None:
+    assert table.tick() == NOTHING
+    clock.later(15)
+    source.lose()
+    table.tick()
+    clock.later(0.5)
+    assert table.tick() == f"{LOST}; for 30 s, since 2027-01-15 12:15:00 UTC\n  → bring it back"
+    source.trouble = None
+    assert table.tick() == NOTHING
+    clock.later(1)
+    assert table.tick() == "no message of changes, the next sweep is in 840 s"
+
+
+def test_messages_that_wake_a_sweep_do_not_make_trouble_younger(
+    table: Table, clock: Clock, source: Source, mailbox: Mailbox
+) -> None:
+    source.lose()
+    table.tick()
+    clock.later(60)
+    mailbox.waiting = ["m"]
+    assert table.tick() == TOLD.format("1.0 h")
+    assert newest(table)[:2] == (False, "ERROR")
+
+
+def test_a_run_under_way_neither_counts_nor_ends_the_row(table: Table, clock: Clock, source: Source) -> None:
+    source.lose()
+    table.tick()
+    cursor = table.cursor
+    run = dg.DagsterRun(job_name="t_ingest", status=dg.DagsterRunStatus.STARTED, tags={"pinot/table": "t"})
+    table.instance.add_run(run)
+    clock.later(30)
+    assert table.tick().startswith("paused: run ")
+    assert table.cursor == cursor
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of a store that takes every connection and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_store_that_is_silent_is_told_while_the_tick_still_counts(
+    table: Table, clock: Clock, silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its client waits for a minute, and so does Dagster for the tick, of which nothing is kept then."""
+    assert files.LOOK_S + TICK_S < 60
+    monkeypatch.setattr(files, "LOOK_S", 0.5)
+    monkeypatch.setattr(files, "LISTING_S", -4.5)
+    monkeypatch.setenv("TABLE_KEY", "k")
+    keys = {"accessKey": "${TABLE_KEY}", "secretKey": "${TABLE_KEY}"}
+    opened = open_store("s3://bucket/x", {"endpoint": silent, **keys}, UNLIMITED)
+    monkeypatch.setattr(files, "open_source", lambda _: opened)
+    first = table.tick()
+    assert first.startswith("t cannot be looked at: the source file:///")
+    assert "or the staging area, does not answer (not within " in first
+    clock.later(72)
+    second = table.tick()
+    assert f"does not answer (an earlier call still waits for it); for 1.2 h, {SINCE}" in second
+    assert newest(table)[:2] == (False, "ERROR")
+    assert sum(thread.name == "waited for" for thread in threading.enumerate()) == 1

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import dagster as dg
 import pytest
 from fakes.tables import SYNC, write_table
 
+from pinot_assets.assets.evaluations import evaluations
 from pinot_assets.assets.health import health_job, table_health
 from pinot_assets.assets.keys import keys_of
-from pinot_assets.health import CHECKS, Health, Severity
+from pinot_assets.health import CHECKS, Health, Severity, source
+from pinot_assets.health.finding import unknown
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.health import health_sensor
 from pinot_assets.spec import TableSpec
@@ -78,6 +81,37 @@ def test_without_a_pinot_it_tells_and_does_not_raise(spec: TableSpec) -> None:
         result = tick(spec, instance)
     assert len(result.asset_events) == len(CHECKS)
     assert "failed: snapshot_equals_source (not known)" in message(result)
+
+
+def test_a_look_that_fails_does_not_turn_an_error_that_lasts_into_a_warning(spec: TableSpec) -> None:
+    """Its next look would do so every ten minutes, and the table would be red half of the time."""
+    name, now_ms = source.NAME, time.time_ns() // 1_000_000
+    key = dg.AssetCheckKey(keys_of(spec).table, name)
+
+    def look() -> list[tuple[str, str]]:
+        """By the sensor, then by the job."""
+        for event in tick(spec, instance).asset_events:
+            instance.report_runless_asset_event(event)
+        job = definitions.resolve_job_def("t_health")
+        assert job.execute_in_process(instance=instance).success
+        found = instance.event_log_storage.get_asset_check_execution_history(key, limit=2)
+        evaluations = [record.evaluation for record in found]
+        return [(e.severity.value, e.description or "") for e in evaluations if e is not None]
+
+    definitions = dg.Definitions(
+        asset_checks=[table_health(spec)], jobs=[health_job(spec)], resources={"pinot": HALF_SET}
+    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert {severity for severity, _ in look()} == {"WARN"}
+        lasting = source.lasts(unknown(name, "no listing", ""), now_ms - 72 * 60_000, now_ms)
+        (event,) = evaluations(instance, spec, (lasting,))
+        instance.report_runless_asset_event(event)
+        again = look()
+        assert {severity for severity, _ in again} == {"ERROR"}
+        assert all("; for 1.2 h, since " in description for _, description in again)
+        (event,) = evaluations(instance, spec, (source.seen_again(now_ms - 72 * 60_000, now_ms, "seen"),))
+        instance.report_runless_asset_event(event)
+        assert {severity for severity, _ in look()} == {"WARN"}
 
 
 def test_it_stands_beside_the_job_of_the_same_name(spec: TableSpec) -> None:

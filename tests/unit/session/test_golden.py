@@ -340,3 +340,18 @@ def test_a_header_of_an_unknown_mode_is_none() -> None:
     data = golden("header.json").replace(b'"SYNC"', b'"COMPACT"')
     with pytest.raises(ValueError, match="its mode is COMPACT, which this release of pinot-assets does not"):
         header_from_bytes(data)
+
+
+@pytest.mark.parametrize("number", FORMATS)
+def test_a_cursor_of_a_table_that_cannot_be_looked_at_has_no_other_fields(number: int) -> None:
+    """0.1.0 takes a files sensor's cursor with another field, or a time that is no number, for none."""
+    before = json.loads(golden("files-cursor.json", number))
+    cursor = Cursor.read(json.dumps(before | {"quiet": "", "quiet_s": 0}))
+    assert cursor.failing_s == Cursor.read(json.dumps(before)).failing_s == 0
+    failing = cursor.fails(1_700_000_000).fails(1_700_000_030)
+    assert json.loads(failing.text) == before | {"quiet": "", "quiet_s": 1_700_000_000}
+    assert Cursor.read(failing.text).failing_s == 1_700_000_000
+    assert json.loads(failing.works.text) == before | {"quiet": "", "quiet_s": 0}
+    later = Cursor.read(json.dumps(before | {"colour": "blue"}))
+    for changed in (later.fails(7), later.fails(7).works, later.fails(7).restless):
+        assert json.loads(changed.text)["colour"] == "blue"

@@ -17,7 +17,7 @@ from pinot_assets.errors import (
 )
 from pinot_assets.session.model import Mode, ObjectRef, Session
 from pinot_assets.session.receipt import Failure
-from pinot_assets.session.trouble import again_ms, causes, lasts, may_pass, passes, since_ms
+from pinot_assets.session.trouble import again_ms, aged, causes, has_lasted, lasts, may_pass, passes, since_ms
 
 MINUTE = 60_000
 T0 = 1_700_000_000_000
@@ -85,3 +85,18 @@ def test_each_error_of_a_store_is_classed_on_purpose() -> None:
     assert {name for name, kind in found.items() if may_pass(kind(""))} == passing
     others = [kind for kind in kinds if issubclass(kind, PinotAssetsError) and kind not in found.values()]
     assert not [kind for kind in others if may_pass(kind(""))]
+
+
+def test_an_error_that_is_met_at_every_try_says_for_how_long() -> None:
+    lost = ListingFailed("no listing", why="it is gone", hint="bring it back")
+    assert aged(lost, T0, T0) == str(lost)
+    assert aged(lost, T0, T0 + 72 * MINUTE) == (
+        "no listing: it is gone; for 1.2 h, since 2023-11-14 22:13:20 UTC\n  → bring it back"
+    )
+    assert aged(SourceError("away"), T0, T0 + MINUTE) == "away; for 1 min, since 2023-11-14 22:13:20 UTC"
+
+
+def test_trouble_lasts_after_an_hour() -> None:
+    assert not has_lasted(T0, T0 + 60 * MINUTE - 1)
+    assert has_lasted(T0, T0 + 60 * MINUTE)
+    assert not has_lasted(0, T0)

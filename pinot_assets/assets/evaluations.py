@@ -1,0 +1,115 @@
+"""Evaluations of a table's standing health: how they are made, and what the newest one in Dagster says.
+
+Dagster's event log is the only memory of a look. A check that is not known is a warning; that it has not been
+known for an hour, the files sensor finds out (`sensors/files.py`) and records since when. Later looks read it
+here, so that one that fails as well does not turn the error into a warning.
+"""
+
+# No `from __future__ import annotations` here: Dagster reads the annotations themselves.
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import dagster as dg
+from dagster._core.storage.asset_check_execution_record import (
+    COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES,
+)
+
+from pinot_assets import health
+from pinot_assets.assets.history import checked_materialization
+from pinot_assets.assets.keys import keys_of
+from pinot_assets.health import Health, source
+from pinot_assets.settings import Settings
+from pinot_assets.spec import TableSpec
+
+AGAIN_MS: Final = 15 * 60_000
+"""Until an error that lasts is recorded again: a tick every 30 s would fill Dagster's event log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """The newest evaluation of `snapshot_equals_source`, where it says for how long it has not been known.
+
+    :ivar since_ms: since when, epoch milliseconds.
+    :ivar recorded_ms: when it was recorded, epoch milliseconds.
+    """
+
+    since_ms: int
+    recorded_ms: int
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether it is recorded again."""
+        return not self.recorded_ms <= now_ms < self.recorded_ms + AGAIN_MS
+
+
+def unseen(instance: dg.DagsterInstance, spec: TableSpec) -> Unseen | None:
+    """What stands in Dagster; None where the newest evaluation of the check says something else."""
+    records = instance.event_log_storage.get_asset_check_execution_history(
+        dg.AssetCheckKey(keys_of(spec).table, source.NAME),
+        limit=1,
+        status=COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES,
+    )
+    if not records or records[0].evaluation is None or records[0].event is None:
+        return None
+    since = records[0].evaluation.metadata.get("not_known_since")
+    if not isinstance(since, dg.TimestampMetadataValue):
+        return None
+    return Unseen(int(since.value * 1000), int(records[0].event.timestamp * 1000))
+
+
+def examine_table(
+    instance: dg.DagsterInstance, spec: TableSpec, settings: Callable[[], Settings]
+) -> tuple[Health, ...]:
+    """`health.examine_table`, with what Dagster knows of how long the table could not be looked at."""
+    answers = health.examine_table(spec, settings)
+    if all(answer.known for answer in answers if answer.name == source.NAME):
+        return answers
+    if (before := unseen(instance, spec)) is None:
+        return answers
+    now_ms = time.time_ns() // 1_000_000
+    return tuple(
+        source.lasts(answer, before.since_ms, now_ms) if answer.name == source.NAME else answer
+        for answer in answers
+    )
+
+
+def evaluations(
+    instance: dg.DagsterInstance, spec: TableSpec, answers: tuple[Health, ...]
+) -> list[dg.AssetCheckEvaluation]:
+    """The answers as a sensor records them, without a run."""
+    table = keys_of(spec).table
+    target = checked_materialization(instance, table)
+    return [
+        dg.AssetCheckEvaluation(
+            asset_key=table,
+            check_name=answer.name,
+            passed=answer.passed,
+            severity=severity_of(answer),
+            description=answer.description,
+            metadata=metadata_of(answer),
+            target_materialization_data=target,
+            blocking=False,
+        )
+        for answer in answers
+    ]
+
+
+def severity_of(answer: Health) -> dg.AssetCheckSeverity:
+    """Dagster's word for it."""
+    return dg.AssetCheckSeverity(answer.severity.value)
+
+
+def metadata_of(answer: Health) -> dict[str, dg.MetadataValue]:
+    """Numbers to plot and what to do next. A check that is not known has no numbers: zeros would lie."""
+    numbers = {"expected": answer.expected, "found": answer.found, **answer.numbers} if answer.known else {}
+    values: dict[str, dg.MetadataValue] = {
+        name: dg.MetadataValue.int(n) if isinstance(n, int) else dg.MetadataValue.float(float(n))
+        for name, n in numbers.items()
+    }
+    if answer.next_step:
+        values["next_step"] = dg.MetadataValue.text(answer.next_step)
+    if isinstance(answer, source.Lasting):
+        values["not_known_since"] = dg.MetadataValue.timestamp(answer.since_ms / 1000)
+    return values
