@@ -200,16 +200,15 @@ def _fetch(order: BuildOrder, uri: str, local: Path) -> tuple[Fingerprint, str]:
     require_data(uri, order.policy)
     source = open_store(order.source_uri, order.source_props, order.policy)
     key = source.key_of(uri)
-    for _ in range(2):
+    for attempt in range(2):
         before = version_of(source, uri)
         try:
             sha256 = source.download(key, local, before.size)
-        except SourceChanged:
-            version_of(source, uri)  # gone says more
+        except SourceError as error:
+            version_of(source, uri)  # gone says more than unreadable
+            if attempt or not isinstance(error, SourceChanged):
+                raise
             continue
-        except SourceError:
-            version_of(source, uri)  # and more than unreadable
-            raise
         if version_of(source, uri) == before:
             return before, sha256
     raise SourceChanged(

@@ -289,10 +289,11 @@ class Staging:
         """
         why = "its hash differs from its receipt's"
         try:
-            if self.store.download(self.key_of(output.tar_uri), path, output.tar_bytes) == output.tar_sha256:
+            sha256 = self.store.download(self.key_of(output.tar_uri), path, output.tar_bytes)
+            if sha256 == output.tar_sha256:
                 return
         except SourceChanged as changed:
-            why = changed.why
+            why = changed.why or changed.what
         path.unlink(missing_ok=True)
         raise SnapshotCorrupt(
             f"{output.tar_uri} is not what was staged there", why=why, hint="restore the object"
