@@ -111,28 +111,36 @@ def found_by(defect: Defect, scratch: Path, recorded: reach.Reach) -> str:
     """The test that fails on the defect, empty where none does."""
     path = scratch / defect.file
     source = path.read_text()
-    tests = recorded.tests_of(defect.file, source, *defect.lines(source))
-    while tests:
+    left = recorded.tests_of(defect.file, source, *defect.lines(source))
+    while left:
         path.write_text(defect.planted(source))
         try:
-            failed = _first_failure(scratch, tests, recorded)
+            failed, passed = _first_failure(scratch, left, recorded)
         finally:
             path.write_text(source)
-        if failed not in tests or not _first_failure(scratch, [failed], recorded):
+        if failed not in left or not _first_failure(scratch, [failed], recorded)[0]:
             return failed
-        tests.remove(failed)  # it fails by itself, now and then
+        left = [test for test in left if test not in {failed, *passed}]  # it fails by itself, now and then
     return ""
 
 
-def _first_failure(scratch: Path, tests: Collection[str], recorded: reach.Reach) -> str:
-    """The first test that fails; what happened where no single one does."""
+def _first_failure(scratch: Path, tests: Collection[str], recorded: reach.Reach) -> tuple[str, set[str]]:
+    """The first test that fails, or what happened where no single one does; and those that passed."""
     chosen, report = scratch.with_suffix(".tests"), scratch.with_suffix(".report")
     chosen.write_text("".join(f"{test}\n" for test in tests))
     # Planting is quicker than the clock by which Python knows a compiled file to be old.
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("PYTHONPATH", None)
     longest_s = LEAST_S + TIMES * sum(recorded.seconds[test] for test in tests)
-    command = [str(scratch / ".venv" / "bin" / "pytest"), "-x", "-q", "-p", "no:cacheprovider", f"@{chosen}"]
+    command = [
+        str(scratch / ".venv" / "bin" / "pytest"),
+        "-x",
+        "-q",
+        "-rfEp",
+        "-p",
+        "no:cacheprovider",
+        f"@{chosen}",
+    ]
     with report.open("w") as output:
         running = subprocess.Popen(
             command, cwd=scratch, env=environment, stdout=output, stderr=output, start_new_session=True
@@ -141,19 +149,20 @@ def _first_failure(scratch: Path, tests: Collection[str], recorded: reach.Reach)
         try:
             code = running.wait(longest_s)
         except subprocess.TimeoutExpired:
-            return f"not over after {longest_s:.0f} s"
+            return f"not over after {longest_s:.0f} s", set()
         finally:
             _end(running)
             _RUNNING.discard(running)
-    if code == 0:
-        return ""
     lines = report.read_text(errors="replace").splitlines()
+    passed = {line.removeprefix("PASSED ") for line in lines if line.startswith("PASSED ")}
+    if code == 0:
+        return "", passed
     failed = [line.partition(" ")[2] for line in lines if line.startswith(("FAILED ", "ERROR "))]
     if code not in (1, 2, 4) or not failed:
         sys.exit(f"pytest could not run (exit code {code}): see {report}")
     # The name may hold what stands between it and the error.
     named = [test for test in tests if f"{failed[0]} ".startswith(f"{test} ")]
-    return max(named, key=len, default=failed[0].partition(" - ")[0])
+    return max(named, key=len, default=failed[0].partition(" - ")[0]), passed
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:
