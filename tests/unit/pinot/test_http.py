@@ -140,7 +140,9 @@ def test_a_long_error_is_cut() -> None:
 # --- what no answer means ----------------------------------------------------------------------------
 
 NOT_SENT = [httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout]
-SENT = [httpx.ReadTimeout, httpx.ReadError, httpx.WriteTimeout, httpx.WriteError, httpx.RemoteProtocolError]
+LATE = [httpx.ReadTimeout, httpx.WriteTimeout]
+BROKEN = [httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError]
+SENT = [*LATE, *BROKEN]
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -157,10 +159,12 @@ def test_what_was_never_sent_was_not_done(kind: Kind, error: type[httpx.Transpor
 def test_a_lost_answer_to_a_write_is_unknown_and_never_repeated(
     kind: Kind, error: type[httpx.TransportError]
 ) -> None:
+    """Only where the connection broke it may never have been heard, and may be sent again by who looked."""
     failing = Failing(error, times=1)
-    with door(failing) as it, pytest.raises(SwitchStateUnknown):
+    with door(failing) as it, pytest.raises(SwitchStateUnknown) as caught:
         it.send(call(kind))
     assert failing.calls == 1
+    assert isinstance(caught.value, CutOff) == (error in BROKEN)
 
 
 @pytest.mark.parametrize("error", SENT)
