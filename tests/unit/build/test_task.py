@@ -287,6 +287,25 @@ def test_e01_a_file_that_changes_once_is_read_again(
     assert receipt.rows == 6
 
 
+def test_e01_a_file_that_is_rewritten_to_the_same_size_while_it_is_copied_is_read_again(
+    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real, copies = tmp_path / "in" / "a.csv", LocalObjectStore.download, []
+
+    def download(self: LocalObjectStore, key: str, to: Path, size: int) -> str:
+        copies.append(real(self, key, to, size))
+        if len(copies) == 1:
+            header, rows = path.read_bytes().split(b"\n", 1)
+            path.write_bytes(header + b"\nx" + rows[1:])
+        return copies[-1]
+
+    monkeypatch.setattr(LocalObjectStore, "download", download)
+    receipt = done(order, one_task)
+    assert receipt.sha256 == copies[1] != copies[0]
+    assert receipt.read.token != one_task.file.fingerprint.token
+    assert receipt.read.size == one_task.file.fingerprint.size
+
+
 def test_e01_a_file_that_changes_twice_is_refused(
     tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
