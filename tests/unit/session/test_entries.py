@@ -13,9 +13,9 @@ from fakes.staged import EMPTY
 from pinot_assets.errors import SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.entries import Entries
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.staging import Switch
+from pinot_assets.session.switch import Switcher
 
 SWITCH = Switch(1, ("a",), (Output("b", 1, 1, "", 1, "", ""),))
 
@@ -31,15 +31,22 @@ class Table:
         self.pinot.create_table({"tableName": "t_OFFLINE", "tableType": "OFFLINE"})
         self.settled: list[tuple[str, str]] = []
 
-    def entries(self, before_write: Callable[[], None] = lambda: None) -> Entries:
+    def switcher(self, before_write: Callable[[], None] = lambda: None) -> Switcher:
         edges = SimpleNamespace(
             pinot=self.pinot,
             now_ms=lambda: 0,
             waits=SimpleNamespace(first_entry=0.0),
             sleep=lambda seconds: None,
         )
-        return Entries(
-            "t", cast(Edges, edges), 1000, False, before_write, lambda *it: self.settled.append(it)
+        return Switcher(
+            "t",
+            cast(Edges, edges),
+            1000,
+            False,
+            before_write,
+            lambda *call: self.settled.append(call),
+            None,
+            lambda _: None,
         )
 
     def push(self, *names: str) -> None:
@@ -59,9 +66,9 @@ def test_r02_a_revert_that_lands_while_its_owner_is_waited_out_is_seen_before_th
     table.push("a")
     entry = table.pinot.start_replace_segments("t", ["a"], ["b"])
     table.push("b")
-    entries = table.entries(lambda: table.pinot.force_revert_replace_segments("t", entry))
+    switcher = table.switcher(lambda: table.pinot.force_revert_replace_segments("t", entry))
     with pytest.raises(SwitchConflict, match=r"is lost: it is REVERTED"):
-        entries.end(entry)
+        switcher.end(entry)
     assert "end_replace_segments" not in table.pinot.calls
     assert table.pinot.visible_segments("t") == {"a"}
 
@@ -72,7 +79,7 @@ def test_a_start_without_an_answer_is_not_taken_for_the_entry_that_it_was_to_rep
     former = table.pinot.start_replace_segments("t", ["a"], ["b"])
     table.pinot.lose_call("force_start_replace_segments")
     with pytest.raises(SwitchStateUnknown):
-        table.entries().renew(SWITCH, former)
+        table.switcher().renew(SWITCH, former)
     assert table.settled == []
 
 
@@ -80,7 +87,7 @@ def test_a_start_whose_answer_got_lost_is_found(table: Table) -> None:
     table.push("a")
     former = table.pinot.start_replace_segments("t", ["a"], ["b"])
     table.pinot.lose_reply("force_start_replace_segments")
-    new = table.entries().renew(SWITCH, former)
+    new = table.switcher().renew(SWITCH, former)
     assert new != former
     assert table.settled == [("start", new)]
 
@@ -90,5 +97,14 @@ def test_r01_to_show_what_a_delayed_start_hides_takes_nothing_published_away(tab
     table.push("a", "b", "c")
     table.put("late", {"a", "b"}, {"c"})
     assert table.pinot.visible_segments("t") == {"a", "b"}
-    assert table.entries().undo_delayed_starts({"b", "c"}) == {"c"}
+    assert table.switcher().undo_delayed_starts({"b", "c"}) == {"c"}
     assert table.pinot.visible_segments("t") == {"b", "c"}
+
+
+@pytest.mark.parametrize(("end_issued", "published"), [("gone", True), ("former", False), ("", False)])
+def test_r19_of_an_entry_that_is_gone_its_own_end_alone_says_that_it_was_published(
+    table: Table, end_issued: str, published: bool
+) -> None:
+    """Its output is in sight; that an entry before it was ended says nothing of this one."""
+    table.push("b")
+    assert table.switcher().is_published(SWITCH, "gone", end_issued) is published
