@@ -131,6 +131,8 @@ def load_settings(environ: Mapping[str, str] | None = None, profile: Profile | N
     profile = profile or load_profile(env)
     values = {key: env.get(name, "") for key, name in VARIABLES.items()}
     if profile is Profile.LOCAL and not any(values[key] for key in _ADDRESS):
+        # It takes no credentials; but who set some means another Pinot, and half of them is never meant.
+        _refuse_half(values, VARIABLES.__getitem__)
         return _local_stack(_waits(values, VARIABLES.__getitem__))
     return settings_of(values, profile, VARIABLES.__getitem__)
 
@@ -143,6 +145,7 @@ def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[
     :raises PinotAssetsError: something is missing (names all of it), contradicts, or may not be.
     """
     _refuse_missing(values, profile, name_of)
+    _refuse_half(values, name_of)
     if values["token"] and values["username"]:
         raise PinotAssetsError(
             f"both {name_of('token')} and {name_of('username')} are set",
@@ -176,16 +179,32 @@ def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[
 
 
 def _refuse_missing(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> None:
+    """Refuse to go without an address; names what else is missing, too."""
     missing = [name_of(key) for key in _ADDRESS if not values[key]]
-    missing += [name_of(lacking) for given, lacking in _PAIRS if values[given] and not values[lacking]]
-    if missing:
-        stack = "" if profile is not Profile.LOCAL else "; with no address at all, the local stack is used"
+    if not missing:
+        return
+    missing += [name_of(lacking) for _, lacking in _halves(values)]
+    stack = "" if profile is not Profile.LOCAL else "; with no address at all, the local stack is used"
+    raise PinotAssetsError(
+        f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set",
+        why=f"the profile {profile} needs the addresses of Pinot's controller and of its ZooKeeper, and "
+        "credentials that are whole",
+        hint=f"set {' and '.join(missing)}{stack}",
+    )
+
+
+def _refuse_half(values: Mapping[str, str], name_of: Callable[[str], str]) -> None:
+    for given, lacking in _halves(values):
         raise PinotAssetsError(
-            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set",
-            why=f"the profile {profile} needs the addresses of Pinot's controller and of its ZooKeeper, and "
-            "credentials that are whole",
-            hint=f"set {' and '.join(missing)}{stack}",
+            f"{name_of(lacking)} is not set",
+            why=f"{name_of(given)} is set, and has no use without it",
+            hint=f"set {name_of(lacking)}, or unset {name_of(given)}",
         )
+
+
+def _halves(values: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Pairs of which the first field is given and the second one lacks."""
+    return [(given, lacking) for given, lacking in _PAIRS if values[given] and not values[lacking]]
 
 
 def _refuse_open_zookeeper(values: Mapping[str, str], name_of: Callable[[str], str]) -> None:

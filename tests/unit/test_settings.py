@@ -175,6 +175,32 @@ def test_secrets_do_not_show_in_errors(secrets: dict[str, str]) -> None:
     assert "t0ken" not in str(caught.value)
 
 
+PAIRS = [
+    ("PINOT_USER", "PINOT_PASSWORD"),
+    ("PINOT_PASSWORD", "PINOT_USER"),
+    ("PINOT_ZOOKEEPER_USER", "PINOT_ZOOKEEPER_PASSWORD"),
+    ("PINOT_ZOOKEEPER_PASSWORD", "PINOT_ZOOKEEPER_USER"),
+    ("PINOT_CLIENT_KEY", "PINOT_CLIENT_CERT"),
+    ("PINOT_GRPC_CLIENT_KEY", "PINOT_GRPC_CLIENT_CERT"),
+    ("PINOT_ZOOKEEPER_CLIENT_KEY", "PINOT_ZOOKEEPER_CLIENT_CERT"),
+]
+
+
+@pytest.mark.parametrize("addresses", [{}, BOTH], ids=["local stack", "addresses"])
+@pytest.mark.parametrize(("given", "lacking"), PAIRS)
+def test_half_of_a_pair_is_refused_whichever_pinot_is_meant(
+    home: Path, addresses: dict[str, str], given: str, lacking: str
+) -> None:
+    run_a_stack(home)
+    with pytest.raises(PinotAssetsError) as caught:
+        load_settings({**addresses, given: "s3cret"})
+    assert (caught.value.what, caught.value.hint) == (
+        f"{lacking} is not set",
+        f"set {lacking}, or unset {given}",
+    )
+    assert "s3cret" not in str(caught.value)
+
+
 def test_without_any_pinot_the_error_shows_both_ways() -> None:
     with pytest.raises(PinotAssetsError, match="no Pinot to talk to") as caught:
         load_settings({})
