@@ -46,9 +46,9 @@ def test_whoever_opens_a_tables_nodes_names_the_clusters_that_there_are(
     server: FakeZooKeeper, door: Open
 ) -> None:
     before = len(server.writes)
-    with pytest.raises(SessionError, match="no Pinot cluster pinto in this ZooKeeper") as refused:
-        with door(settings("pinto")):
-            pytest.fail("it was opened")
+    words = "no Pinot cluster pinto in this ZooKeeper"
+    with pytest.raises(SessionError, match=words) as refused, door(settings("pinto")):
+        pytest.fail("it was opened")
     assert (refused.value.why, refused.value.hint) == (
         f"it has {CLUSTER}",
         f"set PINOT_CLUSTER to {CLUSTER}",
