@@ -317,3 +317,11 @@ def test_the_policy_of_a_folder_is_no_table_spec(run, folder):
         result = run("validate", *arguments, tables=not arguments)
         assert result.exit_code == 0
         assert "ok flights" in result.output
+
+
+def test_validate_tells_of_a_root_that_is_not_there(run, folder, tmp_path):
+    folder.spec()
+    (folder.path / "policy.yaml").write_text(f"endpoints: []\nroots: [project, {tmp_path}/gone]")
+    shown = run("validate")
+    assert shown.exit_code == 0
+    assert f"policy.yaml:2: note roots[1]: {tmp_path}/gone does not exist on this machine" in shown.output
