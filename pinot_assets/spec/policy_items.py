@@ -71,7 +71,7 @@ def _root_trouble(item: str) -> Trouble | None:
             return "is a URI, and a root is a path", "write the path alone: /data/lake"
         return (
             "is no folder of this machine, and roots limit those alone",
-            "leave it out: buckets of the cloud's own service need no entry, and another service is listed in "
+            "leave it out: buckets of the cloud's own service need no entry, another service is listed in "
             "endpoints",
         )
     if "${" in item or item.startswith("$"):
