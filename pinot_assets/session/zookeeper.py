@@ -246,14 +246,19 @@ def _refused_handshake(address: tuple[str, int], context: ssl.SSLContext) -> str
 
 @contextlib.contextmanager
 def cluster_client(
-    hosts: str, cluster: str, access: ZooKeeperAccess | None = None, *, session_s: float = _USUAL.lease
+    hosts: str,
+    cluster: str,
+    access: ZooKeeperAccess | None = None,
+    *,
+    timeout_s: float = 10.0,
+    session_s: float = _USUAL.lease,
 ) -> Iterator[KazooClient]:
     """A client for the nodes of one Pinot cluster, closed at the end; other arguments as `connect`.
 
     :raises SessionError: as `connect`, or the cluster is not there: without it nothing would be found below
         its name, and a table with many rows would look like one that was never published.
     """
-    client = connect(hosts, access, session_s=session_s)
+    client = connect(hosts, access, timeout_s=timeout_s, session_s=session_s)
     try:
         with answered():
             require_cluster(client, cluster)

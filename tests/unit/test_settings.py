@@ -333,3 +333,11 @@ def test_a_flag_that_is_none(flag: str) -> None:
 def test_a_key_without_its_certificate(part: str) -> None:
     with pytest.raises(PinotAssetsError, match=f"PINOT_{part}CLIENT_CERT is not set"):
         load_settings({**BOTH, f"PINOT_{part}CLIENT_KEY": "me.key"})
+
+
+@pytest.mark.parametrize("wrong", ["http://zk:2181", "me:s3cret@zk:2181", "zk:2181,tcp://zk2:2181/chroot"])
+def test_a_zookeeper_that_is_a_url_or_has_a_user_is_refused_before_it_is_looked_for(wrong: str) -> None:
+    with pytest.raises(PinotAssetsError, match="PINOT_ZOOKEEPER is no address of ZooKeeper") as caught:
+        load_settings({**BOTH, "PINOT_ZOOKEEPER": wrong})
+    assert "s3cret" not in str(caught.value)
+    assert "host:port" in str(caught.value.hint)
