@@ -169,7 +169,7 @@ def _limits(env: Mapping[str, str]) -> Iterator[Check]:
     reads: list[Callable[[], object]] = [
         limits.most_values,
         lambda: Limits.of_environment(env),
-        *(lambda limit=limit: limit.bytes for limit in sized),  # type: ignore[misc]  # one of each
+        *(lambda limit=limit: limit.bytes for limit in sized),
     ]
     for read in reads:
         try:
