@@ -81,7 +81,7 @@ def _pinot(env: Mapping[str, str], profile: Profile) -> Iterator[Check]:
     except PinotAssetsError as error:
         yield _failed("settings", error)
         return
-    yield Check("settings", "ok", "they name a Pinot and its ZooKeeper, and contradict nowhere.")
+    yield Check("settings", "ok", "they name a Pinot and its ZooKeeper.")
     yield _asked("controller", lambda: _version(settings), "check PINOT_CONTROLLER_URL, and that it is up")
     yield _asked("ZooKeeper", lambda: _cluster(settings), "check PINOT_ZOOKEEPER and PINOT_CLUSTER")
 
