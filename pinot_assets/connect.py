@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+
+from kazoo.client import KazooClient
 
 from pinot_assets.build.order import Builder
 from pinot_assets.errors import SpecError
@@ -12,7 +14,7 @@ from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
-from pinot_assets.session.zookeeper import close, connect, tables_with_sessions
+from pinot_assets.session.zookeeper import cluster_client, tables_with_sessions
 from pinot_assets.settings import Settings
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.source.notifications import Hints, SqsHints
@@ -42,23 +44,28 @@ def open_staging(spec: TableSpec) -> Staging:
 
 @contextmanager
 def open_session_store(spec: TableSpec, settings: Settings) -> Iterator[SessionStore]:
-    """The table's nodes in ZooKeeper."""
-    client = connect(settings.zookeeper, settings.zookeeper_access, session_s=settings.waits.lease)
-    try:
+    """The table's nodes in ZooKeeper.
+
+    :raises SessionError: ZooKeeper does not answer, or has no such cluster.
+    """
+    with _client(settings) as client:
         yield SessionStore(client, settings.cluster, spec.name_with_type, settings.waits)
-    finally:
-        close(client)
 
 
 @contextmanager
 def open_known_stores(settings: Settings) -> Iterator[list[SessionStore]]:
-    """The nodes of every table that this ZooKeeper knows of, with a spec or without."""
-    client = connect(settings.zookeeper, settings.zookeeper_access, session_s=settings.waits.lease)
-    try:
+    """The nodes of every table that this ZooKeeper knows of, with a spec or without.
+
+    :raises SessionError: as `open_session_store`.
+    """
+    with _client(settings) as client:
         tables = tables_with_sessions(client, settings.cluster)
         yield [SessionStore(client, settings.cluster, table, settings.waits) for table in tables]
-    finally:
-        close(client)
+
+
+def _client(settings: Settings) -> AbstractContextManager[KazooClient]:
+    access, lease = settings.zookeeper_access, settings.waits.lease
+    return cluster_client(settings.zookeeper, settings.cluster, access, session_s=lease)
 
 
 @contextmanager

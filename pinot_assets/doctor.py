@@ -1,11 +1,12 @@
 """`pinot-assets doctor`: is this machine able to run all of it, and if not, what to do.
 
 Each check is one small function that answers with one sentence. Nothing is changed, and the network is asked
-only when something has to be fetched.
+only where something has to be fetched, or where the environment names a Pinot or a store.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
@@ -13,19 +14,20 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
 
 import psutil
 import typer
 from packaging.requirements import Requirement
 from packaging.version import Version
+from rich.markup import escape
 from rich.table import Table
 
 from pinot_assets.children import run_child
 from pinot_assets.cli_options import AsJson, show_json
+from pinot_assets.doctor_check import Check, Outcome
 from pinot_assets.errors import LocalStackError
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.local import default_cache, default_home, jars, maven, ports
@@ -33,10 +35,9 @@ from pinot_assets.local.java import find_java
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
 from pinot_assets.local.state import Record, load_record
 from pinot_assets.pinot_doctor import look_at_pinot, show_pinot
+from pinot_assets.settings_doctor import check_environment
 from pinot_assets.temporary import temporary_folder
 from pinot_assets.terminal import Terminal
-
-Outcome = Literal["ok", "warn", "fail"]
 
 _GB = 10**9
 _STACK_MEMORY = 1.6 * _GB  # measured: six small JVMs
@@ -44,20 +45,6 @@ _STACK_AND_SPARK_MEMORY = 4 * _GB
 _MINIMUM_MAVEN = Version("3.6")
 _LAST_JAVA_OF_SPARK_3 = 21
 _COLOURS: dict[Outcome, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What one check found.
-
-    :ivar says: one sentence.
-    :ivar way_out: what to do, None when all is well.
-    """
-
-    name: str
-    outcome: Outcome
-    says: str
-    way_out: str | None = None
 
 
 def run_checks(home: Path | None = None, cache: Path | None = None) -> list[Check]:
@@ -83,11 +70,15 @@ def run_checks(home: Path | None = None, cache: Path | None = None) -> list[Chec
         *_disks(home, cache),
         _ports(record, parts),
         stack,
+        *check_environment(os.environ),
     ]
 
 
 def doctor(as_json: AsJson = False) -> None:
     """Check this machine, the installation and the local stack; exits 1 when something would fail.
+
+    Of the environment: the profile, the policy and the folder of tables, addresses and whether they answer,
+    credentials that are not whole, Spark, limits, and variables that nothing reads.
 
     Where a Pinot answers, also says what its version lacks and what is done instead, and which segment
     replacements stand open: since when, whose, and what ends them.
@@ -108,7 +99,7 @@ def _show(checks: Iterable[Check]) -> None:
     table = Table("", "check", "found", box=None, header_style="bold")
     for check in checks:
         says = check.says if check.way_out is None else f"{check.says}\n→ {check.way_out}"
-        table.add_row(f"[{_COLOURS[check.outcome]}]{check.outcome}[/]", check.name, says)
+        table.add_row(f"[{_COLOURS[check.outcome]}]{check.outcome}[/]", check.name, escape(says))
     console = Terminal()
     console.print(table)
     show_pinot(console)

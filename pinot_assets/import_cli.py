@@ -138,7 +138,7 @@ def _json(file: Path) -> Any:
 
 def _yaml(file: Path) -> Any:
     # The spec loader's reader, not PyYAML's own: its errors quote the line, which may hold a password.
-    document, problems = parse_document(_text(file), file)
+    document, problems = parse_document(_text(file), file, "name the job spec that the ingestion job takes")
     if document is None or problems:
         raise SpecError(f"{file} cannot be read as YAML", why="; ".join(map(str, problems)))
     return document.value

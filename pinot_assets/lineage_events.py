@@ -90,7 +90,7 @@ def refuse_settings(env: Mapping[str, str]) -> None:
     file = _settings_file(env)
     if file is None:
         return
-    _, problems = read_document(file)
+    _, problems = read_document(file, "write transport: with type: and url: below it, or remove the file")
     for problem in problems:
         raise SpecError(f"OpenLineage's settings cannot be used: {problem}")
 

@@ -145,7 +145,7 @@ class Policy:
         """Why a spec may not refer to an environment variable; None if it may."""
         if name in self.own_variables:
             return None
-        if name not in FOR_SPECS and _matches(name, _OURS):
+        if name not in FOR_SPECS and is_ours(name):
             return Refusal(
                 f"refers to {name}, which is this installation's own and which no table spec may read",
                 f"put what the table needs into a variable of its own, for example {_own_name(name)}",
@@ -201,7 +201,7 @@ class Policy:
         :param path: absolute.
         """
         real = os.path.realpath(path)
-        if _is_never_read(os.path.normpath(path)) or _is_never_read(real):
+        if _touches_never_read(os.path.normpath(path)) or _touches_never_read(real):
             return Refusal(
                 "lies in, or holds, a folder of the system that is never read as data", "move the files"
             )
@@ -274,6 +274,19 @@ UNLIMITED: Final = Policy()
 """For places that no table spec names, but the installation itself or whoever typed a command."""
 
 
+def is_ours(name: str) -> bool:
+    """Whether a variable is this project's own, or of what it runs in."""
+    return _matches(name, _OURS)
+
+
+def is_never_read(path: str) -> bool:
+    """Whether a path lies in a folder of `NEVER_READ`.
+
+    :param path: absolute, without `..`.
+    """
+    return not _within(path, _SHARED_MEMORY) and any(_within(path, folder) for folder in NEVER_READ)
+
+
 def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
@@ -295,7 +308,8 @@ def _own_name(name: str) -> str:
     return f"TABLE_{name.partition('_')[2] or name}"
 
 
-def _is_never_read(path: str) -> bool:
+def _touches_never_read(path: str) -> bool:
+    """Whether it lies in one of those folders, or holds one."""
     if _within(path, _SHARED_MEMORY):
         return False
     folders = {*NEVER_READ, *map(os.path.realpath, NEVER_READ)}

@@ -61,6 +61,8 @@ VARIABLES: Final[Mapping[str, str]] = {
 """Every field, and the environment variable that says it."""
 
 _ADDRESS: Final = ("controller_url", "zookeeper")
+_ALSO_LOCAL: Final = frozenset(("lease_seconds", "write_seconds", "stall_minutes", "hold_hours"))
+"""Fields that count with the local stack, too."""
 _PAIRS: Final = (
     ("username", "password"),
     ("password", "username"),
@@ -128,11 +130,34 @@ def load_settings(environ: Mapping[str, str] | None = None, profile: Profile | N
     :raises PinotAssetsError: there is no Pinot to talk to, something is missing, or two settings contradict.
     """
     env = os.environ if environ is None else environ
+    found = named_settings(env, profile)
+    return _local_stack(_waits(_values(env), VARIABLES.__getitem__)) if found is None else found
+
+
+def named_settings(env: Mapping[str, str], profile: Profile | None = None) -> Settings | None:
+    """`load_settings`, None where the local stack is meant: whether one runs is not looked at.
+
+    :raises PinotAssetsError: something is missing, or two settings contradict.
+    """
     profile = profile or load_profile(env)
-    values = {key: env.get(name, "") for key, name in VARIABLES.items()}
+    values = _values(env)
     if profile is Profile.LOCAL and not any(values[key] for key in _ADDRESS):
-        return _local_stack(_waits(values, VARIABLES.__getitem__))
+        # It takes no credentials; but who set some means another Pinot, and half of them is never meant.
+        _refuse_half(values, VARIABLES.__getitem__)
+        _waits(values, VARIABLES.__getitem__)
+        return None
     return settings_of(values, profile, VARIABLES.__getitem__)
+
+
+def unused_settings(env: Mapping[str, str]) -> list[str]:
+    """Variables of another Pinot that are set, where the local stack is meant."""
+    if any(env.get(VARIABLES[key]) for key in _ADDRESS):
+        return []
+    return [name for key, name in VARIABLES.items() if env.get(name) and key not in _ALSO_LOCAL]
+
+
+def _values(env: Mapping[str, str]) -> dict[str, str]:
+    return {key: env.get(name, "") for key, name in VARIABLES.items()}
 
 
 def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> Settings:
@@ -143,6 +168,8 @@ def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[
     :raises PinotAssetsError: something is missing (names all of it), contradicts, or may not be.
     """
     _refuse_missing(values, profile, name_of)
+    _refuse_half(values, name_of)
+    _refuse_no_zookeeper(values["zookeeper"], name_of)
     if values["token"] and values["username"]:
         raise PinotAssetsError(
             f"both {name_of('token')} and {name_of('username')} are set",
@@ -176,16 +203,42 @@ def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[
 
 
 def _refuse_missing(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> None:
+    """Refuse to go without an address; names what else is missing, too."""
     missing = [name_of(key) for key in _ADDRESS if not values[key]]
-    missing += [name_of(lacking) for given, lacking in _PAIRS if values[given] and not values[lacking]]
-    if missing:
-        stack = "" if profile is not Profile.LOCAL else "; with no address at all, the local stack is used"
+    if not missing:
+        return
+    missing += [name_of(lacking) for _, lacking in _halves(values)]
+    stack = "" if profile is not Profile.LOCAL else "; with no address at all, the local stack is used"
+    raise PinotAssetsError(
+        f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set",
+        why=f"the profile {profile} needs the addresses of Pinot's controller and of its ZooKeeper, and "
+        "credentials that are whole",
+        hint=f"set {' and '.join(missing)}{stack}",
+    )
+
+
+def _refuse_half(values: Mapping[str, str], name_of: Callable[[str], str]) -> None:
+    for given, lacking in _halves(values):
         raise PinotAssetsError(
-            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set",
-            why=f"the profile {profile} needs the addresses of Pinot's controller and of its ZooKeeper, and "
-            "credentials that are whole",
-            hint=f"set {' and '.join(missing)}{stack}",
+            f"{name_of(lacking)} is not set",
+            why=f"{name_of(given)} is set, and has no use without it",
+            hint=f"set {name_of(lacking)}, or unset {name_of(given)}",
         )
+
+
+def _refuse_no_zookeeper(text: str, name_of: Callable[[str], str]) -> None:
+    """Refuse what a client reads otherwise: of a URL, it looks for a host `http` for ten seconds."""
+    if "://" in text or "@" in text:
+        raise PinotAssetsError(
+            f"{name_of('zookeeper')} is no address of ZooKeeper",  # not shown: it may hold a password
+            why="it has hosts and ports, without a scheme and without a user",
+            hint="write host:port[,host:port…][/chroot]",
+        )
+
+
+def _halves(values: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Pairs of which the first field is given and the second one lacks."""
+    return [(given, lacking) for given, lacking in _PAIRS if values[given] and not values[lacking]]
 
 
 def _refuse_open_zookeeper(values: Mapping[str, str], name_of: Callable[[str], str]) -> None:

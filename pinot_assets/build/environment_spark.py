@@ -118,6 +118,17 @@ def environment_settings(environ: Mapping[str, str]) -> dict[str, str]:
     return settings | ({"spark.master": master} if master else {})
 
 
+def check_settings(environ: Mapping[str, str], profile: Profile) -> bool:
+    """Whether the environment asks for a Spark, looked at without starting it.
+
+    :raises PinotAssetsError: as `environment_session`, but for what only a start tells.
+    """
+    settings = environment_settings(environ)
+    if settings or profile is not Profile.LOCAL:
+        _checked_master(settings.get("spark.master"), profile)
+    return bool(settings)
+
+
 def _read(path: Path) -> dict[str, str]:
     try:
         lines = path.read_text().splitlines()

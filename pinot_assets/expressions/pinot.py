@@ -24,6 +24,7 @@ from pinot_assets.expressions.tokens import (
     word_before,
     words,
 )
+from pinot_assets.expressions.whole import CLAUSES, check_whole
 
 _INSTEAD: Final = "use functions that Pinot itself has for one row, and its aggregations"
 _CLAUSES: Final = frozenset(("where", "group", "having", "order", "limit", "offset"))
@@ -65,8 +66,8 @@ def check_question(text: str) -> None:
 
     :param text: a SELECT, as `plain_question` gives it.
     :raises ExpressionRefused: it calls a function that is not on the list, reads another table than the one
-        behind FROM, refers to the environment, is written so that parsers differ, or may cost more than its
-        rows do.
+        behind FROM, refers to the environment, is written so that parsers differ, may cost more than its
+        rows do, or is not whole.
     """
     refuse_reference(text)
     tokens = [END, *read_tokens(text, PINOT), END, END]
@@ -91,6 +92,7 @@ def check_question(text: str) -> None:
         elif token.kind == "word":
             _check_word(tokens, place)
     check_pinot_costs(tokens)
+    check_whole(tokens[1:-2], CLAUSES)
 
 
 def check_pinot_costs(tokens: Sequence[Token]) -> None:

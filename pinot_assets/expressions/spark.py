@@ -13,6 +13,7 @@ from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference
 from pinot_assets.expressions.spark_costs import COSTS_OF_SPARK
 from pinot_assets.expressions.spark_names import ALLOWED, REFUSED
 from pinot_assets.expressions.tokens import END, SPARK, Token, read_tokens, word_before, words
+from pinot_assets.expressions.whole import check_whole
 
 _CALLED_BY_GRAMMAR: Final = frozenset(("try_cast", "timestampadd", "timestampdiff"))
 """What is written like a call, is none of Spark's list of functions, and computes with values alone."""
@@ -61,7 +62,7 @@ def check_spark_expression(text: str) -> None:
 
     :param text: one expression, as in SELECT.
     :raises ExpressionRefused: it calls a function that is not on the list, reads another table, refers to the
-        environment, is written so that parsers differ, or may cost more than its rows do.
+        environment, is written so that parsers differ, may cost more than its rows do, or is not whole.
     """
     refuse_reference(text)
     tokens = [END, *read_tokens(text, SPARK), END, END]
@@ -76,9 +77,12 @@ def check_spark_expression(text: str) -> None:
             _check_colon(tokens, place)
         elif token.kind == "word":
             _check_word(tokens, place, calls[-1] if calls else "")
-        elif token.is_value and tokens[place - 1].kind in ("number", "quoted"):
+        elif token.is_value and (
+            tokens[place - 1].kind in ("number", "quoted") or _closes(tokens[place - 1])
+        ):
             raise _no_expression(tokens[place - 1], token)
     check_costs(tokens, COSTS_OF_SPARK)
+    check_whole(tokens[1:-2])
 
 
 def refused_function(name: str) -> ExpressionRefused | None:
@@ -126,10 +130,15 @@ def _check_word(tokens: list[Token], place: int, call: str) -> None:
         if token.name != "from" or not joins:
             raise reads_table(token.text.upper())
         return
-    if before.is_value and token.name not in _BESIDE and before.name not in _BESIDE:
+    if (before.is_value or _closes(before)) and token.name not in _BESIDE and before.name not in _BESIDE:
         raise _no_expression(before, token)
     if after.is_value and after.kind != "word" and token.name not in _BESIDE:
         raise _no_expression(token, after)
+
+
+def _closes(token: Token) -> bool:
+    """Whether a value ends with it that is no single word, text or number."""
+    return token.kind == "sign" and token.text in (")", "]")
 
 
 def _is_operand(token: Token) -> bool:

@@ -13,12 +13,12 @@ from typing import Final
 
 from pinot_assets.build.rejected import Unreadable
 from pinot_assets.infer.kinds import Kind, of_cell
+from pinot_assets.infer.names import usable_names
 
 DELIMITERS: Final = ",\t;|"
 _LOOKED_AT: Final = 200
 _NULL_WORDS: Final = ("NULL", "null", "\\N", "NA", "N/A", "NaN", "None", "-")
 _YEAR: Final = re.compile(r"(19|20)[0-9]{2}", re.ASCII)
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +78,6 @@ def rows_of(text: str, delimiter: str) -> Iterator[list[str]]:
     :raises csv.Error: while iterating, where it cannot be taken apart.
     """
     return filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-
-
-def usable_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of letters, digits and `_`, each once; one that SQL reserves (`order`) still needs quotes."""
-    found: list[str] = []
-    for number, name in enumerate(names, 1):
-        usable = name if _PLAIN_NAME.fullmatch(name) else _made_usable(name, number)
-        while usable in found:
-            usable = f"{usable}_{number}"
-        found.append(usable)
-    return tuple(found)
-
-
-def _made_usable(name: str, number: int) -> str:
-    words = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
-    return words if _PLAIN_NAME.fullmatch(words) else f"c{number}_{words}".rstrip("_")
 
 
 def _agreement(text: str, delimiter: str) -> float:

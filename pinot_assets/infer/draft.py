@@ -126,6 +126,12 @@ def _doubts(sample: Sample, starts: Sequence[Start], proposal: Proposal) -> dict
             f"{there} beside or below those that are named, and a run reads them, too: write a narrower "
             "includeFileNamePattern if it should not"
         )
+    if renamed := [field for field in proposal.fields if field.source]:
+        names = ", ".join(f"{field.source} as {field.name}" for field in renamed)
+        doubts["names with blanks"] = (
+            f"Pinot takes none, so transforms read {names}. Spark reads all of the table's files for that; "
+            "the files could be written with other names instead"
+        )
     for ending, count in sample.others.items():
         kind = f"files that end in {ending}" if ending else "files without an ending"
         read = (

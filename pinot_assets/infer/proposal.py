@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from pinot_assets.infer.column import PARTS, Column
 from pinot_assets.infer.kinds import FRACTIONS, INTEGERS, NUMBERS, Kind
+from pinot_assets.infer.names import pinot_names
+from pinot_assets.segment.pinot_expression import quoted
 from pinot_assets.segment.time_format import VALID_FROM_MS, VALID_TO_MS
 from pinot_assets.segment.types import FieldType
 from pinot_assets.spec.document import Part, parse_document
@@ -64,6 +66,7 @@ class Field:
     :ivar why: why it is what it is, where that is a guess; else empty.
     :ivar format: of a date-time column, `granularity` as well.
     :ivar transform: Spark SQL that makes it of the file's column; empty where readers do.
+    :ivar source: the file's column, where it has another name; else empty.
     :ivar doubt: what should be looked at; empty where nothing should.
     """
 
@@ -76,6 +79,7 @@ class Field:
     format: str = ""
     granularity: str = ""
     transform: str = ""
+    source: str = ""
     doubt: str = ""
 
     @property
@@ -113,9 +117,11 @@ def propose(columns: Mapping[str, Column]) -> Proposal:
 
     :param columns: by name, in the order of the files.
     """
-    left_out = {name: why for name, column in columns.items() if (why := _why_not(name, column))}
-    kept = {name: column for name, column in columns.items() if name not in left_out}
-    fields = tuple(_field(name, column) for name, column in kept.items())
+    called = pinot_names(columns)
+    seen = {name: _field(called[name], name, column) for name, column in columns.items()}
+    left_out = {name: why for name, column in columns.items() if (why := _why_not(seen[name], column))}
+    fields = tuple(field for name, field in seen.items() if name not in left_out)
+    kept = {field.name: columns[name] for name, field in seen.items() if name not in left_out}
     times = [field.name for field in fields if field.role is FieldType.DATE_TIME]
     return Proposal(
         fields=fields,
@@ -134,11 +140,11 @@ def propose(columns: Mapping[str, Column]) -> Proposal:
     )
 
 
-def _why_not(name: str, column: Column) -> str:
+def _why_not(field: Field, column: Column) -> str:
     """Why a table cannot have the column; empty where it can."""
     if column.kind is Kind.UNKNOWN or (column.kind is Kind.DATE and column.multi):
         return "Pinot has no type for it"
-    return unwritable(_field(name, column))
+    return unwritable(field)
 
 
 def unwritable(field: Field) -> str:
@@ -156,8 +162,12 @@ def unwritable(field: Field) -> str:
 _MIN_SERVER: Final[str] = FileIngestion.model_fields["min_server"].default
 
 
-def _field(name: str, column: Column) -> Field:
-    return _time(name, column) or _plain(name, column)
+def _field(name: str, source: str, column: Column) -> Field:
+    """:param source: what the files call the column."""
+    field = _time(name, source, column) or _plain(name, column)
+    if name == source:
+        return field
+    return replace(field, source=source, transform=field.transform or quoted(source))
 
 
 def _plain(name: str, column: Column) -> Field:
@@ -184,7 +194,7 @@ def _plain(name: str, column: Column) -> Field:
     return Field(name, role, kind.value, seen, column.multi, why, doubt=doubt)
 
 
-def _time(name: str, column: Column) -> Field | None:
+def _time(name: str, source: str, column: Column) -> Field | None:
     """The column as a date-time one, None if it is none."""
     if column.multi:
         return None
@@ -196,7 +206,7 @@ def _time(name: str, column: Column) -> Field | None:
             why="moments; UTC where no zone is named", format="TIMESTAMP", granularity="1:MILLISECONDS",
         )  # fmt: skip
     if column.kind is Kind.DATE:
-        made = f"date_format(`{name}`, 'yyyy-MM-dd')"
+        made = f"date_format({quoted(source)}, 'yyyy-MM-dd')"
         return Field(
             name, FieldType.DATE_TIME, "STRING", seen, why=f"days, made texts by transforms.{name}",
             format="1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd", granularity="1:DAYS", transform=made,

@@ -115,6 +115,10 @@ def _ingestion(proposal: Proposal, input_format: str, place: Place, shape: CsvSh
         yield f"  includeFileNamePattern: {_text(place.include)}"
     if shape is not None:
         yield from _reader(shape)
+    for field in proposal.fields:
+        if field.source:
+            source = _comment(field.source)
+            yield f"  # {field.name} is {source} in the files: Pinot takes no blank in a name."
     made = {field.name: field.transform for field in proposal.fields if field.transform}
     if made:
         yield '  # Spark reads the files for these: pip install "pinot-assets[sql]".'

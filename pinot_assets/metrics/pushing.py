@@ -46,6 +46,10 @@ def _push(driver: Driver, env: Mapping[str, str], warn: Callable[[str], None]) -
     gateway = env.get(GATEWAY, "").strip()
     if not gateway or not driver.steps or was_turned_away(driver.steps):
         return
+    for given, lacking in ((USER, PASSWORD), (PASSWORD, USER)):
+        if env.get(given) and not env.get(lacking):
+            warn(f"warning: the metrics of this run were not pushed to {GATEWAY}: {lacking} is not set")
+            return
     if why := in_time(lambda: _send(gateway, env, driver), SECONDS, _why):
         warn(f"warning: the metrics of this run were not pushed to {GATEWAY}: {why}")
 
@@ -68,7 +72,7 @@ def _send(gateway: str, env: Mapping[str, str], driver: Driver) -> None:
         user = env.get(USER, "")
         if not user:
             return default_handler(url, method, timeout, headers, data)
-        return basic_auth_handler(url, method, timeout, headers, data, user, env.get(PASSWORD, ""))
+        return basic_auth_handler(url, method, timeout, headers, data, user, env[PASSWORD])
 
     samples = [*samples_of(driver)]
     push_to_gateway(

@@ -12,7 +12,7 @@ from typing import Final
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.session.model import Owner
-from pinot_assets.session.zookeeper import close, connect
+from pinot_assets.session.zookeeper import cluster_client
 from pinot_assets.settings import Settings
 
 MOST_APART_S: Final = 60.0
@@ -24,13 +24,11 @@ def open_operations(settings: Settings, table: str) -> Iterator[OperationsStore]
     """What is remembered of a table's operations; closed at the end.
 
     :param table: with `_REALTIME`.
-    :raises SessionError: ZooKeeper does not answer.
+    :raises SessionError: ZooKeeper does not answer, or has no such cluster.
     """
-    client = connect(settings.zookeeper, settings.zookeeper_access, session_s=settings.waits.lease)
-    try:
+    access, lease = settings.zookeeper_access, settings.waits.lease
+    with cluster_client(settings.zookeeper, settings.cluster, access, session_s=lease) as client:
         yield OperationsStore(client, settings.cluster, table)
-    finally:
-        close(client)
 
 
 @contextmanager

@@ -78,7 +78,7 @@ def _translate(where: str, function: str, problems: list[str]) -> Translation | 
 
 def _translate_filter(config: Mapping[str, Any], problems: list[str]) -> Translation | None:
     function = config.get("filterFunction")
-    if not function:
+    if function is None:
         return None
     where = "ingestionConfig.filterConfig"
     translated = _translate(where, str(function), problems)

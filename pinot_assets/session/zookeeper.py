@@ -244,15 +244,49 @@ def _refused_handshake(address: tuple[str, int], context: ssl.SSLContext) -> str
     return None
 
 
+@contextlib.contextmanager
+def cluster_client(
+    hosts: str,
+    cluster: str,
+    access: ZooKeeperAccess | None = None,
+    *,
+    timeout_s: float = 10.0,
+    session_s: float = _USUAL.lease,
+) -> Iterator[KazooClient]:
+    """A client for the nodes of one Pinot cluster, closed at the end; other arguments as `connect`.
+
+    :raises SessionError: as `connect`, or the cluster is not there: without it nothing would be found below
+        its name, and a table with many rows would look like one that was never published.
+    """
+    client = connect(hosts, access, timeout_s=timeout_s, session_s=session_s)
+    try:
+        with answered():
+            require_cluster(client, cluster)
+        yield client
+    finally:
+        close(client)
+
+
 def require_cluster(client: KazooClient, cluster: str) -> None:
     """See that a Pinot cluster of that name is here.
 
-    :raises SessionError: none is.
+    :raises SessionError: none is; names those that are.
     """
-    if client.retry(client.exists, f"/{cluster}/PROPERTYSTORE") is None:
-        raise SessionError(
-            f"there is no Pinot cluster {cluster} in this ZooKeeper",
-            why=f"/{cluster}/PROPERTYSTORE does not exist",
-            hint="set PINOT_CLUSTER to the controller's controller.helix.cluster.name, "
-            "and check the chroot in PINOT_ZOOKEEPER",
+    if _is_cluster(client, cluster):
+        return
+    others = [name for name in sorted(client.retry(client.get_children, "/")) if _is_cluster(client, name)]
+    if others:
+        why = f"it has {' and '.join(others)}"
+        fix = f"set PINOT_CLUSTER to {' or '.join(others)}"
+        fix += ", whichever the controller belongs to" if len(others) > 1 else ""
+    else:
+        why = f"/{cluster}/PROPERTYSTORE does not exist, and it has no other cluster of Pinot's"
+        fix = (
+            "check the address and the chroot in PINOT_ZOOKEEPER, and set PINOT_CLUSTER to the controller's "
+            "controller.helix.cluster.name"
         )
+    raise SessionError(f"there is no Pinot cluster {cluster} in this ZooKeeper", why=why, hint=fix)
+
+
+def _is_cluster(client: KazooClient, name: str) -> bool:
+    return client.retry(client.exists, f"/{name}/PROPERTYSTORE") is not None

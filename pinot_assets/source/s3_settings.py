@@ -108,12 +108,25 @@ def _credentials(values: Mapping[str, str]) -> tuple[Callable[[], Any], str | No
             "expires_at": None,
         }
         return lambda: keys, None
+    if "sessionToken" in values:  # it belongs to keys, and the chain's have another one or none
+        raise SettingError(
+            "sessionToken is set for S3, and its keys are not", hint="set accessKey and secretKey as well"
+        )
     import boto3  # type: ignore[import-untyped]
+    from botocore.exceptions import PartialCredentialsError  # type: ignore[import-untyped]
     from obstore.auth.boto3 import Boto3CredentialProvider
 
     # boto3's chain also knows profiles and SSO, which obstore's own does not.
-    session = boto3.Session()
-    if session.get_credentials() is None:
+    try:
+        session = boto3.Session()
+        found = session.get_credentials()
+    except PartialCredentialsError as error:
+        raise SettingError(
+            "Half of this machine's AWS credentials is set",
+            why=str(error).rstrip("."),  # names settings, never a value
+            hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither",
+        ) from None
+    if found is None:
         raise SourceError(  # may pass: the machine's role is asked over the network
             "No AWS credentials were found",
             hint="set accessKey and secretKey to ${…} references, or AWS_ACCESS_KEY_ID and "

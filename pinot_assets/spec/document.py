@@ -26,6 +26,9 @@ MAX_VALUES: Final = 20_000
 MAX_CHARACTERS: Final = 2 * SPEC_BYTES
 """Of all texts, keys among them: an alias of a few bytes repeats a text of a megabyte."""
 
+TABLE_SPEC: Final = "write schema:, table: and fileIngestion:"
+"""What belongs into an empty file that is to be a table spec."""
+
 _TAG: Final = "tag:yaml.org,2002:"
 _CORE: Final = {
     "null": (re.compile(r"(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
@@ -107,9 +110,10 @@ class Part:
         return self.document.file, self.document.line(self.path), show_path(self.path)
 
 
-def read_document(file: Path) -> tuple[Document | None, list[Problem]]:
+def read_document(file: Path, content: str = TABLE_SPEC) -> tuple[Document | None, list[Problem]]:
     """Read one YAML or JSON file.
 
+    :param content: what to write into a file that is empty.
     :returns: the document, None where the text is not YAML at all, and the problems found on the way.
     """
     try:
@@ -124,7 +128,7 @@ def read_document(file: Path) -> tuple[Document | None, list[Problem]]:
     if file.suffix == ".json":
         # JSON allows tabs between its tokens, YAML does not; inside strings JSON forbids raw tabs.
         text = text.replace("\t", " ")
-    return parse_document(text, file)
+    return parse_document(text, file, content)
 
 
 def _require_no_pipe(file: Path) -> None:
@@ -150,7 +154,7 @@ def read_spec_bytes(file: Path) -> bytes:
     return data
 
 
-def parse_document(text: str, file: Path) -> tuple[Document | None, list[Problem]]:
+def parse_document(text: str, file: Path, content: str = TABLE_SPEC) -> tuple[Document | None, list[Problem]]:
     """As `read_document`, of a text; `file` is only for the messages."""
     try:
         node = yaml.compose(text, Loader=_CoreLoader)
@@ -165,7 +169,7 @@ def parse_document(text: str, file: Path) -> tuple[Document | None, list[Problem
         # PyYAML lets a few of its own slips through, e.g. on "\UFFFFFFFF" or a malformed directive.
         return None, [Problem(file, 1, "", "is not valid YAML")]
     if node is None:
-        return None, [Problem(file, 1, "", "is empty", "write schema:, table: and fileIngestion:")]
+        return None, [Problem(file, 1, "", "is empty", content)]
     reading = _Reading(file)
     try:
         value = reading.value(node, (), node.start_mark.line + 1)

@@ -16,7 +16,7 @@ from pinot_assets.policy import Policy
 from pinot_assets.spec.audit_block import Audit, read_audit_block
 from pinot_assets.spec.block import read_block
 from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block, stray_keys
-from pinot_assets.spec.document import Document, Part, read_document, read_spec_bytes
+from pinot_assets.spec.document import TABLE_SPEC, Document, Part, read_document, read_spec_bytes
 from pinot_assets.spec.ingestion import FileIngestion
 from pinot_assets.spec.left_out import EITHER
 from pinot_assets.spec.literal_secret import secret_problems
@@ -222,8 +222,8 @@ class FileCheck:
         self.problems += [*found, *stray_keys(root.at(_DAGSTER), kind)]
         return settings
 
-    def _read(self, file: Path) -> Document | None:
-        document, problems = read_document(file)
+    def _read(self, file: Path, content: str = TABLE_SPEC) -> Document | None:
+        document, problems = read_document(file, content)
         self.problems += problems
         if document is not None:
             found, refused = secret_problems(Part(document, ()))
@@ -262,7 +262,9 @@ class FileCheck:
         if refusal := self.policy.refuses_path(os.path.abspath(other)):
             self.problems.append(root.at(file_key).problem(refusal.reason, refusal.fix))
             return None
-        document = self._read(other)
+        document = self._read(
+            other, f"write the Pinot {'schema' if key == 'schema' else 'table config'} into it"
+        )
         return None if document is None else Part(document, ())
 
     def _block(self, root: Part, table: Part | None) -> Part | None:

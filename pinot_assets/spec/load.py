@@ -14,7 +14,7 @@ from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.file_check import FileCheck
 from pinot_assets.spec.left_out import EITHER, LeftOut, in_order, spec_error
 from pinot_assets.spec.model import TableSpec
-from pinot_assets.spec.policy_file import FOLDER_POLICY, policy_of
+from pinot_assets.spec.policy_file import FOLDER_POLICY, policy_notes, policy_of
 from pinot_assets.spec.problem import Note, Problem
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
 from pinot_assets.spec.tables import Tables
@@ -136,6 +136,9 @@ def read_named(files: Mapping[Path, str]) -> Reading:
     wrong: list[LeftOut] = []
     notes: list[Note] = []
     policies = cache(policy_of)
+    for folder in dict.fromkeys(file.parent for file in files):
+        policies(folder)  # raises what is wrong with it, before anything is said of it
+        notes += policy_notes(folder)
     for file, name in files.items():
         check = FileCheck(file, policies(file.parent), name)
         spec = check.run()

@@ -17,7 +17,8 @@ from pinot_assets.expressions.pinot import check_pinot_costs
 from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
 from pinot_assets.expressions.pinot_names import canonical
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_length, refuse_reference
-from pinot_assets.expressions.tokens import END, PINOT, read_tokens
+from pinot_assets.expressions.tokens import END, PINOT, Token, read_tokens
+from pinot_assets.expressions.whole import check_whole
 from pinot_assets.policy import Policy
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.pinot_json import field_specs
@@ -29,6 +30,8 @@ _GROOVY: Final = re.compile(
 """Its call as Pinot finds it, whatever stands between name and parenthesis; or a name spelled in escapes.
 How a comment was read is never tried again in another way: that would double the time with each comment."""
 _CALLED: Final = re.compile(r"\w+")
+_FUNCTIONS: Final = ("transformFunction", "filterFunction")
+"""Keys whose value is an expression, and nothing else."""
 _FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
 """Without expressions; the settings of a stream may refer to the environment."""
 
@@ -82,7 +85,10 @@ def _problem(place: Part, text: str, policy: Policy) -> Problem | None:
     try:
         refuse_reference(text)
         refuse_length(text)
-        _refuse_costs(text)
+        tokens = _tokens(text)
+        check_pinot_costs([END, *tokens, END])
+        if tokens and place.path[-1] in _FUNCTIONS and not _GROOVY.search(canonical(text)):
+            check_whole(tokens)
     except ExpressionRefused as refused:
         return place.problem(refused.reason, refused.fix or "write the value")
     refusal = policy.refuses_code()
@@ -92,15 +98,14 @@ def _problem(place: Part, text: str, policy: Policy) -> Problem | None:
     return None
 
 
-def _refuse_costs(text: str) -> None:
-    """Of what is an expression; a name or a delimiter need not be one.
+def _tokens(text: str) -> list[Token]:
+    """Of what is an expression; a name or a delimiter need not be one, and has none where it cannot be read.
 
-    :raises ExpressionRefused: Pinot would take long for it, or it cannot be read and calls what may.
+    :raises ExpressionRefused: it cannot be read, and calls what Pinot may take long for.
     """
     try:
-        tokens = read_tokens(text, PINOT)
+        return read_tokens(text, PINOT)
     except ExpressionRefused:
         if any(name in COSTS_OF_PINOT.judged for name in map(canonical, _CALLED.findall(text))):
             raise
-    else:
-        check_pinot_costs([END, *tokens, END])
+    return []

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pinot_assets.segment.settings import is_true
+from pinot_assets.spec.column_names import has_blank, without_blanks
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.pinot_settings import bearings
 from pinot_assets.spec.problem import Note, Problem, did_you_mean
@@ -131,6 +132,11 @@ def _fields(schema: Part) -> Iterator[Problem]:
             if name in first:
                 yield place.problem(f"column {name} is there twice, first in line {first[name]}")
             first.setdefault(name, line)
+            if has_blank(name):
+                yield place.problem(
+                    f"column {name} has a blank in its name, and Pinot refuses the schema",
+                    f"call it {without_blanks(name)}; docs/tables.md, Names of columns, says how it is read",
+                )
             yield from _data_type(place, name, spec.get("dataType"))
             if group == "dateTimeFieldSpecs":
                 for key in ("format", "granularity"):

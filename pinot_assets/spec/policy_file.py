@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pinot_assets.addresses import service_of
 from pinot_assets.errors import SpecError
-from pinot_assets.policy import FOR_SPECS, LOOPBACK, POLICY, PROJECT, PROVIDER, Layer, Policy
+from pinot_assets.policy import FOR_SPECS, LOOPBACK, POLICY, PROJECT, Layer, Policy
 from pinot_assets.spec.document import Part, read_document
-from pinot_assets.spec.problem import Problem, did_you_mean
+from pinot_assets.spec.policy_items import item_trouble, path_trouble, root_path
+from pinot_assets.spec.problem import Note, Problem, did_you_mean
 
 FOLDER_POLICY: Final = "policy.yaml"
 """In a folder of tables: narrows what the installation allows."""
@@ -27,6 +27,7 @@ _LISTS: Final = {
 }
 _CODE: Final = "allowCode"
 _KEYS: Final = (*_LISTS, _CODE)
+_EMPTY: Final = f"write one of {', '.join(_KEYS)}, or do without the file: the defaults count then"
 
 
 def policy_of(folder: Path, environ: Mapping[str, str] | None = None) -> Policy:
@@ -46,12 +47,40 @@ def policy_of(folder: Path, environ: Mapping[str, str] | None = None) -> Policy:
     return policy.narrowed(_checked(own)) if os.path.lexists(own) else policy
 
 
+def policy_notes(folder: Path, environ: Mapping[str, str] | None = None) -> list[Note]:
+    """Roots of the policies of a folder's specs that are not on this machine.
+
+    No problem: a disk may be mounted later, or on other machines alone. A slip of the pen looks the same.
+
+    :param folder: as `policy_of`, which raises what is wrong with the files.
+    """
+    env = os.environ if environ is None else environ
+    files = [Path(env[POLICY]).expanduser().absolute()] if env.get(POLICY) else []
+    own = folder.absolute() / FOLDER_POLICY
+    return [note for file in (*files, own) if os.path.lexists(file) for note in _absent_roots(file)]
+
+
+def _absent_roots(file: Path) -> Iterator[Note]:
+    document, _ = read_document(file, _EMPTY)
+    written = document.value.get("roots") if document and isinstance(document.value, dict) else None
+    for position, item in enumerate(written if isinstance(written, list) else ()):
+        if document is None or not isinstance(item, str) or item == PROJECT or item_trouble("roots", item):
+            continue
+        place = Part(document, ("roots", position))
+        path = _root(place, item)
+        if not os.path.lexists(path):
+            text = f"{path} does not exist on this machine, and allows nothing until it does"
+            meant = did_you_mean(item, (PROJECT,))
+            star = "; * stands for itself in a root" if "*" in item else ""
+            yield place.note(f"{text}{star}" + (f"; {meant}" if meant else ""))
+
+
 def read_layer(file: Path) -> tuple[Layer, list[Problem]]:
     """One policy file, and everything that is wrong with it.
 
     Relative roots start from the folder that the file lies in.
     """
-    document, problems = read_document(file)
+    document, problems = read_document(file, _EMPTY)
     if document is None:
         return Layer(file=str(file)), problems
     root = Part(document, ())
@@ -91,22 +120,23 @@ def _items(place: Part, key: str, problems: list[Problem]) -> list[str]:
     found = []
     for position, item in enumerate(place.value):
         inner = place.at(position)
-        if not isinstance(item, str) or not item.strip():
+        if not isinstance(item, str):
             problems.append(inner.problem("is no text", "quote it"))
-        elif key == "roots" and item != PROJECT:
-            found.append(os.path.abspath(place.document.file.parent / os.path.expanduser(item)))
-        elif trouble := _trouble(key, item):
+        elif not item.strip():
+            problems.append(inner.problem("is empty", "write what is allowed, or take it out"))
+        elif trouble := item_trouble(key, item):
             problems.append(inner.problem(*trouble))
+        elif key == "roots" and item != PROJECT:
+            found.append(_root(place, item))
+            if trouble := path_trouble(found[-1]):
+                problems.append(inner.problem(*trouble))
         else:
             found.append(item)
     return found
 
 
-def _trouble(key: str, item: str) -> tuple[str, str] | None:
-    words = {"endpoints": (LOOPBACK,), "ambientCredentials": (LOOPBACK, PROVIDER)}.get(key)
-    if words is None or item in words or service_of(item) is not None:
-        return None
-    return "is no endpoint", f"write https://host[:port] or kafka://host[:port], or {' or '.join(words)}"
+def _root(place: Part, item: str) -> str:
+    return root_path(item, str(place.document.file.parent))
 
 
 def _usual_endpoints(env: Mapping[str, str]) -> tuple[str, ...]:

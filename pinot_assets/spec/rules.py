@@ -7,7 +7,8 @@ spec/session.md section 2.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,9 +17,12 @@ from pinot_assets.errors import BuildError, SourceError, SpecError
 from pinot_assets.policy import Policy
 from pinot_assets.source import resolve_env
 from pinot_assets.source.reach import refused_variables
+from pinot_assets.source.setting_names import IN_NEED, KNOWN, incomplete_settings, unknown_settings
+from pinot_assets.source.uris import Root, parse_root
 from pinot_assets.spec.environment import missing_variables
 from pinot_assets.spec.ingestion import INPUT_PROP, OUTPUT_PROP, READER_PROP, TRANSFORMS, FileIngestion
 from pinot_assets.spec.location import is_within, normalise_location
+from pinot_assets.spec.problem import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ def _rule(*keys: str) -> Callable[[Check], Check]:
     return register
 
 
+_PLACES: Final = ("inputDirURI", "output.segment.dir.uri")
 _PUSH_KEYS = ("consistentPushEnabled", "consistentPushSwapEnabled", "enableAtomicUpload", "ingestionMode")
 
 
@@ -257,7 +262,7 @@ def _reads_by_spark(case: Case) -> bool:
     return bool(_sql_keys(case)) or case.spec.engine == "spark" or case.around.has_transforms
 
 
-@_rule("inputDirURI", "output.segment.dir.uri")
+@_rule(*_PLACES)
 def _staging_is_apart(case: Case) -> Iterator[Finding]:
     places = {}
     for key, text in (
@@ -282,7 +287,7 @@ def _is_unknown(text: str, case: Case) -> bool:
 _STORES: Final = ("s3:", "s3a:", "s3n:", "gs:", "abfs:", "abfss:")
 
 
-@_rule("inputDirURI", "output.segment.dir.uri")
+@_rule(*_PLACES)
 def _props_are_for_stores(case: Case) -> Iterator[Finding]:
     locations = {INPUT_PROP: case.spec.input_dir_uri, OUTPUT_PROP: case.spec.staging_uri}
     for key in sorted(case.written):
@@ -290,6 +295,61 @@ def _props_are_for_stores(case: Case) -> Iterator[Finding]:
             is_local = "${" not in location and not location.lower().startswith(_STORES)
             if key.startswith(f"{family}.") and is_local:
                 yield Finding(key, "has no use with a local directory", is_note=True)
+
+
+@_rule(*_PLACES)
+def _props_are_those_of_the_store(case: Case) -> Iterator[Finding]:
+    """Opening the place would refuse it at each run."""
+    for family, scheme, props in _stores(case):
+        for name in unknown_settings(scheme, props):
+            fix = did_you_mean(name, KNOWN[scheme]) or f"those are {', '.join(KNOWN[scheme])}"
+            yield Finding(f"{family}.{name}", f"is no setting of {scheme}", fix)
+
+
+@_rule(*_PLACES, *(f"{family}.{name}" for family in (INPUT_PROP, OUTPUT_PROP) for name in IN_NEED))
+def _credentials_are_whole(case: Case) -> Iterator[Finding]:
+    """As above, of half a pair of keys. Of a part that is refused, another rule tells."""
+    for family, scheme, props in _stores(case):
+        for name, lacking in incomplete_settings(scheme, props):
+            keys = " and ".join(f"{family}.{other}" for other in lacking)
+            text = f"has no use without {' and '.join(lacking)}"
+            yield Finding(f"{family}.{name}", text, f"write {keys} as well, or leave all of them out")
+
+
+def _stores(case: Case) -> Iterator[tuple[str, str, Mapping[str, str]]]:
+    """The buckets that are known here: family of their settings, scheme, settings by name."""
+    spec = case.spec
+    for family, location, props in (
+        (INPUT_PROP, spec.input_dir_uri, spec.input_props),
+        (OUTPUT_PROP, spec.staging_uri, spec.output_props),
+    ):
+        root = None if _is_unknown(location, case) else _root_of(location, case)
+        if root is not None and root.scheme != "file":
+            yield family, root.scheme, props
+
+
+def _root_of(location: str, case: Case) -> Root | None:
+    """The place, None where another rule says that it is none."""
+    try:
+        return parse_root(normalise_location(resolve_env(location, case.around.policy), case.around.base))
+    except SourceError:
+        return None
+
+
+@_rule("inputDirURI")
+def _local_input_is_there(case: Case) -> Iterator[Finding]:
+    """No problem: it may be mounted later, or on the machines that read it alone. A run fails without it."""
+    location = case.spec.input_dir_uri
+    root = None if _is_unknown(location, case) else _root_of(location, case)
+    if root is None or root.scheme != "file" or case.around.policy.refuses_data(root.path):
+        return
+    if not os.path.lexists(root.path):
+        text = f"{root.path} does not exist on this machine, and a run fails until it does"
+    elif not os.path.isdir(root.path):
+        text = f"{root.path} is no folder on this machine, and a run fails until it is one"
+    else:
+        return
+    yield Finding("inputDirURI", text, is_note=True)
 
 
 @_rule("notificationQueue", "sweepSeconds", "inputDirURI")

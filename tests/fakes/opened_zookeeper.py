@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from fakes.zookeeper import FakeZooKeeper
 
-from pinot_assets.realtime import opening
+from pinot_assets.session import zookeeper
 
 
 def opened_zookeeper(monkeypatch: pytest.MonkeyPatch) -> FakeZooKeeper:
     """One with a Pinot cluster `test`, for all that `realtime.opening` opens in this test."""
     made = FakeZooKeeper()
     made.client().ensure_path("/test/PROPERTYSTORE")
-    monkeypatch.setattr(opening, "connect", lambda *_, **__: made.client())
-    monkeypatch.setattr(opening, "close", lambda client: client.stop())
+    monkeypatch.setattr(zookeeper, "connect", lambda *_, **__: made.client())
+    monkeypatch.setattr(zookeeper, "close", lambda client: client.stop())
     return made

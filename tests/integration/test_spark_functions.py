@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 
 import pytest
 from fakes.expression_rows import ASSERTED, frame_of, recorded, rows_of, spark_sql_of
 from fakes.hostile_expressions import COSTLY_IN_SPARK, HOSTILE
 from fakes.legitimate_expressions import LEGITIMATE
+from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from pinot_assets.build import spark_expression
@@ -17,6 +19,8 @@ from pinot_assets.build.spark_expression import compiled, parsed
 from pinot_assets.build.spark_reader import reading_session
 from pinot_assets.errors import BuildError
 from pinot_assets.expressions.spark_names import ALLOWED, OPERATORS, REFUSED
+from pinot_assets.expressions.tokens import SPARK, read_tokens
+from pinot_assets.expressions.whole import check_whole
 
 pytestmark = pytest.mark.spark
 
@@ -58,6 +62,26 @@ def test_spark_reads_what_people_write_as_calls_of_listed_functions(session: Spa
     for place, sql in LEGITIMATE:
         if place not in ASSERTED:
             parsed(session, place, spark_sql_of(place, sql))
+
+
+def test_what_spark_shows_of_its_functions_is_whole(session: SparkSession) -> None:
+    """The examples of its own documentation, as far as they are expressions to its parser."""
+    examples = {
+        found
+        for name in ALLOWED
+        for row in session.sql(f"DESCRIBE FUNCTION EXTENDED `{name}`").collect()
+        for found in re.findall(r"> SELECT (.*?);\s*$", row[0], re.MULTILINE)
+    }
+    parser = session._jsparkSession.sessionState().sqlParser()
+    whole = 0
+    for sql in sorted(examples):
+        try:
+            parser.parseExpression(sql)
+        except ParseException:
+            continue  # several values, or a FROM
+        check_whole(read_tokens(sql, SPARK))
+        whole += 1
+    assert whole > 500
 
 
 def test_the_environment_stays_out_whatever_the_users_session_says(

@@ -94,6 +94,52 @@ def test_without_expressions_both_engines_write_the_same_segment(
     assert [output.rows for output in found["a.csv"].outputs] == [1000, 1000, 500]
 
 
+def test_columns_with_blanks_in_their_names_become_those_that_pinot_takes(
+    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    """As `pinot-assets init` writes it, whatever the columns hold."""
+    kinds = {
+        "tags": ("STRING", False),
+        "address": ("JSON", True),
+        "raw": ("BYTES", True),
+        "sum": ("DOUBLE", True),
+    }
+    more = [{"name": n, "dataType": k, "singleValueField": single} for n, (k, single) in kinds.items()]
+    schema = {**order.schema, "dimensionFieldSpecs": [*order.schema["dimensionFieldSpecs"], *more]}
+    columns = {
+        "name": ["a", None],
+        "count": [1, 2],
+        "at": pa.array([_2020, _2020 + 1], pa.timestamp("ms", "UTC")),
+        "tags": [["x", "y"], ["z"]],
+        "address": [{"city": "Bonn", "no": 1}, {"city": "Mainz", "no": 2}],
+        "raw": [b"\x00\xff", b"z"],
+        "sum": [1.5, -2.25],
+    }
+    order = replace(order, schema=schema, input_format="parquet", query=None)
+    pq.write_table(pa.table(columns), tmp_path / "in" / "a.parquet")
+    [task] = fakes.tasks_of(order)
+    expected = build_file(order, task)
+    assert isinstance(expected, Receipt), expected
+    renamed = pa.table({f"the {name}": column for name, column in columns.items()})
+    pq.write_table(renamed, tmp_path / "in" / "a.parquet")
+    names = Query(transforms={name: f"`the {name}`" for name in columns})
+    staging = (tmp_path / "2").as_uri()
+    (tmp_path / "2").mkdir()
+    elsewhere = replace(order, staging_uri=f"{staging}/s", segments_uri=f"{staging}/t", query=names)
+    [receipt] = build(elsewhere).values()
+    assert isinstance(receipt, Receipt), receipt
+    made, direct = receipt.outputs[0].segment, expected.outputs[0].segment
+    assert _columns(tmp_path / "2" / "t", made) == _columns(tmp_path / "staging" / "segments", direct)
+
+
+def _columns(folder: Path, segment: str) -> bytes:
+    """All values of a segment; what else it has names its file's version."""
+    with tarfile.open(folder / f"{segment}.tar.gz") as archive:
+        member = archive.extractfile(f"{segment}/v3/columns.psf")
+        assert member is not None
+        return member.read()
+
+
 def test_filter_and_transforms(build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path) -> None:
     fakes.write_names(tmp_path / "in" / "a.csv", 2500)
     [receipt] = build(order).values()

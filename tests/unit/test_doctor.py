@@ -206,3 +206,13 @@ def test_a_damaged_record(home: Path) -> None:
     check = found("local stack")
     assert check.outcome == "fail"
     assert "cannot be read" in check.says
+
+
+def test_what_a_check_says_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("PINOT_ZOOKEEPER", "http://127.0.0.1:1")
+    app = typer.Typer()
+    app.command()(doctor.doctor)
+    result = CliRunner().invoke(app, env={"COLUMNS": "300"})
+    assert result.exit_code == 1
+    assert "→ write host:port[,host:port…][/chroot]" in result.stdout

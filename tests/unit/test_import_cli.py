@@ -75,7 +75,7 @@ JOB = {
         {
             "scheme": "s3",
             "className": "S3PinotFS",
-            "configs": {"region": "eu-central-1", "secretKey": SECRETS[0]},
+            "configs": {"region": "eu-central-1", "accessKey": SECRETS[1], "secretKey": SECRETS[0]},
         },
     ],
     "recordReaderSpec": {"dataFormat": "csv", "configs": {"delimiter": "|"}},
@@ -165,6 +165,7 @@ def test_the_spec_of_a_job(folder: Path) -> None:
     spec = load_table(folder / "tables" / "air.yaml")
     assert spec.ingestion.input_props == {
         "region": "eu-central-1",
+        "accessKey": "${TABLE_AWS_ACCESS_KEY_ID}",
         "secretKey": "${TABLE_AWS_SECRET_ACCESS_KEY}",
     }
     assert spec.ingestion.reader == {"delimiter": "|"}
@@ -271,8 +272,8 @@ def test_different_secrets_become_different_variables(folder: Path) -> None:
         **S3,
         "output.fs.prop.secretKey": "another",
         "output.fs.prop.accessKey": SECRETS[1],
-        "input.fs.prop.password": "one",
-        "output.fs.prop.password": "two",
+        "input.fs.prop.sessionToken": "one",
+        "output.fs.prop.sessionToken": "two",
     }
     Path("config.json").write_text(json.dumps(table({"FileIngestionTask": task})))
     shown = call(*BOTH)
@@ -284,23 +285,27 @@ def test_different_secrets_become_different_variables(folder: Path) -> None:
         == ingestion.output_props["accessKey"]
         == "${TABLE_AWS_ACCESS_KEY_ID}"
     )
-    assert (ingestion.input_props["password"], ingestion.output_props["password"]) == (
-        "${TABLE_PASSWORD}",
-        "${TABLE_PASSWORD_2}",
+    assert (ingestion.input_props["sessionToken"], ingestion.output_props["sessionToken"]) == (
+        "${TABLE_AWS_SESSION_TOKEN}",
+        "${TABLE_AWS_SESSION_TOKEN_2}",
     )
     secrets = (
         "AWS_ACCESS_KEY_ID",
         "AWS_SECRET_ACCESS_KEY",
         "AWS_SECRET_ACCESS_KEY_2",
-        "PASSWORD",
-        "PASSWORD_2",
+        "AWS_SESSION_TOKEN",
+        "AWS_SESSION_TOKEN_2",
     )
     names = ", ".join(f"TABLE_{name}" for name in secrets)
     assert f"set {names} in the environment" in shown.stdout
 
 
 def test_a_secret_takes_no_variable_that_stands_for_another(folder: Path) -> None:
-    task = {**S3, "output.fs.prop.secretKey": "${TABLE_AWS_SECRET_ACCESS_KEY}"}
+    task = {
+        **S3,
+        "output.fs.prop.accessKey": "${TABLE_KEY}",
+        "output.fs.prop.secretKey": "${TABLE_AWS_SECRET_ACCESS_KEY}",
+    }
     Path("config.json").write_text(json.dumps(table({"FileIngestionTask": task})))
     call(*BOTH)
     ingestion = load_table(folder / "tables" / "air.yaml").ingestion
@@ -341,6 +346,7 @@ def test_no_key_of_a_job_goes_without_a_word(folder: Path) -> None:
         "recordReaderSpec.dataFormat": "inputFormat",
         "recordReaderSpec.configs.delimiter": "recordReader.prop.delimiter",
         "pinotFSSpecs[1].configs.region": "input.fs.prop.region",
+        "pinotFSSpecs[1].configs.accessKey": "input.fs.prop.accessKey",
         "pinotFSSpecs[1].configs.secretKey": "input.fs.prop.secretKey",
         "pushJobSpec.pushMode": "push.mode",
     }

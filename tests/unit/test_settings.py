@@ -175,6 +175,32 @@ def test_secrets_do_not_show_in_errors(secrets: dict[str, str]) -> None:
     assert "t0ken" not in str(caught.value)
 
 
+PAIRS = [
+    ("PINOT_USER", "PINOT_PASSWORD"),
+    ("PINOT_PASSWORD", "PINOT_USER"),
+    ("PINOT_ZOOKEEPER_USER", "PINOT_ZOOKEEPER_PASSWORD"),
+    ("PINOT_ZOOKEEPER_PASSWORD", "PINOT_ZOOKEEPER_USER"),
+    ("PINOT_CLIENT_KEY", "PINOT_CLIENT_CERT"),
+    ("PINOT_GRPC_CLIENT_KEY", "PINOT_GRPC_CLIENT_CERT"),
+    ("PINOT_ZOOKEEPER_CLIENT_KEY", "PINOT_ZOOKEEPER_CLIENT_CERT"),
+]
+
+
+@pytest.mark.parametrize("addresses", [{}, BOTH], ids=["local stack", "addresses"])
+@pytest.mark.parametrize(("given", "lacking"), PAIRS)
+def test_half_of_a_pair_is_refused_whichever_pinot_is_meant(
+    home: Path, addresses: dict[str, str], given: str, lacking: str
+) -> None:
+    run_a_stack(home)
+    with pytest.raises(PinotAssetsError) as caught:
+        load_settings({**addresses, given: "s3cret"})
+    assert (caught.value.what, caught.value.hint) == (
+        f"{lacking} is not set",
+        f"set {lacking}, or unset {given}",
+    )
+    assert "s3cret" not in str(caught.value)
+
+
 def test_without_any_pinot_the_error_shows_both_ways() -> None:
     with pytest.raises(PinotAssetsError, match="no Pinot to talk to") as caught:
         load_settings({})
@@ -307,3 +333,11 @@ def test_a_flag_that_is_none(flag: str) -> None:
 def test_a_key_without_its_certificate(part: str) -> None:
     with pytest.raises(PinotAssetsError, match=f"PINOT_{part}CLIENT_CERT is not set"):
         load_settings({**BOTH, f"PINOT_{part}CLIENT_KEY": "me.key"})
+
+
+@pytest.mark.parametrize("wrong", ["http://zk:2181", "me:s3cret@zk:2181", "zk:2181,tcp://zk2:2181/chroot"])
+def test_a_zookeeper_that_is_a_url_or_has_a_user_is_refused_before_it_is_looked_for(wrong: str) -> None:
+    with pytest.raises(PinotAssetsError, match="PINOT_ZOOKEEPER is no address of ZooKeeper") as caught:
+        load_settings({**BOTH, "PINOT_ZOOKEEPER": wrong})
+    assert "s3cret" not in str(caught.value)
+    assert "host:port" in str(caught.value.hint)

@@ -15,7 +15,8 @@ from pinot_assets.expressions.spark import check_spark_expression
 Check = Callable[[str], None]
 
 _END: Final = r"(?:`|\"|\.?\"*$|\.? \|)"
-_OF_SPARK: Final = re.compile(rf"(?:\btransforms\.[\w<>]+|^ *filter): (?![{{…])(.+?){_END}", re.MULTILINE)
+_OF_SPARK: Final = re.compile(rf"(?:\btransforms\.[\w<>]+|^ *filter): (?![{{…\"])(.+?){_END}", re.MULTILINE)
+_IN_QUOTES: Final = re.compile(r"\btransforms\.\w+: \"([^\"{]+)\"")
 _OF_ASSERTIONS: Final = re.compile(rf"\bsql: (SELECT .+?){_END}", re.MULTILINE)
 _SENTENCES: Final = re.compile(r"^.*\b(?:transforms\.[\w<>]+|sql): .*$", re.MULTILINE)
 _PLACEHOLDER: Final = re.compile(r"<(\w+)>")
@@ -31,7 +32,11 @@ def written() -> Iterator[tuple[str, str, Check]]:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".py":
             text = "\n".join(_SENTENCES.findall(text))
-        for pattern, check in ((_OF_SPARK, check_spark_expression), (_OF_ASSERTIONS, _check_assertion)):
+        for pattern, check in (
+            (_OF_SPARK, check_spark_expression),
+            (_IN_QUOTES, check_spark_expression),
+            (_OF_ASSERTIONS, _check_assertion),
+        ):
             for found in pattern.finditer(text):
                 yield path.relative_to(ROOT).as_posix(), _PLACEHOLDER.sub(r"\1", found[1]), check
 
@@ -46,6 +51,11 @@ def test_what_pages_write_passes(place: str, sql: str, check: Check) -> None:
 
 def test_they_are_found() -> None:
     found = {sql for _, sql, _ in WRITTEN}
-    assert {"status <> 'test'", "SELECT COUNT(*) FROM sales WHERE amount < 0", "to_date(at)"} <= found
+    assert {
+        "status <> 'test'",
+        "SELECT COUNT(*) FROM sales WHERE amount < 0",
+        "to_date(at)",
+        "`Order Date`",
+    } <= found
     assert len(found) >= 10
     assert not [sql for sql in found if sql.endswith(".")]

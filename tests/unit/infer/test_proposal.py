@@ -6,6 +6,7 @@ import pytest
 
 from pinot_assets.infer.column import Column, absent, of_cells
 from pinot_assets.infer.draft import merged
+from pinot_assets.infer.kinds import Kind
 from pinot_assets.infer.proposal import Field, described, propose, words_of
 from pinot_assets.segment.types import FieldType
 
@@ -96,6 +97,36 @@ def test_columns_of_several_files_are_one_table() -> None:
     proposal = propose(found)
     assert proposal.has_nulls
     assert [f.data_type for f in proposal.fields] == ["INT", "STRING"]
+
+
+def test_a_blank_in_a_name_makes_another_one_and_a_transform() -> None:
+    columns = {
+        "a_b": of_cells(["1"], {""}),
+        "a b": of_cells(["2", "3"], {""}),
+        "made at": of_cells(["2024-01-05T10:00:00Z"], {""}),
+        "a.b": of_cells(["x"], {""}),
+        "\u3000": of_cells(["x"], {""}),
+        "no\u00a0break": of_cells(["x"], {""}),
+        "with ` mark": of_cells(["x"], {""}),
+    }
+    proposal = propose(columns)
+    assert {field.name: (field.source, field.transform) for field in proposal.fields} == {
+        "a_b": ("", ""),
+        "a_b_2": ("a b", "`a b`"),
+        "made_at": ("made at", "`made at`"),
+        "a.b": ("", ""),
+        "c5": ("\u3000", "`\u3000`"),
+        "with_mark": ("with ` mark", "`with `` mark`"),
+    }
+    assert (proposal.time, proposal.keys) == ("made_at", ("a_b_2",))
+    assert list(proposal.left_out) == ["no\u00a0break"]  # no blank to Pinot, but outside of ASCII
+
+
+def test_a_day_with_a_blank_in_its_name_is_made_a_text_of_its_own_column() -> None:
+    (found,) = propose({"Order Date": Column(Kind.DATE, rows=1)}).fields
+    assert (found.name, found.source) == ("Order_Date", "Order Date")
+    assert found.transform == "date_format(`Order Date`, 'yyyy-MM-dd')"
+    assert "transforms.Order_Date" in found.why
 
 
 def test_what_was_seen_is_told_without_anybodys_texts() -> None:

@@ -150,3 +150,16 @@ def test_a_user_of_the_gateway(driver: Any, gateway: Gateway) -> None:
     with pushed_after(driver, print, {GATEWAY: gateway.url}):
         pass
     assert "Authorization" not in gateway.headers
+
+
+@pytest.mark.parametrize(("given", "lacking"), [(USER, PASSWORD), (PASSWORD, USER)])
+def test_half_of_a_user_pushes_nothing_and_says_what_lacks(
+    driver: Any, gateway: Gateway, given: str, lacking: str
+) -> None:
+    said: list[str] = []
+    with pushed_after(driver, said.append, {GATEWAY: gateway.url, given: "s3cret"}):
+        pass
+    assert gateway.groups == {}
+    (warning,) = said
+    assert f"{lacking} is not set" in warning
+    assert "s3cret" not in warning

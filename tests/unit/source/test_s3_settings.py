@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from pinot_assets.errors import SourceError
+from pinot_assets.errors import SettingError, SourceError
 from pinot_assets.policy import UNLIMITED
 from pinot_assets.source.objects import open_store
 from pinot_assets.source.s3_settings import S3Settings
@@ -61,6 +61,7 @@ def test_without_keys_the_standard_chain_is_asked(monkeypatch: pytest.MonkeyPatc
         ({"accessKey": "${PA_ACCESS}"}, "Half a key pair"),
         ({"accessKey": "${PA_ACCESS}", "secretKey": "${PA_UNSET:-}"}, "Half a key pair"),
         ({"accessKey": "${PA_ACCESS}", "secretKey": "${PA_UNSET}"}, "PA_UNSET is not set"),
+        ({"sessionToken": "${PA_SECRET}"}, "its keys are not"),
         ({**KEYS, "acessKey": "x"}, "Unknown S3 setting acessKey"),
         ({**KEYS, "endpoint": "http://s3.example.org"}, "without TLS"),
         ({**KEYS, "endpoint": "http://127.0.0.1.example.org"}, "without TLS"),
@@ -73,6 +74,14 @@ def test_wrong_settings_are_told_without_secrets(props: dict[str, str], told: st
     with pytest.raises(SourceError, match=told) as caught:
         open_store("s3://bucket/in", props, UNLIMITED)
     assert "s3cret" not in str(caught.value)
+    assert "AKIAEXAMPLE" not in str(caught.value)
+
+
+def test_half_of_the_environments_keys_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+    with pytest.raises(SettingError, match="Half of this machine's AWS credentials") as caught:
+        open_store("s3://bucket/in", {}, UNLIMITED)
+    assert "AWS_SECRET_ACCESS_KEY" in str(caught.value)
     assert "AKIAEXAMPLE" not in str(caught.value)
 
 

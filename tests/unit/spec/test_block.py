@@ -391,8 +391,70 @@ def test_what_is_accepted_with_a_note(folder, block, key, text):
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "S3N", "gs", "abfs", "abfss"])
 def test_settings_of_a_store_have_their_use_under_each_of_its_names(folder, scheme):
     place = "files@account.dfs.core.windows.net" if scheme.startswith("ab") else "bucket"
-    block = {"inputDirURI": f"{scheme}://{place}/in", "input.fs.prop.region": "x"}
-    assert "fileIngestion.input.fs.prop.region" not in folder.notes(block)
+    block = {"inputDirURI": f"{scheme}://{place}/in", "input.fs.prop.allowHttp": "false"}
+    assert "fileIngestion.input.fs.prop.allowHttp" not in folder.notes(block)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "name", "fix"),
+    [
+        ("s3a", "acessKey", "did you mean accessKey?"),
+        ("gs", "region", "those are gcpKey, projectId, endpoint, allowHttp"),
+        ("abfs", "secretKey", "those are accessKey, sasToken"),
+    ],
+)
+@pytest.mark.parametrize("family", ["input", "output"])
+def test_a_setting_that_the_store_does_not_have_is_refused(folder, family, scheme, name, fix):
+    place = "files@account.dfs.core.windows.net" if scheme.startswith("ab") else "bucket"
+    where = {"input": "inputDirURI", "output": "output.segment.dir.uri"}[family]
+    block = {where: f"{scheme}://{place}/x", f"{family}.fs.prop.{name}": "${TABLE_X}"}
+    (problem,) = folder.problems(block)
+    assert problem.key == f"fileIngestion.{family}.fs.prop.{name}"
+    assert "is no setting of" in problem.reason
+    assert fix in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("scheme", "names", "key", "lacking"),
+    [
+        ("s3", ["accessKey"], "accessKey", "secretKey"),
+        ("s3n", ["secretKey", "region"], "secretKey", "accessKey"),
+        ("s3", ["sessionToken"], "sessionToken", "accessKey and secretKey"),
+        ("abfss", ["clientId", "tenantId"], "clientId", "clientSecret"),
+    ],
+)
+def test_half_of_the_keys_of_a_store_is_refused_once(folder, scheme, names, key, lacking):
+    place = "files@account.dfs.core.windows.net" if scheme.startswith("ab") else "bucket"
+    block = {"inputDirURI": f"{scheme}://{place}/in"} | {
+        f"input.fs.prop.{name}": f"${{TABLE_{name}}}" for name in names
+    }
+    (problem,) = folder.problems(block)
+    assert (problem.key, problem.reason) == (
+        f"fileIngestion.input.fs.prop.{key}",
+        f"has no use without {lacking}",
+    )
+    assert "leave all of them out" in problem.fix
+
+
+def test_of_a_place_that_is_not_known_here_nothing_is_said(folder):
+    assert (
+        folder.problems({"inputDirURI": "${TABLE_BUCKET}/in", "input.fs.prop.accessKey": "${TABLE_A}"}) == []
+    )
+
+
+@pytest.mark.parametrize("where", ["../nowhere", "{}/nowhere", "file://{}/nowhere"])
+def test_a_local_input_that_is_not_there_is_a_note_with_its_path(folder, tmp_path, where):
+    block = {"inputDirURI": where.format(tmp_path)}
+    path = (folder.path / block["inputDirURI"].removeprefix("file://")).resolve()
+    assert folder.problems(block) == []
+    (note,) = folder.notes(block).values()
+    assert note == f"{path} does not exist on this machine, and a run fails until it does"
+    path.mkdir()
+    assert folder.notes(block) == {}
+    path.rmdir()
+    path.touch()
+    (note,) = folder.notes(block).values()
+    assert "is no folder" in note
 
 
 # --- the environment -----------------------------------------------------------------------------
@@ -469,8 +531,10 @@ def test_the_line_to_write_instead_is_accepted(folder):
     ):
         (problem,) = folder.problems({f"input.fs.prop.{key}": LEAK})
         assert problem.fix == f"write input.fs.prop.{key}: ${{{variable}}}"
-        spec = folder.load({f"input.fs.prop.{key}": f"${{{variable}}}"})
-        assert spec.ingestion.input_props == {key: f"${{{variable}}}"}
+        other = "accessKey" if key == "secretKey" else "secretKey"
+        keys = {key: f"${{{variable}}}", other: "${TABLE_OTHER}"}
+        spec = folder.load({f"input.fs.prop.{name}": text for name, text in keys.items()})
+        assert spec.ingestion.input_props == keys
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,8 @@ def test_a_table_to_start_from_is_good_as_it_stands(run, folder, tmp_path, monke
     assert (made.exit_code, f"wrote {folder.path / 'clicks.yaml'}" in made.output) == (0, True)
     validated = run("validate")
     assert validated.exit_code == 0
-    assert "note" not in validated.output
+    notes = [line for line in validated.output.splitlines() if " note " in line]
+    assert [line for line in notes if "web-hits does not exist" not in line] == []
     clicks = load_tables(folder.path).realtime["clicks"]
     (stream,) = table_settings(clicks.table_json).streams
     assert stream["stream.kafka.broker.list"] == "kafka-1:9092,kafka-2:9092"
@@ -316,3 +317,11 @@ def test_the_policy_of_a_folder_is_no_table_spec(run, folder):
         result = run("validate", *arguments, tables=not arguments)
         assert result.exit_code == 0
         assert "ok flights" in result.output
+
+
+def test_validate_tells_of_a_root_that_is_not_there(run, folder, tmp_path):
+    folder.spec()
+    (folder.path / "policy.yaml").write_text(f"endpoints: []\nroots: [project, {tmp_path}/gone]")
+    shown = run("validate")
+    assert shown.exit_code == 0
+    assert f"policy.yaml:2: note roots[1]: {tmp_path}/gone does not exist on this machine" in shown.output

@@ -340,3 +340,28 @@ def test_aliases_of_aliases_end_in_a_problem(folder):
     lines = ["a0: &a0 [x, x]"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
     folder.text("\n".join(lines))
     assert any("values" in problem.reason for problem in folder.check()[1])
+
+
+@pytest.mark.parametrize(
+    ("key", "fix"), [("schema", "the Pinot schema"), ("table", "the Pinot table config")]
+)
+def test_an_empty_file_is_told_what_belongs_into_it(folder, key, fix):
+    (folder.path / "empty.json").touch()
+    (problem,) = folder.problems(change=lambda w: (w.pop(key), w.update({f"{key}File": "empty.json"})))
+    assert (problem.file.name, problem.reason) == ("empty.json", "is empty")
+    assert problem.fix == f"write {fix} into it"
+
+
+@pytest.mark.parametrize(
+    ("name", "usable"), [("Order Date", "Order_Date"), ("a\tb", "a_b"), ("x ", "x"), ("\u2003", "column")]
+)
+@pytest.mark.parametrize("kind", ["offline", "realtime"])
+def test_a_blank_in_the_name_of_a_column_is_refused_as_pinot_does(folder, kind, name, usable):
+    def renamed(whole):
+        whole["schema"]["dimensionFieldSpecs"].append({"name": name, "dataType": "STRING"})
+
+    folder.spec(change=renamed) if kind == "offline" else folder.realtime(change=renamed)
+    (problem,) = folder.check()[1]
+    assert problem.key.startswith("schema.dimensionFieldSpecs[")
+    assert "a blank in its name" in problem.reason
+    assert problem.fix.startswith(f"call it {usable};")

@@ -60,7 +60,7 @@ def test_r28_what_shapes_segments_changes_the_fingerprint(folder, block, change)
         (None, lambda w: w.update(dagster={"group": "air", "tags": {"tier": "gold"}, "automation": True})),
         ({"push.mode": "TAR"}, None),
         ({"tableMaxNumTasks": "5"}, None),
-        ({"input.fs.prop.secretKey": "${TABLE_OTHER}"}, None),
+        ({"input.fs.prop.accessKey": "${TABLE_ONE}", "input.fs.prop.secretKey": "${TABLE_OTHER}"}, None),
         ({"output.segment.dir.uri": "s3://elsewhere/x"}, None),
         ({"inputDirURI": "s3://flights-in/2013/"}, None),
         (None, lambda w: w["table"]["segmentsConfig"].update(replication="3")),

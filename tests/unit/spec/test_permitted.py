@@ -30,7 +30,12 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 REFUSED = [
-    ({"input.fs.prop.secretKey": "${PINOT_PASSWORD}"}, "input.fs.prop.secretKey", "never", ""),
+    (
+        {"input.fs.prop.accessKey": "${TABLE_KEY}", "input.fs.prop.secretKey": "${PINOT_PASSWORD}"},
+        "input.fs.prop.secretKey",
+        "never",
+        "",
+    ),
     ({"input.fs.prop.region": "${LAKE_SECRET}"}, "input.fs.prop.region", "LAKE_SECRET", "variables: ["),
     ({"inputDirURI": "s3://in/${LAKE_SECRET}"}, "inputDirURI", "LAKE_SECRET", "variables: ["),
     ({"inputDirURI": "s3://in/${HOME:-x}"}, "inputDirURI", "HOME", "variables: ["),

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.policy import Layer
-from pinot_assets.spec.policy_file import policy_of, read_layer
+from pinot_assets.spec.policy_file import policy_notes, policy_of, read_layer
 
 
 @pytest.fixture
@@ -57,7 +58,8 @@ def test_everything_that_a_policy_says(tmp_path: Path) -> None:
         ("allowCode: yes", 1, "neither true nor false"),
         ("[]", 1, "is no mapping"),
         ("variables: [", 1, "not valid YAML"),
-        ("", 1, "is empty"),
+        ("", 1, "is empty. → write one of variables, endpoints, roots"),
+        ("# to be filled in\n", 1, "do without the file"),
     ],
 )
 @pytest.mark.parametrize("own", [True, False])
@@ -74,6 +76,107 @@ def test_what_is_wrong_is_said_with_its_line(
     assert says in str(caught.value)
 
 
+MISREAD = [
+    ("roots", "s3:/bucket", "roots limit those alone", "listed in endpoints"),
+    ("roots", "s3://", "roots limit those alone", "need no entry"),
+    ("roots", "S3://Bucket", "roots limit those alone", "need no entry"),
+    ("roots", "file:///data/lake", "is a URI", "/data/lake"),
+    ("roots", "Project", "is no root", "did you mean project?"),
+    ("roots", "/data/../lake", "has .. behind", "write what it means"),
+    ("roots", "lake/../..", "has .. behind", "write what it means"),
+    ("roots", "~/../x", "has .. behind", "write what it means"),
+    ("roots", "/data/*", "no patterns", "what lies below it"),
+    ("roots", "/data/**/in", "no patterns", "what lies below it"),
+    ("roots", "$HOME/lake", "refers to the environment", "write the path"),
+    ("roots", "/data/${TABLE_X}", "refers to the environment", "write the path"),
+    ("roots", "~nobody-of-that-name/x", "names the home", "write the path"),
+    ("roots", " /data", "has a blank", "write /data"),
+    ("roots", "/etc/pinot", "which no policy can allow", "take it out"),
+    ("roots", "/run/secrets", "which no policy can allow", "take it out"),
+    ("roots", "", "is empty", "take it out"),
+    ("endpoints", "minio:9000", "is no endpoint", "https://host[:port]"),
+    ("endpoints", "minio.example.org", "is no endpoint", "https://host[:port]"),
+    ("endpoints", "s3://bucket", "is no endpoint", "https://host[:port]"),
+    ("endpoints", "https://me:pw@minio", "is no endpoint", "https://host[:port]"),
+    ("endpoints", "https://*.example.org", "stands for itself", "https://host[:port]"),
+    ("endpoints", "https://minio:9000/bucket", "would allow all", "write https://minio:9000"),
+    ("endpoints", "https://minio?sig=s3cret", "would allow all", "write https://minio:443"),
+    ("endpoints", "kafka://broker:9092 ", "has a blank", "write kafka://broker:9092"),
+    ("ambientCredentials", "https://minio:9000/x", "would allow all", "write https://minio:9000"),
+    ("ambientCredentials", "Provider", "is no endpoint", "loopback or provider"),
+    ("variables", "${TABLE_X}", "is a reference", "write TABLE_X"),
+    ("variables", "$TABLE_X", "is a reference", "write TABLE_X"),
+    ("variables", "TABLE-X", "is no name", "letters, digits and _"),
+    ("variables", "TABLE_[AB]", "is no name", "* stands for any text"),
+    ("variables", "PINOT_PASSWORD", "no policy can let", "TABLE_"),
+    ("variables", "DAGSTER_*", "no policy can let", "TABLE_"),
+]
+
+
+@pytest.mark.parametrize(("key", "item", "says", "fix"), MISREAD)
+def test_an_item_that_would_be_read_as_something_else_is_refused(
+    tmp_path: Path, key: str, item: str, says: str, fix: str
+) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(yaml.safe_dump({key: [item]}))
+    _, (problem,) = read_layer(file)
+    assert problem.key.startswith(f"{key}[")
+    assert says in problem.reason
+    assert fix in (problem.fix or "")
+    assert "s3cret" not in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("key", "item"),
+    [
+        ("roots", "."),
+        ("roots", "../../lake"),
+        ("roots", "/data/a*b"),
+        ("roots", "/"),
+        ("roots", "/dev/shm/lake"),
+        ("endpoints", "https://minio:9000/"),
+        ("endpoints", "HTTPS://[fe80::1]:9000"),
+        ("variables", "*"),
+        ("variables", "PINOT_ASSETS_*"),
+    ],
+)
+def test_what_means_what_it_says_is_taken(tmp_path: Path, key: str, item: str) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(yaml.safe_dump({key: [item]}))
+    assert read_layer(file)[1] == []
+
+
+def test_a_relative_root_of_a_folder_that_is_a_link_is_that_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "real" / "tables").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real" / "tables")
+    (tmp_path / "real" / "tables" / "policy.yaml").write_text("roots: [../lake]")
+    layer, _ = read_layer(tmp_path / "link" / "policy.yaml")
+    assert layer.roots == (f"{tmp_path}/real/lake",)
+
+
+def test_a_root_that_is_not_there_is_a_note_of_its_line(tables: Path, tmp_path: Path) -> None:
+    env = named(tables.parent, f"roots:\n- project\n- {tmp_path}/lake\n- projct\n- {tmp_path}/in*\n")
+    (tables / "policy.yaml").write_text(f"roots: [., {tmp_path}/narrow]")
+    installation, folder = tables.parent / "installation.yaml", tables / "policy.yaml"
+    found = policy_notes(tables, env)
+    assert [(note.file, note.line, note.key) for note in found] == [
+        (installation, 3, "roots[1]"),
+        (installation, 4, "roots[2]"),
+        (installation, 5, "roots[3]"),
+        (folder, 1, "roots[1]"),
+    ]
+    assert (
+        found[0].text == f"{tmp_path}/lake does not exist on this machine, and allows nothing until it does"
+    )
+    assert "did you mean project?" in found[1].text
+    assert "* stands for itself" in found[2].text
+    policy_of(tables, env)  # it can be used all the same
+    for name in ("lake", "narrow", "in*"):
+        (tmp_path / name).mkdir()
+    assert [note.key for note in policy_notes(tables, env)] == ["roots[2]"]
+    assert policy_notes(tables, {}) == []
+
+
 def test_a_policy_that_is_named_and_not_there_is_no_default(tables: Path) -> None:
     with pytest.raises(SpecError, match="cannot be read"):
         policy_of(tables, {"PINOT_ASSETS_POLICY": str(tables / "gone.yaml")})
@@ -81,7 +184,7 @@ def test_a_policy_that_is_named_and_not_there_is_no_default(tables: Path) -> Non
 
 def test_a_folder_narrows_what_the_installation_allows(tables: Path) -> None:
     env = named(tables.parent, "variables: [LAKE_*]")
-    (tables / "policy.yaml").write_text("variables: [LAKE_ONE, HOME]\nroots: [/etc, ., ../lake]")
+    (tables / "policy.yaml").write_text("variables: [LAKE_ONE, HOME]\nroots: [., ../lake]")
     policy = policy_of(tables, env)
     assert policy.refuses_variable("LAKE_ONE") is None
     for name in ("LAKE_TWO", "HOME", "TABLE_X"):

@@ -24,8 +24,11 @@ def _source_columns() -> list[str]:
 
 
 def test_the_sample_has_neither_problems_nor_notes(tmp_path):
-    shutil.copy(SAMPLE, tmp_path)
-    (spec,), problems, notes = check_tables(tmp_path)
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    (tmp_path / ".pinot-assets" / "data" / "flights").mkdir(parents=True)  # `pinot-assets dev` writes it
+    shutil.copy(SAMPLE, tables)
+    (spec,), problems, notes = check_tables(tables)
     assert (problems, notes) == ([], [])
     assert spec.name == "flights"
 
