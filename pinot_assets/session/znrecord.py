@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields
 from enum import StrEnum
+from functools import cache
 from typing import Any, Final, TypeVar, get_type_hints
 
 from pinot_assets.foreign import read_json
@@ -99,13 +100,18 @@ def from_bytes(
 
 
 def _values(kind: type[Stored], texts: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     for name, text in texts.items():
         hint = hints[name]
         if hint is str or (isinstance(hint, type) and issubclass(hint, StrEnum)):
             yield name, text
         elif text:
             yield name, text if hint is int else read_json(text)
+
+
+@cache
+def _hints(kind: type[Stored]) -> dict[str, Any]:
+    return get_type_hints(kind)  # compiles each of them anew
 
 
 def _names(kind: type[Stored]) -> tuple[str, ...]:
