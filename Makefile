@@ -66,7 +66,7 @@ old-spark-test: $(DONE) ## Run what touches Spark on Spark 3.5 (needs Python 3.1
 	  tests/integration/test_spark_build.py tests/slow/test_spark_cluster.py tests/integration/test_spark_functions.py \
 	  tests/integration/test_spark_sql.py
 
-pauseless-test: $(DONE) ## Kill servers of pauseless tables on Pinot 1.5.1 where that takes long (twenty minutes, needs javac)
+pauseless-test: $(DONE) ## Kill servers of pauseless tables on Pinot 1.5.1 where that takes long (half an hour, needs javac)
 	@$(BIN)/pytest tests/pauseless
 
 crash-matrix: $(DONE) ## Kill a driver at each of its effects, and servers at each state (an hour or two)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fakes.pauseless_table import Rows, committing
 
+from pinot_assets.realtime.health.checks import examine
+
 SMALL = {"realtime.segment.flush.threshold.rows": "2000"}
 """Of two partitions: 1000 rows of each make a segment."""
 
@@ -40,3 +42,10 @@ def until_given_up(rows: Rows) -> None:
     """Wait until both have given up what is COMMITTING, since they were started."""
     rows.cluster.until_ready()
     rows.until(lambda state: [len(s.in_state("ERROR")) for s in committing(state)] == [2, 2])
+
+
+def numbers(rows: Rows, check: str) -> dict[str, float]:
+    """What a check of health tells of the table now."""
+    answers = {one.name: one for one in examine(rows.look())}
+    assert not answers[check].passed
+    return dict(answers[check].numbers)

@@ -286,7 +286,7 @@ def test_what_is_no_sql_is_told_before_any_file_is_read(
 ) -> None:
     fakes.write_names(tmp_path / "in" / "a.csv", 5)
     with pytest.raises(BuildError, match=r"transforms.name is not Spark SQL"):
-        build(replace(order, query=Query(transforms={"name": "a +"})))
+        build(replace(order, query=Query(transforms={"name": "CAST(name AS LETTERS)"})))
     with pytest.raises(BuildError, match="spark-avro"):
         build(replace(order, input_format="avro"))
 

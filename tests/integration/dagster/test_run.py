@@ -13,6 +13,7 @@ from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.connect import open_session_store
 from pinot_assets.metrics.pushing import GATEWAY
+from pinot_assets.sensors.decision import Cursor
 from pinot_assets.session.model import Owner
 from pinot_assets.settings import load_settings
 
@@ -195,6 +196,8 @@ def test_a_listing_that_fails_is_a_sentence_and_no_empty_listing(table: Table) -
     tick = table.tick(before.cursor)
     assert not tick.run_requests
     assert str(table.folder / "source") in tick.skip_message
-    assert tick.cursor == before.cursor
+    cursor = Cursor.read(str(tick.cursor))
+    assert cursor.failing_s > 0
+    assert cursor == Cursor.read(str(before.cursor)).fails(cursor.failing_s)
     assert not table.run().success
     assert table.shown() == ["a"]

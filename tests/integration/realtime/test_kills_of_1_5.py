@@ -2,7 +2,7 @@
 
 What is read, found wrong and mended is what `pinot-assets realtime` reads, finds and mends. Every row is
 counted and added up on every server, by Pinot's own query engine. Kills after which Pinot has to be waited
-for (five minutes) are in `tests/pauseless`.
+for (five minutes), and those that take longest, are in `tests/pauseless`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from fakes.pauseless import PauselessCluster
 from fakes.pauseless_kills import (
     GIVES_UP_SOON,
     SMALL,
-    kill_both,
     kill_both_while_they_commit,
+    numbers,
     start_both,
     until_given_up,
 )
-from fakes.pauseless_table import LATER_MS, Rows, rows_table
+from fakes.pauseless_table import LATER_MS, rows_table
 
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.repair.model import Kind
@@ -26,13 +26,6 @@ from pinot_assets.realtime.state import Copy, Status
 pytestmark = pytest.mark.integration
 
 LATER_S = LATER_MS // 1000
-
-
-def numbers(rows: Rows, check: str) -> dict[str, float]:
-    """What a check of health tells of the table now."""
-    answers = {one.name: one for one in examine(rows.look())}
-    assert not answers[check].passed
-    return dict(answers[check].numbers)
 
 
 def test_every_row_is_there_once(whole: PauselessCluster) -> None:
@@ -65,29 +58,6 @@ def test_both_servers_are_killed_while_they_commit(whole: PauselessCluster) -> N
 
         rows.later_s = LATER_S
         assert numbers(rows, "segment_status")["stuck_committing"] == 2
-        outcomes = rows.repair()
-        assert [one.text for one in outcomes if not one.helped] == []
-        assert {one.step.segments[0] for one in outcomes if one.step.kind is Kind.REINGEST} == lost
-        rows.until_mended()
-
-
-def test_both_servers_are_killed_and_know_no_store_then(whole: PauselessCluster) -> None:
-    with rows_table(whole, **SMALL, **GIVES_UP_SOON) as rows:
-        lost = kill_both_while_they_commit(rows)
-        whole.stored = False
-        start_both(rows)
-        until_given_up(rows)
-        rows.later_s = LATER_S
-        assert numbers(rows, "segment_status")["stuck_committing"] == 2
-        refused = rows.plan()
-        assert {refusal.subject for refusal in refused.refusals} == lost
-        assert all("segment.store.uri" in refusal.remedy for refusal in refused.refusals)
-        assert refused.steps == ()
-
-        kill_both(rows)
-        whole.stored = True
-        start_both(rows)
-        until_given_up(rows)
         outcomes = rows.repair()
         assert [one.text for one in outcomes if not one.helped] == []
         assert {one.step.segments[0] for one in outcomes if one.step.kind is Kind.REINGEST} == lost
