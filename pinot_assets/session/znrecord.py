@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields
 from enum import StrEnum
 from functools import cache
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar, cast, get_type_hints
 
 from pinot_assets.foreign import read_json
 from pinot_assets.limits import NODE_BYTES
@@ -100,7 +100,7 @@ def from_bytes(
 
 
 def _values(kind: type[Stored], texts: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    hints = _hints(kind)
+    hints = _hints(cast(type, kind))  # mypy takes the class of what has no hash for such a one
     for name, text in texts.items():
         hint = hints[name]
         if hint is str or (isinstance(hint, type) and issubclass(hint, StrEnum)):
@@ -110,7 +110,7 @@ def _values(kind: type[Stored], texts: Mapping[str, str]) -> Iterator[tuple[str,
 
 
 @cache
-def _hints(kind: type[Stored]) -> dict[str, Any]:
+def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)  # compiles each of them anew
 
 
