@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pinot_assets.errors import PinotError, PinotNotFound
+from pinot_assets.in_threads import in_threads
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.broker import Broker, QueryResult
 from pinot_assets.pinot.controller import Controller
@@ -95,12 +95,11 @@ class PinotCluster(Controller):
         ideal = self.ideal_state(table)
         asked = [(name, server) for name in names for server in ideal.get(name, ()) if server in servers]
         addresses = {server: self._admin_url(server) for server in {server for _, server in asked}}
-        with ThreadPoolExecutor(THREADS, "rows") as pool:
-            rows = pool.map(lambda pair: self._rows(addresses[pair[1]], table, pair[0]), asked)
-            found: dict[str, dict[str, int]] = {name: {} for name in names}
-            for (name, server), count in zip(asked, rows, strict=True):
-                if count is not None:
-                    found[name][server] = count
+        rows = in_threads(lambda pair: self._rows(addresses[pair[1]], table, pair[0]), asked, THREADS, "rows")
+        found: dict[str, dict[str, int]] = {name: {} for name in names}
+        for (name, server), count in zip(asked, rows, strict=True):
+            if count is not None:
+                found[name][server] = count
         return found
 
     def _admin_url(self, server: str) -> str:
@@ -216,5 +215,4 @@ def each_server(servers: Collection[str], ask: Callable[[str], T]) -> dict[str, 
         except PinotError as error:
             return error
 
-    with ThreadPoolExecutor(THREADS, "servers") as pool:
-        return dict(zip(servers, pool.map(asked, servers), strict=True))
+    return dict(zip(servers, in_threads(asked, servers, THREADS, "servers"), strict=True))

@@ -22,6 +22,7 @@ from pinot_assets.errors import (
     SnapshotCorrupt,
     SwitchStateUnknown,
 )
+from pinot_assets.in_threads import in_threads
 from pinot_assets.pinot.batch import Announced, batch_tar
 from pinot_assets.pinot.http import CutOff, UploadFailed
 from pinot_assets.pinot.leftovers import await_no_leftovers
@@ -121,12 +122,13 @@ class Sending:
 
     def _batch(self, outputs: Sequence[Output]) -> dict[str, PinotError]:
         """Announce them all in one upload; what went wrong, by name."""
-        with ThreadPoolExecutor(min(READERS, len(outputs)), "metadata") as pool:
-            metadata = pool.map(lambda output: self._staged.read(output.metadata_uri), outputs)
-            announced = [
-                Announced(output.segment, tar, output.tar_uri)
-                for output, tar in zip(outputs, metadata, strict=True)
-            ]
+        metadata = in_threads(
+            lambda output: self._staged.read(output.metadata_uri), outputs, READERS, "metadata"
+        )
+        announced = [
+            Announced(output.segment, tar, output.tar_uri)
+            for output, tar in zip(outputs, metadata, strict=True)
+        ]
         try:
             body = batch_tar(announced)
         except ValueError as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import Answers, Tally, assertion_holds, tally
 from pinot_assets.errors import PinotError, PinotUnreachable
+from pinot_assets.in_threads import in_threads
 from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.receipt import Output, Receipt
@@ -119,9 +119,10 @@ class Servers:
     def _ask(self, question: Question, shares: Sequence[tuple[str, list[str]]]) -> Tally:
         """One answer for all segments, each asked of one server."""
         sql = question.of(self._table)
-        with ThreadPoolExecutor(THREADS, "assertions") as pool:
-            tables = pool.map(lambda share: self._ask_server(share[0], sql, share[1]), shares)
-            return tally(question, tables)
+        tables = in_threads(
+            lambda share: self._ask_server(share[0], sql, share[1]), shares, THREADS, "assertions"
+        )
+        return tally(question, tables)
 
     def _ask_server(self, server: str, sql: str, names: Sequence[str]) -> DataTable:
         """What a server answers; one that did not answer an assertion is not waited for with the next."""

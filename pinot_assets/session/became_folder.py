@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
 from pinot_assets.errors import SourceError
+from pinot_assets.in_threads import in_threads
 from pinot_assets.session.plan import Changes
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import ObjectStore, SourceFile
@@ -28,9 +28,8 @@ def with_folders(
     gone = [uri for uri in changes.deleted if uri not in but]
     if current is None or not gone:
         return changes
-    with ThreadPoolExecutor(_LOOKS, "folders") as pool:
-        is_folder = pool.map(lambda uri: _is_folder(source, uri), gone)
-        folders = {uri for uri, found in zip(gone, is_folder, strict=True) if found}
+    is_folder = in_threads(lambda uri: _is_folder(source, uri), gone, _LOOKS, "folders")
+    folders = {uri for uri, found in zip(gone, is_folder, strict=True) if found}
     if not folders:
         return changes
     files = {uri: SourceFile(uri, current.ledger[uri].fingerprint) for uri in sorted(folders)}

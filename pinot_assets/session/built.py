@@ -7,7 +7,6 @@ one that is there in another version than when it was built.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from pinot_assets.audit import Finding
@@ -21,6 +20,7 @@ from pinot_assets.audit.built import (
 )
 from pinot_assets.audit.cut import cut_values
 from pinot_assets.errors import SnapshotCorrupt
+from pinot_assets.in_threads import in_threads
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.session.model import Session
 from pinot_assets.session.receipt import Output, Receipt
@@ -82,13 +82,11 @@ def _schema(run: Run) -> dict[str, str]:
 
 def _tars(staging: Staging, receipts: Collection[Receipt]) -> Finding:
     uris = [output.tar_uri for receipt in receipts for output in receipt.outputs]
-    with ThreadPoolExecutor(LOOKS, "tars") as pool:
-        found = pool.map(lambda uri: staging.store.stat(staging.key_of(uri)), uris)
-        staged = {uri: there.token for uri, there in zip(uris, found, strict=True) if there is not None}
+    found = in_threads(lambda uri: staging.store.stat(staging.key_of(uri)), uris, LOOKS, "tars")
+    staged = {uri: there.token for uri, there in zip(uris, found, strict=True) if there is not None}
     suspects = unlike(receipts, staged)
-    with ThreadPoolExecutor(THREADS, "tars") as pool:
-        judged = pool.map(lambda output: _what_is_wrong(staging, output), suspects)
-        changed = {o.tar_uri: wrong for o, wrong in zip(suspects, judged, strict=True) if wrong}
+    judged = in_threads(lambda output: _what_is_wrong(staging, output), suspects, THREADS, "tars")
+    changed = {o.tar_uri: wrong for o, wrong in zip(suspects, judged, strict=True) if wrong}
     return tars_as_built(receipts, staged, changed)
 
 
@@ -139,9 +137,8 @@ def _of_table(run: Run, switch: Switch) -> RowsSeen:
     ours = current.segments if current is not None else {}
     rows = {name: ours[name].rows for name in visible if name in ours}
     others = sorted(visible - rows.keys())
-    with ThreadPoolExecutor(THREADS, "rows") as pool:
-        metadata = pool.map(lambda name: pinot.segment_metadata(table, name), others)
-        rows |= {one.segment: one.total_docs for one in metadata}
+    metadata = in_threads(lambda name: pinot.segment_metadata(table, name), others, THREADS, "rows")
+    rows |= {one.segment: one.total_docs for one in metadata}
     now = sum(rows.values())
     gone = sum(rows.get(name, 0) for name in switch.segments_from)
     return RowsSeen(now, now - gone + sum(output.rows for output in switch.segments_to))

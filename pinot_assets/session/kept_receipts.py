@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 from pinot_assets.build.keys import file_id
 from pinot_assets.errors import SourceError
+from pinot_assets.in_threads import in_threads
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.staging import THREADS, Staging, staged
 from pinot_assets.source.objects import ObjectInfo
@@ -33,9 +33,8 @@ def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -
         """Of two attempts the later one, whose segments may have been renamed."""
         return next((found for info in infos if (found := _read(staging, info.key)) is not None), None)
 
-    with ThreadPoolExecutor(THREADS, "receipts") as pool:
-        found = dict(zip(of_file, pool.map(newest, of_file.values()), strict=True))
-    return {uri: receipt for uri, receipt in found.items() if receipt is not None}
+    found = in_threads(newest, of_file.values(), THREADS, "receipts")
+    return {uri: receipt for uri, receipt in zip(of_file, found, strict=True) if receipt is not None}
 
 
 def _read(staging: Staging, key: str) -> Receipt | None:

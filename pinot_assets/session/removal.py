@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from pinot_assets.errors import SourceError
+from pinot_assets.in_threads import in_threads
 from pinot_assets.session.staging import THREADS
 from pinot_assets.source.objects import ObjectStore
 
@@ -32,8 +32,8 @@ def remove(
         if len(batch) <= THREADS:
             yield from ((key, _removed(store, key)) for key in batch)
         else:
-            with ThreadPoolExecutor(THREADS, "remove") as pool:
-                yield from zip(batch, pool.map(lambda key: _removed(store, key), batch), strict=True)
+            removed = in_threads(lambda key: _removed(store, key), batch, THREADS, "remove")
+            yield from zip(batch, removed, strict=True)
 
 
 def _removed(store: ObjectStore, key: str) -> str:

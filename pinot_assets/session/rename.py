@@ -8,10 +8,10 @@ switched to (rule R11).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from pinot_assets.build.order import segment_name
+from pinot_assets.in_threads import in_threads
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.plan import Plan, Row, Status
 from pinot_assets.session.receipt import Receipt
@@ -40,8 +40,7 @@ def renamed(staging: Staging, table: str, plan: Plan, receipts: Mapping[int, Rec
         key = staging.put_receipt(plan.session, receipt)
         return replace(row, planned=receipt.read, status=Status.DONE, receipt=key)
 
-    with ThreadPoolExecutor(THREADS, "rename") as pool:
-        return replace(plan, rows=tuple(pool.map(taken, plan.rows)))
+    return replace(plan, rows=tuple(in_threads(taken, plan.rows, THREADS, "rename")))
 
 
 def _receipt(staging: Staging, table: str, plan: Plan, ordinal: int, old: Receipt) -> Receipt:

@@ -6,11 +6,11 @@ segment's place in the target, so that every driver, whenever it comes, finds th
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from pinot_assets.build.order import segment_name
 from pinot_assets.errors import BuildError, RollbackRefused, SnapshotCorrupt, SourceError
+from pinot_assets.in_threads import in_threads
 from pinot_assets.pinot import versions
 from pinot_assets.session.model import Mode, Session, State
 from pinot_assets.session.publish import audit, end_switch
@@ -105,9 +105,10 @@ def _switch(run: Run, session: Session, target: Snapshot) -> Switch:
         smallest = min(kept, key=lambda o: (o.tar_bytes, o.segment))
         sources, pushed = tuple(sorted((*sources, smallest.segment))), (smallest,)
     names = _names(run, session, target)
-    with ThreadPoolExecutor(THREADS, "rename") as pool:
-        outputs = tuple(pool.map(lambda output: _renamed(run, output, names[output.segment]), pushed))
-    return Switch(session.switch + 1, sources, outputs, format=session.format)
+    outputs = in_threads(
+        lambda output: _renamed(run, output, names[output.segment]), pushed, THREADS, "rename"
+    )
+    return Switch(session.switch + 1, sources, tuple(outputs), format=session.format)
 
 
 def _renamed(run: Run, output: Output, name: str) -> Output:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
@@ -18,6 +17,7 @@ from typing import Any, Final, TypeVar
 from pinot_assets.build.keys import CUT_VALUES, attempt_of, cut_key, file_id, receipt_key
 from pinot_assets.errors import SnapshotCorrupt, SourceChanged, SourceError, TooLarge
 from pinot_assets.foreign import listed, read_json, reading
+from pinot_assets.in_threads import in_threads
 from pinot_assets.limits import MIB, OBJECT, RECEIPT, RECEIPTS, Limit
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.cut_values import CutValues
@@ -133,8 +133,7 @@ class Staging:
             for info in self.store.list(folder)
             if info.key.removeprefix(f"{folder}/").partition("-")[0] in files
         )
-        with ThreadPoolExecutor(THREADS, "receipts") as pool:
-            receipts = list(pool.map(self._valid_receipt, keys))
+        receipts = in_threads(self._valid_receipt, keys, THREADS, "receipts")
         for key, receipt in zip(keys, receipts, strict=True):
             if receipt is None:
                 continue
@@ -178,9 +177,8 @@ class Staging:
         :raises SnapshotCorrupt: one cannot be read.
         """
         done = plan.done
-        with ThreadPoolExecutor(THREADS, "receipts") as pool:
-            receipts = pool.map(lambda row: self._receipt(row.receipt), done)
-            return {row.ordinal: receipt for row, receipt in zip(done, receipts, strict=True)}
+        receipts = in_threads(lambda row: self._receipt(row.receipt), done, THREADS, "receipts")
+        return {row.ordinal: receipt for row, receipt in zip(done, receipts, strict=True)}
 
     def _receipt(self, key: str) -> Receipt:
         data, address = self._read(key, RECEIPT), f"the receipt {self.store.uri}/{key}"
