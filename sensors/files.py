@@ -140,38 +140,29 @@ class _Looking:
         :param seconds: how long to wait for it.
         :raises PinotAssetsError: something cannot be read, or does not answer.
         """
+        spec, time_left = self._spec, Budget(LISTING_S)
+
+        def looked() -> Bookmark | _Seen:
+            self._asked = f"the source {spec.input_uri()}, or the staging area,"
+            found = go_on(spec, open_source(spec), kept, cursor.sweep, lambda: time_left.is_spent, hints)
+            if isinstance(found, Bookmark):
+                return found
+            self._asked = "ZooKeeper, or the staging area,"
+            with open_session_store(spec, settings()) as store:
+                settled = settlement(spec, found.inventory, standing(store))
+                if cursor.is_settled(settled, now_s):
+                    return _Seen(found, settled, None)
+                return _Seen(found, settled, observe(store, staging))
+
         try:
-            return self._patience.wait_for(
-                lambda: self._look(kept, staging, settings, cursor, now_s, hints), seconds
-            )
+            return self._patience.wait_for(looked, seconds)
         except Late as late:
             raise SourceError(
-                f"{self._spec.name} cannot be looked at",
+                f"{spec.name} cannot be looked at",
                 why=f"{self._asked} does not answer ({late})",
                 hint="is it up, and does the network let requests through? Where a look takes longer by "
                 "itself, set DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS for code server and daemon (docs/scale.md)",
             ) from None
-
-    def _look(
-        self,
-        kept: KeptParts,
-        staging: Staging,
-        settings: Callable[[], Settings],
-        cursor: Cursor,
-        now_s: int,
-        hints: tuple[str, ...],
-    ) -> Bookmark | _Seen:
-        spec, time_left = self._spec, Budget(LISTING_S)
-        self._asked = f"the source {spec.input_uri()}, or the staging area,"
-        found = go_on(spec, open_source(spec), kept, cursor.sweep, lambda: time_left.is_spent, hints)
-        if isinstance(found, Bookmark):
-            return found
-        self._asked = "ZooKeeper, or the staging area,"
-        with open_session_store(spec, settings()) as store:
-            settled = settlement(spec, found.inventory, standing(store))
-            if cursor.is_settled(settled, now_s):
-                return _Seen(found, settled, None)
-            return _Seen(found, settled, observe(store, staging))
 
 
 def _receive(queue: Hints, log: logging.Logger) -> tuple[str, ...] | None:

@@ -2,7 +2,7 @@
 
 An answer is *mixed* if it is neither the table before nor the table after, or if the table goes back.
 
-A revert alone has a *gap*, which is Pinot's: its controller writes the lineage, tells the brokers, and
+A revert may show a *gap*, which is Pinot's: its controller writes the lineage, tells the brokers, and
 deletes what was taken back, all in one call. A broker that hears of the deletion first puts the lineage into
 its segment selector and then into its instance selector, and a query in between gets those segments only that
 both know (`RoutingEntry.onAssignmentChange` of `BrokerRoutingManager`; "we update all components for routing
