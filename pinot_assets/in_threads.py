@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from queue import SimpleQueue
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -31,30 +32,36 @@ def in_threads(call: Callable[[T], R], items: Iterable[T], threads: int, name: s
     results: dict[int, R] = {}
     errors: dict[int, BaseException] = {}
     over = threading.Event()
+    # Not `join`: a thread whose join is interrupted counts as ended while it goes on (Python 3.11).
+    entered: list[None] = []
+    left: list[None] = []
+    bell: SimpleQueue[None] = SimpleQueue()
 
     def work() -> None:
-        for place in places:
-            if over.is_set():
-                return
-            try:
-                results[place] = call(waiting[place])
-            except BaseException as error:
-                errors[place] = error
-                over.set()
+        entered.append(None)
+        try:
+            for place in places:
+                if over.is_set():
+                    return
+                try:
+                    results[place] = call(waiting[place])
+                except BaseException as error:
+                    errors[place] = error
+                    over.set()
+        finally:
+            left.append(None)
+            bell.put(None)
 
     workers = [threading.Thread(target=work, name=f"{name}_{n}") for n in range(min(threads, len(waiting)))]
-    begun: list[threading.Thread] = []
     try:
         for worker in workers:
-            begun.append(worker)
             worker.start()
-        for worker in begun:
-            worker.join()
+        while len(left) < len(workers):
+            bell.get()
     finally:
         over.set()
-        for worker in begun:
-            if worker.is_alive():
-                worker.join()
+        while len(left) < len(entered):  # whoever enters from here on begins nothing
+            bell.get()
     if errors:
         raise errors[min(errors)]
     return [results[place] for place in range(len(waiting))]

@@ -12,6 +12,8 @@ from pinot_assets.errors import LocalStackError
 
 # Below the range that Linux hands out for outgoing connections, so that none of those takes one of these.
 _RANGE = range(20_000, 32_000)
+# Not the module's own generator, which a test may have seeded alike in several processes.
+_RANDOM = random.SystemRandom()
 
 
 def pick(taken: Collection[int]) -> int:
@@ -20,7 +22,7 @@ def pick(taken: Collection[int]) -> int:
     :raises LocalStackError: none was found.
     """
     for _ in range(200):
-        port = random.choice(_RANGE)
+        port = _RANDOM.choice(_RANGE)
         if port not in taken and is_free(port):
             return port
     raise LocalStackError(

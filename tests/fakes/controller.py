@@ -28,7 +28,7 @@ from pinot_assets.local.state import ProcessRecord
 CLUSTER = "pinot"
 _HERE = Path(__file__).parent
 _LOG4J = Path(maven.__file__).with_name("log4j2.xml")
-_PATIENCE = 120.0  # a JVM on a machine that is busy with other tests
+_PATIENCE = 300.0  # a JVM on a machine that is busy with other tests
 
 
 def starts(service: str) -> list[str]:
@@ -72,7 +72,7 @@ class RealController:
         zookeeper, http = self._port(), self._port()
         self.zookeeper = f"127.0.0.1:{zookeeper}"
         self.controller_url = f"http://127.0.0.1:{http}"
-        self._run(
+        server = self._run(
             "zookeeper",
             [
                 "-Dzookeeper.jmx.log4j.disable=true",
@@ -90,12 +90,12 @@ class RealController:
                 "maxClientCnxns": 0,
             },
         )
-        self._await("ZooKeeper", self._zookeeper_answers)
+        self._await("ZooKeeper", self._zookeeper_answers, server)
         self.door = self._opened.enter_context(ZookeeperDoor(self.zookeeper))
-        self._run(
+        controller = self._run(
             "controller", starts("org.apache.pinot.controller.ControllerStarter"), self._controller(http)
         )
-        self._await("the controller", lambda: self._answers(self.controller_url))
+        self._await("the controller", lambda: self._answers(self.controller_url), controller)
 
     def _controller(self, http: int) -> dict[str, object]:
         return {
@@ -141,11 +141,18 @@ class RealController:
             self.zookeeper, CLUSTER, f"Broker_127.0.0.1_{self._port()}", ("DefaultTenant_BROKER",)
         )
 
-    def _await(self, what: str, answers: Callable[[], bool]) -> None:
+    def _await(self, what: str, answers: Callable[[], bool], of: ProcessRecord | None = None) -> None:
+        """Wait until it answers, as long as the process that shall answer runs."""
         until = time.monotonic() + _PATIENCE
         while not answers():
-            assert time.monotonic() < until, f"{what} did not start, see the logs in {self._home}"
+            waits = time.monotonic() < until and (of is None or processes.find(of) is not None)
+            assert waits, f"{what} did not start, see the logs in {self._home}\n{self._last_words()}"
             time.sleep(0.3)
+
+    def _last_words(self) -> str:
+        """The ends of the logs, for who has not this machine's files."""
+        logs = sorted(self._home.glob("*.log"))
+        return "\n".join(f"--- {log.name}\n{processes.tail(log, lines=25)}" for log in logs)
 
     def _zookeeper_answers(self) -> bool:
         host, _, port = self.zookeeper.partition(":")

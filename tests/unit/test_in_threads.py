@@ -47,16 +47,24 @@ def test_of_two_errors_the_earlier_ones_is_told() -> None:
         in_threads(call, range(2), 2, "x")
 
 
-def test_an_interrupt_drops_what_has_not_begun_and_leaves_no_thread() -> None:
-    before, done = threading.active_count(), []
+def test_an_interrupt_drops_what_has_not_begun_and_waits_for_what_goes_on() -> None:
+    done: list[int] = []
+    under_way: set[int] = set()
 
     def call(n: int) -> None:
-        done.append(n)
-        time.sleep(0.001)
+        under_way.add(n)
         if n == 50:
             os.kill(os.getpid(), signal.SIGINT)
+        # The interrupt meets a call that goes on, in the thread that is waited for first.
+        time.sleep(0.5 if n >= 45 and threading.current_thread().name == "x_0" else 0.005)
+        done.append(n)
+        under_way.remove(n)
 
     with pytest.raises(KeyboardInterrupt):
         in_threads(call, range(100_000), 4, "x")
-    assert 50 < len(done) < 10_000
-    assert threading.active_count() == before
+    assert 40 < len(done) < 10_000
+    assert not under_way
+    until = time.monotonic() + 10
+    while any(thread.name.startswith("x_") for thread in threading.enumerate()):
+        assert time.monotonic() < until
+        time.sleep(0.001)
