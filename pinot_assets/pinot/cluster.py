@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -24,6 +26,7 @@ from pinot_assets.session.receipt import Output
 T = TypeVar("T")
 
 THREADS = 8
+POLL_SECONDS = 0.25
 _OF_A_DEADLINE = 0.75
 """What a broker is given of it; the rest is the way there and back."""
 _ALL_GROUPS = {"minServerGroupTrimSize": "500000000", "minBrokerGroupTrimSize": "500000000"}
@@ -194,6 +197,15 @@ class PinotCluster(Controller):
     def rebuild_routing(self, broker: str, table: str) -> None:
         """See `Pinot.rebuild_routing`."""
         self.broker(broker).rebuild_routing(table)
+
+    def settle_brokers(self, table: str, *, seconds: float) -> None:
+        """See `Pinot.settle_brokers`."""
+        until = time.monotonic() + seconds
+        while self.dropping_segments(table) and time.monotonic() < until:
+            time.sleep(POLL_SECONDS)
+        for broker in self.brokers(table):
+            with suppress(PinotError):
+                self.rebuild_routing(broker, table)
 
     @property
     def _scheme(self) -> str:

@@ -71,6 +71,15 @@ class Controller(Tables):
             for name in names
         }
 
+    def dropping_segments(self, table: str) -> frozenset[str]:
+        """Names of what was deleted, of which servers still show a replica.
+
+        :raises PinotNotFound: no such table.
+        """
+        external = self.external_view(table)
+        # The ideal state second: what somebody adds in between is in both.
+        return frozenset(external) - frozenset(self.ideal_state(table))
+
     def segment_crcs(self, table: str) -> dict[str, int]:
         """See `Pinot.segment_crcs`."""
         crcs = self._get(f"/segments/{quoted(table)}/crc")

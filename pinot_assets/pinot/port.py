@@ -329,6 +329,19 @@ class Pinot(Protocol):
         """Have this broker read lineage and ideal state again (rule R7). Idempotent."""
         ...
 
+    def settle_brokers(self, table: str, *, seconds: float) -> None:
+        """Wait until servers have dropped what was deleted, then have every broker read the table anew.
+
+        A broker that works on an older change while a replacement ends updates two lists one after the
+        other, and a query in between gets the segments that both know (docs/operations.md, "Queries on
+        their way"). Whoever ends a replacement calls this right before. Idempotent; a broker that does not
+        answer is left out.
+
+        :param seconds: how long servers are waited for; one that hangs for longer stops nobody.
+        :raises PinotNotFound: no such table.
+        """
+        ...
+
     # --- schema and table config -----------------------------------------------------------------
 
     def get_schema(self, name: str) -> dict[str, Any] | None:

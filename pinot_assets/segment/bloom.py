@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pinot_assets.errors import BuildError
 from pinot_assets.segment.hashing import murmur3_x64_128
 from pinot_assets.segment.java_text import as_utf8
 
@@ -29,16 +30,23 @@ class BloomFilter:
     max_bytes: int = 0
 
 
-def bloom_filter(texts: pa.LargeBinaryArray, cardinality: int, how: BloomFilter) -> bytes:
+def bloom_filter(column: str, texts: pa.LargeBinaryArray, cardinality: int, how: BloomFilter) -> bytes:
     """The filter of a column's values.
 
     :param texts: the values as Java texts, repeats allowed.
     :param cardinality: number of distinct values.
+    :raises BuildError: it would have no bit; Guava refuses to make it, and Pinot to build the segment.
     """
     fpp = how.fpp
     if how.max_bytes > 0:
         fpp = max(fpp, 2.0 ** -(how.max_bytes * 8 / cardinality * math.log(2)))
     longs = -(-int(-cardinality * math.log(fpp) / (math.log(2) * math.log(2))) // 64)
+    if longs == 0:
+        raise BuildError(
+            f"the bloom filter of column {column} would have no bit",
+            why=f"{cardinality} distinct values with a false positive probability (fpp) of {fpp:g}",
+            hint="lower its fpp, or leave it out: a filter that lets most values through saves nothing",
+        )
     hashes = max(1, math.floor(-math.log(fpp) / math.log(2) + 0.5))
     bits = np.zeros(64 * longs, dtype=np.uint8)
     place, step = murmur3_x64_128(as_utf8(texts))

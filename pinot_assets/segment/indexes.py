@@ -18,12 +18,12 @@ def index_buffers(
     """The indexes by their ids.
 
     :param is_sorted: whether the column's rows ascend; the forward index serves as inverted index then.
-    :raises BuildError: an index would be too large.
+    :raises BuildError: an index would be too large, or a bloom filter would have no bit.
     """
     parts: dict[str, bytes] = {}
     if wanted.bloom is not None:
         texts = java_texts(column.data_type, cleaned.values)
-        parts["bloom_filter"] = bloom_filter(texts, values.cardinality, wanted.bloom)
+        parts["bloom_filter"] = bloom_filter(column.name, texts, values.cardinality, wanted.bloom)
     if wanted.inverted and not is_sorted:
         parts["inverted_index"] = inverted_index(column.name, values.ids, cleaned.lengths, values.cardinality)
     return parts

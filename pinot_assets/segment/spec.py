@@ -22,7 +22,7 @@ from pinot_assets.segment.shape import check_shape
 from pinot_assets.segment.support import Feature, refusals
 from pinot_assets.segment.table_config import check_table_config
 from pinot_assets.segment.text import utf16_key
-from pinot_assets.segment.time_format import Kind, TimeFormat, parse_format
+from pinot_assets.segment.time_format import VALID_FROM_MS, Kind, TimeFormat, parse_format
 from pinot_assets.segment.types import STORAGE, DataType
 
 OLDEST_SERVER = (0, 11)
@@ -168,4 +168,13 @@ def _time_format(name: str | None, columns: list[Column]) -> tuple[TimeFormat | 
     if column.data_type not in allowed:
         what = f"a time column of type {column.data_type} with format {column.format}"
         return None, [Feature.TIME_COLUMN.refusal(f"column {name}", what)]
+    if not _holds(column.data_type, text := time_format.from_ms(VALID_FROM_MS)):
+        what = f"a time column of type {column.data_type} that cannot hold {text}, a time in its format"
+        return None, [Feature.TIME_COLUMN.refusal(f"column {name}", what)]
     return time_format, []
+
+
+def _holds(data_type: DataType, time: str) -> bool:
+    """Whether a column of the type can hold it: a null becomes the time of now."""
+    most = {DataType.INT: 2**31 - 1, DataType.LONG: 2**63 - 1}.get(data_type)
+    return most is None or (time.isdecimal() and int(time) <= most)

@@ -196,6 +196,7 @@ class Entries:
 
         :raises SwitchStateUnknown: it still cannot be told; the next trigger looks again.
         """
+        self.edges.pinot.settle_brokers(self.table, seconds=self.edges.waits.broker)
         self.before_write()
         self.require_open(entry_id)  # a dead owner's revert may have landed in that wait (rule R2)
         try:

@@ -25,7 +25,15 @@ from fakes.staged import STAGED
 
 from pinot_assets.errors import PinotError
 from pinot_assets.local import Stack
-from pinot_assets.pinot import LineageEntry, Pinot, PinotCluster, PinotConnection, Timeouts, wait_online
+from pinot_assets.pinot import (
+    LineageEntry,
+    LineageState,
+    Pinot,
+    PinotCluster,
+    PinotConnection,
+    Timeouts,
+    wait_online,
+)
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.session.receipt import Output
 
@@ -204,6 +212,12 @@ class Lab:
 
     def entry(self, entry_id: str) -> LineageEntry | None:
         return self.pinot.lineage(self.table).get(entry_id)
+
+    def is_reverted(self, entry_id: str) -> bool:
+        """REVERTED, or forgotten already: a real cluster runs its retention when it likes, and that takes a
+        reverted entry away once its segments have gone."""
+        entry = self.entry(entry_id)
+        return entry is None or entry.state is LineageState.REVERTED
 
     def appends(self) -> None:
         """From now on the table is one of ingestion type APPEND."""

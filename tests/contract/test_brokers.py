@@ -32,6 +32,16 @@ def test_brokers_follow_the_switch_and_its_revert(routed_lab: Lab) -> None:
     lab.eventually(lambda: lab.brokers_show({"old", "kept"}))
 
 
+def test_settled_brokers_know_of_every_deletion(routed_lab: Lab) -> None:
+    lab = routed_lab
+    lab.push("a", "b")
+    lab.eventually(lambda: lab.brokers_show({"a", "b"}))
+    lab.pinot.delete_segments(lab.table, ["a"])
+    lab.pinot.settle_brokers(lab.table, seconds=60)
+    assert lab.pinot.online_replicas(lab.table, ["a"]) == {"a": {}}  # no server has it
+    assert lab.brokers_show({"b"})
+
+
 def test_rebuilding_the_routing_changes_nothing_that_is_right(routed_lab: Lab) -> None:
     lab = routed_lab
     lab.push("old")

@@ -56,7 +56,7 @@ def test_reverting_brings_the_sources_back_and_deletes_the_outputs(lab: Lab) -> 
     entry = lab.replace({"old"}, {"new"})
     lab.revert(entry)
     assert lab.visible == lab.all == {"old"}
-    assert lab.entry(entry).state is LineageState.REVERTED
+    assert lab.is_reverted(entry)
 
 
 def test_the_newest_of_a_chain_is_all_that_shows(lab: Lab) -> None:

@@ -449,6 +449,10 @@ class FakePinot:
         with self._call("rebuild_routing"):
             self._table(table).routing[broker] = self._table(table).visible
 
+    def settle_brokers(self, table: str, *, seconds: float) -> None:
+        with self._call("settle_brokers"):
+            self._table(table).routing |= dict.fromkeys(BROKERS, self._table(table).visible)
+
     # --- schema and table config -----------------------------------------------------------------
 
     def get_schema(self, name: str) -> dict[str, Any] | None:

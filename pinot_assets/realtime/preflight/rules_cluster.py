@@ -46,7 +46,17 @@ def segment_store(facts: Facts) -> Judgement:
             "it has to move what is uploaded",
             f"set {STORE}={data_dir} on every server and restart them",
         )
-    return passed(f"servers upload to {data_dir or 'the same store'}, as the controller does")
+    if len({_place(store) for store in stores.values()}) > 1:
+        return refuse(
+            f"servers upload to {len(set(stores.values()))} places; the controller moves uploads within one",
+            f"set {STORE} to the controller's controller.data.dir on every server and restart them",
+        )
+    if not data_dir:
+        return warn(
+            "the controller does not say where it keeps segments: servers may upload to another place",
+            f"compare controller.data.dir of the controllers with {STORE} of the servers",
+        )
+    return passed(f"servers upload to {data_dir}, as the controller does")
 
 
 @rule(Aim.PAUSELESS)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict, SwitchStateUnknown
-from pinot_assets.pinot import Lineage, PinotCluster, PinotConnection, Timeouts
+from pinot_assets.pinot import Lineage, PinotCluster, PinotConnection, Timeouts, cluster
 
 URL = "http://127.0.0.1:9000"
 GENERIC = {"code": 500, "error": "Failed to update the segment lineage during startReplaceSegments."}
@@ -196,6 +196,44 @@ def test_replicas_are_what_ought_to_be_and_what_is() -> None:
         "c": {"s3": "ONLINE"},
         "d": {},
     }
+
+
+def test_brokers_are_settled_once_servers_have_dropped_what_was_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster, "POLL_SECONDS", 0.0)
+    shown = [{"a": {"s1": "ONLINE"}, "old": {"s1": "ONLINE"}}] * 2 + [{"a": {"s1": "ONLINE"}}]
+    views = iter(shown)
+    rebuilt: list[str] = []
+
+    def rebuild(request: httpx.Request) -> httpx.Response:
+        rebuilt.append(request.url.host)
+        return httpx.Response(500) if request.url.host == "b1" else ok("Success")
+
+    pinot = Pinot(
+        {
+            "GET /tables/t/idealstate": ok({"OFFLINE": {"a": {"s1": "ONLINE"}}, "REALTIME": None}),
+            "GET /tables/t/externalview": lambda _: ok({"OFFLINE": next(views), "REALTIME": None}),
+            "GET /v2/brokers/tables/t": ok([{"host": "b1", "port": 80}, {"host": "b2", "port": 80}]),
+            "PUT /routing/t_OFFLINE": rebuild,
+        }
+    )
+    pinot.cluster.settle_brokers("t", seconds=60)
+    assert next(views, None) is None
+    assert rebuilt == ["b1", "b2"]  # one that refuses keeps the other from nothing
+
+
+def test_a_server_that_drops_nothing_is_waited_for_no_longer_than_was_said() -> None:
+    stuck = {"old": {"s1": "ONLINE"}}
+    pinot = Pinot(
+        {
+            "GET /tables/t/idealstate": ok({"OFFLINE": {}, "REALTIME": None}),
+            "GET /tables/t/externalview": ok({"OFFLINE": stuck, "REALTIME": None}),
+            "GET /v2/brokers/tables/t": ok([]),
+        }
+    )
+    pinot.cluster.settle_brokers("t", seconds=0)
+    assert pinot.cluster.dropping_segments("t") == {"old"}
 
 
 def test_a_new_table_has_no_external_view() -> None:

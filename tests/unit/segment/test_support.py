@@ -223,6 +223,9 @@ EXAMPLES: dict[Feature, list[Example]] = {
     Feature.TIME_COLUMN: [
         (dimension(), {"segmentsConfig": {"timeColumnName": "c"}}),
         time("STRING", "1:DAYS:EPOCH"),
+        time("LONG", "1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd"),
+        time("INT", "SIMPLE_DATE_FORMAT|yyyyMMddHHmm"),
+        time("INT", "1:MILLISECONDS:EPOCH"),
     ],
     Feature.TRANSFORM: [
         transform("toEpochDays(at)"),

@@ -35,7 +35,7 @@ class Table:
         edges = SimpleNamespace(
             pinot=self.pinot,
             now_ms=lambda: 0,
-            waits=SimpleNamespace(first_entry=0.0),
+            waits=SimpleNamespace(first_entry=0.0, broker=0.0),
             sleep=lambda seconds: None,
         )
         return Switcher(

@@ -46,6 +46,20 @@ def test_the_generation_before_stays_until_the_new_one_is_known_to_be_good(make_
     assert world.visible == ["B1"]
 
 
+def test_no_broker_works_on_an_older_change_when_a_replacement_ends(make_world: Any) -> None:
+    world = swapped_twice(make_world)
+    world.run()
+    changes = {
+        "start_replace_segments", "force_start_replace_segments", "delete_segments", "push",
+        "settle_brokers", "end_replace_segments",
+    }  # fmt: skip
+    calls = [call for call in world.pinot.calls if call in changes]
+    ends = [n for n, call in enumerate(calls) if call == "end_replace_segments"]
+    assert len(ends) == 3  # A1's first push replaces nothing, by an entry all the same
+    assert {calls[n - 1] for n in ends} == {"settle_brokers"}
+    assert calls[ends[-1] - 2] == "force_start_replace_segments"  # which deleted A1
+
+
 def test_with_pinots_default_it_goes_at_the_start(make_world: Any) -> None:
     world = swapped_twice(make_world, rollbackWindow="pinotDefault")
     world.trigger()

@@ -160,6 +160,18 @@ def test_what_must_not_be_changed_at_once(facts, rule, verdict, said):
         (with_cluster(segment_store={"a": None, "b": STORE}), "segment_store", REFUSE, "a have no"),
         (with_cluster(segment_store={"a": "s3://other"}), "segment_store", REFUSE, "another place"),
         (
+            with_cluster(segment_store={"a": "s3://one", "b": "s3://other"}, data_dir=None),
+            "segment_store",
+            REFUSE,
+            "upload to 2 places",
+        ),
+        (
+            with_cluster(segment_store={"a": STORE, "b": STORE}, data_dir=None),
+            "segment_store",
+            WARN,
+            "does not say where",
+        ),
+        (
             with_cluster(segment_store={"a": "file:///data"}, data_dir="/data/"),
             "segment_store",
             PASS,
