@@ -258,6 +258,27 @@ def test_a_lost_answer_is_looked_up(goal: Goal, lost: str) -> None:
     assert world.pinot.calls == ["pause", "flip", "resume", "force_commit"]
 
 
+@pytest.mark.parametrize("goal", Goal)
+def test_each_step_is_remembered_before_it_is_done(goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(pauseless=goal is Goal.OFF)
+    at_call: dict[str, DrainMemory] = {}
+
+    def watched(name: str) -> None:
+        call = getattr(world.pinot, name)
+
+        def noting(*args: object) -> object:
+            at_call.setdefault(name, DrainMemory.from_text(world.remembered, goal))
+            return call(*args)
+
+        monkeypatch.setattr(world.pinot, name, noting)
+
+    watched("pause")
+    watched("update_realtime_config")
+    assert world.run(goal) is Do.DONE
+    assert at_call["pause"].paused_ms is not None
+    assert at_call["update_realtime_config"].flipped_ms is not None
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(list(Goal)), st.lists(st.integers(0, 12), max_size=4))
 def test_interrupted_anywhere_it_is_gone_on_with(goal: Goal, deaths: list[int]) -> None:

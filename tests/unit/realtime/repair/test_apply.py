@@ -144,6 +144,24 @@ def test_a_restarted_repair_knows_what_was_begun() -> None:
     assert len(world.pinot.calls) == 1
 
 
+def test_a_run_that_dies_amid_a_call_has_it_remembered() -> None:
+    world = World(table(PEERS_ONLY, consuming()))
+    upload = world.pinot.upload_to_deep_store
+
+    def dies(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    world.pinot.upload_to_deep_store = dies  # type: ignore[method-assign, assignment]
+    repair = world.repair()
+    with pytest.raises(KeyboardInterrupt):
+        repair.round()
+    repair.lease.release()
+    world.pinot.upload_to_deep_store = upload  # type: ignore[method-assign]
+    found, outcomes = world.repair().round()
+    assert (outcomes, world.pinot.calls) == ((), [])
+    assert "still be at work" in found.waiting[0].why
+
+
 def test_a_lost_answer_is_looked_up() -> None:
     world = World(table(PEERS_ONLY, consuming()))
     world.pinot.failing["upload_to_deep_store"] = SwitchStateUnknown("no answer came")
