@@ -74,6 +74,24 @@ def test_it_starts_the_tables_job_once(sensor: Sensor) -> None:
     assert sensor.tick().run_requests == []
 
 
+def test_a_run_that_ends_between_the_two_looks_counts_as_under_way(
+    sensor: Sensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = dg.DagsterRun("t_ingest", "dead-run", tags={TABLE_TAG: "t"}, status=dg.DagsterRunStatus.STARTED)
+    sensor.instance.add_run(run)
+    sensor.tick()
+    sensor.now_s += PATIENCE_S
+
+    def ends_meanwhile() -> Observation:
+        sensor.instance.report_run_canceled(run)
+        return sensor.seen
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sensor, "look", ends_meanwhile)
+        assert sensor.tick().run_requests == []
+    assert len(sensor.tick().run_requests) == 1  # by then it has gone, and its session is still there
+
+
 def test_a_dead_run_is_marked_as_failed_and_then_its_session_goes_on(sensor: Sensor) -> None:
     run = dg.DagsterRun("t_ingest", "dead-run", tags={TABLE_TAG: "t"}, status=dg.DagsterRunStatus.STARTED)
     sensor.instance.add_run(run)
