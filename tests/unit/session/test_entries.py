@@ -108,3 +108,15 @@ def test_r19_of_an_entry_that_is_gone_its_own_end_alone_says_that_it_was_publish
     """Its output is in sight; that an entry before it was ended says nothing of this one."""
     table.push("b")
     assert table.switcher().is_published(SWITCH, "gone", end_issued) is published
+
+
+def test_r07_a_broker_that_shows_old_and_new_segments_has_not_switched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = Table()
+    monkeypatch.setattr(table.pinot, "visible_segments", lambda name: frozenset({"new"}))
+    monkeypatch.setattr(
+        table.pinot, "broker_visible_segments", lambda broker, name: frozenset({"old", "new"})
+    )
+    with pytest.raises(SwitchStateUnknown, match="1 old ones in sight"):
+        table.switcher().confirm_visible(["new"], ["old"])
