@@ -98,6 +98,22 @@ def test_r10_two_failed_ends_in_a_row_count_as_one_retry(make_world: Any) -> Non
     world.assert_settled()
 
 
+def test_r10_builds_that_died_do_not_count_among_the_ends_of_what_was_built(make_world: Any) -> None:
+    world = make_world("sync", consistentPushMaxRetries=5)
+    world.write("F1", "F2")
+    world.trigger()
+    broken = next(s for s in world.pinot.all_segments(world.table) if world.builder.rows[s] == ("F2",))
+    world.pinot.break_replica(world.table, broken)
+    world.audit()
+    world.builder.die_after = 0
+    world.dies()  # a repair, in SWITCH
+    fail_to_end(world)
+    assert (world.session.retry_count, world.session.stalls) == (1, 1)
+    world.run()
+    assert world.sessions[-1].retry_count == 1
+    world.assert_settled()
+
+
 def test_r10_failed_ends_use_up_the_retries(make_world: Any) -> None:
     world = make_world("sync", consistentPushMaxRetries=0)
     world.write("F1")
