@@ -111,12 +111,22 @@ class Entries:
         It is as young as can be, and an end of the former one that still waits in a controller finds
         nothing to end. On a REFRESH table it deletes what a forced start deletes.
 
-        :raises SwitchConflict: refused; the former one was ended meanwhile, say.
+        :raises SwitchConflict: refused; or the former one was ended meanwhile, and what it published is shown.
+            Whoever names the former one finds it COMPLETED, and records the switch.
         """
         self.before_write()
         start = self.edges.pinot.force_start_replace_segments
         new = self._start(start, switch.segments_from, switch.names_to)
         former = self.lineage.get(entry_id)
+        if former is not None and former.state is LineageState.COMPLETED:
+            # Pinot looked at what is visible before the end, and wrote after it: as a delayed start (R1).
+            self.undo_delayed_starts(switch.names_to)
+            raise SwitchConflict(
+                f"{self.table} was switched just now",
+                why=f"the end of lineage entry {entry_id}, which had given no answer, completed it "
+                f"while {new} was to take its place",
+                hint="the next trigger records it",
+            )
         if former is not None and former.state is LineageState.IN_PROGRESS:
             raise SwitchStateUnknown(
                 f"lineage entry {entry_id} of {self.table} is still open beside its successor {new}",
