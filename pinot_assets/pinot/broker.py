@@ -11,7 +11,7 @@ from pinot_assets.errors import PinotError
 from pinot_assets.pinot.http import Call, Doors, Kind
 
 SPARE_SEGMENTS = 100
-"""Asked for beside those that a table has: some may come meanwhile, or a broker may show some that have gone."""
+"""Asked for beside those that a table has: some may come meanwhile, and a broker may show what has gone."""
 
 
 # TABLE_DOES_NOT_EXIST and BROKER_RESOURCE_MISSING of Pinot's QueryErrorCode.

@@ -116,8 +116,8 @@ class Entries:
         It is as young as can be, and an end of the former one that still waits in a controller finds
         nothing to end. On a REFRESH table it deletes what a forced start deletes.
 
-        :raises SwitchConflict: refused; or the former one was ended meanwhile, and what it published is shown.
-            Whoever names the former one finds it COMPLETED, and records the switch.
+        :raises SwitchConflict: refused; or the former one was ended meanwhile, and what it published is
+            shown. Whoever names the former one finds it COMPLETED, and records the switch.
         """
         self.before_write()
         start = self.edges.pinot.force_start_replace_segments

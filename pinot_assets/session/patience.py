@@ -8,7 +8,7 @@ from pinot_assets.session.edges import Edges
 class Patience:
     """How long one wait still lasts; it begins when this is made.
 
-    A clock that is set back in the meantime does not prolong it by more than the looks take: the pauses count.
+    A clock that is set back meanwhile prolongs it by no more than the looks take: the pauses count.
 
     :param seconds: how long it may last.
     """

@@ -10,7 +10,6 @@ from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.effects import WORDS, Effects, SoFar, recording, standing, told_so_far
 from pinot_assets.errors import (
-    PinotError,
     PinotUnreachable,
     SessionError,
     SourceError,

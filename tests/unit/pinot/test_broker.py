@@ -90,9 +90,7 @@ def test_visible_segments() -> None:
         "rows": [["a"], ["b"]],
     }
     assert broker({**GOOD, "resultTable": table}, asked).visible_segments("t", 2) == {"a", "b"}
-    assert (
-        json.loads(asked[0].content)["sql"] == 'SELECT DISTINCT $segmentName FROM "t_OFFLINE" LIMIT 102'
-    )
+    assert json.loads(asked[0].content)["sql"] == 'SELECT DISTINCT $segmentName FROM "t_OFFLINE" LIMIT 102'
 
 
 def test_an_answer_with_as_many_segments_as_were_asked_for_may_lack_some() -> None:

@@ -539,8 +539,8 @@ def test_r16_a_driver_that_dies_at_the_new_start_is_gone_on_for(world: Any, poin
 
 
 def test_r16_an_entry_that_is_lost_while_a_retry_builds_takes_no_row_away(world: Any) -> None:
-    """Names were looked at before the build alone: what had been built before went on under the old ones, which
-    the lost entry hides."""
+    """Names were looked at before the build alone: what had been built before went on under the old ones,
+    which the lost entry hides."""
     world.write("F1", "F2")
     world.trigger()
     broken = next(s for s in staged_names(world) if world.builder.rows[s] == ("F2",))

@@ -15,6 +15,7 @@ from fakes.lineage import SERVERS
 
 from pinot_assets.errors import PinotAssetsError, PinotError, SessionError, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageEntry, LineageState
+from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import Outcome
 from pinot_assets.session.report import Result
 from pinot_assets.session.store import SessionStore
@@ -389,13 +390,15 @@ class Terminated(BaseException):
 
 def interrupted(world: Any, by: type[BaseException]) -> None:
     """The whole job, which is interrupted and lets go of its table."""
-    with world.driver() as driver, pytest.raises(by):
-        try:
+
+    def job(driver: Driver) -> None:
+        with driver:
             driver.trigger()
             driver.audit()
             driver.publish()
-        finally:
-            driver.release()
+
+    with world.driver() as driver, pytest.raises(by):
+        job(driver)
 
 
 @pytest.mark.parametrize("by", [KeyboardInterrupt, Terminated])
