@@ -47,7 +47,7 @@ class Effects:
     """The calls of one piece of work, in their order.
 
     :ivar done: Pinot answered, or showed it afterwards.
-    :ivar unknown: sent, and no answer came.
+    :ivar unknown: sent, and no answer came, or nobody waited for one.
     """
 
     done: list[Effect] = field(default_factory=list)
@@ -77,6 +77,11 @@ class Effects:
         except PinotUnreachable:
             if name in _IN_PARTS:  # only its last part was never sent
                 self.unknown.append(_effect(name, args, None))
+            raise
+        except PinotAssetsError:
+            raise  # refused
+        except BaseException:  # Ctrl-C, Dagster's terminate, the watchdog: Pinot goes on with what it got
+            self.unknown.append(_effect(name, args, None))
             raise
         self.done.append(_effect(name, args, answer))
         return answer

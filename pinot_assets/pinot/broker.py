@@ -10,8 +10,8 @@ from urllib.parse import quote
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.http import Call, Doors, Kind
 
-# Far above what one table holds: the lineage node bounds it at some ten thousand names.
-MAX_SEGMENTS = 1_000_000
+SPARE_SEGMENTS = 100
+"""Asked for beside those that a table has: some may come meanwhile, and a broker may show what has gone."""
 
 
 # TABLE_DOES_NOT_EXIST and BROKER_RESOURCE_MISSING of Pinot's QueryErrorCode.
@@ -71,17 +71,42 @@ class Broker:
             raise PinotError(f"broker {self.url} gave no answer that can be read")
         return _result(self.url, reply)
 
-    def visible_segments(self, table: str) -> frozenset[str]:
+    def visible_segments(self, table: str, there: int) -> frozenset[str]:
         """Names of the segments that this broker sends a query to.
 
         Asked with a query on the virtual column `$segmentName`, because the broker's own
         `/debug/routingTable` fails on 0.11.
+
+        :param there: how many segments the table has.
+        :raises PinotError: no whole answer.
         """
-        sql = f'SELECT DISTINCT $segmentName FROM "{table}_OFFLINE" LIMIT {MAX_SEGMENTS}'
+        sql = f'SELECT DISTINCT $segmentName FROM "{table}_OFFLINE"'
+        return frozenset(str(name) for (name,) in self.of_segments(sql, there))
+
+    def of_segments(
+        self, sql: str, there: int, options: Mapping[str, str] | None = None
+    ) -> tuple[tuple[Any, ...], ...]:
+        """All rows of a query that has one for each segment; none where there is nothing to ask.
+
+        No more are asked for than there may be: a broker with a limit of its own
+        (`pinot.broker.query.response.limit`) refuses a query that asks for more, however few rows it has.
+
+        :param sql: without LIMIT.
+        :param there: how many segments the table has.
+        :raises PinotError: no whole answer; or as many rows as were asked for, so that some may be missing.
+        """
+        limit = there + SPARE_SEGMENTS
         try:
-            return frozenset(str(name) for (name,) in self.query(sql).rows)
+            rows = self.query(f"{sql} LIMIT {limit}", options).rows
         except NoResult:
-            return frozenset()
+            return ()
+        if len(rows) >= limit:
+            raise PinotError(
+                f"broker {self.url} may have left segments out of its answer",
+                why=f"it shows {len(rows):,} or more, and the table has {there:,}",
+                hint="many were deleted just now, or came? It is level with the table in a moment",
+            )
+        return rows
 
     def rows(self, table: str) -> int:
         """How many rows a query of the OFFLINE table sees.

@@ -181,7 +181,7 @@ class PinotCluster(Controller):
 
     def broker_visible_segments(self, broker: str, table: str) -> frozenset[str]:
         """See `Pinot.broker_visible_segments`."""
-        return self.broker(broker).visible_segments(table)
+        return self.broker(broker).visible_segments(table, len(self.all_segments(table)))
 
     def broker_rows(self, broker: str, table: str) -> int:
         """See `Pinot.broker_rows`."""

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.app_config import AppConfig
-from pinot_assets.pinot.broker import MAX_SEGMENTS, Broker, NoResult
+from pinot_assets.pinot.broker import Broker
 from pinot_assets.pinot.http import Call, Kind, NotReady
 from pinot_assets.pinot.nodes import Node, Nodes, Stat
 from pinot_assets.pinot.tables import quoted
@@ -187,12 +187,11 @@ class RealtimeReads(Nodes):
 
         :raises PinotError: no whole answer.
         """
-        sql = f'SELECT $segmentName, COUNT(*) FROM "{table}" GROUP BY $segmentName LIMIT {MAX_SEGMENTS}'
-        try:
-            found = Broker(broker, self._doors).query(sql, {"skipUpsert": "true"})
-        except NoResult:
-            return {}
-        return {str(segment): int(rows) for segment, rows in found.rows}
+        ideal = self.ideal_state(table)
+        sql = f'SELECT $segmentName, COUNT(*) FROM "{table}" GROUP BY $segmentName'
+        there = len(ideal.maps) if ideal is not None else 0
+        found = Broker(broker, self._doors).of_segments(sql, there, {"skipUpsert": "true"})
+        return {str(segment): int(rows) for segment, rows in found}
 
     def _read(self, path: str) -> Call:
         return Call("GET", path, Kind.READ, self.connection.timeouts.call)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pinot_assets.errors import PinotError
 from pinot_assets.session.edges import Edges
+from pinot_assets.session.patience import Patience
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.words import plural
 
@@ -48,13 +49,12 @@ def _expected(edges: Edges, table: str, snapshot: Snapshot) -> int:
 
 
 def _count(edges: Edges, broker: str, table: str, expected: int) -> Counted:
-    left = edges.waits.broker
+    patience = Patience(edges, edges.waits.broker)
     while True:
         try:
             counted = Counted(broker, edges.pinot.broker_rows(broker, table), expected)
         except PinotError as error:
             counted = Counted(broker, None, expected, str(error))
-        if counted.right or left <= 0:
+        if counted.right or patience.is_over:
             return counted
-        edges.sleep(0.5)
-        left -= 0.5
+        patience.pause(0.5)

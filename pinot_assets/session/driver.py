@@ -19,7 +19,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from pinot_assets.audit import Finding
 from pinot_assets.effects import told_so_far
-from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionHeld, SwitchStateUnknown
+from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown
 from pinot_assets.gc.collect import Collected, Told, collect
 from pinot_assets.gc.look import Garbage, look
 from pinot_assets.session import noop, plain
@@ -54,8 +54,8 @@ T = TypeVar("T")
 
 
 def _watched(step: Callable[Concatenate[Driver, P], T]) -> Callable[Concatenate[Driver, P], T]:
-    """A step under the driver's watchdog (rule R25); one that leaves a write to Pinot unknown says so, and an
-    error that breaks it off says what was done before."""
+    """A step under the driver's watchdog (rule R25); one that leaves a write to Pinot unknown says so,
+    whatever breaks it off, and an error that does says what was done before."""
 
     @wraps(step)
     def watched(driver: Driver, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -64,7 +64,7 @@ def _watched(step: Callable[Concatenate[Driver, P], T]) -> Callable[Concatenate[
             with driver.guard(), told_so_far(lambda: so_far(driver._run, step.__name__)):
                 try:
                     came_to = step(driver, *args, **kwargs)
-                except PinotAssetsError as error:
+                except BaseException as error:  # an interrupt, too: what was sent goes on without us (R2)
                     if isinstance(error, SwitchStateUnknown) or driver._run.effects.unknown:
                         driver._run.lease.left_unknown()
                     raise

@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Final
 
 from pinot_assets.errors import PinotUnreachable, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import is_ours
+from pinot_assets.session.patience import Patience
 from pinot_assets.session.staging import Switch
+
+_ANSWER_SECONDS: Final = 10.0
+"""How long the lineage is read for what became of an end that gave no answer."""
 
 Start = Callable[[str, Collection[str], Collection[str]], str]
 
@@ -111,12 +116,22 @@ class Entries:
         It is as young as can be, and an end of the former one that still waits in a controller finds
         nothing to end. On a REFRESH table it deletes what a forced start deletes.
 
-        :raises SwitchConflict: refused; the former one was ended meanwhile, say.
+        :raises SwitchConflict: refused; or the former one was ended meanwhile, and what it published is
+            shown. Whoever names the former one finds it COMPLETED, and records the switch.
         """
         self.before_write()
         start = self.edges.pinot.force_start_replace_segments
         new = self._start(start, switch.segments_from, switch.names_to)
         former = self.lineage.get(entry_id)
+        if former is not None and former.state is LineageState.COMPLETED:
+            # Pinot looked at what is visible before the end, and wrote after it: as a delayed start (R1).
+            self.undo_delayed_starts(switch.names_to)
+            raise SwitchConflict(
+                f"{self.table} was switched just now",
+                why=f"the end of lineage entry {entry_id}, which had given no answer, completed it "
+                f"while {new} was to take its place",
+                hint="the next trigger records it",
+            )
         if former is not None and former.state is LineageState.IN_PROGRESS:
             raise SwitchStateUnknown(
                 f"lineage entry {entry_id} of {self.table} is still open beside its successor {new}",
@@ -206,7 +221,8 @@ class Entries:
 
     def _await_completed(self, entry_id: str) -> None:
         # The controller goes on when the caller has gone, so an IN_PROGRESS entry may complete any moment.
-        for _ in range(20):
+        patience = Patience(self.edges, _ANSWER_SECONDS)
+        while True:
             with suppress(PinotUnreachable):  # it may be back in a moment, with the switch made
                 entry = self.lineage.get(entry_id)
                 if entry is None or entry.state is LineageState.REVERTED:
@@ -214,7 +230,9 @@ class Entries:
                 if entry.state is LineageState.COMPLETED:
                     self.settled("end", entry_id)
                     return
-            self.edges.sleep(0.5)
+            if patience.is_over:
+                break
+            patience.pause(0.5)
         raise SwitchStateUnknown(
             f"it cannot be told yet whether {self.table} was switched",
             why=f"endReplaceSegments of entry {entry_id} gave no answer",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from pinot_assets.build.keys import file_id
+from pinot_assets.build.keys import attempt_of, file_id
 from pinot_assets.errors import SourceError
 from pinot_assets.in_threads import in_threads
 from pinot_assets.session.receipt import Receipt
@@ -24,9 +24,11 @@ def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -
     wanted = {f"{file_id(uri)}-{version}": uri for uri, version in versions.items()}
     folder = f"sessions/{session}/files"
     of_file: dict[str, list[ObjectInfo]] = defaultdict(list)
-    for info in sorted(staged(staging, folder), key=lambda info: info.key, reverse=True):
+    for info in staged(staging, folder):
         if (uri := wanted.get(info.key.removeprefix(f"{folder}/").rpartition("-")[0])) is not None:
             of_file[uri].append(info)
+    for infos in of_file.values():
+        infos.sort(key=lambda info: attempt_of(info.key), reverse=True)  # as numbers: 10 comes after 9
     staging.fitting_receipts([info for infos in of_file.values() for info in infos])
 
     def newest(infos: list[ObjectInfo]) -> Receipt | None:

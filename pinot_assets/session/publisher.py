@@ -22,6 +22,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.model import Mode, Session
+from pinot_assets.session.patience import Patience
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.session.run import Run
@@ -186,14 +187,14 @@ class Publisher:
 
     def _unserved(self, names: Sequence[str]) -> set[str]:
         """Those that no server has loaded, once each has had its time. Not every replica is waited for."""
-        left, edges = self._run.edges.waits.online, self._run.edges
+        edges = self._run.edges
+        patience = Patience(edges, edges.waits.online)
         while True:
             replicas = edges.pinot.online_replicas(self._run.spec.name, names)
             missing = {n: set(replicas[n].values()) for n in names if "ONLINE" not in replicas[n].values()}
-            if left <= 0 or all(states == {"ERROR"} for states in missing.values()):
+            if patience.is_over or all(states == {"ERROR"} for states in missing.values()):
                 return set(missing)
-            edges.sleep(0.5)
-            left -= 0.5
+            patience.pause(0.5)
 
     def _take_back(self, uri: str, part: Switch, why: str) -> None:
         self.refused[uri] = why

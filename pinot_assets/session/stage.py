@@ -15,12 +15,13 @@ from pinot_assets.session.noop import finish_if_sound
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.record import read_switch
+from pinot_assets.session.rename import spent_names
 from pinot_assets.session.room import require_room
 from pinot_assets.session.run import Run
 from pinot_assets.session.settle import is_lost, renewed, without_entry
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.words import plural
+from pinot_assets.words import plural, plural_are
 
 
 def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt]) -> Session:
@@ -63,10 +64,12 @@ def stage_switch(run: Run, session: Session, switch: Switch) -> Session:
 
     :param switch: numbered one higher than the session's newest; if that one says the same, it stands.
     :returns: the session, in SWITCH.
+    :raises SwitchConflict: what its names were pushed under was lost after this attempt had named them.
     """
     require_room(run, switch)
     note_time_boundary(run, run.current_snapshot(), switch)
     require_lineage_room(run.spec.name, run.switcher.lineage, switch.segments_from, switch.names_to)
+    _refuse_spent(run, session, switch)
     if is_lost(run, session):
         session = replace(without_entry(run, session), lineage_entry_id="")
     if not _same_lists(run, session, switch):
@@ -151,6 +154,23 @@ def _without_other_entry(run: Run, session: Session, switch: Switch) -> Session:
     if entry is None or same or not entry.segments_to.isdisjoint(switch.names_to):
         return session
     return without_entry(run, session)
+
+
+def _refuse_spent(run: Run, session: Session, switch: Switch) -> None:
+    """Names are looked at before the build (`go_on`), and an entry may be lost while files are built. What is
+    staged stays as it is, so that the next trigger finds the same and gives other names (R16).
+
+    :raises SwitchConflict: Pinot would hide what is shown under one of its names.
+    """
+    spent = spent_names(run.switcher.lineage)
+    if is_lost(run, session):
+        spent |= frozenset(read_switch(run, session).names_to)
+    if met := spent.intersection(switch.names_to):
+        raise SwitchConflict(
+            f"the lineage entry of {session.id} was lost while its files were built",
+            why=f"{plural_are(len(met), 'name')} spent, first {min(met)}: Pinot hides what comes under it",
+            hint="the next trigger renames what is built and starts the switch again; nothing is rebuilt",
+        )
 
 
 def _same_lists(run: Run, session: Session, wanted: Switch) -> bool:

@@ -13,6 +13,7 @@ from pinot_assets.errors import PinotError, PinotUnreachable, SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.entries import Entries
+from pinot_assets.session.patience import Patience
 from pinot_assets.session.pushing import Pushed, push_missing
 from pinot_assets.session.staging import Switch
 
@@ -90,23 +91,23 @@ class Switcher(Entries):
             self._confirm_broker(broker, names_to, names_from)
 
     def _confirm_broker(self, broker: str, names_to: Sequence[str], names_from: Sequence[str]) -> None:
-        pinot, left = self.edges.pinot, self.edges.waits.broker
+        pinot = self.edges.pinot
         pinot.rebuild_routing(broker, self.table)
+        patience = Patience(self.edges, self.edges.waits.broker)
         while True:
             try:
                 shown = pinot.broker_visible_segments(broker, self.table)
             except PinotUnreachable:
                 raise
             except PinotError:  # it may still route to what servers dropped a moment ago (Pinot's 235)
-                if left <= 0:
+                if patience.is_over:
                     raise
             else:
                 if shown.issuperset(names_to) and shown.isdisjoint(names_from):
                     return
-                if left <= 0:
+                if patience.is_over:
                     self._require(shown, names_to, names_from, f"broker {broker}")
-            self.edges.sleep(0.2)
-            left -= 0.2
+            patience.pause(0.2)
 
     def _require(
         self, shown: frozenset[str], names_to: Sequence[str], names_from: Sequence[str], where: str

@@ -198,7 +198,7 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
             trouble_since_ms=_trouble_since(run, session) if trouble.passes(failed) else 0,
         )
         run.lease.write(session=session)
-    elif plan.to_build and session.state is not State.SWITCH:
+    elif plan.to_build:
         session = _built_all(run, session)
     if failed and session.push is not PushKind.PLAIN:
         if session.push is PushKind.ATOMIC:
@@ -224,9 +224,12 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
 
 def _built_all(run: Run, session: Session) -> Session:
     """The session without what kept it from building. That is stored at once: what comes next may meet other
-    trouble. One in SWITCH was built before, and waits for its servers until the audit passes."""
-    over = replace(session, trouble_since_ms=0, stalls=0, last_error="")
-    if session.trouble_since_ms:
+    trouble. One in SWITCH was built before, and waits for its servers until the audit passes; ends of the
+    switch before say nothing of the one that now comes (R10)."""
+    over = replace(session, stalls=0)
+    if session.state is not State.SWITCH:
+        over = replace(over, trouble_since_ms=0, last_error="")
+    if session.trouble_since_ms and over != session:
         run.lease.write(session=over)
     return over
 

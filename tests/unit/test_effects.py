@@ -10,7 +10,6 @@ from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.effects import WORDS, Effects, SoFar, recording, standing, told_so_far
 from pinot_assets.errors import (
-    PinotError,
     PinotUnreachable,
     SessionError,
     SourceError,
@@ -24,7 +23,7 @@ from pinot_assets.pinot.realtime import RealtimePinot
 class Door:
     """A Pinot whose calls go as they are told to."""
 
-    def __init__(self, **troubles: PinotError) -> None:
+    def __init__(self, **troubles: BaseException) -> None:
         self._troubles = troubles
 
     def _one(self, name: str, answer: Any = None) -> Any:
@@ -99,6 +98,18 @@ def test_of_a_push_that_breaks_off_some_may_have_arrived() -> None:
     with pytest.raises(PinotUnreachable):
         effects.recorded(Door(push=PinotUnreachable("away"))).push("t", ["a", "b"], staged=None)
     assert standing(effects) == "not known whether it happened: 2 segments pushed"
+
+
+class Interrupted(BaseException):
+    """As Dagster's."""
+
+
+@pytest.mark.parametrize("by", [KeyboardInterrupt(), Interrupted()])
+def test_whether_a_call_happened_that_was_interrupted_is_not_known(by: BaseException) -> None:
+    effects = Effects()
+    with pytest.raises(type(by)):
+        effects.recorded(Door(end_replace_segments=by)).end_replace_segments("t", "e1")
+    assert standing(effects) == "not known whether it happened: lineage entry e1 ended"
 
 
 def looks(door: Door) -> None:

@@ -89,20 +89,31 @@ def test_visible_segments() -> None:
         "dataSchema": {"columnNames": ["$segmentName"], "columnDataTypes": ["STRING"]},
         "rows": [["a"], ["b"]],
     }
-    assert broker({**GOOD, "resultTable": table}, asked).visible_segments("t") == {"a", "b"}
-    assert (
-        json.loads(asked[0].content)["sql"] == 'SELECT DISTINCT $segmentName FROM "t_OFFLINE" LIMIT 1000000'
-    )
+    assert broker({**GOOD, "resultTable": table}, asked).visible_segments("t", 2) == {"a", "b"}
+    assert json.loads(asked[0].content)["sql"] == 'SELECT DISTINCT $segmentName FROM "t_OFFLINE" LIMIT 102'
+
+
+def test_an_answer_with_as_many_segments_as_were_asked_for_may_lack_some() -> None:
+    """A broker whose limit is lower refuses a larger one, so no more are asked for than there may be."""
+    schema = {"columnNames": ["$segmentName"], "columnDataTypes": ["STRING"]}
+
+    def shown(number: int) -> Any:
+        table = {"dataSchema": schema, "rows": [[f"s{n}"] for n in range(number)]}
+        return broker({**GOOD, "resultTable": table}).visible_segments("t", 5)
+
+    assert len(shown(104)) == 104
+    with pytest.raises(PinotError, match="it shows 105 or more, and the table has 5"):
+        shown(105)
 
 
 def test_an_empty_table_shows_nothing() -> None:
     nothing = {**GOOD, "resultTable": None, "numServersQueried": 0, "numServersResponded": 0}
-    assert broker(nothing).visible_segments("t") == frozenset()
+    assert broker(nothing).visible_segments("t", 2) == frozenset()
 
 
 def test_a_broker_without_routing_shows_nothing_and_answers_no_query() -> None:
     unrouted = broker({"exceptions": [{"errorCode": 190, "message": "TableDoesNotExistError"}]})
-    assert unrouted.visible_segments("t") == frozenset()
+    assert unrouted.visible_segments("t", 2) == frozenset()
     with pytest.raises(NoResult, match="190 TableDoesNotExistError"):
         unrouted.query("SELECT 1")
 
@@ -110,7 +121,7 @@ def test_a_broker_without_routing_shows_nothing_and_answers_no_query() -> None:
 def test_visible_segments_of_a_broken_broker_is_an_error_not_nothing() -> None:
     with pytest.raises(PinotError, match="427"):
         broker({"exceptions": [{"errorCode": 427, "message": "1 servers not responded"}]}).visible_segments(
-            "t"
+            "t", 2
         )
 
 

@@ -130,6 +130,13 @@ def test_receipts_that_are_too_large_together_are_not_read(
     assert "PINOT_ASSETS_MAX_RECEIPTS_MIB" in text
 
 
+def test_of_kept_receipts_the_one_of_the_latest_attempt_is_taken(staging: Staging) -> None:
+    for attempt in (2, 9, 10):
+        put_receipt(staging, attempt)
+    (receipt,) = kept_receipts(staging, "cp1-00000a", {"file:///a": VERSION.token}).values()
+    assert receipt.attempt == 10
+
+
 def test_the_newest_receipt_is_taken_but_none_of_a_later_attempt(staging: Staging) -> None:
     keys = [put_receipt(staging, attempt) for attempt in (0, 1, 2)]
     assert staging.receipts(a_plan(1))[0][0] == keys[1]

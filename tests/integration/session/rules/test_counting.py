@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -62,6 +63,53 @@ def test_r10_servers_that_still_load_are_no_retry(make_world: Any) -> None:
     world.assert_settled()
 
 
+def slow(world: Any, method: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Each such call takes so long; returns when each of them was answered, in seconds."""
+    call, answered = getattr(world.pinot, method), list[float]()
+
+    def slowly(*args: Any) -> Any:
+        world.now_ms += int(seconds * 1000)
+        answered.append(world.now_ms / 1000)
+        return call(*args)
+
+    monkeypatch.setattr(world.pinot, method, slowly)
+    return answered
+
+
+@pytest.mark.parametrize("options", [{}, {"consistentPushEnabled": False}])
+def test_r10_servers_are_waited_for_as_long_as_that_takes_and_not_as_many_looks(
+    make_world: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    """A controller that answered after a minute made hours of five minutes."""
+    world = make_world("append", **options)
+    world.write("F1")
+    push = world.pinot.push
+
+    def never_loads(table: str, outputs: Any, **more: Any) -> Any:
+        for output in outputs:
+            world.pinot.load_slowly(output.segment, 10**6)
+        return push(table, outputs, **more)
+
+    monkeypatch.setattr(world.pinot, "push", never_loads)
+    answered = slow(world, "online_replicas", 60, monkeypatch)
+    with suppress(SnapshotIncomplete):  # of a plain push, which takes it back
+        world.run()
+    assert world.visible == []
+    assert answered[-1] - answered[0] <= world.waits.online
+
+
+def test_r07_a_broker_is_waited_for_as_long_as_that_takes_and_not_as_many_looks(
+    make_world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_world("append")
+    world.write("F1")
+    monkeypatch.setattr(world.pinot, "broker_visible_segments", lambda *_: frozenset())
+    answered = slow(world, "broker_visible_segments", 20, monkeypatch)
+    with pytest.raises(SwitchStateUnknown, match="does not show the new set"):
+        world.run()
+    assert answered[-1] - answered[0] <= world.waits.broker
+
+
 def test_r10_builds_that_leave_nothing_behind_are_no_retries(make_world: Any) -> None:
     """Nothing was said about a file: the session, and what it has built, is not given up for it."""
     world = make_world("sync", consistentPushMaxRetries=0)
@@ -95,6 +143,22 @@ def test_r10_two_failed_ends_in_a_row_count_as_one_retry(make_world: Any) -> Non
     assert (world.session.retry_count, world.session.stalls) == (1, 1)
     world.run()
     assert (world.visible, world.builds, len(world.sessions)) == (["F1"], 1, 1)
+    world.assert_settled()
+
+
+def test_r10_builds_that_died_do_not_count_among_the_ends_of_what_was_built(make_world: Any) -> None:
+    world = make_world("sync", consistentPushMaxRetries=5)
+    world.write("F1", "F2")
+    world.trigger()
+    broken = next(s for s in world.pinot.all_segments(world.table) if world.builder.rows[s] == ("F2",))
+    world.pinot.break_replica(world.table, broken)
+    world.audit()
+    world.builder.die_after = 0
+    world.dies()  # a repair, in SWITCH
+    fail_to_end(world)
+    assert (world.session.retry_count, world.session.stalls) == (1, 1)
+    world.run()
+    assert world.sessions[-1].retry_count == 1
     world.assert_settled()
 
 

@@ -538,6 +538,32 @@ def test_r16_a_driver_that_dies_at_the_new_start_is_gone_on_for(world: Any, poin
     world.assert_settled()
 
 
+def test_r16_an_entry_that_is_lost_while_a_retry_builds_takes_no_row_away(world: Any) -> None:
+    """Names were looked at before the build alone: what had been built before went on under the old ones,
+    which the lost entry hides."""
+    world.write("F1", "F2")
+    world.trigger()
+    broken = next(s for s in staged_names(world) if world.builder.rows[s] == ("F2",))
+    world.pinot.break_replica(world.table, broken)
+    world.audit()
+    entry, build = world.session.lineage_entry_id, world.builder.build
+
+    def build_beside(*args: Any) -> None:
+        revert(world, entry)
+        build(*args)
+
+    world.builder.build = build_beside
+    with pytest.raises(SwitchConflict, match="was lost while its files were built"):
+        world.run()
+    world.builder.build = build
+    orders = list(world.builder.orders)
+    world.run()
+    assert world.visible == ["F1", "F2", "P1", "P2"]
+    assert world.builder.orders == orders
+    assert len(world.seen) == 2
+    world.assert_settled()
+
+
 def test_r16_a_lost_entry_spends_no_retry(make_world: Any) -> None:
     world = make_world("sync", consistentPushMaxRetries=0)
     world.write("F1")

@@ -15,6 +15,7 @@ from fakes.lineage import SERVERS
 
 from pinot_assets.errors import PinotAssetsError, PinotError, SessionError, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageEntry, LineageState
+from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import Outcome
 from pinot_assets.session.report import Result
 from pinot_assets.session.store import SessionStore
@@ -74,6 +75,68 @@ def test_r19_an_end_that_arrives_between_two_looks_is_not_taken_for_a_loss(
     assert world.visible == ["P1", "P2", "P3"]
     assert set(world.seen) <= {("P1", "P2"), ("P1", "P2", "P3")}
     world.assert_settled()
+
+
+def ends_late(world: Any, then: Callable[[], None] = lambda: None) -> None:
+    """P3 is staged and its end gave no answer: it completes when the next forced start has checked what is
+    visible and is about to write."""
+    world.write("P3")
+    world.pinot.lose_call("end_replace_segments")
+    with pytest.raises(SwitchStateUnknown):
+        world.run()
+    entry, end = world.session.lineage_entry_id, world.pinot.end_replace_segments
+    world.pinot.before_lineage_write(world.table, lambda: end(world.table, entry))
+    world.pinot.after("force_start_replace_segments", then)
+
+
+@pytest.mark.parametrize("step", ["clear", "run"])
+@pytest.mark.parametrize("mode", ["append", "sync", "swap"])
+def test_r01_an_end_that_completes_while_its_entry_is_renewed_is_shown_and_recorded(
+    make_world: Make, mode: str, step: str
+) -> None:
+    """Queries saw neither side, and giving up deleted what was published."""
+    world = published(make_world(mode))
+    ends_late(world)
+    entry = world.session.lineage_entry_id
+    if step == "run":
+        world.pinot.age_entry(world.table, entry, 21)
+    with pytest.raises(SwitchConflict, match="was switched just now"):
+        getattr(world, step)()
+    assert world.visible == ["P1", "P2", "P3"]
+    assert (world.session.lineage_entry_id, world.session.revert_issued) == (entry, "")
+    assert "force_revert_replace_segments" not in world.pinot.calls
+    world.run()
+    assert [s.outcome for s in world.sessions] == [Outcome.PUBLISHED, Outcome.PUBLISHED]
+    world.assert_settled()
+
+
+@pytest.mark.parametrize("mode", ["append", "sync", "swap"])
+def test_r01_a_driver_that_dies_before_it_shows_that_end_again_is_gone_on_for(
+    make_world: Make, mode: str
+) -> None:
+    world = published(make_world(mode))
+    ends_late(world, world.die)
+    with suppress(BaseException):
+        world.clear()
+    assert world.visible != ["P1", "P2", "P3"]
+    world.clear()
+    assert world.visible == ["P1", "P2", "P3"]
+    assert world.sessions[-1].outcome is Outcome.PUBLISHED
+    world.assert_settled()
+
+
+def test_r01_a_removal_that_completes_while_its_entry_is_renewed_is_recorded(synced: Any) -> None:
+    synced.remove("P2")
+    synced.pinot.lose_call("end_replace_segments")
+    with pytest.raises(SwitchStateUnknown):
+        synced.run()
+    entry, end = synced.session.lineage_entry_id, synced.pinot.end_replace_segments
+    synced.pinot.before_lineage_write(synced.table, lambda: end(synced.table, entry))
+    with pytest.raises(SwitchConflict, match="was switched just now"):
+        synced.clear()
+    synced.run()
+    assert synced.visible == ["P1"]
+    assert synced.sessions[-1].outcome is Outcome.PUBLISHED
 
 
 def test_e20_a_source_that_goes_after_the_end_was_sent_makes_a_new_switch(synced: Any) -> None:
@@ -316,3 +379,56 @@ def test_r02_an_upload_of_unknown_end_is_waited_for_before_the_next_look(make_wo
 
 def unknown() -> Any:
     raise SwitchStateUnknown("the upload was sent and no answer came")
+
+
+# --- an interrupt ----------------------------------------------------------------------------------
+
+
+class Terminated(BaseException):
+    """As Dagster's interrupt: no error of ours, and no KeyboardInterrupt."""
+
+
+def interrupted(world: Any, by: type[BaseException]) -> None:
+    """The whole job, which is interrupted and lets go of its table."""
+
+    def job(driver: Driver) -> None:
+        with driver:
+            driver.trigger()
+            driver.audit()
+            driver.publish()
+
+    with world.driver() as driver, pytest.raises(by):
+        job(driver)
+
+
+@pytest.mark.parametrize("by", [KeyboardInterrupt, Terminated])
+@pytest.mark.parametrize("method", ["start_replace_segments", "push", "end_replace_segments"])
+def test_r02_a_write_amid_which_its_driver_was_interrupted_is_waited_for(
+    synced: Any, method: str, by: type[BaseException]
+) -> None:
+    """The controller goes on with it, and a driver that lets go in order has to say so."""
+
+    def interrupt() -> None:
+        raise by
+
+    synced.write("P3")
+    synced.pinot.before(method, interrupt)
+    interrupted(synced, by)
+    assert synced.pointer.owner is not None
+    with synced.store() as store:
+        assert store.holder() is None
+    synced.slept.clear()
+    synced.run()
+    assert synced.slept[0] > synced.waits.pinot_write - 5
+    assert synced.visible == ["P1", "P2", "P3"]
+    synced.assert_settled()
+
+
+def test_r02_a_driver_that_was_interrupted_between_two_writes_leaves_nothing_to_wait_for(synced: Any) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    synced.write("P3")
+    synced.pinot.before("online_replicas", interrupt)
+    interrupted(synced, KeyboardInterrupt)
+    assert synced.pointer.owner is None

@@ -1,0 +1,38 @@
+"""A wait of several looks, by the clock: a look may take much longer than the pause before the next one."""
+
+from __future__ import annotations
+
+from pinot_assets.session.edges import Edges
+
+
+class Patience:
+    """How long one wait still lasts; it begins when this is made.
+
+    A clock that is set back meanwhile prolongs it by no more than the looks take: the pauses count.
+
+    :param seconds: how long it may last.
+    """
+
+    def __init__(self, edges: Edges, seconds: float) -> None:
+        self._edges, self._seconds = edges, seconds
+        self._begun_ms, self._paused = edges.now_ms(), 0.0
+
+    @property
+    def waited(self) -> float:
+        """Seconds so far."""
+        return max(self._paused, (self._edges.now_ms() - self._begun_ms) / 1000)
+
+    @property
+    def left(self) -> float:
+        """Seconds, 0 when it is over."""
+        return max(0.0, self._seconds - self.waited)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the next look is not worth a pause any more."""
+        return self.waited >= self._seconds
+
+    def pause(self, seconds: float) -> None:
+        """Sleep before the next look."""
+        self._edges.sleep(seconds)
+        self._paused += seconds
