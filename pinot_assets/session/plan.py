@@ -27,7 +27,7 @@ from pinot_assets.session.model import Mode
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.source.fingerprint import Fingerprint, SourceFile
-from pinot_assets.stored import FORMAT, NEEDS, Marks, Open, Stored, marks
+from pinot_assets.stored import FORMAT, NEEDS, Marks, Open, Stored, marks, since
 
 
 class Status(StrEnum):
@@ -122,8 +122,8 @@ class HeldVersion:
     """A version of a file that a rollback took back.
 
     :ivar size: bytes; of no meaning where the content is not known.
-    :ivar sha256: of its content, "" where nobody knows it: release 0.1.0 and a ledger that was made anew say
-        nothing of it.
+    :ivar sha256: of its content, "" where nobody knows it: a hold of format 1 and a ledger that was made anew
+        say nothing of it.
     """
 
     token: str
@@ -150,7 +150,7 @@ class Hold(Stored):
     """What a rollback took back and the next trigger must not bring back (R23).
 
     :ivar files: held version tokens by URI: of each file the version that the source has, as far as known.
-        It alone says which files are held, and release 0.1.0 reads nothing else.
+        It alone says which files are held, and there is nothing else in format 1.
     :ivar removals: deletions that the rollback undid.
     :ivar versions: what more is known of held files, as `HeldVersion` writes it: their content, and further
         versions. Not stored where nothing is.
@@ -158,7 +158,7 @@ class Hold(Stored):
 
     files: Mapping[str, str]
     removals: tuple[str, ...]
-    versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=since(2))
 
     @property
     def is_empty(self) -> bool:

@@ -56,7 +56,7 @@ def test_every_version_that_was_taken_back_is_held_and_that_of_the_source_first(
     now = published(a=2, d=1)
     second = hold_of(now, now, published(a=1), first)
     assert (tokens(first), tokens(second), tokens(second, "d")) == (names(3), names(3, 2), names(1))
-    assert second.files["a"] == version(3).token, "which is all that release 0.1.0 reads"
+    assert second.files["a"] == version(3).token, "which is all that there is in format 1"
 
 
 def test_a_version_with_the_content_that_comes_back_is_not_held() -> None:
@@ -89,7 +89,7 @@ def test_content_decides_and_is_read_only_where_it_can() -> None:
     assert as_listed(unknown, changes({"a": version(8)}), reads("", read)) == unknown
 
 
-def test_an_old_hold_knows_tokens_alone() -> None:
+def test_a_hold_of_format_1_knows_tokens_alone() -> None:
     hold = Hold({"a": version(2).token}, ("p",))
     assert hold.holds(SourceFile("a", version(2)))
     assert as_listed(hold, changes({"a": version(8)}), reads("x", [])) == hold
