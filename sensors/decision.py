@@ -222,7 +222,7 @@ def _stays_out(spec: TableSpec, inventory: Inventory, observation: Observation, 
         return f"{seen}; waiting: {told(seen.waiting)}"
     if session is None:
         # Append never takes rows away, so a file that has gone leaves nothing to do.
-        work = seen.new or seen.rewritten or (seen.deleted and spec.mode != "append")
+        work = seen.new or seen.rewritten or (seen.deleted and spec.mode != "append") or seen.restored
         return None if work else f"{seen} of {seen.listed} files listed"
     trouble = _trouble(spec, observation)
     if trouble and not spec.ingestion.sensor_retries:

@@ -10,7 +10,6 @@ from pinot_assets.session.edges import Edges
 from pinot_assets.session.hold import still_held
 from pinot_assets.session.kept import Kept, kept_refs, outlines
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, Pointer, Session, close
-from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.session.rebuild import close_lost_entries, hold_of_last_rollback
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import beyond_all, is_fresh
@@ -103,7 +102,7 @@ def _hold(run: Run, kept: Iterable[Kept], now: Snapshot) -> ObjectRef | None:
     if before.hold is None or run.mode is Mode.SWAP:
         return None  # a swap table that was published since is not held any more
     hold = still_held(run.hold(), now)
-    return run.edges.staging.put_hold(now.session, hold) if hold != NO_HOLD else None
+    return None if hold.is_empty else run.edges.staging.put_hold(now.session, hold)
 
 
 def _closed(run: Run, session: Session, kept: Iterable[Kept]) -> Session:

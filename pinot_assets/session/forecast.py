@@ -144,6 +144,7 @@ def forecast(run: Run) -> Forecast:
         told |= {"segments_from": switch.segments_from, "outputs": switch.segments_to}
         return _told(run, stored, Step.END, **told)
     looked = told["looked"] = look(run, session, current)
+    told["hold"] = looked.hold
     if looked.changes is None:
         return _told(run, stored, Step.WAITING, **told)
     free = told["free"] = planning.without_held(looked.changes, told["hold"])

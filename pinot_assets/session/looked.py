@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from pinot_assets.session.attempt import Opened, look_at
 from pinot_assets.session.became_folder import with_folders
+from pinot_assets.session.hold import as_listed
 from pinot_assets.session.listing import changes_of, list_ready
 from pinot_assets.session.model import Mode, Session
-from pinot_assets.session.plan import Changes
+from pinot_assets.session.plan import Changes, Hold
 from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import Readiness
@@ -21,11 +22,13 @@ class Looked:
     :ivar found: the listing, judged.
     :ivar changes: it beside the ledger; None while everything waits for a file that is being rewritten.
     :ivar opened: the open session as its last attempt left it; None without one, and while waiting.
+    :ivar hold: what a rollback holds back of it, with the tokens that held files have now.
     """
 
     found: Readiness
     changes: Changes | None
     opened: Opened | None
+    hold: Hold
 
 
 def look(run: Run, session: Session | None, current: Snapshot | None) -> Looked:
@@ -33,10 +36,13 @@ def look(run: Run, session: Session | None, current: Snapshot | None) -> Looked:
 
     :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
     """
-    found = list_ready(run, session, current)
+    found, hold = list_ready(run, session, current), run.hold()
     if found.waiting:
-        return Looked(found, None, None)
-    changes = changes_of(run.edges.source, found.counted, current)
+        return Looked(found, None, None, hold)
+    source = run.edges.source
+    changes = changes_of(source, found.counted, current)
+    if run.mode is not Mode.SWAP:  # which is held as a whole, by a hold that may be empty
+        hold = as_listed(hold, changes, lambda file: source.sha256(source.key_of(file.uri)))
     if run.mode is not Mode.APPEND:  # which takes no rows away
-        changes = with_folders(run.edges.source, changes, current, run.hold().removals)
-    return Looked(found, changes, look_at(run, session) if session is not None else None)
+        changes = with_folders(source, changes, current, hold.removals)
+    return Looked(found, changes, look_at(run, session) if session is not None else None, hold)

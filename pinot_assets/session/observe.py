@@ -73,6 +73,8 @@ class Sighting:
     :ivar listing: digest of everything that was listed, ready or not.
     :ivar later: new files that are not there yet.
     :ivar waiting: known files that are being rewritten, and hold everything up.
+    :ivar restored: files that a rollback holds back, and that source and table agree on again: a run lets go
+        of them.
     """
 
     listed: int
@@ -83,6 +85,7 @@ class Sighting:
     deleted: tuple[str, ...]
     later: tuple[Unready, ...] = ()
     waiting: tuple[Unready, ...] = ()
+    restored: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -90,7 +93,8 @@ class Sighting:
         return bool(self.new or self.rewritten or self.deleted)
 
     def __str__(self) -> str:
-        return f"{len(self.new)} new, {len(self.rewritten)} rewritten, {len(self.deleted)} deleted"
+        restored = f", {len(self.restored)} no longer to be held back" if self.restored else ""
+        return f"{len(self.new)} new, {len(self.rewritten)} rewritten, {len(self.deleted)} deleted{restored}"
 
 
 def observe(store: SessionStore, staging: Staging) -> Observation:
@@ -230,4 +234,9 @@ def sight(
         deleted=tuple(sorted(known.keys() - seen.keys() - set(hold.removals))),
         later=found.later,
         waiting=found.waiting,
+        restored=tuple(sorted(uri for uri in _held(hold) if uri in found.counted.files and uri not in seen)),
     )
+
+
+def _held(hold: Hold) -> set[str]:
+    return {*hold.files, *hold.removals}

@@ -6,8 +6,8 @@ No I/O here. Sources: spec/session.md sections 2, 3 and 4, spec/consistent-push.
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter
 
@@ -27,7 +27,7 @@ from pinot_assets.session.model import Mode
 from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.source.fingerprint import Fingerprint, SourceFile
-from pinot_assets.stored import FORMAT, NEEDS, Marks, Open, Stored, marks
+from pinot_assets.stored import FORMAT, NEEDS, Marks, Open, Stored, marks, since
 
 
 class Status(StrEnum):
@@ -118,15 +118,47 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldVersion:
+    """A version of a file that a rollback took back.
+
+    :ivar size: bytes; of no meaning where the content is not known.
+    :ivar sha256: of its content, "" where nobody knows it: a hold of format 1 and a ledger that was made anew
+        say nothing of it.
+    """
+
+    token: str
+    size: int = 0
+    sha256: str = ""
+
+    @classmethod
+    def read(cls, text: str) -> HeldVersion:
+        """Inverse of `text`; of a text of another shape the token alone is taken, which then counts alone."""
+        token, *rest = text.split(" ")
+        if len(rest) == 2 and rest[0].isascii() and rest[0].isdigit() and len(rest[0]) < 19:
+            return cls(token, int(rest[0]), rest[1])
+        return cls(token)
+
+    @property
+    def text(self) -> str:
+        """As it is stored: one text, since a hold may have a million of them and JSON is read up to a limit
+        of values."""
+        return f"{self.token} {self.size} {self.sha256}" if self.sha256 else self.token
+
+
+@dataclass(frozen=True, slots=True)
 class Hold(Stored):
     """What a rollback took back and the next trigger must not bring back (R23).
 
-    :ivar files: held version tokens by URI.
+    :ivar files: held version tokens by URI: of each file the version that the source has, as far as known.
+        It alone says which files are held, and there is nothing else in format 1.
     :ivar removals: deletions that the rollback undid.
+    :ivar versions: what more is known of held files, as `HeldVersion` writes it: their content, and further
+        versions. Not stored where nothing is.
     """
 
     files: Mapping[str, str]
     removals: tuple[str, ...]
+    versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=since(2))
 
     @property
     def is_empty(self) -> bool:
@@ -134,8 +166,31 @@ class Hold(Stored):
         return not (self.files or self.removals)
 
     def holds(self, file: SourceFile) -> bool:
-        """Whether this version of the file is to stay out."""
-        return file.uri in self.files and self.files[file.uri] == file.fingerprint.token
+        """Whether this version of the file is to stay out, by its token alone: content decides when a run
+        looks at it (`hold.as_listed`)."""
+        return any(version.token == file.fingerprint.token for version in self.versions_of(file.uri))
+
+    def versions_of(self, uri: str) -> tuple[HeldVersion, ...]:
+        """The held versions of a file, the one of `files` first."""
+        if uri not in self.files:
+            return ()
+        first = HeldVersion(self.files[uri])
+        known = [HeldVersion.read(text) for text in self.versions.get(uri, ())]
+        first = next((version for version in known if version.token == first.token), first)
+        return first, *(version for version in known if version.token != first.token)
+
+    def with_versions(self, versions: Mapping[str, Sequence[HeldVersion]]) -> Hold:
+        """The same removals, and these versions; a file without any is not held."""
+        there = {uri: found for uri, found in versions.items() if found}
+        return replace(
+            self,
+            files={uri: found[0].token for uri, found in there.items()},
+            versions={
+                uri: tuple(version.text for version in found)
+                for uri, found in there.items()
+                if len(found) > 1 or found[0].sha256
+            },
+        )
 
 
 NO_HOLD = Hold(files={}, removals=())

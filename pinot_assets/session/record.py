@@ -8,6 +8,7 @@ from dataclasses import replace
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session import plan as planning
 from pinot_assets.session.carry import renamed_files
+from pinot_assets.session.hold import after_publishing
 from pinot_assets.session.model import Mode, Outcome, Session, close
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.run import Run
@@ -87,10 +88,15 @@ def snapshot_of(
 
 
 def close_published(run: Run, session: Session, outcome: Outcome, snapshot: Snapshot) -> Session:
-    """Write the snapshot, and in one transaction make it the current one and close the session."""
+    """Write the snapshot, and in one transaction make it the current one and close the session.
+
+    What a rollback holds back shrinks with it: a file that was repaired is held no longer, and a removal of
+    one that has come back would be another one.
+    """
+    hold = run.put_hold(after_publishing(run.hold(), run.current_snapshot(), snapshot))
     ref = run.edges.staging.put_snapshot(snapshot)
     error = "" if session.failures is None else session.last_error
     done = close(replace(session, last_error=error), outcome, run.edges.now_ms())
-    pointer = replace(run.lease.pointer, active_session="", current_snapshot=ref)
+    pointer = replace(run.lease.pointer, active_session="", current_snapshot=ref, hold=hold)
     run.lease.write(pointer=pointer, session=done)
     return done

@@ -202,7 +202,7 @@ def _store_intent(run: Run, way: WayBack) -> Session:
     source, target = _from_source(run.edges, way.current), way.target.snapshot
     seq, staging, now = next_seq(run), run.edges.staging, run.edges.now_ms()
     identity, number = new_session_id(seq), run.lease.pointer.format
-    held = replace(hold_of(source.snapshot, target, run.hold()), format=number)
+    held = hold_of(source.snapshot, way.current.snapshot, target, run.hold())
     session = Session(
         id=identity,
         seq=seq,
@@ -224,7 +224,7 @@ def _store_intent(run: Run, way: WayBack) -> Session:
         active_session=session.node,
         next_seq=seq + 1,
         history=(*run.lease.pointer.history, session.node)[-2:],
-        hold=staging.put_hold(identity, held),
+        hold=staging.put_hold(identity, replace(held, format=number)),
     )
     run.lease.write(pointer=pointer, session=session)
     run.lease.prune()
@@ -349,8 +349,13 @@ def _record(run: Run, session: Session, current: Kept, restored: Snapshot, way: 
 
 
 def _give_up(run: Run, session: Session, current: Kept, why: str) -> None:
-    """Close a rollback that did not happen, and let go of what it alone holds back."""
+    """Close a rollback that did not happen, and let go of what it alone holds back.
+
+    A swap table is held as a whole, mostly by a hold of nothing: it was before if it shows what a former
+    rollback brought back. Whether a `resume` came since then nobody knows: it can be repeated.
+    """
     before = replace(still_held(run.hold(), current.snapshot), format=session.format)
-    ref = None if before.is_empty else run.edges.staging.put_hold(session.id, before)
+    is_held = current.snapshot.mode == Mode.ROLLBACK if run.mode is Mode.SWAP else not before.is_empty
+    ref = run.edges.staging.put_hold(session.id, before) if is_held else None
     pointer = replace(run.lease.pointer, hold=ref)
     abandon(run, session, Outcome.CLEARED, why, pointer)

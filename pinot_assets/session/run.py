@@ -13,7 +13,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.behind import refuse_published
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.model import Mode, PushKind, Session
+from pinot_assets.session.model import Mode, ObjectRef, PushKind, Session
 from pinot_assets.session.plan import NO_HOLD, Hold
 from pinot_assets.session.report import Progress
 from pinot_assets.session.store import Lease
@@ -136,6 +136,19 @@ class Run:
         """What a rollback took back."""
         ref = self.lease.pointer.hold
         return self.edges.staging.hold(ref) if ref is not None else NO_HOLD
+
+    def put_hold(self, hold: Hold) -> ObjectRef | None:
+        """What the pointer is to name of a hold that has changed; what it names already where it has not.
+
+        It lies beside the one before, where it is found again once the pointer is lost (`rebuild`): an empty
+        one, too, though nothing names that. A swap table is held as a whole, and until `resume`.
+        """
+        ref = self.lease.pointer.hold
+        if ref is None or self.mode is Mode.SWAP or hold == self.hold():
+            return ref
+        _, session, _ = ref.key.split("/")
+        stored = self.edges.staging.put_hold(session, replace(hold, format=self.lease.pointer.format))
+        return None if hold.is_empty else stored
 
     def note(self, text: str) -> None:
         """Say it now and keep it for the report."""

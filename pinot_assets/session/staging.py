@@ -483,12 +483,16 @@ _SWITCH: Final = {
     "segmentsTo": "segments_to",
     "carried": "carried",
 }
-_HOLD: Final = {"files": "files", "removals": "removals"}
+_HOLD: Final = {"files": "files", "removals": "removals", "versions": "versions"}
 """Keys of stored JSON, with the fields that they hold."""
+_OPTIONAL: Final = frozenset({"versions"})
+"""Those that are left out where they say nothing."""
 
 
 def _with_keys(keys: Mapping[str, str], value: Stored) -> bytes:
-    values = {key: plain(getattr(value, name), value.format) for key, name in keys.items()}
+    of_format = plain(value)
+    said = {key: of_format[name] for key, name in keys.items() if name in of_format}
+    values = {key: v for key, v in said.items() if v or key not in _OPTIONAL}
     return json.dumps(values | marks(value.format) | dict(value.kept), indent=1).encode()
 
 

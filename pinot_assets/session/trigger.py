@@ -20,7 +20,7 @@ from pinot_assets.session.forecast import Forecast, Step, forecast
 from pinot_assets.session.former_table import forget_former_table
 from pinot_assets.session.looked import Looked, look
 from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State
-from pinot_assets.session.plan import Changes, Next, Plan
+from pinot_assets.session.plan import Changes, Hold, Next, Plan
 from pinot_assets.session.publisher import told
 from pinot_assets.session.rebuild import ledger
 from pinot_assets.session.receipt import Failure, Receipt
@@ -117,12 +117,26 @@ def _trigger(run: Run, work_off: _Work, look: _Look = look) -> Report:
         run.note(f"session {session.id} goes on with its switch, whose end gave no answer")
         return Report(Result.STAGED, session, listed=0, notes=tuple(run.notes))
     looked = look(run, session, current)
+    _remember(run, looked.hold)
     found = looked.found
     if looked.changes is None:
         report = Report(Result.WAITING, session, listed=0, unready=found.waiting, notes=tuple(run.notes))
     else:
         report = replace(work_off(run, looked.opened, looked.changes, current), unready=found.later)
     return replace(report, listed=len(found.listed.files), files=found.listed.files)
+
+
+def _remember(run: Run, hold: Hold) -> None:
+    """Write down what a listing tells of what is held back: no session may follow that would.
+
+    :param hold: as it was looked at.
+    """
+    before, ref = run.hold(), run.put_hold(hold)
+    if ref == run.lease.pointer.hold:
+        return
+    run.lease.write(pointer=replace(run.lease.pointer, hold=ref))
+    if gone := len(before.files) + len(before.removals) - len(hold.files) - len(hold.removals):
+        run.note(f"{plural(gone, 'change')} no longer held back: source and table agree on the files again")
 
 
 def _work_off(run: Run, opened: Opened | None, changes: Changes, current: Snapshot | None) -> Report:

@@ -160,6 +160,21 @@ def test_what_the_old_pointer_held_back_is_still_held(mode: str, holds: bool) ->
     assert ("B1" in rows(table)) is not holds
 
 
+@pytest.mark.parametrize("mode", ["append", "sync"])
+def test_what_came_in_again_since_is_not_held_any_more(mode: str) -> None:
+    """Nothing is left of the hold: then there is none, or sensors would look at the table for ever."""
+    table = make_table(mode)
+    publish(table, A="A1")
+    publish(table, B="B1")
+    start(table, rollback)
+    backup = take_backup(table)
+    start(table, lambda driver: driver.resume())
+    publish(table, C="C1")
+    restore_nodes(table, backup)
+    start(table, clear)
+    assert pointer(table).hold is None
+
+
 @pytest.mark.parametrize("mode", ["append", "sync", "swap"])
 def test_a_session_that_the_old_pointer_takes_for_open_ends_as_it_did(mode: str) -> None:
     table = make_table(mode)

@@ -196,6 +196,16 @@ def test_what_a_rollback_holds_does_not_come_back(table: Table) -> None:
     assert table.tick(listing(F1=1, F3=33)).message == "1 new, 0 rewritten, 0 deleted; launched"
 
 
+def test_a_run_lets_go_of_what_source_and_table_agree_on_again(table: Table) -> None:
+    hold = Hold({"F3": Fingerprint(3, 0).token, "F1": Fingerprint(9, 0).token}, removals=("F2",))
+    table.seen = replace(table.seen, hold=hold)
+    tick = table.tick(listing(F1=1, F2=2, F3=3))
+    said = "0 new, 0 rewritten, 0 deleted, 2 no longer to be held back; launched"
+    assert (tick.launch, tick.message) == (True, said)
+    table.seen = replace(table.seen, hold=replace(hold, files={"F3": hold.files["F3"]}, removals=()))
+    assert not table.tick(listing(F1=1, F2=2, F3=3)).launch
+
+
 def test_a_swap_table_stays_held_until_it_is_resumed(table: Table) -> None:
     table.options(SWAP)
     table.seen = replace(table.seen, pointer=replace(table.seen.pointer, hold=REF))

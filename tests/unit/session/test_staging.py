@@ -13,7 +13,7 @@ from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
 from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.model import Mode, ObjectRef
-from pinot_assets.session.plan import Hold, Plan, Row, Status
+from pinot_assets.session.plan import HeldVersion, Hold, Plan, Row, Status
 from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.session.staging import Staging, Switch
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
@@ -167,6 +167,11 @@ def test_what_is_put_is_read_back(staging: Staging) -> None:
     assert staging.switch(staging.put_switch("cp1-00000a", switch)) == switch
     hold = Hold({"file:///a": "0123"}, ("file:///b",))
     assert staging.hold(staging.put_hold("cp1-00000a", hold)) == hold
+    assert b"versions" not in staging._get(staging.put_hold("cp1-00000a", hold)), "where it says nothing"
+    more = hold.with_versions({"file:///a": (HeldVersion("0123", 7, "ab"), HeldVersion("4567"))})
+    assert staging.put_hold("cp1-00000a", more) == staging.put_hold("cp1-00000a", hold), "in format 1"
+    more = replace(more, format=2)
+    assert staging.hold(staging.put_hold("cp1-00000a", more)) == more
     failures = (Failure("file:///ä", 3, 1, "UNREADABLE", "line 7: “x”"),)
     assert staging.failures(staging.put_failures("cp1-00000a", 1, failures)) == failures
     file = PublishedFile("file:///a", VERSION, "sha", 1, 0, "cp1-00000a", (output,), VERSION.token, 1.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,12 +16,16 @@ from pinot_assets.errors import (
     SnapshotIncomplete,
     SwitchConflict,
 )
+from pinot_assets.policy import UNLIMITED
 from pinot_assets.session import pushing
+from pinot_assets.session.forecast import Step
 from pinot_assets.session.model import Mode, Outcome
+from pinot_assets.session.observe import list_source, sight
 from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import Lease
 from pinot_assets.session.way_back import Way
+from pinot_assets.source import open_store
 
 pytestmark = pytest.mark.integration
 
@@ -625,6 +630,205 @@ def test_r23_a_rollback_that_is_given_up_keeps_the_hold_of_the_one_before(synced
     synced.clear()
     assert synced.run().result is Result.HELD
     assert synced.visible == ["F1", "P1", "P2"]
+
+
+def held(world: Any) -> tuple[list[str], list[str]]:
+    """Base names of the files and of the removals that are held back; there is a hold."""
+    hold = world.staging.hold(world.pointer.hold)
+    return sorted(map(base_name, hold.files)), sorted(map(base_name, hold.removals))
+
+
+def base_name(uri: str) -> str:
+    return uri.rsplit("/", 1)[-1]
+
+
+def touch(world: Any, *names: str) -> None:
+    """The same bytes again, later."""
+    for name in names:
+        before = (world.source / name).stat().st_mtime_ns
+        os.utime(world.source / name, ns=(before + 10**9, before + 10**9))
+
+
+def sighted(world: Any) -> Any:
+    """What a tick of the files sensor sees."""
+    with world.driver() as driver:
+        source = open_store(str(world.source), {}, UNLIMITED)
+        return sight(world.spec, list_source(world.spec, source), driver.observe())
+
+
+def waiting(world: Any) -> bool:
+    seen = sighted(world)
+    return bool(seen.new or seen.rewritten)
+
+
+@pytest.fixture(params=["", "A0"])
+def bad(request: pytest.FixtureRequest, synced: Any) -> Any:
+    """A2, which is bad, is taken back to A1. Before that (`first`) there was A0, or no A."""
+    if request.param:
+        synced.write(A=request.param)
+        synced.run()
+    synced.first, synced.values = synced.snapshot.session, synced.visible
+    synced.write(A="A1")
+    synced.run()
+    synced.good = synced.snapshot.session
+    synced.write(A="A2")
+    synced.run()
+    roll_back(synced)
+    return synced
+
+
+@pytest.mark.parametrize("between", ["nothing", "a new file", "a touched one"])
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_r23_a_second_rollback_never_forgets_what_the_first_took_back(
+    bad: Any, between: str, is_given_up: bool
+) -> None:
+    if between == "a new file":
+        bad.write("D")
+        bad.run()
+    elif between == "a touched one":
+        touch(bad, "P1")
+        assert bad.run().result is Result.NOOP
+    assert "A1" in bad.visible
+    assert held(bad) == (["A"], [])
+    there = bad.visible if is_given_up else bad.values
+    if is_given_up:
+        given_up(bad, bad.first)
+    else:
+        roll_back(bad, bad.first)
+    assert bad.visible == there
+    bad.run()  # a touched file is looked at once more
+    assert bad.run().result is Result.HELD
+    assert bad.visible == there
+    assert held(bad)[0] == (["A"] if between != "a new file" or is_given_up else ["A", "D"])
+    bad.write(A="A1")  # as it was before: taken back as well, if by the second one alone
+    bad.run()
+    assert bad.visible == there
+    bad.write(A="A3")
+    bad.run()
+    assert "A3" in bad.visible
+    bad.assert_settled()
+
+
+@pytest.mark.parametrize("mode", ["append", "sync"])
+def test_r23_a_held_file_that_is_only_touched_stays_out(taken_back: Any, mode: str) -> None:
+    """Content decides (edge case E3), and is read once."""
+    world = taken_back(mode)
+    builds, looks = world.builds, []
+    for names in (["F1", "P1"], ["F1"]):
+        touch(world, *names)
+        assert waiting(world), "by its fingerprint alone"
+        with world.driver() as driver:
+            seen = driver.plan()
+        assert (seen.forecast.step, seen.build) == (Step.HELD, ())
+        assert {"F1", "P1"} <= {base_name(change.uri) for change in seen.held}
+        assert world.run().result is Result.HELD
+        assert not waiting(world), "under its new token"
+        looks.append(world.pointer.hold)
+        assert world.run().result is Result.HELD
+        assert world.pointer.hold == looks[-1], "nothing new, nothing written"
+    assert looks[0] != looks[1]
+    assert (world.visible, world.builds) == (FIRST, builds)
+    world.write(F1="F1.1")
+    world.run()
+    assert world.visible == ["F1.1", "P1", "P2"]
+
+
+def test_r23_a_held_file_of_equal_size_and_other_content_is_taken(taken_back: Any) -> None:
+    world = taken_back("sync")
+    world.write(F1="G1")
+    world.run()
+    assert world.visible == ["G1", "P1", "P2"]
+
+
+@pytest.mark.parametrize("again", ["as it was", "touched"])
+def test_r23_a_removal_is_held_until_its_file_is_back(synced: Any, again: str) -> None:
+    aside = synced.folder / "aside"
+    (synced.source / "P1").rename(aside)
+    synced.run()
+    roll_back(synced)
+    assert held(synced) == ([], ["P1"])
+    assert synced.run().result is Result.HELD
+    aside.rename(synced.source / "P1")
+    if again == "touched":
+        touch(synced, "P1")
+    seen = sighted(synced)
+    assert seen.restored or seen.rewritten, "the sensor starts a run"
+    assert synced.run().result is (Result.NOOP if again == "touched" else Result.NOTHING)
+    assert synced.pointer.hold is None
+    assert not sighted(synced).restored
+    synced.remove("P1")  # weeks later, on purpose
+    assert sighted(synced).deleted
+    synced.run()
+    assert synced.visible == ["F1", "F2", "P2"]
+
+
+def test_r23_a_repaired_file_is_held_no_longer(taken_back: Any) -> None:
+    world = taken_back("sync")
+    assert held(world) == (["F1", "P1"], ["P2"])
+    world.write(F1="F1.1")
+    world.run()
+    assert held(world) == (["P1"], ["P2"])
+    world.write(P1="P1")  # as it was before: touched
+    world.run()
+    assert held(world) == ([], ["P2"])
+    world.write(P2="P2.1")
+    world.run()
+    assert world.pointer.hold is None
+    assert world.run().result is Result.NOTHING
+    world.write(F1="F1")  # the bad one again, which is a change like any other
+    world.run()
+    assert world.visible == ["F1", "P1", "P2.1"]
+
+
+def test_r23_a_hold_that_has_shrunk_does_not_grow_again_when_the_pointer_is_lost(taken_back: Any) -> None:
+    world = taken_back("sync")
+    world.write("P2", F1="F1.1", P1="P1.2")
+    world.run()
+    assert world.pointer.hold is None
+    with world.store() as store:
+        store._zk.delete(store.path, recursive=True)
+    assert world.run().result is Result.NOTHING
+    assert world.pointer.hold is None
+
+
+def test_r23_a_removal_of_a_held_file_is_undone_as_any_other(bad: Any) -> None:
+    """The table had A1 while A2 was held; its file was removed, and the rollback brings A1 back."""
+    bad.remove("A")
+    bad.run()
+    assert "A1" not in bad.visible
+    roll_back(bad, bad.good)
+    assert "A1" in bad.visible
+    assert bad.run().result is Result.HELD
+    assert "A1" in bad.visible
+
+
+def test_r23_a_swap_table_stays_held_when_a_second_rollback_is_given_up(make_world: Make) -> None:
+    """The table spec was bad, and no file: nothing but the whole is held."""
+    world = make_world("swap")
+    world.write("P1", "P2")
+    for delimiter in ",;|":
+        world.options["recordReader.prop.delimiter"] = delimiter
+        assert world.run().result is Result.STAGED
+    roll_back(world)
+    assert held(world) == ([], [])
+    assert world.run().result is Result.HELD
+    given_up(world)
+    assert world.run().result is Result.HELD
+    assert world.resume()
+    assert world.run().result is Result.STAGED
+    given_up(world)
+    assert world.pointer.hold is None, "it was not held before"
+    assert world.run().result is Result.NOTHING
+
+
+def given_up(world: Any, to: str = "1") -> None:
+    """A rollback that comes to nothing."""
+    with world.driver() as driver:
+        way = driver.way_back(to).way
+    world.pinot.before(f"{'revert' if way is Way.REVERT else 'end'}_replace_segments", refused)
+    with pytest.raises((SessionError, SwitchConflict), match="not now"):
+        roll_back(world, to)
+    assert world.clear().mode is Mode.ROLLBACK
 
 
 # --- on a real Pinot ---------------------------------------------------------------------------------
