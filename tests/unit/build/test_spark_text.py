@@ -119,6 +119,57 @@ def test_json_arrays_and_endless_lines(tmp_path: Path, monkeypatch: pytest.Monke
         check_json(written(tmp_path, b'{"a": 1}\n{"a": "%s"}\n' % (b"x" * 60)))
 
 
+@pytest.mark.parametrize("block", [7, 1 << 20])
+@pytest.mark.parametrize("before", [b"", b'{"a":1}\n', b'{"a":"\n', b'{"a":{"b":[1,{}]}}\n \n'])
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"a":1}{"a":2}{"a":3}', r"""'{"a":2}{"a":3}' follows"""),
+        (b'{"a":1} garbage', "'garbage' follows"),
+        (b'{"a":"}"}\t,', "',' follows"),
+        (b'{"a":{"b":"\\"}\\\\"}}}', "'}' follows"),
+        (b' {"a":1}"', "'\"' follows"),
+        (b'[] {"a":1}', r"""'{"a":1}' follows"""),
+        (b"{'a':'\\'}'} {'a':2}", "follows the value"),
+        (b'{"a":-INF} 2', "'2' follows"),
+    ],
+)
+def test_json_behind_the_first_value_of_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, before: bytes, line: bytes, said: str
+) -> None:
+    """Spark reads the first value of each line and leaves out the rest."""
+    monkeypatch.setattr("pinot_assets.build.content.BLOCK_BYTES", block)
+    number = before.count(b"\n") + 2
+    for end in (b"", b"\n", b"\r\n", b'\n{"a":4}\n'):
+        with pytest.raises(Unreadable, match=f"line {number}: .*{said}"):
+            check_json(written(tmp_path, b'{"a":0}\n' + before + line + end))
+
+
+@pytest.mark.parametrize("block", [7, 1 << 20])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"a":{"b":1},"c":[{"d":2},{}]}',
+        b'{"a":"} {"}',
+        b'{"a":"\\"} x"} \t',
+        b'{"a":1}\r{"a":2}',
+        b"{'a':'} x'}",
+        b'{"a":"it\'s"}',
+        b'{"a" 1} x',  # Spark finds that by itself, and may put the row aside
+        b'{"a":"',
+        b'"',
+        b"}",
+        b" ",
+    ],
+)
+def test_json_of_one_value_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, line: bytes
+) -> None:
+    monkeypatch.setattr("pinot_assets.build.content.BLOCK_BYTES", block)
+    for end in (b"", b"\n", b"\r\n", b'\n\n{"a":{"b":1}}\n'):
+        check_json(written(tmp_path, b'{"a":0}\n' + line + end))
+
+
 def test_a_cut_gzip_is_told(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="damaged or cut short"):
         check_csv(written(tmp_path, gzip.compress(b"a,b\n1,2\n" * 999)[:-9]), CsvSettings())
