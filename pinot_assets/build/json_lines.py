@@ -35,7 +35,7 @@ def check_lines(lines: bytes, first: int) -> int:
     :returns: how many they are, but for the last if nothing ends it.
     :raises Unreadable: one has more, or something behind its value that is none.
     """
-    for start in () if _is_flat(lines) else _suspects(lines):
+    for start in _suspects(lines):
         line = re.split(rb"[\r\n]", lines[start:], maxsplit=1)[0].decode()
         behind = _behind(line)
         if behind:
@@ -49,16 +49,6 @@ def check_lines(lines: bytes, first: int) -> int:
 
 def _ends(lines: bytes) -> int:
     return lines.count(b"\n") + lines.count(b"\r") - lines.count(b"\r\n")
-
-
-def _is_flat(lines: bytes) -> bool:
-    """Whether every line begins with a brace, and every closing brace ends one; nearly free to tell."""
-    ends = lines.count(b"\n")
-    if lines.count(b"\r") != lines.count(b"\r\n"):
-        return False
-    closed = lines.count(b"}\n") + lines.count(b"}\r\n") + lines.endswith(b"}")
-    opened = lines.startswith(b"{") + lines.count(b"\n{")
-    return lines.count(b"}") == closed and opened == ends + (not lines.endswith(b"\n"))
 
 
 def _suspects(lines: bytes) -> Iterator[int]:
