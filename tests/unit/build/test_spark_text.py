@@ -109,6 +109,13 @@ def test_a_quote_in_a_comment_opens_nothing(
         check_csv(written(tmp_path, b'a,b\n# 5"\n1,"x\n'), comment)
 
 
+def test_text_behind_a_closing_quote(tmp_path: Path) -> None:
+    """Spark takes such a cell for one without quotes, and cuts it at a delimiter in it."""
+    check_csv(written(tmp_path, b'a,b\n1,"x" \n2,5" x "y\n'), CsvSettings())
+    with pytest.raises(Unreadable, match=r"text stands behind a closing quote: '1,\"x\"y'"):
+        check_csv(written(tmp_path, b'a,b\n1,"x"y\n'), CsvSettings())
+
+
 def test_json_arrays_and_endless_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pinot_assets.build.content.BLOCK_BYTES", 8)
     monkeypatch.setattr(spark_text, "LONGEST_ROW", 40)
