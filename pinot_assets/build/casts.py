@@ -23,6 +23,8 @@ DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?$"
 _FINER = (r"(\.[0-9]{3})[0-9]{1,6}([^0-9]|$)", r"\1\2")
 """Digits of a second below milliseconds, and what is left without them."""
 _DAY = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]([ T]|$)")
+_FINER_UNITS = {"us": 1_000, "ns": 1_000_000}
+"""How many of a unit are a millisecond."""
 HEX = r"^([0-9a-fA-F]{2})*$"
 
 
@@ -163,7 +165,7 @@ def _to_moment(source: pa.DataType, target: pa.DataType, text: bool) -> Cast | N
     if pt.is_integer(source):
         return lambda column: column.cast(pa.int64()).cast(target)
     # Zone-less timestamps of files that know types are taken as UTC, as Pinot takes them.
-    return (lambda column: _truncate(column, target)) if pt.is_timestamp(source) else None
+    return (lambda column: _floored(column, target)) if pt.is_timestamp(source) else None
 
 
 def _moments(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
@@ -185,8 +187,18 @@ def _iso(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     return pc.replace_substring_regex(column, *_FINER).cast(target)
 
 
-def _truncate(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    return column.cast(options=pc.CastOptions(target, allow_time_truncate=True))
+def _floored(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    """Times without what is below milliseconds: the millisecond that they lie in, before 1970 as after.
+
+    Arrow's cast goes towards 1970, and its `floor_temporal` overflows at the ends of its calendar.
+    """
+    finer = _FINER_UNITS.get(column.type.unit)
+    if finer is None:
+        return column.cast(target)
+    ticks = column.cast(pa.int64())
+    millis = pc.divide(ticks, finer)
+    later = pc.greater(pc.multiply(millis, finer), ticks)
+    return pc.subtract(millis, later.cast(pa.int64())).cast(target)
 
 
 def is_local_time(text: str) -> bool:

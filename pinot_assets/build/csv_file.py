@@ -140,7 +140,7 @@ class _Rows:
             self._refuse(error)
 
     def _set_aside(self, row: bytes) -> bytes:
-        """What Arrow gets for a row with text behind a closing quote: one of too many cells, to be told of."""
+        """What Arrow gets for a row with text behind a closing quote: one with too many cells."""
         self._behind_count += 1
         self._behind[self._behind_count] = row
         return f"{_BEHIND}{self._behind_count}{self._settings.delimiter * len(self._names)}".encode()

@@ -1,11 +1,11 @@
 """Text behind a closing quote of a CSV cell: `"x"y`.
 
-Arrow makes `xy` of that, and something else of most texts whose quotes are escaped in a way that is not set. Such
-a row is bad (commons-csv refuses it, too). A look at the quotes tells the blocks where none can be; only where a
-quote neither opens a cell nor closes one nor is doubled, rows are walked through one by one.
+Arrow makes `xy` of that, and something else of most texts whose quotes are escaped in a way that is not set.
+Such a row is bad (commons-csv refuses it, too). A look at the quotes tells the blocks where none can be; only
+where a quote neither opens a cell nor closes one nor is doubled, rows are walked through one by one.
 
-A quote opens a cell at its first character alone, elsewhere it is a character like others. Blanks may follow the
-quote that closes a cell.
+A quote opens a cell at its first character alone, elsewhere it is a character like others. Blanks may follow
+the quote that closes a cell.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A look at the bytes of a CSV file for what Spark's reader would take in another way than it is meant.
 
 It takes a quote that is never closed for a long cell, and a cell with text behind its closing quote for one
-without quotes, which ends at the first delimiter in it. And it takes the first line end of the file, quoted or
-not, for that of all lines: with another one a carriage return would stay in the last cell of each row.
+without quotes, which ends at the first delimiter in it. And it takes the first line end of the file, quoted
+or not, for that of all lines: with another one a carriage return would stay in the last cell of each row.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What Spark's readers of text take without a word, found by a look at the bytes beforehand.
 
 They put U+FFFD for what is not UTF-8, pack a file out by its name, hold a JSON array or a row of any length
-in memory, take the first JSON value of a line alone (`json_lines`), and have ways of their own with quotes and
-line ends of CSV (`csv_scan`).
+in memory, take the first JSON value of a line alone (`json_lines`), and have ways of their own with quotes
+and line ends of CSV (`csv_scan`).
 """
 
 from __future__ import annotations

@@ -137,3 +137,25 @@ def test_the_usual_bad_decimal_is_seen_without_a_cast() -> None:
     wanted = Wanted(pa.schema([field]), decimals=frozenset("x"))
     column = pa.chunked_array([["1,5", "x", "", None, " 1e5 ", "-.5"]])
     assert hopeless(column, field, wanted).tolist() == [True, True, True, False, False, False]
+
+
+@pytest.mark.parametrize(("unit", "finer"), [("us", 1_000), ("ns", 1_000_000)])
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+def test_a_time_is_the_millisecond_that_it_lies_in_before_1970_too(
+    unit: str, finer: int, zone: str | None
+) -> None:
+    ticks = [0, 1, -1, -finer, -finer - 1, finer - 1, -(2**63), 2**63 - 1, None]
+    source, target = pa.timestamp(unit, zone), pa.timestamp("ms", "UTC")
+    for kind, values in (
+        (target, pa.chunked_array([pa.array(ticks, pa.int64()).cast(source)])),
+        (
+            pa.list_(target),
+            pa.chunked_array([pa.array([ticks], pa.list_(pa.int64())).cast(pa.list_(source))]),
+        ),
+    ):
+        field = pa.field("x", kind)
+        cast = cast_for(values.type, field, Wanted(pa.schema([field])))
+        assert cast is not None
+        found = cast(values)
+        found = (found.combine_chunks().flatten() if found.type != target else found).cast(pa.int64())
+        assert found.to_pylist() == [None if tick is None else tick // finer for tick in ticks]
