@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.segment.decimals import unstorable
 
 Cast = Callable[[pa.ChunkedArray], pa.ChunkedArray]
 
@@ -48,7 +49,8 @@ def cast_for(source: pa.DataType, field: pa.Field, wanted: Wanted) -> Cast | Non
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The same values without dictionaries, views and lists of fixed size, which not every kernel knows."""
+    """The same values without dictionaries, views, lists of fixed size and extension types (JSON and UUID of
+    Parquet, which are text and bytes), which not every kernel knows."""
     kind = _plain(column.type)
     return column if kind == column.type else column.cast(kind)
 
@@ -56,6 +58,8 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _plain(kind: pa.DataType) -> pa.DataType:
     if pt.is_dictionary(kind):
         return _plain(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(kind.storage_type)
     if pt.is_string_view(kind):
         return pa.string()
     if pt.is_binary_view(kind):
@@ -64,6 +68,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return pa.large_list(_plain(kind.value_type))
     if pt.is_list(kind) or pt.is_list_view(kind) or pt.is_fixed_size_list(kind):
         return pa.list_(_plain(kind.value_type))
+    if pt.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type), kind.keys_sorted)
     if pt.is_struct(kind):
         return pa.struct([field.with_type(_plain(field.type)) for field in kind])
     return kind
@@ -100,6 +106,8 @@ def _decimal(column: pa.ChunkedArray) -> pa.ChunkedArray:
     texts = pc.utf8_trim_whitespace(_text(column))
     if pc.all(pc.match_substring_regex(texts, DECIMAL)).as_py() is False:
         raise pa.ArrowInvalid("not a number")
+    if unstorable(texts).any():
+        raise pa.ArrowInvalid("a number that cannot be stored")
     return texts
 
 
