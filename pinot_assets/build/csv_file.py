@@ -59,6 +59,8 @@ def read_csv(
     names, rows, offset = _header(start, settings)
     limits.check_columns(len(names))
     _check_names(names, wanted)
+    if settings.header is None:
+        _check_quotes(start[:offset], settings)
     verdicts.lacks(wanted.missing(names))
     body = _without_blank_start(chain([start[offset:]], blocks))
     first = next(body, None)
@@ -246,6 +248,14 @@ def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
         raise Unreadable("the file has no header that could be read", why=one_line(error)) from error
     offset = sum(len(line) for line in lines[:count])
     return [name.strip() for name in settings.header or first], 1, offset
+
+
+def _check_quotes(header: bytes, settings: CsvSettings) -> None:
+    if (bad := Quotes(settings).first_bad(header)) is not None:
+        raise Unreadable(
+            f"row 1: the header has text behind a closing quote: {shown(bad.decode(errors='replace'))}",
+            hint="check quoteCharacter and escapeCharacter",
+        )
 
 
 def _check_names(names: list[str], wanted: Wanted) -> None:

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from pinot_assets.build.content import BLOCK_BYTES
-
-if TYPE_CHECKING:
-    from pinot_assets.build.csv_settings import CsvSettings
+from pinot_assets.build.csv_settings import CsvSettings
 
 _LINE_ENDS: Final = (ord("\n"), ord("\r"))
 _END: Final = rb"(?:\r\n|\n|\r)"

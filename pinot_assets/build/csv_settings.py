@@ -6,10 +6,8 @@ import csv
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final, Self
 
-from pinot_assets.build.csv_quotes import Quotes
 from pinot_assets.build.rejected import ReaderSettings
 
 _FORMATS: Final = {"DEFAULT": ",", "EXCEL": ",", "RFC4180": ",", "TDF": "\t"}
@@ -101,19 +99,14 @@ class CsvSettings:
 
         :raises csv.Error: there is none, or it cannot be taken apart.
         """
-        lines = io.StringIO(text, newline="")
         rows = csv.reader(
-            lines,
+            io.StringIO(text, newline=""),
             delimiter=self.delimiter,
             quotechar=self.quote,
             escapechar=self.escape if self.escape != self.quote else None,
         )
         for row in rows:
             if row:
-                lines.seek(0)
-                whole = "".join(islice(lines, rows.line_num)).encode(errors="surrogatepass")
-                if Quotes(self).first_bad(whole) is not None:
-                    raise csv.Error("text stands behind a closing quote")
                 return row, rows.line_num
         raise csv.Error("all lines are blank")
 

@@ -95,7 +95,7 @@ def test_quotes_newlines_and_blank_lines() -> None:
             Unreadable,
             r"row 2: has text behind a closing quote: '1,\"he said",
         ),
-        ('"i"x,s\n1,a\n', Unreadable, "no header that could be read: text stands behind a closing quote"),
+        ('"i"x,s\n1,a\n', Unreadable, "row 1: the header has text behind a closing quote"),
         (b"i,s\n1,a\n1,\xff\n", Unreadable, "column s, row 3: b'.xff' is not UTF-8"),
         ("i,i,s\n1,2,a\n", Unreadable, "the header names i twice"),
         ("i;s\n1;a\n", Unreadable, "none of the table's columns: its columns are i;s"),
