@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.segment.decimals import unstorable
 
 Cast = Callable[[pa.ChunkedArray], pa.ChunkedArray]
 
@@ -23,6 +24,8 @@ DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?$"
 _FINER = (r"(\.[0-9]{3})[0-9]{1,6}([^0-9]|$)", r"\1\2")
 """Digits of a second below milliseconds, and what is left without them."""
 _DAY = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]([ T]|$)")
+_FINER_UNITS = {"us": 1_000, "ns": 1_000_000}
+"""How many of a unit are a millisecond."""
 HEX = r"^([0-9a-fA-F]{2})*$"
 
 
@@ -46,7 +49,8 @@ def cast_for(source: pa.DataType, field: pa.Field, wanted: Wanted) -> Cast | Non
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The same values without dictionaries, views and lists of fixed size, which not every kernel knows."""
+    """The same values without dictionaries, views, lists of fixed size and extension types (JSON and UUID of
+    Parquet, which are text and bytes), which not every kernel knows."""
     kind = _plain(column.type)
     return column if kind == column.type else column.cast(kind)
 
@@ -54,6 +58,8 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _plain(kind: pa.DataType) -> pa.DataType:
     if pt.is_dictionary(kind):
         return _plain(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(kind.storage_type)
     if pt.is_string_view(kind):
         return pa.string()
     if pt.is_binary_view(kind):
@@ -62,6 +68,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return pa.large_list(_plain(kind.value_type))
     if pt.is_list(kind) or pt.is_list_view(kind) or pt.is_fixed_size_list(kind):
         return pa.list_(_plain(kind.value_type))
+    if pt.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type), kind.keys_sorted)
     if pt.is_struct(kind):
         return pa.struct([field.with_type(_plain(field.type)) for field in kind])
     return kind
@@ -98,6 +106,8 @@ def _decimal(column: pa.ChunkedArray) -> pa.ChunkedArray:
     texts = pc.utf8_trim_whitespace(_text(column))
     if pc.all(pc.match_substring_regex(texts, DECIMAL)).as_py() is False:
         raise pa.ArrowInvalid("not a number")
+    if unstorable(texts).any():
+        raise pa.ArrowInvalid("a number that cannot be stored")
     return texts
 
 
@@ -163,7 +173,7 @@ def _to_moment(source: pa.DataType, target: pa.DataType, text: bool) -> Cast | N
     if pt.is_integer(source):
         return lambda column: column.cast(pa.int64()).cast(target)
     # Zone-less timestamps of files that know types are taken as UTC, as Pinot takes them.
-    return (lambda column: _truncate(column, target)) if pt.is_timestamp(source) else None
+    return (lambda column: _floored(column, target)) if pt.is_timestamp(source) else None
 
 
 def _moments(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
@@ -185,8 +195,18 @@ def _iso(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
     return pc.replace_substring_regex(column, *_FINER).cast(target)
 
 
-def _truncate(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    return column.cast(options=pc.CastOptions(target, allow_time_truncate=True))
+def _floored(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    """Times without what is below milliseconds: the millisecond that they lie in, before 1970 as after.
+
+    Arrow's cast goes towards 1970, and its `floor_temporal` overflows at the ends of its calendar.
+    """
+    finer = _FINER_UNITS.get(column.type.unit)
+    if finer is None:
+        return column.cast(target)
+    ticks = column.cast(pa.int64())
+    millis = pc.divide(ticks, finer)
+    later = pc.greater(pc.multiply(millis, finer), ticks)
+    return pc.subtract(millis, later.cast(pa.int64())).cast(target)
 
 
 def is_local_time(text: str) -> bool:

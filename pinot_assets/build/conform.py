@@ -122,14 +122,18 @@ def _all_but(count: int, indices: list[int]) -> npt.NDArray[np.bool_]:
 def _verdict(record: dict[str, Any], field: pa.Field, row: int, wanted: Wanted) -> BadRow:
     value = record[field.name]
     text = record_text(record)
-    if isinstance(value, bytes) and pt.is_string(field.type):
-        return BadRow(row, field.name, shown(value), "is not UTF-8", Unreadable, text)
     item = field.type.value_type if pt.is_list(field.type) else field.type
+    if pt.is_string(item) and any(isinstance(one, bytes) for one in _items(value)):
+        return BadRow(row, field.name, shown(value), "is not UTF-8", Unreadable, text)
     if pt.is_timestamp(item) and isinstance(value, str) and is_local_time(value):
         hint = "write it with Z or an offset"
         return BadRow(row, field.name, shown(value), "names no zone", ZoneMissing, text, hint)
     why = f"cannot become {wanted.type_name(field)}"
     return BadRow(row, field.name, shown(value), why, TypeMismatch, text)
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _records(table: pa.Table) -> list[dict[str, Any]]:
@@ -146,6 +150,8 @@ def _value(column: pa.ChunkedArray, n: int) -> object:
     try:
         return scalar.as_py()
     except UnicodeDecodeError:
+        if pt.is_list(scalar.type) and pt.is_string(scalar.type.value_type):
+            return scalar.values.cast(pa.binary()).to_pylist()
         return scalar.as_buffer().to_pybytes() if hasattr(scalar, "as_buffer") else b"\xff"
     except (ValueError, OverflowError):
         return str(scalar.value)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pinot_assets.build.content import BLOCK_BYTES
+from pinot_assets.build.csv_quotes import cell_pattern
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.rejected import Unreadable
 
@@ -44,15 +45,8 @@ def without_comments(blocks: Iterator[bytes], settings: CsvSettings) -> Iterator
 def _patterns(settings: CsvSettings) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     """Whole rows, and whole comments, as many as follow each other; both may be none."""
     assert settings.comment is not None
-    comment, quote, delimiter = (
-        re.escape(text.encode()) for text in (settings.comment, settings.quote, settings.delimiter)
-    )
-    plain, quoted = rb"[^%b\r\n]++" % delimiter, rb"[^%b]++|%b%b" % (quote, quote, quote)
-    if settings.escape is not None:
-        escape = re.escape(settings.escape.encode())
-        plain = rb"[^%b\r\n%b]++|%b[\s\S]" % (delimiter, escape, escape)
-        quoted = rb"[^%b%b]++|%b%b|%b[\s\S]" % (quote, escape, quote, quote, escape)
-    cell = rb"(?:%b(?:%b)*+%b|(?!%b))(?:%b)*+" % (quote, quoted, quote, quote, plain)
+    comment, delimiter = (re.escape(text.encode()) for text in (settings.comment, settings.delimiter))
+    cell = cell_pattern(settings)
     row = rb"(?!%b)%b(?:%b%b)*+%b" % (comment, cell, delimiter, cell, _LINE_END)
     return re.compile(rb"(?:%b)*+" % row), re.compile(rb"(?:%b[^\r\n]*+%b)*+" % (comment, _LINE_END))
 

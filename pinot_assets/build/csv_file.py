@@ -27,6 +27,7 @@ from pinot_assets.build.conform import conform
 from pinot_assets.build.content import BLOCK_BYTES, Readable
 from pinot_assets.build.csv_bytes import ForeignBytes
 from pinot_assets.build.csv_comments import without_comments
+from pinot_assets.build.csv_quotes import Quotes
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.rejected import BadRow, Unreadable, one_line, shown
@@ -35,6 +36,7 @@ from pinot_assets.build.wanted import Wanted
 
 _HEADER_BYTES: Final = 1 << 20
 _END: Final = "\x1a pinot-assets: end of file \x1a"
+_BEHIND: Final = "\x1a pinot-assets: text behind a quote \x1a"
 
 
 def read_csv(
@@ -57,6 +59,8 @@ def read_csv(
     names, rows, offset = _header(start, settings)
     limits.check_columns(len(names))
     _check_names(names, wanted)
+    if settings.header is None:
+        _check_quotes(start[:offset], settings)
     verdicts.lacks(wanted.missing(names))
     body = _without_blank_start(chain([start[offset:]], blocks))
     first = next(body, None)
@@ -83,7 +87,9 @@ class _Rows:
         self._foreign = ForeignBytes()
         self._next = first  # number of the row that comes next
         self._first = first
-        self._torn: list[tuple[int, str, str]] = []  # rows with too few or too many cells
+        self._torn: list[BadRow] = []  # with too few or too many cells, or text behind a closing quote
+        self._behind: dict[int, bytes] = {}  # the latter, by the number in what Arrow has instead of them
+        self._behind_count = 0
         self._met = 0  # rows that Arrow met, those and the mark included
 
     def read(self, body: Iterator[bytes]) -> Iterator[pa.Table]:
@@ -96,10 +102,10 @@ class _Rows:
             held = table
         if held is None or held.num_rows == 0 or held.column(last)[-1].as_py() != _END:
             count = self._next + (0 if held is None else held.num_rows)
-            raise _open_quote(max([count - 1, *(row for row, _, _ in self._torn)]))
+            raise _open_quote(max([count - 1, *(torn.row for torn in self._torn)]))
         yield self._conform(held.slice(0, held.num_rows - 1))
         if self._torn:
-            self._verdicts.bad([_torn(*row) for row in self._torn])
+            self._verdicts.bad(self._torn)
         self._verdicts.holds(self._met - 1)
 
     def _tables(self, body: Iterator[bytes]) -> Iterator[pa.Table]:
@@ -109,11 +115,10 @@ class _Rows:
         mark = settings.delimiter.join(
             [settings.quote * 2] * (len(names) - 1) + [f"{settings.quote}{_END}{settings.quote}"]
         )
+        body = self._foreign.hidden(Quotes(settings, BLOCK_BYTES).checked(body, self._set_aside))
         try:
             with pacsv.open_csv(
-                pa.PythonFile(
-                    Readable(chain(self._foreign.hidden(body), [f"\n{mark}\n".encode()])), mode="r"
-                ),
+                pa.PythonFile(Readable(chain(body, [f"\n{mark}\n".encode()])), mode="r"),
                 read_options=pacsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=names),
                 parse_options=pacsv.ParseOptions(
                     delimiter=settings.delimiter,
@@ -136,20 +141,36 @@ class _Rows:
         except (pa.ArrowException, ValueError) as error:
             self._refuse(error)
 
+    def _set_aside(self, row: bytes) -> bytes:
+        """What Arrow gets for a row with text behind a closing quote: one with too many cells."""
+        self._behind_count += 1
+        self._behind[self._behind_count] = row
+        return f"{_BEHIND}{self._behind_count}{self._settings.delimiter * len(self._names)}".encode()
+
     def _on_torn(self, row: pacsv.InvalidRow) -> str:
         """Called by Arrow for a row with the wrong number of cells."""
-        number = row.number + self._first - 1
-        cells = "1 cell" if row.actual_columns == 1 else f"{row.actual_columns} cells"
-        why = f"has {cells}, not {row.expected_columns}"
-        self._torn.append((number, why, self._foreign.shown(row.text)))
+        self._torn.append(self._torn_row(row))
         self._met += 1
         return "error" if _END in row.text or len(self._torn) >= self._verdicts.room else "skip"
 
+    def _torn_row(self, row: pacsv.InvalidRow) -> BadRow:
+        number = row.number + self._first - 1
+        if row.text.startswith(_BEHIND):
+            aside = row.text.removeprefix(_BEHIND).rstrip(self._settings.delimiter)
+            text = self._behind.pop(int(aside)).decode(errors="surrogateescape")
+            why = f"has text behind a closing quote: {shown(text)}"
+            hint = "quotes inside of a cell are doubled; or check quoteCharacter and escapeCharacter"
+            return BadRow(number, "", "", why, Unreadable, text, hint)
+        cells = "1 cell" if row.actual_columns == 1 else f"{row.actual_columns} cells"
+        text = self._foreign.shown(row.text)
+        why = f"has {cells}, not {row.expected_columns}: {shown(text)}"
+        return BadRow(number, "", "", why, Unreadable, text)
+
     def _refuse(self, error: Exception) -> None:
-        if self._torn and _END in self._torn[-1][2]:
-            raise _open_quote(self._torn[-1][0]) from error
+        if self._torn and _END in self._torn[-1].record:
+            raise _open_quote(self._torn[-1].row) from error
         if self._torn:
-            self._verdicts.bad([_torn(*torn) for torn in self._torn])
+            self._verdicts.bad(self._torn)
         if "straddling" in str(error):
             raise Unreadable(
                 f"a row after row {self._next - 1} is longer than {BLOCK_BYTES >> 20} MB",
@@ -161,11 +182,11 @@ class _Rows:
     def _conform(self, table: pa.Table) -> pa.Table:
         numbers = self._numbers(table.num_rows)
         end = self._next if len(numbers) == 0 else int(numbers[-1]) + 1
-        torn = [row for row in self._torn if row[0] < end]
+        torn = [bad for bad in self._torn if bad.row < end]
         self._torn = self._torn[len(torn) :]
         self._next = end
         if torn:
-            self._verdicts.bad([_torn(*row) for row in torn])
+            self._verdicts.bad(torn)
         names = table.column_names
         columns = [
             self._split(name, self._foreign.restored(column))
@@ -174,7 +195,7 @@ class _Rows:
         return conform(pa.table(columns, names), self._wanted, numbers, self._verdicts)
 
     def _numbers(self, count: int) -> Sequence[int]:
-        torn = [row for row, _, _ in self._torn]
+        torn = [bad.row for bad in self._torn]
         if not torn:
             return range(self._next, self._next + count)
         numbers = np.arange(self._next, self._next + count + len(torn))
@@ -191,15 +212,13 @@ class _Rows:
 def split_cells(column: pa.ChunkedArray, delimiter: str) -> pa.ChunkedArray:
     """Texts as lists of text.
 
-    As `StringUtils.split`: delimiters side by side are one, and none makes an empty value.
+    As `StringUtils.split`: delimiters side by side are one, and none makes an empty value. Bytes that are not
+    UTF-8 stay what they are; `conform` says where they stand.
     """
-    texts = pc.replace_substring_regex(column, f"({re.escape(delimiter)})+", delimiter)
-    texts = pc.utf8_trim(texts, characters=delimiter)
+    instead = delimiter.replace("\\", r"\\")
+    texts = pc.replace_substring_regex(column, f"({re.escape(delimiter)})+", instead)
+    texts = pc.ascii_trim(texts, characters=delimiter)
     return pc.split_pattern(pc.if_else(pc.equal(texts, ""), None, texts), delimiter)
-
-
-def _torn(row: int, why: str, text: str) -> BadRow:
-    return BadRow(row, "", "", f"{why}: {shown(text)}", Unreadable, text)
 
 
 def _open_quote(row: int) -> Unreadable:
@@ -229,6 +248,14 @@ def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
         raise Unreadable("the file has no header that could be read", why=one_line(error)) from error
     offset = sum(len(line) for line in lines[:count])
     return [name.strip() for name in settings.header or first], 1, offset
+
+
+def _check_quotes(header: bytes, settings: CsvSettings) -> None:
+    if (bad := Quotes(settings).first_bad(header)) is not None:
+        raise Unreadable(
+            f"row 1: the header has text behind a closing quote: {shown(bad.decode(errors='replace'))}",
+            hint="check quoteCharacter and escapeCharacter",
+        )
 
 
 def _check_names(names: list[str], wanted: Wanted) -> None:

@@ -1,21 +1,23 @@
 """A look at the bytes of a CSV file for what Spark's reader would take in another way than it is meant.
 
-It takes a quote that is never closed for a long cell. And it takes the first line end of the file, quoted or
-not, for that of all lines: with another one a carriage return would stay in the last cell of each row.
+It takes a quote that is never closed for a long cell, and a cell with text behind its closing quote for one
+without quotes, which ends at the first delimiter in it. And it takes the first line end of the file, quoted
+or not, for that of all lines: with another one a carriage return would stay in the last cell of each row.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from pinot_assets.build.csv_comments import without_comments
+from pinot_assets.build.csv_quotes import Quotes
 from pinot_assets.build.csv_settings import CsvSettings
-from pinot_assets.build.rejected import Unreadable
+from pinot_assets.build.rejected import Unreadable, shown
 
 _CR, _LF, _CRLF = b"\r", b"\n", b"\r\n"
 _SHOWN: Final = {_CR: r"\r", _LF: r"\n", _CRLF: r"\r\n"}
@@ -25,15 +27,23 @@ def scan_csv(blocks: Iterable[bytes], settings: CsvSettings) -> None:
     """Look through a whole file.
 
     :param blocks: of its text.
-    :raises Unreadable: a quote is left open, or line ends differ.
+    :raises Unreadable: a quote is left open, text stands behind one that closes a cell, or line ends differ.
     """
     scan = _Scan(settings)
     text = scan.noting_first(blocks)
     if settings.comment is not None:
         text = without_comments(text, settings)
-    for block in text:
+    for block in Quotes(settings).checked(iter(text), _refuse):
         scan.take(block)
     scan.finish()
+
+
+def _refuse(row: bytes) -> NoReturn:
+    raise Unreadable(
+        f"text stands behind a closing quote: {shown(row.decode(errors='replace'))}",
+        why="Spark would take the cell for one without quotes",
+        hint="quotes inside of a cell are doubled; or check quoteCharacter and escapeCharacter",
+    )
 
 
 class _Scan:

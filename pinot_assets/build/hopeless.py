@@ -13,6 +13,7 @@ import pyarrow.types as pt
 
 from pinot_assets.build.casts import DECIMAL, HEX
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.segment.decimals import unstorable
 
 Mask = npt.NDArray[np.bool_]
 
@@ -53,7 +54,8 @@ def _lists(column: pa.ChunkedArray, field: pa.Field, wanted: Wanted) -> Mask:
 
 def _texts(column: pa.ChunkedArray, kind: pa.DataType, is_decimal: bool) -> Mask:
     if is_decimal:
-        return ~_matches(column, rf"^[^0-9A-Za-z.]*{DECIMAL.strip('^$')}[^0-9A-Za-z.]*$")
+        found = ~_matches(column, rf"^[^0-9A-Za-z.]*{DECIMAL.strip('^$')}[^0-9A-Za-z.]*$")
+        return found | unstorable(column)
     if pt.is_integer(kind):
         found = ~_matches(column, _LONG)
         return found | _beyond(column, kind) if kind == pa.int32() else found

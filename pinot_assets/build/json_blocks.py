@@ -37,6 +37,19 @@ def document_blocks(blocks: Iterator[bytes]) -> Iterator[bytes]:
         yield from _of_lines(chain([first], blocks))
 
 
+def enough_for(rest: bytes) -> int:
+    """How many bytes to have before it is worth while to parse what was no whole document once more.
+
+    That starts from its first byte each time, so the text is to double: a long one is parsed a few times, not
+    once for each block.
+
+    :param rest: what there is of the document.
+    :raises Unreadable: it is too long.
+    """
+    _check_length(rest)
+    return min(2 * len(rest), DOCUMENT_BYTES + 1)
+
+
 def _of_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     rest = b""
     for block in blocks:

@@ -18,7 +18,7 @@ import pyarrow.json as pajson
 import pyarrow.types as pt
 
 from pinot_assets.build.conform import conform
-from pinot_assets.build.json_blocks import document_blocks
+from pinot_assets.build.json_blocks import document_blocks, enough_for
 from pinot_assets.build.json_documents import BLANKS, is_document, key_pattern, members_of
 from pinot_assets.build.json_values import NOT_UTF_8, Real, arrow_type, converter, parsed
 from pinot_assets.build.limits import DEFAULTS, Limits
@@ -39,13 +39,13 @@ def read_json(
     :raises FileRejected: names column and row.
     """
     reader = _Reader(wanted, verdicts, limits)
-    held = None
+    held, enough = b"", 1
     for block in document_blocks(blocks):
-        if held is not None:
+        if len(held) >= enough:
             yield reader.read(held)
-        held = reader.rest + block if reader.rest else block
-        reader.rest = b""
-    if held is not None:
+            held, enough = reader.rest, max(1, enough_for(reader.rest))
+        held = held + block if held else block
+    if held:
         yield reader.read(held, is_last=True)
     reader.finish()
 
@@ -78,7 +78,8 @@ class _Reader:
         self._names = ""
 
     def read(self, block: bytes, *, is_last: bool = False) -> pa.Table:
-        """The rows of one block."""
+        """The rows of one block; what it holds of a document whose end it lacks is `rest` then."""
+        self.rest = b""
         if self._by_line is None:
             self._by_line = is_document(block.lstrip().partition(b"\n")[0])
         try:

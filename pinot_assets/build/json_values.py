@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.segment.decimals import MAX_DIGITS, is_storable
 
 Convert = Callable[[Any], Any]
 
@@ -163,9 +164,11 @@ def _string(value: Any) -> str:
 
 def _decimal(value: Any) -> str:
     text = value.text if type(value) is Real else str(value) if type(value) is int else value
-    if type(text) is not str or not _NUMBER.fullmatch(text.strip()):
+    if type(text) is not str or not _NUMBER.fullmatch(text := text.strip()):
         raise ValueError
-    return text.strip()
+    if (len(text) > MAX_DIGITS or "e" in text or "E" in text) and not is_storable(text):
+        raise ValueError
+    return text
 
 
 def _moment(value: Any) -> str:

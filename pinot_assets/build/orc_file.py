@@ -65,7 +65,11 @@ def _check_blocks(file: paorc.ORCFile) -> None:
 
 def _stripe(file: paorc.ORCFile, n: int, columns: list[str]) -> pa.RecordBatch:
     try:
-        return file.read_stripe(n, columns=columns)
+        found = file.read_stripe(n, columns=columns)
+        if not set(columns).issubset(found.schema.names):
+            # ORC's reader takes a.b for the member of a struct that follows, even if it is asked by number.
+            found = file.read_stripe(n)
+        return found.select(columns)
     except pa.ArrowInvalid as error:
         if "out of range for nanosecond" not in str(error):
             raise

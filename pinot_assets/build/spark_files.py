@@ -22,7 +22,13 @@ from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark_expression import first_line
 from pinot_assets.build.spark_gone import is_stopped
-from pinot_assets.build.spark_query import check_expressions, columns_read, missing_columns, shaped
+from pinot_assets.build.spark_query import (
+    check_expressions,
+    columns_read,
+    missing_columns,
+    shaped,
+    untouched_json,
+)
 from pinot_assets.build.spark_reader import (
     check_readers,
     open_file,
@@ -84,6 +90,7 @@ class SparkFiles:
         check_readers(self._session, order)
         check_expressions(self._session, query, order.table)
         self._columns = columns_read(self._session, query, self._wanted)
+        self._texts = untouched_json(self._session, query, self._wanted)
         self._look = LookAtFile(order, frozenset(self._columns))
         self._under_way: set[int] = set()
 
@@ -133,7 +140,7 @@ class SparkFiles:
             [version] = context.parallelize([task], 1).map(self._look).collect()
             if isinstance(version, Failure):
                 return version
-            frame = open_file(self._session, self._order, uri)
+            frame = open_file(self._session, self._order, uri, self._texts)
             same_file(uri, version, size_for_spark(self._session, uri))
             if frame is None:
                 return self._blank(task, version)

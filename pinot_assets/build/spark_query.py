@@ -57,6 +57,17 @@ def columns_read(session: SparkSession, query: Query, wanted: Wanted) -> tuple[s
     return tuple(dict.fromkeys([*(c for c in wanted.schema.names if c not in made), *read]))
 
 
+def untouched_json(session: SparkSession, query: Query, wanted: Wanted) -> frozenset[str]:
+    """JSON columns that are to be what stands in the file: no expression reads them, or makes them."""
+    if not wanted.json:
+        return frozenset()
+    trees = [parsed(session, key, sql) for key, sql in query.expressions.items()]
+    if any(name.startswith("UnresolvedStar") for tree in trees for name, _ in _leaves(tree)):
+        return frozenset()
+    read = {name for tree in trees for name in _references(tree)}
+    return wanted.json - read - {*query.transforms, *dict(query.derived)}
+
+
 def missing_columns(frame: DataFrame, query: Query, used: Sequence[str]) -> tuple[str, ...]:
     """What the file lacks.
 
@@ -168,9 +179,15 @@ def _references(expression: Any) -> Iterator[str]:
 
 def _paths(expression: Any) -> Iterator[list[str]]:
     """Names of columns in a parsed expression, part by part."""
+    for name, leaf in _leaves(expression):
+        if name == "UnresolvedAttribute":
+            parts = leaf.nameParts()
+            yield [parts.apply(k) for k in range(parts.size())]
+
+
+def _leaves(expression: Any) -> Iterator[tuple[str, Any]]:
+    """With the names of their classes."""
     leaves = expression.collectLeaves()
     for n in range(leaves.size()):
         leaf = leaves.apply(n)
-        if leaf.getClass().getSimpleName() == "UnresolvedAttribute":
-            parts = leaf.nameParts()
-            yield [parts.apply(k) for k in range(parts.size())]
+        yield leaf.getClass().getSimpleName(), leaf

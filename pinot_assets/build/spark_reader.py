@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -37,6 +36,7 @@ SETTINGS: Final = {
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.maxPartitionBytes": str(_WHOLE_FILE),
     "spark.sql.files.openCostInBytes": str(_WHOLE_FILE),
+    "spark.sql.json.enableExactStringParsing": "true",  # Spark 4: of an object, the text that stands there
     "spark.sql.icu.caseMappings.enabled": "false",  # upper and lower are Java's
     "spark.sql.legacy.allowNegativeScaleOfDecimal": "true",  # 1e5 in JSON; see exact_types
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
@@ -51,7 +51,7 @@ SETTINGS: Final = {
 
 _MOST_DIGITS: Final = 38
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-_COMMON: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "encoding": "UTF-8"}
+_COMMON: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
 
 def reading_session(session: SparkSession) -> SparkSession:
@@ -93,11 +93,15 @@ def check_readers(session: SparkSession, order: BuildOrder) -> None:
         )
 
 
-def open_file(session: SparkSession, order: BuildOrder, uri: str) -> DataFrame | None:
+def open_file(
+    session: SparkSession, order: BuildOrder, uri: str, texts: frozenset[str] = frozenset()
+) -> DataFrame | None:
     """A file's rows, nothing of them read but what says the columns' names and types.
 
     CSV: all columns are text. JSON: types as Spark infers them, decimals exactly; with a column `CORRUPT`.
 
+    :param texts: columns of JSON files whose values are taken as the text that stands there, where this Spark
+        can do that: as a structure, an object has the members of all rows and none of their order.
     :returns: None if the file has no columns: a blank one.
     :raises Unreadable: its columns cannot be told.
     :raises TooLarge: it has too many of them.
@@ -106,7 +110,10 @@ def open_file(session: SparkSession, order: BuildOrder, uri: str) -> DataFrame |
     if path.rpartition("/")[2].startswith(("_", ".")):
         raise Unreadable("Spark leaves out files whose names start with _ or .", hint="name it otherwise")
     reader = session.read.option("__globPaths__", "false")
-    frame = _OPENERS.get(order.input_format, _typed)(reader, order, path)
+    if order.input_format == "json":
+        frame = _json(reader, path, texts if _keeps_texts(session) else frozenset())
+    else:
+        frame = (_csv if order.input_format == "csv" else _typed)(reader, order, path)
     if frame is None or not frame.columns:
         return None
     order.limits.check_columns(len(frame.columns))
@@ -147,8 +154,15 @@ def _typed(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame |
     return reader.format(order.input_format).load(path)
 
 
-def _json(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | None:  # noqa: ARG001
-    # Its parser takes texts of 20 MB by itself; a line is as long as the task allows.
+def _keeps_texts(session: SparkSession) -> bool:
+    # Spark 3.5 writes an object's text anew, its fractions as doubles.
+    return int(session.version.partition(".")[0]) >= 4
+
+
+def _json(reader: DataFrameReader, path: str, texts: frozenset[str]) -> DataFrame | None:
+    # Its parser takes texts of 20 MB by itself; a line is as long as the task allows. No encoding is said
+    # (the task found UTF-8): then the parser has bytes, and of those alone it gives an object's text as
+    # it stands.
     reader = reader.options(**_COMMON, multiLine=False, maxStringLen=LONGEST_ROW)
     # Hadoop leaves out lines that are longer; the task has found them in the bytes.
     reader = reader.option("mapreduce.input.linerecordreader.line.maxlength", str(2 * LONGEST_ROW))
@@ -157,7 +171,11 @@ def _json(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | 
         return None
     if "decimal" in found.simpleString():
         found = exact_types(found, reader.option("prefersDecimal", False).json(path).schema)
-    fields = [field for field in found.fields if field.name != CORRUPT]
+    fields = [
+        StructField(field.name, StringType()) if field.name in texts else field
+        for field in found.fields
+        if field.name != CORRUPT
+    ]
     return reader.schema(StructType([*fields, StructField(CORRUPT, StringType())])).json(path)
 
 
@@ -189,6 +207,7 @@ def _csv(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | N
     null = settings.nulls[-1]
     options: dict[str, Any] = {
         **_COMMON,
+        "encoding": "UTF-8",
         "sep": settings.delimiter,
         "quote": settings.quote,
         "escape": settings.escape or settings.quote,
@@ -226,10 +245,6 @@ def _header(cell: str | None, row: str | None, settings: CsvSettings) -> tuple[s
         return tuple(settings.first_row(row)[0])
     except csv.Error as error:
         raise Unreadable("the file has no header that could be read", why=one_line(error)) from error
-
-
-_Opener = Callable[[DataFrameReader, BuildOrder, str], DataFrame | None]
-_OPENERS: Final[dict[str, _Opener]] = {"csv": _csv, "json": _json}
 
 
 def _knows_avro(session: SparkSession) -> bool:

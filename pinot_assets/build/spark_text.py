@@ -1,7 +1,8 @@
 """What Spark's readers of text take without a word, found by a look at the bytes beforehand.
 
 They put U+FFFD for what is not UTF-8, pack a file out by its name, hold a JSON array or a row of any length
-in memory, and have ways of their own with quotes and line ends (`csv_scan`).
+in memory, take the first JSON value of a line alone (`json_lines`), and have ways of their own with quotes
+and line ends of CSV (`csv_scan`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pinot_assets.build.avro_blocks import count_rows
 from pinot_assets.build.content import packing, text_blocks
 from pinot_assets.build.csv_scan import scan_csv
 from pinot_assets.build.csv_settings import CsvSettings
+from pinot_assets.build.json_lines import check_lines
 from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.rejected import Unreadable
 from pinot_assets.build.typed import BATCH_ROWS, damaged
@@ -87,21 +89,29 @@ def check_csv(local: Path, settings: CsvSettings, limits: Limits = DEFAULTS) -> 
 
 
 def check_json(local: Path, limits: Limits = DEFAULTS) -> None:
-    """Whether Spark will find in a JSON file what is in it: one object a line.
+    """Whether Spark will find in a JSON file what is in it: one object a line, and nothing behind it.
 
     :raises Unreadable: it would not, or the file is damaged.
     """
-    length, is_first = 0, True
+    line, is_first = 1, True
+    held: list[bytes] = []  # of a line that goes on
     for block in _utf8(text_blocks(local, "json", limits)):
         if is_first and block.lstrip()[:1] == b"[":
             raise Unreadable("Spark would hold a JSON array in memory as a whole", hint=f"write {_LINES}")
         is_first = False
-        start = block.find(b"\n")
-        length += len(block) if start < 0 else start
-        if length > LONGEST_ROW:
-            raise Unreadable(f"a line is longer than {LONGEST_ROW >> 20} MB", hint=f"write {_LINES}")
-        if start >= 0:
-            length = len(block) - block.rfind(b"\n") - 1
+        end = block.rfind(b"\n") + 1
+        _check_length(sum(map(len, held)) + (block.find(b"\n") if end else len(block)))
+        held.append(block[:end] or block)
+        if end:
+            line += check_lines(b"".join(held), line)
+            held = [block[end:]]
+            _check_length(len(block) - end)
+    check_lines(b"".join(held), line)
+
+
+def _check_length(length: int) -> None:
+    if length > LONGEST_ROW:
+        raise Unreadable(f"a line is longer than {LONGEST_ROW >> 20} MB", hint=f"write {_LINES}")
 
 
 _HINT: Final = "leave out transforms, filter and engine: spark, which the direct reader does not need"

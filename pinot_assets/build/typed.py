@@ -74,6 +74,8 @@ def _largest(column: pa.ChunkedArray) -> int:
     for array in column.chunks:
         while pt.is_list(array.type) or pt.is_large_list(array.type):
             array = array.flatten()
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
         if pt.is_dictionary(array.type):
             array = array.dictionary
         if _is_text(array.type) and len(array):

@@ -92,6 +92,8 @@ def of_members(members: Sequence[Any]) -> Column:
 
 def of_arrow(array: pa.ChunkedArray) -> Column:
     """A column of a format with types of its own."""
+    if getattr(array.type, "extension_name", "") == "arrow.json":
+        return Column(Kind.JSON, rows=len(array), nulls=array.null_count)
     array = plain(array)
     kind = array.type
     is_list = pt.is_list(kind) or pt.is_large_list(kind)

@@ -19,12 +19,15 @@ import pyarrow.types as pt
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _PLAIN = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)"
 _DECIMAL = re.compile(_PLAIN + r"([eE][+-]?[0-9]{1,10})?")
+_FAR = r"^\s*" + _PLAIN + r"[eE][+-]?0*[0-9]{5,}\s*$"
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 _FITTING_DIGITS = 18
 _FITTING_LENGTH = 38 - _FITTING_DIGITS  # of a text that a decimal128 holds at any scale up to 18
 
 MAX_SCALE = 32_767
 """Pinot stores the scale in 16 bits and loses the rest of it without a word."""
+MAX_DIGITS = 10_000
+"""Work on a number grows with the square of its digits: a million of them take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +93,10 @@ class Decimals:
 def parse_decimal(text: str) -> Decimal:
     """`new BigDecimal(text)`, trailing zeros kept.
 
-    :raises ValueError: not a decimal number, or a scale that Pinot cannot store.
+    :raises ValueError: not a decimal number, one of too many digits, or a scale that Pinot cannot store.
     """
+    if len(text) > MAX_DIGITS and _digits(text) > MAX_DIGITS:
+        raise ValueError(f"a decimal number has more than {MAX_DIGITS:,} digits")
     if not _DECIMAL.fullmatch(text):
         raise ValueError(f"{text[:50]!r} is not a decimal number")
     value = Decimal(text)
@@ -99,11 +104,39 @@ def parse_decimal(text: str) -> Decimal:
     return value if value else value.copy_abs()  # Java has no negative zero
 
 
+def is_storable(text: str) -> bool:
+    """Whether a text is a decimal number that Pinot can store."""
+    try:
+        number = _stripped(text)
+        _check_scale(np.array([_parts(number)[1]]))
+    except ValueError:
+        return False
+    return True
+
+
+def unstorable(texts: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Which texts are decimal numbers with more digits, or another scale, than can be stored.
+
+    :param texts: may hold what is no number, of which nothing is said.
+    """
+    found = np.zeros(len(texts), dtype=bool)
+    if (pc.max(pc.binary_length(texts)).as_py() or 0) > MAX_DIGITS:
+        digits = pc.replace_substring_regex(texts, r"[eE].*|[^0-9eE]", "")
+        found |= pc.fill_null(pc.greater(pc.binary_length(digits), MAX_DIGITS), False).to_numpy()
+    # With so few digits, a scale that is out of range has an exponent of five digits or more.
+    far = pc.fill_null(pc.match_substring_regex(texts, _FAR), False).to_numpy().astype(bool) & ~found
+    places = np.flatnonzero(far)
+    if len(places):
+        values = texts.take(pa.array(places)).to_pylist()
+        found[places[[not is_storable(value.strip()) for value in values]]] = True
+    return found
+
+
 def stored_decimals(values: pa.Array) -> Decimals:
     """Decimals as Pinot stores them: trailing zeros stripped, zero with scale 0.
 
     :param values: integers, decimals or texts, none of them null.
-    :raises ValueError: a text is no decimal number, or a scale is one that Pinot cannot store.
+    :raises ValueError: a text is no decimal number, has too many digits or a scale that Pinot cannot store.
     """
     found = _fitting(values)
     if found is None:
@@ -155,6 +188,10 @@ def _without_zeros(decimals: Decimals) -> Decimals:
 def _stripped(value: Decimal | int | str) -> Decimal:
     number = parse_decimal(value.strip(_JAVA_BLANKS)) if isinstance(value, str) else Decimal(value)
     return number.normalize(_EXACT) if number else Decimal(0)
+
+
+def _digits(text: str) -> int:
+    return sum(map(str.isdigit, re.split("[eE]", text, maxsplit=1)[0]))
 
 
 def _parts(value: Decimal) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -454,6 +455,55 @@ def test_what_cannot_be_cast_is_an_error_whatever_the_users_session_says(
     assert {failure.code for failure in found} == {"SPARK"}
 
 
+_OBJECTS = """\
+{"name": "a", "j": {"b": 1.50, "a": [{"x": 1}, {"y": 12345678901234567890.123456789}]}}
+{"name": "b", "j": {"c": null}, "k": "text"}
+{"name": "c", "j": "{\\"t\\": 1}", "k": {"b": 1}}
+{"name": "d", "j": null, "k": [1, 2.0]}
+{"name": "e", "j": 1e400, "k": true}
+"""
+
+
+def with_json(order: BuildOrder) -> BuildOrder:
+    more = [{"name": name, "dataType": "JSON"} for name in ("j", "k")]
+    schema = {**order.schema, "dimensionFieldSpecs": [*order.schema["dimensionFieldSpecs"], *more]}
+    return replace(order, schema=schema, input_format="json")
+
+
+@pytest.mark.skipif(pyspark.__version__.startswith("3"), reason="Spark 3.5 writes such text anew")
+def test_objects_of_json_files_are_what_stands_in_the_file(
+    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+) -> None:
+    """Not with the members of all rows, in an order of Spark's and without fractions."""
+    (tmp_path / "in" / "a.json").write_text(_OBJECTS)
+    order = with_json(order)
+    [receipt] = build(replace(order, query=Query(transforms={"name": "trim(name)"}))).values()
+    direct = replace(order, query=None, staging_uri=(tmp_path / "2" / "s").as_uri())
+    direct = replace(direct, segments_uri=(tmp_path / "2" / "t").as_uri())
+    (tmp_path / "2").mkdir()
+    [task] = fakes.tasks_of(direct)
+    expected = build_file(direct, task)
+    assert isinstance(receipt, Receipt), receipt
+    assert isinstance(expected, Receipt), expected
+    assert crc(tmp_path, receipt) == crc(tmp_path, expected)
+
+
+def test_members_of_json_columns_can_be_read(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+    (tmp_path / "in" / "a.json").write_text('{"j": {"n": "x"}, "k": {"n": 1}}\n')
+    [receipt] = build(replace(with_json(order), query=Query(transforms={"name": "j.n"}))).values()
+    assert isinstance(receipt, Receipt), receipt
+    assert _properties(tmp_path, receipt.outputs[0].segment)["column.name.maxValue"] == "x"
+
+
+def test_lines_with_more_than_one_object_are_refused(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+    """Spark reads the first object of each."""
+    (tmp_path / "in" / "a.json").write_text('{"count": 1}\n{"count": 2}{"count": 3}\n')
+    [failure] = build(replace(order, input_format="json")).values()
+    assert isinstance(failure, Failure), failure
+    assert failure.code == "UNREADABLE"
+    assert "line 2" in failure.reason
+
+
 def test_numbers_with_an_exponent(build: Build, order: BuildOrder, tmp_path: Path) -> None:
     (tmp_path / "in" / "a.json").write_text('{"count": 1e5}\n{"count": 2E+1}\n')
     (tmp_path / "in" / "large.json").write_text('{"x": 1e300, "count": 1}\n{"x": 5, "count": 2}\n')
@@ -495,10 +545,10 @@ def test_an_odd_file_fails_alone_whatever_it_is(
 ) -> None:
     opened = spark_files.open_file
 
-    def odd(session: SparkSession, order: BuildOrder, uri: str) -> Any:
+    def odd(session: SparkSession, order: BuildOrder, uri: str, texts: frozenset[str]) -> Any:
         if uri.endswith("odd.csv"):
             raise ValueError("nobody thought of this")
-        return opened(session, order, uri)
+        return opened(session, order, uri, texts)
 
     monkeypatch.setattr(spark_files, "open_file", odd)
     fakes.write_names(tmp_path / "in" / "a.csv", 4)

@@ -10,7 +10,9 @@ from pinot_assets.build import conform
 from pinot_assets.build.casts import cast_for
 from pinot_assets.build.conform import bad_values
 from pinot_assets.build.hopeless import hopeless
+from pinot_assets.build.json_values import Real, converter
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.segment.decimals import stored_decimals
 
 TYPES = [
     pa.int32(),
@@ -137,3 +139,53 @@ def test_the_usual_bad_decimal_is_seen_without_a_cast() -> None:
     wanted = Wanted(pa.schema([field]), decimals=frozenset("x"))
     column = pa.chunked_array([["1,5", "x", "", None, " 1e5 ", "-.5"]])
     assert hopeless(column, field, wanted).tolist() == [True, True, True, False, False, False]
+
+
+@pytest.mark.parametrize(("unit", "finer"), [("us", 1_000), ("ns", 1_000_000)])
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+def test_a_time_is_the_millisecond_that_it_lies_in_before_1970_too(
+    unit: str, finer: int, zone: str | None
+) -> None:
+    ticks = [0, 1, -1, -finer, -finer - 1, finer - 1, -(2**63), 2**63 - 1, None]
+    source, target = pa.timestamp(unit, zone), pa.timestamp("ms", "UTC")
+    for kind, values in (
+        (target, pa.chunked_array([pa.array(ticks, pa.int64()).cast(source)])),
+        (
+            pa.list_(target),
+            pa.chunked_array([pa.array([ticks], pa.list_(pa.int64())).cast(pa.list_(source))]),
+        ),
+    ):
+        field = pa.field("x", kind)
+        cast = cast_for(values.type, field, Wanted(pa.schema([field])))
+        assert cast is not None
+        found = cast(values)
+        found = (found.combine_chunks().flatten() if found.type != target else found).cast(pa.int64())
+        assert found.to_pylist() == [None if tick is None else tick // finer for tick in ticks]
+
+
+HUGE = "7" * 2_000_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [HUGE, f"-0.{HUGE}", f"{HUGE}e5", "1e32768", "-1.5E-40000", "0e99999", "1000e32766", "1e-999999999"],
+)
+def test_a_decimal_that_cannot_be_stored_is_a_bad_value_seen_at_once(text: str) -> None:
+    """A number of millions of digits took a worker hours, and a scale out of range named no row."""
+    field = pa.field("x", pa.string())
+    wanted = Wanted(pa.schema([field]), decimals=frozenset("x"))
+    cast = cast_for(pa.string(), field, wanted)
+    assert cast is not None
+    good = ["7" * 10_000, "1e32767", "1e-32767", "-1e00005", "12.50", None, " 1e-00000000 "]
+    column = pa.chunked_array([[*good, text]])
+    assert hopeless(column, field, wanted).tolist() == [False] * len(good) + [True]
+    with pytest.raises(pa.ArrowInvalid, match="cannot be stored"):
+        cast(column)
+    kept = cast(column.slice(0, len(good)))
+    assert kept.null_count == 1
+    stored_decimals(kept.combine_chunks().drop_null())
+    to_json = converter(field, wanted)
+    for value in (text, Real(text)):
+        with pytest.raises(ValueError, match=r"^$"):
+            to_json(value)
+    assert [to_json(value) for value in good if value] == [value.strip() for value in good if value]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.build import json_file
+from pinot_assets.build import json_blocks, json_file
 from pinot_assets.build.json_file import read_json
 from pinot_assets.build.rejected import FileRejected, TypeMismatch, Unreadable, ZoneMissing
 from pinot_assets.build.verdicts import Verdicts
@@ -229,3 +230,36 @@ def test_numbers_in_json_and_decimals_stay_as_they_are_written() -> None:
     ]
     with pytest.raises(TypeMismatch, match="column n, row 1: 'a' cannot become BIG_DECIMAL"):
         list(read_json(iter([b'{"n":"a"}']), wanted, Verdicts()))
+
+
+def test_a_long_document_of_several_lines_is_parsed_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not once for every block: one of 60 MB would take minutes."""
+    tried: list[int] = []
+    read_block = json_file._Reader.read
+
+    def counted(self: json_file._Reader, block: bytes, *, is_last: bool = False) -> pa.Table:
+        tried.append(len(block))
+        return read_block(self, block, is_last=is_last)
+
+    monkeypatch.setattr(json_file._Reader, "read", counted)
+    lines = [b'{"i":0}\n{\n', *[b'"x%d":1,\n' % n for n in range(2000)], b'"i":7}\n{"i":8}\n']
+    wanted = Wanted(pa.schema([("i", pa.int64())]))
+    tables = list(read_json(iter(lines), wanted, Verdicts()))
+    assert pa.concat_tables(tables)["i"].to_pylist() == [0, 7, 8]
+    assert len(tried) < 20
+    assert sum(tried) < 5 * sum(map(len, lines))
+
+
+def test_a_document_of_several_lines_may_not_be_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_blocks, "DOCUMENT_BYTES", 1000)
+    count = [0]
+
+    def blocks() -> Iterator[bytes]:
+        yield b'{"i":0}\n{\n'
+        for n in range(1000):
+            count[0] = n
+            yield b'"x%d":1,\n' % n
+
+    with pytest.raises(Unreadable, match="a document is longer than"):
+        list(read_json(blocks(), Wanted(pa.schema([("i", pa.int64())])), Verdicts()))
+    assert count[0] < 200

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pinot_assets.build.limits import Limits
 from pinot_assets.build.parquet_file import read_parquet
-from pinot_assets.build.rejected import FileRejected, TypeMismatch, Unreadable, ZoneMissing
+from pinot_assets.build.rejected import FileRejected, TooLarge, TypeMismatch, Unreadable, ZoneMissing
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 
@@ -200,3 +201,54 @@ def test_structures_that_have_no_json_text(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(parquet(j=pa.array([1.5])))
     with pytest.raises(TypeMismatch, match="column j: double cannot become JSON"):
         list(read_parquet(tmp_path / "x", wanted, Verdicts()))
+
+
+def json_array(*values: str | None) -> pa.Array:
+    return pa.ExtensionArray.from_storage(pa.json_(), pa.array(values, pa.string()))
+
+
+def uuid_array(*values: bytes | None) -> pa.Array:
+    return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
+
+
+def test_json_and_uuid_are_text_and_bytes(tmp_path: Path) -> None:
+    """Parquet's logical types, which Arrow gives as extension types."""
+    texts, ids = json_array('{"a":1.50}', None), uuid_array(b"0123456789abcdef", None)
+    offsets = pa.array([0, 2, 2])
+    data = parquet(
+        j=texts,
+        s=texts,
+        u=ids,
+        js=pa.ListArray.from_arrays(offsets, texts),
+        us=pa.ListArray.from_arrays(offsets, ids),
+        o=pa.StructArray.from_arrays([texts], ["j"]),
+        m=pa.MapArray.from_arrays(offsets, pa.array(["k", "l"]), texts),
+    )
+    schema = pa.schema(
+        [
+            *[(name, pa.string()) for name in "jsom"],
+            ("u", pa.binary()),
+            ("js", pa.list_(pa.string())),
+            ("us", pa.list_(pa.binary())),
+        ]
+    )
+    (tmp_path / "x").write_bytes(data)
+    [table] = read_parquet(tmp_path / "x", Wanted(schema, json=frozenset("jom")), Verdicts())
+    inner = r'{"a":1.50}'
+    escaped = r'"{\"a\":1.50}"'
+    assert table.to_pydict() == {
+        "j": [inner, None],
+        "s": [inner, None],
+        "o": [f'{{"j":{escaped}}}', '{"j":null}'],
+        "m": [f'{{"k":{escaped},"l":null}}', "{}"],
+        "u": [b"0123456789abcdef", None],
+        "js": [[inner, None], []],
+        "us": [[b"0123456789abcdef", None], []],
+    }
+
+
+def test_json_that_is_too_large_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(parquet(j=json_array('"' + "x" * 100 + '"')))
+    wanted = Wanted(pa.schema([("j", pa.string())]), json=frozenset("j"))
+    with pytest.raises(TooLarge, match="column j has a value of 102 bytes"):
+        list(read_parquet(tmp_path / "x", wanted, Verdicts(), Limits(value_bytes=50)))

@@ -109,6 +109,13 @@ def test_a_quote_in_a_comment_opens_nothing(
         check_csv(written(tmp_path, b'a,b\n# 5"\n1,"x\n'), comment)
 
 
+def test_text_behind_a_closing_quote(tmp_path: Path) -> None:
+    """Spark takes such a cell for one without quotes, and cuts it at a delimiter in it."""
+    check_csv(written(tmp_path, b'a,b\n1,"x" \n2,5" x "y\n'), CsvSettings())
+    with pytest.raises(Unreadable, match=r"text stands behind a closing quote: '1,\"x\"y'"):
+        check_csv(written(tmp_path, b'a,b\n1,"x"y\n'), CsvSettings())
+
+
 def test_json_arrays_and_endless_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pinot_assets.build.content.BLOCK_BYTES", 8)
     monkeypatch.setattr(spark_text, "LONGEST_ROW", 40)
@@ -117,6 +124,57 @@ def test_json_arrays_and_endless_lines(tmp_path: Path, monkeypatch: pytest.Monke
     check_json(written(tmp_path, b"".join(b'{"a": "%s"}\n' % (b"x" * n) for n in (1, 28, 29, 3))))
     with pytest.raises(Unreadable, match="a line is longer than"):
         check_json(written(tmp_path, b'{"a": 1}\n{"a": "%s"}\n' % (b"x" * 60)))
+
+
+@pytest.mark.parametrize("block", [7, 1 << 20])
+@pytest.mark.parametrize("before", [b"", b'{"a":1}\n', b'{"a":"\n', b'{"a":{"b":[1,{}]}}\n \n'])
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"a":1}{"a":2}{"a":3}', r"""'{"a":2}{"a":3}' follows"""),
+        (b'{"a":1} garbage', "'garbage' follows"),
+        (b'{"a":"}"}\t,', "',' follows"),
+        (b'{"a":{"b":"\\"}\\\\"}}}', "'}' follows"),
+        (b' {"a":1}"', "'\"' follows"),
+        (b'[] {"a":1}', r"""'{"a":1}' follows"""),
+        (b"{'a':'\\'}'} {'a':2}", "follows the value"),
+        (b'{"a":-INF} 2', "'2' follows"),
+    ],
+)
+def test_json_behind_the_first_value_of_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, before: bytes, line: bytes, said: str
+) -> None:
+    """Spark reads the first value of each line and leaves out the rest."""
+    monkeypatch.setattr("pinot_assets.build.content.BLOCK_BYTES", block)
+    number = before.count(b"\n") + 2
+    for end in (b"", b"\n", b"\r\n", b'\n{"a":4}\n'):
+        with pytest.raises(Unreadable, match=f"line {number}: .*{said}"):
+            check_json(written(tmp_path, b'{"a":0}\n' + before + line + end))
+
+
+@pytest.mark.parametrize("block", [7, 1 << 20])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"a":{"b":1},"c":[{"d":2},{}]}',
+        b'{"a":"} {"}',
+        b'{"a":"\\"} x"} \t',
+        b'{"a":1}\r{"a":2}',
+        b"{'a':'} x'}",
+        b'{"a":"it\'s"}',
+        b'{"a" 1} x',  # Spark finds that by itself, and may put the row aside
+        b'{"a":"',
+        b'"',
+        b"}",
+        b" ",
+    ],
+)
+def test_json_of_one_value_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, line: bytes
+) -> None:
+    monkeypatch.setattr("pinot_assets.build.content.BLOCK_BYTES", block)
+    for end in (b"", b"\n", b"\r\n", b'\n\n{"a":{"b":1}}\n'):
+        check_json(written(tmp_path, b'{"a":0}\n' + line + end))
 
 
 def test_a_cut_gzip_is_told(tmp_path: Path) -> None:

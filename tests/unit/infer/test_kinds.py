@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pinot_assets.infer.column import of_arrow
 from pinot_assets.infer.kinds import Kind, of_cell, of_text, patterns_of, together
 
 kinds = st.sampled_from(Kind)
@@ -55,3 +57,15 @@ def test_the_order_of_files_does_not_matter(one: Kind, two: Kind, three: Kind) -
     assert together(one, together(two, three)) is together(together(one, two), three)
     assert together(one, one) is one
     assert together(one, Kind.NOTHING) is one
+
+
+@pytest.mark.parametrize(
+    ("kind", "storage", "found"),
+    [
+        (pa.json_(), pa.array(['{"a":1}', None]), Kind.JSON),
+        (pa.uuid(), pa.array([b"0123456789abcdef", None], pa.binary(16)), Kind.BYTES),
+    ],
+)
+def test_logical_types_of_parquet(kind: pa.DataType, storage: pa.Array, found: Kind) -> None:
+    column = of_arrow(pa.chunked_array([pa.ExtensionArray.from_storage(kind, storage)]))
+    assert (column.kind, column.multi, column.rows, column.nulls) == (found, False, 2, 1)

@@ -86,7 +86,21 @@ def test_numbers_of_very_different_size_are_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "1,5", "NaN", "Infinity", "1e", "1_000", "٣", "1E-40000", "1E+32768"]
+    "text",
+    [
+        "",
+        "x",
+        "1,5",
+        "NaN",
+        "Infinity",
+        "1e",
+        "1_000",
+        "٣",
+        "1E-40000",
+        "1E+32768",
+        "7" * 10_001,
+        "-." + "7" * 2_000_000,
+    ],
 )
 def test_what_is_no_decimal_or_has_no_scale_for_it_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"decimal|scale"):
