@@ -129,7 +129,11 @@ class FileCheck:
         if block is None:
             return None
         around = Surroundings(
-            self.file.parent, is_refresh(table_value), has_transforms(table_value), self.policy
+            self.file.parent,
+            is_refresh(table_value),
+            has_transforms(table_value),
+            _column_names(schema),
+            self.policy,
         )
         ingestion, problems, notes = read_block(block, self._refused, around)
         self.problems += problems
@@ -304,6 +308,12 @@ def _mappings(schema: Part | None, table: Part | None) -> tuple[Part, Part] | No
     if schema is None or table is None:
         return None
     return (schema, table) if isinstance(schema.value, dict) and isinstance(table.value, dict) else None
+
+
+def _column_names(schema: Part | None) -> frozenset[str]:
+    if schema is None or not isinstance(schema.value, dict):
+        return frozenset()
+    return frozenset(place.value["name"] for _, place in field_specs(schema))
 
 
 def _has(value: object, steps: Iterable[str]) -> bool:
