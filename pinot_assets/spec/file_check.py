@@ -31,6 +31,7 @@ from pinot_assets.spec.pinot_json import (
     nullable_columns,
     raw_table_name,
     realtime_table_problems,
+    schema_notes,
     schema_problems,
     table_notes,
     table_problems,
@@ -98,6 +99,7 @@ class FileCheck:
         self._identify(root.value, table)
         if schema is not None:
             self.problems += schema_problems(schema)
+            self.notes += schema_notes(schema) if isinstance(schema.value, dict) else []
         if _REALTIME in root.value:
             return self._realtime(root, schema, table)
         return self._offline(root, schema, table)
