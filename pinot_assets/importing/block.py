@@ -72,7 +72,10 @@ def _staging(location: str) -> tuple[str, str]:
     if _REFERENCE.fullmatch(location):  # nothing can be named beside what only the environment knows
         return of_environment, where
     if _is_whole_store(location):
-        return of_environment, f"beside the whole of {location} lies nothing that is sure to be yours: {where}"
+        return (
+            of_environment,
+            f"beside the whole of {location} lies nothing that is sure to be yours: {where}",
+        )
     return f"{location.rstrip('/')}-pinot-staging", "put it where you like"
 
 

@@ -79,9 +79,9 @@ def schema_notes(schema: Part) -> list[Note]:
         if other != name:
             notes.append(
                 place.note(
-                    f"column {name} differs from {other} in upper and lower case alone, which Pinot's brokers do "
-                    "not tell apart (their setting enable.case.insensitive, on by default): queries reach one "
-                    "of the two; give one another name"
+                    f"column {name} differs from {other} in upper and lower case alone, which Pinot's "
+                    "brokers do not tell apart (their setting enable.case.insensitive, on by default): "
+                    "queries reach one of the two; give one another name"
                 )
             )
     return notes

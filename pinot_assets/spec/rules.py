@@ -240,7 +240,9 @@ def _header_names_columns(case: Case, names: list[str]) -> Iterator[Finding]:
     if again := twice(looked_at):
         yield Finding(key, f"names {', '.join(again)} twice", "give each column a name of its own")
     elif case.around.columns and not looked_at:
-        yield Finding(key, "names none of the table's columns", "write the schema's names, in the files' order")
+        yield Finding(
+            key, "names none of the table's columns", "write the schema's names, in the files' order"
+        )
 
 
 @_rule("engine", "filter")

@@ -23,7 +23,7 @@ _NO_TEXT: Final = frozenset(("true", "false", "yes", "no", "on", "off", "null", 
 class _Dumper(yaml.SafeDumper):
     """PyYAML's emitter. Bare is only what both versions of YAML take for a text."""
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, _: Any) -> bool:
         return True  # nobody who reads a spec wants to look up what *id001 is
 
 

@@ -247,7 +247,12 @@ def test_swap_is_enough_by_itself(folder):
         ({"recordReader.prop.delimeter": ";"}, "recordReader.prop.delimeter", "csv reader", ""),
         ({"recordReader.prop.delimiter": "||"}, "recordReader.prop.delimiter", "single character", ""),
         ({"recordReader.prop.delimiter": "é"}, "recordReader.prop.delimiter", "single character", ""),
-        ({"recordReader.prop.quoteCharacter": ""}, "recordReader.prop.quoteCharacter", "single character", ""),
+        (
+            {"recordReader.prop.quoteCharacter": ""},
+            "recordReader.prop.quoteCharacter",
+            "single character",
+            "",
+        ),
         ({"recordReader.prop.header": ""}, "recordReader.prop.header", "names no column", "leave header out"),
         ({"recordReader.prop.header": " , "}, "recordReader.prop.header", "names no column", ""),
         ({"recordReader.prop.header": "a\nb"}, "recordReader.prop.header", "cannot be taken apart", ""),
@@ -263,7 +268,12 @@ def test_swap_is_enough_by_itself(folder):
             "names x twice",
             "",
         ),
-        ({"recordReader.prop.header": "a;flight"}, "recordReader.prop.header", "none of the table's columns", ""),
+        (
+            {"recordReader.prop.header": "a;flight"},
+            "recordReader.prop.header",
+            "none of the table's columns",
+            "",
+        ),
         (
             {"recordReader.prop.header": "carrier", "recordReader.prop.delimiter": "||"},
             "recordReader.prop.delimiter",
