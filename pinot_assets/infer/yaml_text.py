@@ -90,7 +90,7 @@ def _table(name: str, proposal: Proposal) -> Iterator[str]:
         yield "    # Retention, and pruning by time, go by it."
         yield f"    timeColumnName: {in_line(proposal.time)}"
     else:
-        yield "    # No column is a time from 1971 to 2070 in every row; with one, add timeColumnName: <name>."
+        yield "    # No column is a time from 1971 to 2070 in every row; with one, add timeColumnName."
     yield '    replication: "1"'
     yield "  tenants: {}"
     yield "  tableIndexConfig:"
