@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
@@ -28,7 +27,7 @@ from pinot_assets.build.content import BLOCK_BYTES, Readable
 from pinot_assets.build.csv_bytes import ForeignBytes
 from pinot_assets.build.csv_comments import without_comments
 from pinot_assets.build.csv_quotes import Quotes
-from pinot_assets.build.csv_settings import CsvSettings
+from pinot_assets.build.csv_settings import CsvSettings, twice
 from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.rejected import BadRow, Unreadable, one_line, shown
 from pinot_assets.build.verdicts import Verdicts
@@ -260,9 +259,8 @@ def _check_quotes(header: bytes, settings: CsvSettings) -> None:
 
 def _check_names(names: list[str], wanted: Wanted) -> None:
     known = frozenset(wanted.schema.names)
-    twice = sorted(name for name, count in Counter(names).items() if count > 1 and name in known)
-    if twice:
-        raise Unreadable(f"the header names {', '.join(twice)} twice")
+    if again := twice(name for name in names if name in known):
+        raise Unreadable(f"the header names {', '.join(again)} twice")
     if not wanted.present(names):
         raise Unreadable(
             "the file has none of the table's columns",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -87,7 +88,7 @@ class CsvSettings:
             delimiter=delimiter,
             quote=quote,
             escape=None if escape == quote else escape,  # a quote escapes itself in every CSV
-            header=None if header is None else tuple(next(csv.reader([header], delimiter=delimiter), ())),
+            header=None if header is None else _names(header, delimiter),
             skip_header=skip_header,
             nulls=("",) if null is None else ("", null),
             comment=_character(reader, "commentMarker"),
@@ -135,11 +136,45 @@ def _flag(reader: Mapping[str, str], key: str, default: str) -> bool:
     return text == "true"
 
 
+def _names(header: str, delimiter: str) -> tuple[str, ...]:
+    """:raises ReaderSettings: there is none in it, or it cannot be taken apart."""
+    try:
+        names = tuple(next(csv.reader([header], delimiter=delimiter), ()))
+    except (csv.Error, ValueError) as error:
+        raise ReaderSettings(
+            f"header {header!r} cannot be taken apart",
+            why=str(error),
+            hint="write the names in one line, with the delimiter between them",
+        ) from error
+    if not any(name.strip() for name in names):
+        raise ReaderSettings(
+            f"header {header!r} names no column",
+            hint="write the names of the files' columns, or leave header out where the first row has them",
+        )
+    return names
+
+
+def twice(names: Iterable[str]) -> list[str]:
+    """Names that are there more than once, columns without a name left out."""
+    return sorted(name for name, count in Counter(names).items() if name and count > 1)
+
+
+def character_problem(text: str) -> str | None:
+    """What is wrong with a setting that is one character, None if nothing is."""
+    character = _meant(text)
+    if len(character) != 1 or not character.isascii() or character in "\r\n":
+        return "is not a single character of ASCII"
+    return None
+
+
 def _character(reader: Mapping[str, str], key: str) -> str | None:
     text = reader.get(key)
     if text is None:
         return None
-    character = {r"\t": "\t"}.get(text, text)  # as people write a tab in JSON and YAML
-    if len(character) != 1 or not character.isascii() or character in "\r\n":
-        raise ReaderSettings(f"{key} {text!r} is not a single ASCII character")
-    return character
+    if problem := character_problem(text):
+        raise ReaderSettings(f"{key} {text!r} {problem}")
+    return _meant(text)
+
+
+def _meant(text: str) -> str:
+    return {r"\t": "\t"}.get(text, text)  # as people write a tab in JSON and YAML

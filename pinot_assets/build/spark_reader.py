@@ -7,7 +7,6 @@ Gregorian throughout, and a file is one partition whatever its size.
 from __future__ import annotations
 
 import csv
-from collections import Counter
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -16,7 +15,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import ArrayType, DecimalType, DoubleType, StringType, StructField, StructType
 
 from pinot_assets.build.content import BLOCK_BYTES
-from pinot_assets.build.csv_settings import CsvSettings
+from pinot_assets.build.csv_settings import CsvSettings, twice
 from pinot_assets.build.order import BuildOrder
 from pinot_assets.build.rejected import Unreadable, one_line
 from pinot_assets.build.spark_rows import CORRUPT
@@ -229,9 +228,8 @@ def _csv(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | N
         names = _header(first[0][0], first[0][1], settings)
     names = tuple(name.removeprefix("\ufeff").strip() for name in names)
     order.limits.check_columns(len(names))
-    twice = sorted(name for name, count in Counter(names).items() if name and count > 1)
-    if twice:
-        raise Unreadable(f"the header names {', '.join(twice)} twice")
+    if again := twice(names):
+        raise Unreadable(f"the header names {', '.join(again)} twice")
     fields = [StructField(name or f"#{n}", StringType()) for n, name in enumerate(names)]
     schema = StructType([*fields, StructField(CORRUPT, StringType())])
     return reader.options(**options, header=has_header).schema(schema).csv(path)

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-import yaml
-
 from pinot_assets.demo.steps import TABLE
 from pinot_assets.pinot import PushReport
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.receipt import Output
 from pinot_assets.settings import tables_directory
+from pinot_assets.spec.written_yaml import dumped
 
 BY_FILE: Final = [{"check": "row_change", "of": "file", "min": "-20%"}]
 """Tier 1: a file that is written again does not lose more than a fifth of its rows."""
@@ -38,7 +37,7 @@ def write_spec(folder: Path, audit: Sequence[dict[str, str]]) -> None:
     """The sample table with this `audit:` block; none where it is empty."""
     name = f"{TABLE}.yaml"
     text = (tables_directory() / name).read_text()
-    block = yaml.safe_dump({"audit": list(audit)}, sort_keys=False) if audit else ""
+    block = dumped({"audit": list(audit)}) if audit else ""
     (folder / name).write_text(f"{text}\n{block}")
 
 

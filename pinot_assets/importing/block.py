@@ -10,12 +10,14 @@ from pinot_assets.importing.found import FILE_INGESTION, Found
 from pinot_assets.importing.secrets import Secrets
 from pinot_assets.importing.told import Fate, Told
 from pinot_assets.pinot.table_config import is_refresh
-from pinot_assets.source.env import is_reference
 from pinot_assets.spec.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
 
 STAGING: Final = "output.segment.dir.uri"
 SWAP: Final = "consistentPushSwapEnabled"
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_ROOT: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)?")
+"""What comes before the path."""
+_REFERENCE: Final = re.compile(r"\$\{[^}]*\}/*")
 _RELATIVE: Final = (
     "it is relative: Pinot counts it from the folder that its process was started in, a table spec from the "
     "folder of the spec. Write the absolute path"
@@ -57,14 +59,29 @@ def block_of(found: Found, told: list[Told], secrets: Secrets) -> dict[str, Any]
         if key == "inputDirURI" and _is_relative(str(value)):
             told.append(Told(Fate.TO_DO, key, _RELATIVE))
     if STAGING not in block and isinstance(location := block.get("inputDirURI"), str):
-        block[STAGING], where = f"{location.rstrip('/')}-pinot-staging", "put it where you like"
-        if is_reference(location):  # nothing can be named beside what only the environment knows
-            block[STAGING] = "${PINOT_ASSETS_STAGING}"
-            where = "put it into the environment as PINOT_ASSETS_STAGING"
+        block[STAGING], where = _staging(location)
         told.append(Told(Fate.ADDED, STAGING, f"where segments wait and snapshots are kept; {where}"))
     if found.kind != FILE_INGESTION:
         block |= _consistent(found.table, told)
     return block | _first_run(found.table, block, told)
+
+
+def _staging(location: str) -> tuple[str, str]:
+    """A place beside the files, and what is to be done about it."""
+    of_environment, where = "${PINOT_ASSETS_STAGING}", "put it into the environment as PINOT_ASSETS_STAGING"
+    if _REFERENCE.fullmatch(location):  # nothing can be named beside what only the environment knows
+        return of_environment, where
+    if _is_whole_store(location):
+        return (
+            of_environment,
+            f"beside the whole of {location} lies nothing that is sure to be yours: {where}",
+        )
+    return f"{location.rstrip('/')}-pinot-staging", "put it where you like"
+
+
+def _is_whole_store(location: str) -> bool:
+    """A bucket, a container, a disk: `s3://lake-pinot-staging` beside `s3://lake` may be anybody's."""
+    return not _ROOT.sub("", location).strip("/.")
 
 
 def _is_relative(location: str) -> bool:

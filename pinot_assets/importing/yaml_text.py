@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import yaml
-
 from pinot_assets.importing.told import Fate, Told
+from pinot_assets.spec.written_yaml import dumped
 
 
 def spec_text(
@@ -25,15 +24,11 @@ def spec_text(
     lines += [f"# {_plain(str(line))}" for line in told if line.fate is not Fate.CARRIED]
     parts = [
         "\n".join(lines),
-        _dumped({"schema": dict(schema)}),
-        _dumped({"table": dict(table)}),
-        _dumped({"fileIngestion": dict(block)}),
+        dumped({"schema": dict(schema)}),
+        dumped({"table": dict(table)}),
+        dumped({"fileIngestion": dict(block)}),
     ]
     return "\n".join(parts)
-
-
-def _dumped(value: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110)
 
 
 def _plain(text: str) -> str:

@@ -8,15 +8,18 @@ from functools import reduce
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.build.casts import plain
-from pinot_assets.infer.kinds import Kind, of_cell, of_member, of_text, patterns_of, together
+from pinot_assets.infer.kinds import Kind, moment_ms, of_cell, of_member, of_text, patterns_of, together
+from pinot_assets.segment.time_format import parse_date
 
 PARTS: Final = ";"
 """What Pinot's csv reader splits the cells of a multi-value column at."""
 LISTS: Final = 0.05
 """A column is multi-value where this share of its cells holds the mark."""
+_DAY_MS: Final = 86_400_000
 _TOKEN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:+")
 
 
@@ -29,7 +32,8 @@ class Column:
     :ivar values: the different values as texts, of single-value columns that can be compared.
     :ivar repeats: whether a value was there twice.
     :ivar low: the smallest number, `high` the largest; None without numbers.
-    :ivar patterns: date patterns that all texts (or whole numbers) fit.
+    :ivar earliest: the first moment, in milliseconds since 1970, `latest` the last; None without moments.
+    :ivar patterns: date patterns that all texts (or whole numbers) fit; None where none was looked for.
     :ivar marked: cells of a csv file that may be lists: words with `;` between them.
     """
 
@@ -41,6 +45,8 @@ class Column:
     repeats: bool = False
     low: float | None = None
     high: float | None = None
+    earliest: int | None = None
+    latest: int | None = None
     patterns: frozenset[str] | None = None
     marked: int = 0
 
@@ -52,7 +58,7 @@ class Column:
     def and_of(self, other: Column) -> Column:
         """Both of them, as one column of one table."""
         bounds = [b for b in (self.low, other.low, self.high, other.high) if b is not None]
-        one, two = self.patterns, other.patterns
+        times = [t for t in (self.earliest, other.earliest, self.latest, other.latest) if t is not None]
         return Column(
             kind=together(self.kind, other.kind),
             multi=self.multi or other.multi,
@@ -62,9 +68,21 @@ class Column:
             repeats=self.repeats or other.repeats or not self.values.isdisjoint(other.values),
             low=min(bounds, default=None),
             high=max(bounds, default=None),
-            patterns=one if two is None else two if one is None else one & two,
+            earliest=min(times, default=None),
+            latest=max(times, default=None),
+            patterns=self._patterns_with(other),
             marked=self.marked + other.marked,
         )
+
+    def _patterns_with(self, other: Column) -> frozenset[str] | None:
+        if other.kind is Kind.NOTHING:
+            return self.patterns
+        if self.kind is Kind.NOTHING:
+            return other.patterns
+        if self.patterns is None and other.patterns is None:
+            return None
+        # Values that no pattern was looked for fit none: a reader of dates would refuse them.
+        return (self.patterns or frozenset()) & (other.patterns or frozenset())
 
 
 def absent(rows: int) -> Column:
@@ -101,13 +119,34 @@ def of_arrow(array: pa.ChunkedArray) -> Column:
     found = _of_arrow_type(inner)
     if found in (Kind.NESTED, Kind.UNKNOWN, Kind.DATE, Kind.BYTES, Kind.TIMESTAMP):
         # Python's calendar does not know all of them, and none of them is looked at more closely.
-        return Column(found, is_list and found is not Kind.NESTED, len(array), array.null_count)
+        multi = is_list and found is not Kind.NESTED
+        seen = Column(found, multi, len(array), array.null_count)
+        return seen if multi else _with_times(seen, array)
     values = array.to_pylist()
     if found is Kind.STRING:
         # A text keeps its type, but for its dates: a reader of typed files takes text for a time, too.
-        return _of_values(values, lambda value: of_text(value) if value else Kind.STRING)
+        seen = _of_values(values, lambda value: of_text(value) if value else Kind.STRING)
+        return replace(seen, multi=is_list)  # by its type: a list without a value is one, too
     seen = _of_values(values, lambda _: found)
     return replace(seen, kind=found, multi=is_list)
+
+
+def _with_times(column: Column, array: pa.ChunkedArray) -> Column:
+    """With the earliest and latest of days or moments; by Arrow's numbers, which know every year."""
+    kind = array.type
+    if pt.is_timestamp(kind):
+        divisor, factor = {"s": (1, 1000), "ms": (1, 1), "us": (1000, 1), "ns": (1_000_000, 1)}[kind.unit]
+        numbers = array.cast(pa.int64())
+    elif pt.is_date(kind):
+        divisor, factor = (1, _DAY_MS) if pt.is_date32(kind) else (1, 1)
+        numbers = array.cast(pa.int32() if pt.is_date32(kind) else pa.int64())
+    else:
+        return column
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is None:
+        return column
+    earliest, latest = (bound * factor // divisor for bound in (bounds["min"], bounds["max"]))
+    return replace(column, earliest=earliest, latest=latest)
 
 
 def _of_values(values: Sequence[Any], kind_of: Callable[[Any], Kind]) -> Column:
@@ -131,6 +170,8 @@ def _singles(values: Sequence[Any], kind_of: Callable[[Any], Kind]) -> Column:
     texts = [value if isinstance(value, str) else str(value) for value in values if _comparable(value)]
     different = frozenset(texts)
     numbers = _numbers(texts) if kind in (Kind.INT, Kind.LONG) else []
+    patterns = _patterns(different) if kind in (Kind.INT, Kind.LONG, Kind.STRING) else None
+    times = _times(different, kind, patterns)
     return Column(
         kind=kind,
         rows=len(values),
@@ -138,7 +179,9 @@ def _singles(values: Sequence[Any], kind_of: Callable[[Any], Kind]) -> Column:
         repeats=len(different) < len(texts),
         low=min(numbers, default=None),
         high=max(numbers, default=None),
-        patterns=_patterns(different) if kind in (Kind.INT, Kind.LONG, Kind.STRING) else None,
+        earliest=min(times, default=None),
+        latest=max(times, default=None),
+        patterns=patterns,
     )
 
 
@@ -155,6 +198,16 @@ def _patterns(texts: frozenset[str]) -> frozenset[str] | None:
         if not left:
             break
     return left
+
+
+def _times(texts: frozenset[str], kind: Kind, patterns: frozenset[str] | None) -> list[int]:
+    """The moments that they say, where all of them say one."""
+    if kind is Kind.TIMESTAMP:
+        return [moment_ms(text.strip()) for text in texts]
+    if not patterns:
+        return []
+    pattern = max(sorted(patterns), key=len)
+    return [parse_date(text.strip(), pattern) for text in texts]
 
 
 def _comparable(value: Any) -> bool:

@@ -7,7 +7,7 @@ could be told is never wider than what a run can build.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -56,6 +56,7 @@ _INSTANT: Final = re.compile(
     r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)",
     re.ASCII,
 )
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS_AT_START: Final = re.compile(r"[0-9]{4}")
 
 
@@ -124,6 +125,15 @@ def patterns_of(text: str) -> frozenset[str]:
     return frozenset(pattern for pattern in PATTERNS if _fits(text, pattern))
 
 
+def moment_ms(text: str) -> int:
+    """Milliseconds since 1970 of a text that `of_text` takes for a moment.
+
+    :raises ValueError: it is none.
+    """
+    moment = datetime.fromisoformat(re.sub(r"(\.[0-9]{6})[0-9]+", r"\1", text))
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
 def _fits(text: str, pattern: str) -> bool:
     try:
         parse_date(text, pattern)
@@ -148,7 +158,7 @@ def _is_json(text: str) -> bool:
 
 def _is_moment(text: str) -> bool:
     try:
-        datetime.fromisoformat(re.sub(r"(\.[0-9]{6})[0-9]+", r"\1", text))
+        moment_ms(text)
     except ValueError:
         return False
     return True

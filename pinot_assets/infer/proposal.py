@@ -29,6 +29,13 @@ GROUPS: Final = {
 """Where a schema has its columns."""
 
 
+_FAR: Final = "some of it is before 1971 or after 2070"
+_NO_TIME: Final = (
+    f"{_FAR}, where Pinot takes no time of a table, so there is no timeColumnName: without one, neither "
+    "retention nor pruning by time works. With it, set ingestionConfig.segmentTimeValueCheck to false"
+)
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
@@ -68,6 +75,7 @@ class Field:
     :ivar transform: Spark SQL that makes it of the file's column; empty where readers do.
     :ivar source: the file's column, where it has another name; else empty.
     :ivar doubt: what should be looked at; empty where nothing should.
+    :ivar is_far: a time that Pinot does not take for the table's: some of it is before 1971 or after 2070.
     """
 
     name: str
@@ -81,6 +89,7 @@ class Field:
     transform: str = ""
     source: str = ""
     doubt: str = ""
+    is_far: bool = False
 
     @property
     def spec(self) -> dict[str, str | bool]:
@@ -123,13 +132,20 @@ def propose(columns: Mapping[str, Column]) -> Proposal:
     fields = tuple(field for name, field in seen.items() if name not in left_out)
     kept = {field.name: columns[name] for name, field in seen.items() if name not in left_out}
     times = [field.name for field in fields if field.role is FieldType.DATE_TIME]
+    in_every_row = [
+        field for field in fields if field.role is FieldType.DATE_TIME and not kept[field.name].nulls
+    ]
+    time = min(
+        (field.name for field in in_every_row if not field.is_far),
+        key=lambda name: (_rank(name), times.index(name)),
+        default="",
+    )
+    if not time:
+        far = {field.name for field in in_every_row}
+        fields = tuple(replace(field, doubt=_NO_TIME) if field.name in far else field for field in fields)
     return Proposal(
         fields=fields,
-        time=min(
-            (name for name in times if not kept[name].nulls),
-            key=lambda name: (_rank(name), times.index(name)),
-            default="",
-        ),
+        time=time,
         keys=tuple(
             name
             for name, column in kept.items()
@@ -164,7 +180,7 @@ _MIN_SERVER: Final[str] = FileIngestion.model_fields["min_server"].default
 
 def _field(name: str, source: str, column: Column) -> Field:
     """:param source: what the files call the column."""
-    field = _time(name, source, column) or _plain(name, column)
+    field = _told_far(_time(name, source, column), column) or _plain(name, column)
     if name == source:
         return field
     return replace(field, source=source, transform=field.transform or quoted(source))
@@ -174,7 +190,12 @@ def _plain(name: str, column: Column) -> Field:
     kind, words, seen = column.kind, set(words_of(name)), described(column)
     if kind is Kind.NOTHING:
         return Field(
-            name, FieldType.DIMENSION, "STRING", seen, why="no file has a value: the type is a guess"
+            name,
+            FieldType.DIMENSION,
+            "STRING",
+            seen,
+            column.multi,
+            "no file has a value: the type is a guess",
         )
     if kind is Kind.NESTED:
         return Field(name, FieldType.DIMENSION, "JSON", seen, why="objects of the files")
@@ -211,11 +232,26 @@ def _time(name: str, source: str, column: Column) -> Field | None:
             name, FieldType.DATE_TIME, "STRING", seen, why=f"days, made texts by transforms.{name}",
             format="1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd", granularity="1:DAYS", transform=made,
         )  # fmt: skip
-    if column.patterns and (column.kind is Kind.STRING or (column.kind in INTEGERS and is_named_so)):
+    if column.patterns and column.kind is Kind.STRING:
         return _by_pattern(name, column, seen)
     if column.kind in INTEGERS and is_named_so:
-        return _epoch(name, column, seen)
+        dated = _by_pattern(name, column, seen)
+        # 1712010101 are seconds, and a time of day in the year 1712.
+        return _epoch(name, column, seen) or dated if dated is None or _is_far(column) else dated
     return None
+
+
+def _told_far(field: Field | None, column: Column) -> Field | None:
+    """The time with what is to be said where Pinot would not take it for that of the table."""
+    if field is None or "EPOCH" in field.format or not _is_far(column):
+        return field  # numbers are no time at all unless they lie near
+    return replace(field, is_far=True, why=f"{field.why}; {_FAR}, so it is not timeColumnName")
+
+
+def _is_far(column: Column) -> bool:
+    if column.earliest is None or column.latest is None:
+        return False
+    return column.earliest < VALID_FROM_MS or column.latest > VALID_TO_MS
 
 
 def _by_pattern(name: str, column: Column, seen: str) -> Field | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pinot_assets.infer.csv_shape import CsvShape
 from pinot_assets.infer.proposal import GROUPS, Field, Proposal
 from pinot_assets.segment.types import FieldType
+from pinot_assets.spec.written_yaml import in_line
 
 _GROUPS = (
     (FieldType.DIMENSION, "What queries filter and group by."),
@@ -56,7 +56,7 @@ def spec_text(
 
 def _schema(name: str, proposal: Proposal) -> Iterator[str]:
     yield "schema:"
-    yield f"  schemaName: {_text(name)}"
+    yield f"  schemaName: {in_line(name)}"
     if proposal.keys:
         yield f"  # No value twice in the sample, so these may be keys: {_comment(', '.join(proposal.keys))}."
         yield "  # Pinot keeps to no key in a table of files; assert it before each switch with audit:"
@@ -78,19 +78,19 @@ def _field(field: Field) -> Iterator[str]:
     if field.doubt:
         yield f"    # In doubt: {_comment(field.doubt)}."
     yield f"    # {_comment(field.name)}: {field.data_type}{why}; {_comment(field.seen)}"
-    yield f"    - {{{', '.join(f'{key}: {_text(value)}' for key, value in field.spec.items())}}}"
+    yield f"    - {{{', '.join(f'{key}: {in_line(value)}' for key, value in field.spec.items())}}}"
 
 
 def _table(name: str, proposal: Proposal) -> Iterator[str]:
     yield "table:"
-    yield f"  tableName: {_text(name)}"
+    yield f"  tableName: {in_line(name)}"
     yield "  tableType: OFFLINE"
     yield "  segmentsConfig:"
     if proposal.time:
         yield "    # Retention, and pruning by time, go by it."
-        yield f"    timeColumnName: {_text(proposal.time)}"
+        yield f"    timeColumnName: {in_line(proposal.time)}"
     else:
-        yield "    # No column is a time in every row; with one, add timeColumnName: <column>."
+        yield "    # No column is a time from 1971 to 2070 in every row; with one, add timeColumnName."
     yield '    replication: "1"'
     yield "  tenants: {}"
     yield "  tableIndexConfig:"
@@ -108,23 +108,23 @@ def _table(name: str, proposal: Proposal) -> Iterator[str]:
 
 def _ingestion(proposal: Proposal, input_format: str, place: Place, shape: CsvShape | None) -> Iterator[str]:
     yield "fileIngestion:"
-    yield f"  inputDirURI: {_text(place.input_uri)}"
+    yield f"  inputDirURI: {in_line(place.input_uri)}"
     yield from _settings("input.fs.prop", place.props)
     yield f"  inputFormat: {input_format}"
     if place.include is not None:
-        yield f"  includeFileNamePattern: {_text(place.include)}"
+        yield f"  includeFileNamePattern: {in_line(place.include)}"
     if shape is not None:
         yield from _reader(shape)
     for field in proposal.fields:
         if field.source:
             source = _comment(field.source)
-            yield f"  # {field.name} is {source} in the files: Pinot takes no blank in a name."
+            yield f"  # {_comment(field.name)} is {source} in the files: Pinot takes no blank in a name."
     made = {field.name: field.transform for field in proposal.fields if field.transform}
     if made:
         yield '  # Spark reads the files for these: pip install "pinot-assets[sql]".'
         yield from _settings("transforms", made)
     yield "  # Where segments wait and snapshots are kept; outside of Pinot's own data and of the files."
-    yield f"  output.segment.dir.uri: {_text(place.staging_uri)}"
+    yield f"  output.segment.dir.uri: {in_line(place.staging_uri)}"
     yield "  # All files of a session are shown at one instant; without this, each one once it is pushed."
     yield '  consistentPushEnabled: "true"'
     yield "  # sync: the table is what the files are; append: rows are only ever added."
@@ -150,17 +150,7 @@ def _why_renamed(old: str) -> str:
 
 
 def _settings(family: str, settings: Mapping[str, str]) -> Iterable[str]:
-    return (f"  {family}.{name}: {_text(value)}" for name, value in settings.items())
-
-
-def _text(value: object) -> str:
-    """A value as JSON, which is YAML; plain words without quotes."""
-    if isinstance(value, str) and value.replace("_", "").isalpha() and value.isascii():
-        return value if value.lower() not in _RESERVED else json.dumps(value)
-    return json.dumps(value)
-
-
-_RESERVED = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
+    return (f"  {in_line(f'{family}.{name}')}: {in_line(value)}" for name, value in settings.items())
 
 
 def _comment(text: str) -> str:

@@ -138,17 +138,25 @@ def first_plan(run: Run, session: str, changes: Changes, current: Snapshot | Non
     pointer = run.lease.pointer
     number = NEWEST if is_fresh(pointer) else pointer.format
     plan = replace(planning.new_plan(session, run.mode, changes), format=number)
-    return None if _nothing_to_do(run, plan, changes, current) else plan
+    if _is_swapped_in(run, changes, current):
+        plan = replace(plan, rows=())  # touched files are remembered, and not built (E3)
+    elif run.mode is Mode.SWAP and current is not None and current.files:
+        return plan  # without rows as well: that empties the table
+    return None if planning.is_empty(plan) else plan
 
 
-def _nothing_to_do(run: Run, plan: Plan, changes: Changes, current: Snapshot | None) -> bool:
-    if run.mode is not Mode.SWAP:
-        return planning.is_empty(plan)
-    if current is None or not current.files:
-        return not plan.rows
+def _is_swapped_in(run: Run, changes: Changes, current: Snapshot | None) -> bool:
+    """Whether a swap would replace the table by what it is already."""
     # Beside the ledger, not beside the listing that the snapshot was made from: a file that was rewritten
     # after it had been built is in that listing and not in the snapshot (scene 4).
-    return not changes.any and current.mode == Mode.SWAP and current.config_fingerprint == run.fingerprint
+    return (
+        run.mode is Mode.SWAP
+        and current is not None
+        and bool(current.files)
+        and not changes.any_content
+        and current.mode == Mode.SWAP
+        and current.config_fingerprint == run.fingerprint
+    )
 
 
 def refuse_too_many(run: Run, plan: Plan, current: Snapshot | None) -> None:

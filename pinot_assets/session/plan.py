@@ -82,6 +82,15 @@ class Plan(Stored):
         """Rows with one."""
         return tuple(r for r in self.rows if r.status is Status.DONE)
 
+    @property
+    def only_remembers(self) -> bool:
+        """Every listed file is published as it is: new fingerprints are noted, and no segment comes or goes.
+
+        Also of a swap, which has all files as rows else. One that empties the table has no file listed, and
+        so none that was touched.
+        """
+        return bool(self.touched) and not (self.rows or self.removals)
+
     def counts(self, failed: int = 0) -> dict[str, int]:
         """Files by status, for people."""
         gone = sum(r.status is Status.GONE for r in self.rows)
@@ -109,7 +118,12 @@ class Changes:
     @property
     def any(self) -> bool:
         """Whether the listing differs from the ledger at all."""
-        return bool(self.new or self.rewritten or self.deleted or self.touched)
+        return self.any_content or bool(self.touched)
+
+    @property
+    def any_content(self) -> bool:
+        """Whether a file came, went or has other content."""
+        return bool(self.new or self.rewritten or self.deleted)
 
     @property
     def work(self) -> dict[str, SourceFile]:
@@ -378,6 +392,8 @@ def segments_from(plan: Plan, current: Snapshot | None, visible: frozenset[str])
 
     :param visible: every visible segment of the table, foreign ones included.
     """
+    if plan.only_remembers:
+        return ()
     if plan.mode is Mode.SWAP:
         return tuple(sorted(visible))
     if plan.mode is Mode.APPEND or current is None:
@@ -393,7 +409,7 @@ def published_files(
     """The rows of the next snapshot, in the order of their URIs: the diff is fastest by far then."""
     added = [PublishedFile.from_receipt(receipts[r.ordinal], plan.session) for r in plan.done]
     kept: list[PublishedFile] = []
-    if plan.mode is not Mode.SWAP and current is not None:
+    if current is not None and (plan.mode is not Mode.SWAP or plan.only_remembers):
         gone = set(plan.removals)
         if plan.mode is Mode.SYNC:
             gone |= {f.uri for f in added}

@@ -49,8 +49,11 @@ class _CoreLoader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
 
-for _name, (_regexp, _first) in _CORE.items():
-    _CoreLoader.add_implicit_resolver(_TAG + _name, _regexp, _first)
+CORE_RESOLVERS: Final = tuple((_TAG + name, regexp, first) for name, (regexp, first) in _CORE.items())
+"""Tag, expression and first characters of what is no text when it stands without quotes."""
+
+for _resolver in CORE_RESOLVERS:
+    _CoreLoader.add_implicit_resolver(*_resolver)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from pinot_assets.spec.pinot_json import (
     nullable_columns,
     raw_table_name,
     realtime_table_problems,
+    schema_notes,
     schema_problems,
     table_notes,
     table_problems,
@@ -98,6 +99,7 @@ class FileCheck:
         self._identify(root.value, table)
         if schema is not None:
             self.problems += schema_problems(schema)
+            self.notes += schema_notes(schema) if isinstance(schema.value, dict) else []
         if _REALTIME in root.value:
             return self._realtime(root, schema, table)
         return self._offline(root, schema, table)
@@ -129,7 +131,11 @@ class FileCheck:
         if block is None:
             return None
         around = Surroundings(
-            self.file.parent, is_refresh(table_value), has_transforms(table_value), self.policy
+            self.file.parent,
+            is_refresh(table_value),
+            has_transforms(table_value),
+            _column_names(schema),
+            self.policy,
         )
         ingestion, problems, notes = read_block(block, self._refused, around)
         self.problems += problems
@@ -304,6 +310,12 @@ def _mappings(schema: Part | None, table: Part | None) -> tuple[Part, Part] | No
     if schema is None or table is None:
         return None
     return (schema, table) if isinstance(schema.value, dict) and isinstance(table.value, dict) else None
+
+
+def _column_names(schema: Part | None) -> frozenset[str]:
+    if schema is None or not isinstance(schema.value, dict):
+        return frozenset()
+    return frozenset(place.value["name"] for _, place in field_specs(schema))
 
 
 def _has(value: object, steps: Iterable[str]) -> bool:

@@ -70,9 +70,10 @@ CSV_READER_KEYS: Final = frozenset(
 )
 """Properties of upstream's CSVRecordReaderConfig, 0.11 and 1.5."""
 
-_SINGLE_CHARACTER: Final = frozenset(
+SINGLE_CHARACTER: Final = frozenset(
     ("commentMarker", "delimiter", "escapeCharacter", "multiValueDelimiter", "quoteCharacter")
 )
+"""Those of them that are one character."""
 
 UNUSED_KEYS: Final = {
     "authToken": "pushes authenticate as the Pinot resource says",
@@ -281,8 +282,10 @@ def reader_problem(name: str, text: str, input_format: str) -> str | None:
         return None
     if name not in CSV_READER_KEYS:
         return "is not a property of the csv reader"
-    if name in _SINGLE_CHARACTER and len(text) != 1:
-        return "is not a single character"
+    if name in SINGLE_CHARACTER:
+        from pinot_assets.build.csv_settings import character_problem  # here, since it brings Spark along
+
+        return character_problem(text)
     return None
 
 

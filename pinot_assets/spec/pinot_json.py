@@ -69,6 +69,24 @@ def schema_problems(schema: Part) -> list[Problem]:
     return [*_schema_shape(schema), *_fields(schema)]
 
 
+def schema_notes(schema: Part) -> list[Note]:
+    """What is accepted in a schema, a mapping, but worth knowing."""
+    first: dict[str, str] = {}
+    notes: list[Note] = []
+    for _, place in field_specs(schema):
+        name = place.value["name"]
+        other = first.setdefault(name.lower(), name)
+        if other != name:
+            notes.append(
+                place.note(
+                    f"column {name} differs from {other} in upper and lower case alone, which Pinot's "
+                    "brokers do not tell apart (their setting enable.case.insensitive, on by default): "
+                    "queries reach one of the two; give one another name"
+                )
+            )
+    return notes
+
+
 def table_problems(table: Part) -> list[Problem]:
     """What is wrong with the config of an OFFLINE table itself."""
     if not isinstance(table.value, dict):

@@ -20,7 +20,14 @@ from pinot_assets.source.reach import refused_variables
 from pinot_assets.source.setting_names import IN_NEED, KNOWN, incomplete_settings, unknown_settings
 from pinot_assets.source.uris import Root, parse_root
 from pinot_assets.spec.environment import missing_variables
-from pinot_assets.spec.ingestion import INPUT_PROP, OUTPUT_PROP, READER_PROP, TRANSFORMS, FileIngestion
+from pinot_assets.spec.ingestion import (
+    INPUT_PROP,
+    OUTPUT_PROP,
+    READER_PROP,
+    SINGLE_CHARACTER,
+    TRANSFORMS,
+    FileIngestion,
+)
 from pinot_assets.spec.location import is_within, normalise_location
 from pinot_assets.spec.problem import did_you_mean
 
@@ -32,12 +39,14 @@ class Surroundings:
     :ivar base: directory that relative paths start from.
     :ivar is_refresh: whether the table's segmentIngestionType is REFRESH.
     :ivar has_transforms: whether the table has transformConfigs or a filterConfig.
+    :ivar columns: names of the schema's columns.
     :ivar policy: what the spec may reach.
     """
 
     base: Path
     is_refresh: bool
     has_transforms: bool
+    columns: frozenset[str]
     policy: Policy
 
 
@@ -200,7 +209,7 @@ def _limit_needs_quarantine(case: Case) -> Iterator[Finding]:
         yield Finding("onBadRow", text, is_note=True)
 
 
-@_rule("inputFormat")
+@_rule("inputFormat", *(f"{READER_PROP}.{name}" for name in sorted(SINGLE_CHARACTER)))
 def _reader_settings_are_known(case: Case) -> Iterator[Finding]:
     keys = sorted(key for key in case.written if key.startswith(f"{READER_PROP}."))
     if not keys:
@@ -212,9 +221,28 @@ def _reader_settings_are_known(case: Case) -> Iterator[Finding]:
     from pinot_assets.build.csv_settings import CsvSettings  # here, since it brings Spark along
 
     try:
-        CsvSettings.from_reader(case.spec.reader)
+        settings = CsvSettings.from_reader(case.spec.reader)
     except BuildError as error:
-        yield Finding(keys[0], str(error.what), error.hint)
+        named = f"{READER_PROP}.{error.what.partition(' ')[0]}"
+        yield Finding(named if named in keys else keys[0], str(error.what), error.hint)
+        return
+    if settings.header is not None:
+        yield from _header_names_columns(case, [name.strip() for name in settings.header])
+
+
+def _header_names_columns(case: Case, names: list[str]) -> Iterator[Finding]:
+    """What the readers would refuse each file for: Arrow's look at the table's columns alone."""
+    from pinot_assets.build.csv_settings import twice  # here, since it brings Spark along
+
+    by_spark = _reads_by_spark(case)
+    looked_at = [name for name in names if by_spark or name in case.around.columns]
+    key = f"{READER_PROP}.header"
+    if again := twice(looked_at):
+        yield Finding(key, f"names {', '.join(again)} twice", "give each column a name of its own")
+    elif case.around.columns and not looked_at:
+        yield Finding(
+            key, "names none of the table's columns", "write the schema's names, in the files' order"
+        )
 
 
 @_rule("engine", "filter")

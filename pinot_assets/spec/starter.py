@@ -6,6 +6,8 @@ from enum import StrEnum
 from string import Template
 from typing import Final
 
+from pinot_assets.spec.written_yaml import in_line
+
 _OFFLINE: Final = Template(
     """\
 # What Pinot is told of the table, and where its files lie. `pinot-assets tables validate` checks it,
@@ -37,10 +39,10 @@ table:
 
 fileIngestion:
   # A directory, relative to this file, or s3://bucket/prefix.
-  inputDirURI: data/$name
+  inputDirURI: $data
   inputFormat: csv
   # Where segments wait and snapshots are kept; outside of Pinot's own data, and not in the directory above.
-  output.segment.dir.uri: staging/$name
+  output.segment.dir.uri: $staging
   # All files of a session are shown at one instant; without this, each one as soon as it is pushed.
   consistentPushEnabled: "true"
   # sync: the table is what the files are; append: rows are only ever added.
@@ -136,7 +138,9 @@ def starting_table(name: str) -> str:
 
     :param name: of the table, as Pinot takes it.
     """
-    return _OFFLINE.substitute(name=name)
+    return _OFFLINE.substitute(
+        name=in_line(name), data=in_line(f"data/{name}"), staging=in_line(f"staging/{name}")
+    )
 
 
 def starting_realtime_table(name: str, brokers: str = BROKERS) -> str:
@@ -145,7 +149,7 @@ def starting_realtime_table(name: str, brokers: str = BROKERS) -> str:
     :param name: of the table, as Pinot takes it.
     :param brokers: `host:port[,host:port…]` of Kafka.
     """
-    return _REALTIME.substitute(name=name, brokers=brokers)
+    return _REALTIME.substitute(name=in_line(name), brokers=in_line(brokers))
 
 
 def starting_spec(table_type: TableType, name: str, brokers: str = BROKERS) -> str:

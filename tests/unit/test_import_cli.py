@@ -15,6 +15,10 @@ from typer.testing import CliRunner, Result
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.import_cli import add_import_command
+from pinot_assets.importing.block import block_of
+from pinot_assets.importing.found import Found
+from pinot_assets.importing.secrets import Secrets
+from pinot_assets.importing.told import Told
 from pinot_assets.spec.load import load_table
 
 SECRETS = ("hunter2", "AKIAIOSFODNN7EXAMPLE", "swordfish")
@@ -322,6 +326,35 @@ def test_the_staging_area_is_not_made_of_a_location_that_is_a_secret(folder: Pat
     block = yaml.safe_load(text)["fileIngestion"]
     assert block["inputDirURI"] == "${TABLE_INPUT_DIR_URI}"
     assert block["output.segment.dir.uri"] == "${PINOT_ASSETS_STAGING}"
+
+
+@pytest.mark.parametrize(
+    ("location", "staging"),
+    [
+        ("s3://lake/", None),
+        ("s3a://lake", None),
+        ("gs://lake//", None),
+        ("abfss://files@account.dfs.core.windows.net/", None),
+        ("s3://${TABLE_BUCKET}/", None),
+        ("${TABLE_PLACE}/", None),
+        ("${TABLE_PLACE:-s3://lake}", None),
+        ("file:///", None),
+        ("/", None),
+        ("s3://lake/in/", "s3://lake/in-pinot-staging"),
+        ("s3://lake/${TABLE_PREFIX}", "s3://lake/${TABLE_PREFIX}-pinot-staging"),
+        ("file:/lake", "file:/lake-pinot-staging"),
+        ("/lake", "/lake-pinot-staging"),
+        ("lake", "lake-pinot-staging"),
+    ],
+)
+def test_the_staging_area_lies_in_the_bucket_of_the_files(location: str, staging: str | None) -> None:
+    """Names of buckets are of the whole world: one that is made up is somebody else's."""
+    told: list[Told] = []
+    found = Found("ingestionJobSpec", {"inputDirURI": location, "inputFormat": "csv"}, {})
+    block = block_of(found, told, Secrets(told))
+    assert block["output.segment.dir.uri"] == (staging or "${PINOT_ASSETS_STAGING}")
+    (line,) = (line for line in told if line.key == "output.segment.dir.uri")
+    assert ("PINOT_ASSETS_STAGING" in line.why) == (staging is None)
 
 
 def leaves(value: object, path: str = "") -> Iterator[str]:

@@ -20,6 +20,7 @@ from pinot_assets.errors import (
 from pinot_assets.session.model import Outcome, State
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.report import Result
+from pinot_assets.session.staging import Staging
 
 pytestmark = pytest.mark.integration
 
@@ -120,7 +121,7 @@ def test_removals_alone_are_one_atomic_delete(synced: Any) -> None:
     world.assert_settled()
 
 
-@pytest.mark.parametrize("mode", ["append", "sync"])
+@pytest.mark.parametrize("mode", ["append", "sync", "swap"])
 def test_e03_a_touched_file_updates_the_ledger_and_never_wakes_again(make_world: Any, mode: str) -> None:
     """E3: the fingerprint wakes, content decides."""
     world = make_world(mode)
@@ -135,6 +136,61 @@ def test_e03_a_touched_file_updates_the_ledger_and_never_wakes_again(make_world:
     (touched,) = (f for uri, f in world.snapshot.ledger.items() if uri.endswith("F1"))
     assert touched.fingerprint.mtime_us == 1_000_000_000 * 1_000_000
     assert world.run().result is Result.NOTHING
+    world.assert_settled()
+
+
+def test_e03_a_touched_file_of_a_swap_keeps_the_ledger_and_later_swaps_know_it(make_world: Any) -> None:
+    """E3, R20: what is published stays whole, through every kind of trigger that follows."""
+    world = make_world("swap")
+    world.write("F1", "F2")
+    (world.source / "E").write_text("v\n")
+    world.run()
+    before, segments = world.ledger, world.pinot.visible_segments(world.table)
+    first = world.snapshot
+    for seconds in (1_000_000_000, 1_000_000_001):
+        os.utime(world.source / "F1", (seconds, seconds))
+        assert world.run().result is Result.NOOP
+    assert world.ledger.keys() == before.keys()
+    assert world.snapshot.segments == first.segments
+    assert (world.snapshot.lineage_entry_id, world.snapshot.parent) == (first.lineage_entry_id, first.parent)
+    assert (world.builds, world.pinot.visible_segments(world.table)) == (1, segments)
+    world.write("F3")  # with a file more, all of them are built again, as ever
+    os.utime(world.source / "F2", (1_000_000_000, 1_000_000_000))
+    assert world.run().result is Result.STAGED
+    assert world.visible == ["F1", "F2", "F3"]
+    assert world.pinot.visible_segments(world.table).isdisjoint(segments)
+    for name in ("F1", "F2", "F3", "E"):
+        (world.source / name).unlink()
+    world.run()
+    assert world.visible == []
+    world.assert_settled()
+
+
+def test_e03_a_driver_that_dies_while_a_swap_only_remembers_takes_no_row_away(
+    make_world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_world("swap")
+    world.write("F1", "F2")
+    world.run()
+    os.utime(world.source / "F1", (1_000_000_000, 1_000_000_000))
+    with monkeypatch.context() as patched:
+        patched.setattr(Staging, "put_snapshot", lambda *_: world.die())
+        world.dies()
+    assert world.visible == ["F1", "F2"]
+    world.run()
+    assert world.visible == ["F1", "F2"]
+    assert world.run().result is Result.NOTHING
+    world.assert_settled()
+
+
+def test_e03_a_touched_file_of_a_swap_whose_spec_changed_is_swapped_in(make_world: Any) -> None:
+    world = make_world("swap")
+    world.write("F1", "F2")
+    world.run()
+    os.utime(world.source / "F1", (1_000_000_000, 1_000_000_000))
+    world.options["maxNumRecordsPerSegment"] = "7"
+    assert world.run().result is Result.STAGED
+    assert world.builds == 2
     world.assert_settled()
 
 

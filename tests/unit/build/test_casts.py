@@ -12,6 +12,8 @@ from pinot_assets.build.conform import bad_values
 from pinot_assets.build.hopeless import hopeless
 from pinot_assets.build.json_values import Real, converter
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.segment import Column, DataType, FieldType
+from pinot_assets.segment.clean import clean
 from pinot_assets.segment.decimals import stored_decimals
 
 TYPES = [
@@ -189,3 +191,26 @@ def test_a_decimal_that_cannot_be_stored_is_a_bad_value_seen_at_once(text: str) 
         with pytest.raises(ValueError, match=r"^$"):
             to_json(value)
     assert [to_json(value) for value in good if value] == [value.strip() for value in good if value]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1e39, -1e300, 3.4028234e38, 1e-60]),
+        pa.array(["1e39", "-1e300", "3.4028234e38", "1e-60"]),
+        pa.array([" +1e39", "-1e400", "3.4028234e38", "0"]),
+    ],
+)
+def test_a_number_beyond_float_is_infinite_as_pinots_cast_makes_it(values: pa.Array) -> None:
+    """`PinotDataType.DOUBLE.toFloat` casts, `STRING.toFloat` is `Float.parseFloat`: neither raises."""
+    wanted = Wanted(pa.schema([("f", pa.float32())]))
+    cast = cast_for(values.type, wanted.schema.field("f"), wanted)
+    assert cast is not None
+    largest = np.float32(3.4028234e38).item()
+    assert cast(pa.chunked_array([values])).to_pylist() == [float("inf"), float("-inf"), largest, 0.0]
+
+
+def test_the_writer_casts_as_the_readers_do() -> None:
+    column = Column("f", DataType.FLOAT, FieldType.DIMENSION, 0.0, nullable=False)
+    cleaned = clean(column, pa.chunked_array([pa.array([1e39, -1e39, 1.5])]), 3, column.default)
+    assert sorted(cleaned.values.tolist()) == [float("-inf"), 1.5, float("inf")]

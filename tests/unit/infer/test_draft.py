@@ -19,13 +19,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.build.limits import COLUMNS, VALUE
+from pinot_assets.build.read import read_batches
 from pinot_assets.build.rejected import TooLarge
+from pinot_assets.build.verdicts import Verdicts
+from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import SourceError
 from pinot_assets.infer import sample as sampling
 from pinot_assets.infer.draft import Draft, draft, trouble
 from pinot_assets.infer.rows import read_start
 from pinot_assets.infer.sample import ending_of, find_sample
 from pinot_assets.policy import UNLIMITED
+from pinot_assets.segment import SegmentSpec, build_segment
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.load import load_any_table
 
@@ -137,6 +141,46 @@ def test_types_of_typed_formats_come_back(tmp_path: Path, ending: str) -> None:
     assert {f.name for f in made.proposal.fields if f.multi} == {"many"}
     assert made.proposal.time == "at"
     assert doubts == {}
+
+
+FAR = pa.table({"birth_date": pa.array(["1952-01-01", "1999-12-31"]), "n": [1, 2]})
+
+
+NO_LIST = pa.table({"n": [1], "tags": pa.array([None], pa.list_(pa.string()))})
+EMPTY_LIST = pa.table({"n": [1], "tags": pa.array([[]], pa.list_(pa.string()))})
+LISTS = pa.table({"n": [2], "tags": [["a", "b"]]})
+
+
+@pytest.mark.parametrize(
+    ("ending", "table", "later"),
+    [
+        ("parquet", FAR, FAR),
+        ("json", FAR, FAR),
+        ("parquet", NO_LIST, LISTS),
+        ("parquet", EMPTY_LIST, LISTS),
+        ("json", EMPTY_LIST, LISTS),
+    ],
+)
+def test_what_is_proposed_can_be_built(tmp_path: Path, ending: str, table: pa.Table, later: pa.Table) -> None:
+    """Of the sample, and of files like it that come later."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for number, rows in enumerate((table, later)):
+        file = folder / f"{number}.{ending}"
+        if ending == "parquet":
+            pq.write_table(rows, file)
+        else:
+            file.write_text("".join(f"{json.dumps(row)}\n" for row in rows.to_pylist()))
+        if number == 0:
+            _, spec, doubts = drafted(folder)
+            assert doubts == {}
+        segment = SegmentSpec.from_pinot(spec.schema_json, spec.table_json)
+        batches = read_batches(
+            file, Wanted.of(segment), ending, reader=spec.ingestion.reader, verdicts=Verdicts()
+        )
+        build_segment(
+            pa.concat_tables(batches), segment, name="s", table_name="t", creation_time_ms=1, now_ms=1
+        )
 
 
 def test_types_of_avro_come_back(tmp_path: Path) -> None:

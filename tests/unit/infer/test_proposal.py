@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
-from pinot_assets.infer.column import Column, absent, of_cells
+from pinot_assets.infer.column import Column, absent, of_arrow, of_cells, of_members
 from pinot_assets.infer.draft import merged
 from pinot_assets.infer.kinds import Kind
 from pinot_assets.infer.proposal import Field, described, propose, words_of
@@ -177,3 +178,89 @@ def test_lists_are_asked_for_a_share_of_the_cells(lists: int, multi: bool) -> No
 def test_numbers_and_texts_together_have_no_span() -> None:
     columns = merged([(1, {"a": of_cells(["1"], {""})}), (1, {"a": of_cells(["x"], {""})})])
     assert described(columns["a"]) == "2 values in 2 rows"
+
+
+def of_days(*days: int) -> Column:
+    return of_arrow(pa.chunked_array([pa.array(days, pa.date32())]))
+
+
+def of_moments(unit: str, *moments: int) -> Column:
+    return of_arrow(pa.chunked_array([pa.array(moments, pa.timestamp(unit))]))
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("birth_date", of_cells(["1952-01-01", "2001-01-01"], {""})),
+        ("valid_to", of_cells(["2024-01-01", "9999-12-31"], {""})),
+        ("created", of_cells(["1969-12-31T23:59:59Z"], {""})),
+        ("created", of_cells(["1970-12-31T23:00:00-00:30"], {""})),
+        ("created", of_members(["0001-01-01T00:00:00+02:00"])),
+        ("day", of_cells(["19520101", "20240101"], {""})),
+        ("day", of_days(-6575, 0)),
+        ("day", of_days(2_932_896)),
+        ("at", of_moments("s", 253_402_300_799)),
+        ("at", of_moments("us", -1)),
+        ("at", of_moments("ns", -1, 1_700_000_000_000_000_000)),
+    ],
+)
+def test_a_time_that_pinot_takes_for_no_tables_time_is_told_and_not_chosen(name: str, column: Column) -> None:
+    proposal = propose({name: column})
+    (found,) = proposal.fields
+    assert (proposal.time, found.role) == ("", FieldType.DATE_TIME)
+    assert "before 1971 or after 2070" in found.doubt
+    beside = propose({name: column, "seen": of_cells(["2024-01-01"] * column.rows, {""})})
+    assert beside.time == "seen"
+    assert "it is not timeColumnName" in beside.fields[0].why
+    assert beside.fields[0].doubt == ""
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        of_cells(["1971-01-01", "2071-01-01"], {""}),
+        of_cells(["1971-01-01T00:00:00Z"], {""}),
+        of_days(365, 36_890),
+        of_moments("ms", 1_700_000_000_000),
+    ],
+)
+def test_times_that_pinot_takes_are_chosen(column: Column) -> None:
+    proposal = propose({"at": column})
+    assert (proposal.time, proposal.fields[0].doubt) == ("at", "")
+
+
+def test_a_time_that_is_far_in_one_file_is_far() -> None:
+    near, far = of_cells(["2024-01-01"], {""}), of_cells(["9999-12-31"], {""})
+    assert propose(merged([(1, {"day": near}), (1, {"day": far})])).time == ""
+    assert propose(merged([(1, {"day": far}), (1, {"day": near})])).time == ""
+
+
+def test_seconds_that_look_like_an_hour_long_ago_are_seconds() -> None:
+    assert field("ts", "1712010101", "1712010102").format == "1:SECONDS:EPOCH"
+    assert field("day", "17120101").format == "1:DAYS:SIMPLE_DATE_FORMAT:yyyyMMdd"
+
+
+def test_files_whose_texts_have_no_pattern_in_common_make_no_dates() -> None:
+    moments, days = of_cells(["2024-01-05T10:00:00Z"], {""}), of_cells(["2024-01-05"], {""})
+    for files in ((moments, days), (days, moments)):
+        (found,) = propose(merged([(1, {"at": column}) for column in files])).fields
+        assert (found.role, found.data_type) == (FieldType.DIMENSION, "STRING")
+    nothing = of_cells([""], {""})
+    for files in ((nothing, days), (days, nothing)):
+        (found,) = propose(merged([(1, {"at": column}) for column in files])).fields
+        assert found.role is FieldType.DATE_TIME
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        of_members([[], None]),
+        of_arrow(pa.chunked_array([pa.array([None, []], pa.list_(pa.string()))])),
+        of_arrow(pa.chunked_array([pa.array([None], pa.list_(pa.string()))])),
+        of_arrow(pa.chunked_array([pa.array([[None]], pa.list_(pa.null()))])),
+        of_arrow(pa.chunked_array([pa.array([], pa.list_(pa.string()))])),
+    ],
+)
+def test_lists_without_a_value_are_lists(column: Column) -> None:
+    (found,) = propose({"tags": column}).fields
+    assert (found.data_type, found.multi) == ("STRING", True)

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from pinot_assets.build import check_reader
+from pinot_assets.spec.ingestion import SINGLE_CHARACTER
+
 FEW = {"ingestionMode": "append"}
 
 
@@ -243,6 +246,46 @@ def test_swap_is_enough_by_itself(folder):
         ({"input.fs.prop.region": "${1X}"}, "input.fs.prop.region", "malformed", ""),
         ({"recordReader.prop.delimeter": ";"}, "recordReader.prop.delimeter", "csv reader", ""),
         ({"recordReader.prop.delimiter": "||"}, "recordReader.prop.delimiter", "single character", ""),
+        ({"recordReader.prop.delimiter": "é"}, "recordReader.prop.delimiter", "single character", ""),
+        (
+            {"recordReader.prop.quoteCharacter": ""},
+            "recordReader.prop.quoteCharacter",
+            "single character",
+            "",
+        ),
+        ({"recordReader.prop.header": ""}, "recordReader.prop.header", "names no column", "leave header out"),
+        ({"recordReader.prop.header": " , "}, "recordReader.prop.header", "names no column", ""),
+        ({"recordReader.prop.header": "a\nb"}, "recordReader.prop.header", "cannot be taken apart", ""),
+        (
+            {"recordReader.prop.header": "flight, carrier ,carrier"},
+            "recordReader.prop.header",
+            "names carrier twice",
+            "",
+        ),
+        (
+            {"recordReader.prop.header": "x,x,flight", "engine": "spark"},
+            "recordReader.prop.header",
+            "names x twice",
+            "",
+        ),
+        (
+            {"recordReader.prop.header": "a;flight"},
+            "recordReader.prop.header",
+            "none of the table's columns",
+            "",
+        ),
+        (
+            {"recordReader.prop.header": "carrier", "recordReader.prop.delimiter": "||"},
+            "recordReader.prop.delimiter",
+            "single character",
+            "",
+        ),
+        (
+            {"recordReader.prop.commentMarker": "x", "recordReader.prop.skipHeader": "true"},
+            "recordReader.prop.skipHeader",
+            "skipHeader without header",
+            "",
+        ),
     ],
 )
 def test_what_is_refused(folder, block, key, reason, fix):
@@ -250,6 +293,30 @@ def test_what_is_refused(folder, block, key, reason, fix):
     assert [problem.key for problem in problems] == [f"fileIngestion.{key}".rstrip(".")]
     assert reason in problems[0].reason
     assert fix in (problems[0].fix or "")
+
+
+@pytest.mark.parametrize("written", [r"\t", r"'\t'", r'"\t"', '"\t"', "'|'"])
+@pytest.mark.parametrize("key", sorted(SINGLE_CHARACTER))
+def test_what_validate_takes_for_a_character_the_readers_take(folder, key, written):
+    folder.spec({f"recordReader.prop.{key}": "CHARACTER"})
+    file = folder.path / "flights.yaml"
+    file.write_text(file.read_text().replace("CHARACTER", written))
+    (spec,), problems, _ = folder.check()
+    assert problems == []
+    check_reader("csv", spec.ingestion.reader)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"recordReader.prop.header": "x,x,,,flight"},
+        {"recordReader.prop.header": "carrier|flight", "recordReader.prop.delimiter": "|"},
+        {"recordReader.prop.header": "y,,", "transforms.flight": "int(y)"},
+        {"recordReader.prop.header": "carrier", "recordReader.prop.skipHeader": "true"},
+    ],
+)
+def test_headers_that_the_readers_take(folder, block):
+    assert folder.problems(block) == []
 
 
 @pytest.mark.parametrize("mode", [{"ingestionMode": "sync"}, {"consistentPushSwapEnabled": "true"}])

@@ -365,3 +365,19 @@ def test_a_blank_in_the_name_of_a_column_is_refused_as_pinot_does(folder, kind, 
     assert problem.key.startswith("schema.dimensionFieldSpecs[")
     assert "a blank in its name" in problem.reason
     assert problem.fix.startswith(f"call it {usable};")
+
+
+def with_names_in_other_case(whole: dict[str, Any]) -> None:
+    whole["schema"]["dimensionFieldSpecs"] += [{"name": "Carrier", "dataType": "STRING"}]
+    whole["schema"]["metricFieldSpecs"] += [{"name": "CARRIER", "dataType": "INT"}]
+
+
+def test_names_that_brokers_do_not_tell_apart_are_noted(folder):
+    found = folder.notes(change=with_names_in_other_case)
+    for key in ("schema.dimensionFieldSpecs[2]", "schema.metricFieldSpecs[1]"):
+        assert "differs from carrier in upper and lower case alone" in found.pop(key)
+    assert not any(key.startswith("schema") for key in found)
+    folder.realtime(change=with_names_in_other_case, name="flights.yaml")
+    _, problems, notes = folder.check()
+    assert problems == []
+    assert sum("upper and lower case" in note.text for note in notes) == 2
