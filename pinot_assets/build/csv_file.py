@@ -87,7 +87,7 @@ class _Rows:
         self._next = first  # number of the row that comes next
         self._first = first
         self._torn: list[BadRow] = []  # with too few or too many cells, or text behind a closing quote
-        self._behind: dict[int, bytes] = {}  # the latter, by the number in what Arrow has instead of them
+        self._behind: dict[str, bytes] = {}  # the latter, by what Arrow has instead of them
         self._behind_count = 0
         self._met = 0  # rows that Arrow met, those and the mark included
 
@@ -143,8 +143,9 @@ class _Rows:
     def _set_aside(self, row: bytes) -> bytes:
         """What Arrow gets for a row with text behind a closing quote: one with too many cells."""
         self._behind_count += 1
-        self._behind[self._behind_count] = row
-        return f"{_BEHIND}{self._behind_count}{self._settings.delimiter * len(self._names)}".encode()
+        instead = f"{_BEHIND}{self._behind_count}{self._settings.delimiter * len(self._names)}"
+        self._behind[instead] = row
+        return instead.encode()
 
     def _on_torn(self, row: pacsv.InvalidRow) -> str:
         """Called by Arrow for a row with the wrong number of cells."""
@@ -154,9 +155,9 @@ class _Rows:
 
     def _torn_row(self, row: pacsv.InvalidRow) -> BadRow:
         number = row.number + self._first - 1
-        if row.text.startswith(_BEHIND):
-            aside = row.text.removeprefix(_BEHIND).rstrip(self._settings.delimiter)
-            text = self._behind.pop(int(aside)).decode(errors="surrogateescape")
+        # A file may hold that mark, too: only what was put there is looked up.
+        if (aside := self._behind.pop(row.text.rstrip("\r\n"), None)) is not None:
+            text = aside.decode(errors="surrogateescape")
             why = f"has text behind a closing quote: {shown(text)}"
             hint = "quotes inside of a cell are doubled; or check quoteCharacter and escapeCharacter"
             return BadRow(number, "", "", why, Unreadable, text, hint)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pinot_assets.errors import PinotError
+from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.patience import Patience
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.words import plural
 
@@ -49,12 +49,12 @@ def _expected(edges: Edges, table: str, snapshot: Snapshot) -> int:
 
 
 def _count(edges: Edges, broker: str, table: str, expected: int) -> Counted:
-    patience = Patience(edges, edges.waits.broker)
+    deadline = Deadline(edges, edges.waits.broker)
     while True:
         try:
             counted = Counted(broker, edges.pinot.broker_rows(broker, table), expected)
         except PinotError as error:
             counted = Counted(broker, None, expected, str(error))
-        if counted.right or patience.is_over:
+        if counted.right or deadline.is_over:
             return counted
-        patience.pause(0.5)
+        deadline.pause(0.5)

@@ -13,9 +13,9 @@ from typing import Final
 
 from pinot_assets.errors import PinotUnreachable, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
+from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import is_ours
-from pinot_assets.session.patience import Patience
 from pinot_assets.session.staging import Switch
 
 _ANSWER_SECONDS: Final = 10.0
@@ -221,7 +221,7 @@ class Entries:
 
     def _await_completed(self, entry_id: str) -> None:
         # The controller goes on when the caller has gone, so an IN_PROGRESS entry may complete any moment.
-        patience = Patience(self.edges, _ANSWER_SECONDS)
+        deadline = Deadline(self.edges, _ANSWER_SECONDS)
         while True:
             with suppress(PinotUnreachable):  # it may be back in a moment, with the switch made
                 entry = self.lineage.get(entry_id)
@@ -230,9 +230,9 @@ class Entries:
                 if entry.state is LineageState.COMPLETED:
                     self.settled("end", entry_id)
                     return
-            if patience.is_over:
+            if deadline.is_over:
                 break
-            patience.pause(0.5)
+            deadline.pause(0.5)
         raise SwitchStateUnknown(
             f"it cannot be told yet whether {self.table} was switched",
             why=f"endReplaceSegments of entry {entry_id} gave no answer",

@@ -18,7 +18,7 @@ from pinot_assets.audit import (
 )
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.port import Replicas
-from pinot_assets.session.patience import Patience
+from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
 
@@ -59,16 +59,16 @@ def _online(
 
 
 def _wait_online(run: Run, switch: Switch) -> Replicas:
-    patience, is_told = Patience(run.edges, run.edges.waits.online), False
+    deadline, is_told = Deadline(run.edges, run.edges.waits.online), False
     while True:
         replicas = run.edges.pinot.online_replicas(run.spec.name, switch.names_to)
-        if patience.is_over or _none_loads(switch, replicas) or _enough(run, switch, replicas):
+        if deadline.is_over or _none_loads(switch, replicas) or _enough(run, switch, replicas):
             return replicas
-        if not is_told and patience.waited >= _TOLD_AFTER_S:
+        if not is_told and deadline.waited >= _TOLD_AFTER_S:
             is_told = True
             found = replicas_online(switch.segments_to, replicas)
-            run.note(f"the servers get {patience.left:.0f} s more to load: {found.message}")
-        patience.pause(0.5)
+            run.note(f"the servers get {deadline.left:.0f} s more to load: {found.message}")
+        deadline.pause(0.5)
 
 
 def _none_loads(switch: Switch, replicas: Replicas) -> bool:

@@ -21,8 +21,8 @@ from pinot_assets.errors import (
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode
+from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.model import Mode, Session
-from pinot_assets.session.patience import Patience
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.session.run import Run
@@ -188,13 +188,13 @@ class Publisher:
     def _unserved(self, names: Sequence[str]) -> set[str]:
         """Those that no server has loaded, once each has had its time. Not every replica is waited for."""
         edges = self._run.edges
-        patience = Patience(edges, edges.waits.online)
+        deadline = Deadline(edges, edges.waits.online)
         while True:
             replicas = edges.pinot.online_replicas(self._run.spec.name, names)
             missing = {n: set(replicas[n].values()) for n in names if "ONLINE" not in replicas[n].values()}
-            if patience.is_over or all(states == {"ERROR"} for states in missing.values()):
+            if deadline.is_over or all(states == {"ERROR"} for states in missing.values()):
                 return set(missing)
-            patience.pause(0.5)
+            deadline.pause(0.5)
 
     def _take_back(self, uri: str, part: Switch, why: str) -> None:
         self.refused[uri] = why

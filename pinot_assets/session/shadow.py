@@ -18,7 +18,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.online import wait_online
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_config, shadow_name, shadow_schema
-from pinot_assets.session.patience import Patience
+from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.pushing import push_missing
 from pinot_assets.session.receipt import Output
 from pinot_assets.session.run import Run
@@ -121,33 +121,33 @@ class ShadowTable:
         )
 
     def _create(self, config: dict[str, object]) -> None:
-        patience = Patience(self._run.edges, LET_GO_SECONDS)
+        deadline = Deadline(self._run.edges, LET_GO_SECONDS)
         while True:
             try:
                 return self._pinot.create_table(config)
             except SwitchStateUnknown:
                 raise
             except PinotError:
-                if patience.is_over or _stands(self._pinot, self.name):
+                if deadline.is_over or _stands(self._pinot, self.name):
                     raise
-            patience.pause(AGAIN_SECONDS)
+            deadline.pause(AGAIN_SECONDS)
             self._run.before_pinot_write()
 
     def _wait_for_rows(self, rows: int) -> None:
         """Every broker that serves it has heard of all segments; one of them is asked."""
-        patience = Patience(self._run.edges, self._run.edges.waits.broker)
+        deadline = Deadline(self._run.edges, self._run.edges.waits.broker)
         while True:
             counted = {url: self._counted(url) for url in self._pinot.brokers(self.name)}
             if counted and set(counted.values()) == {rows}:
                 self._broker = min(counted)
                 return
-            if patience.is_over:
+            if deadline.is_over:
                 told = ", ".join(f"{url} counts {found}" for url, found in counted.items())
                 raise PinotError(
                     f"{self.name} does not show the {rows} rows that it was given",
                     why=told or "no broker serves it",
                 )
-            patience.pause(POLL_SECONDS)
+            deadline.pause(POLL_SECONDS)
 
     def _counted(self, broker: str) -> int | None:
         try:
@@ -210,10 +210,10 @@ def _write(run: Run, write: Callable[[], None], happened: Callable[[], bool]) ->
     try:
         write()
     except SwitchStateUnknown:
-        patience = Patience(run.edges, run.edges.waits.broker)
-        while not patience.is_over:
+        deadline = Deadline(run.edges, run.edges.waits.broker)
+        while not deadline.is_over:
             if happened():
                 return
-            patience.pause(POLL_SECONDS)
+            deadline.pause(POLL_SECONDS)
         run.lease.left_unknown()
         raise

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pinot_assets.errors import PinotError, PinotUnreachable, SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode
+from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.entries import Entries
-from pinot_assets.session.patience import Patience
 from pinot_assets.session.pushing import Pushed, push_missing
 from pinot_assets.session.staging import Switch
 
@@ -93,21 +93,21 @@ class Switcher(Entries):
     def _confirm_broker(self, broker: str, names_to: Sequence[str], names_from: Sequence[str]) -> None:
         pinot = self.edges.pinot
         pinot.rebuild_routing(broker, self.table)
-        patience = Patience(self.edges, self.edges.waits.broker)
+        deadline = Deadline(self.edges, self.edges.waits.broker)
         while True:
             try:
                 shown = pinot.broker_visible_segments(broker, self.table)
             except PinotUnreachable:
                 raise
             except PinotError:  # it may still route to what servers dropped a moment ago (Pinot's 235)
-                if patience.is_over:
+                if deadline.is_over:
                     raise
             else:
                 if shown.issuperset(names_to) and shown.isdisjoint(names_from):
                     return
-                if patience.is_over:
+                if deadline.is_over:
                     self._require(shown, names_to, names_from, f"broker {broker}")
-            patience.pause(0.2)
+            deadline.pause(0.2)
 
     def _require(
         self, shown: frozenset[str], names_to: Sequence[str], names_from: Sequence[str], where: str

@@ -126,6 +126,20 @@ def test_a_file_of_one_column() -> None:
         list(verdicts_of)
 
 
+@pytest.mark.parametrize("number", ["1", "2", "x", ""])
+def test_a_file_that_holds_our_own_mark_is_read_as_any_other(tmp_path: Path, number: str) -> None:
+    schema = pa.schema([("i", pa.int32()), ("s", pa.string())])
+    forged = f"\x1a pinot-assets: text behind a quote \x1a{number},,,"
+    verdicts = Quarantine(tmp_path / "bad", "file:///x.csv", Limit(rows=9))
+    data = f'i,s\n1,"x"y\n{forged}\n2,z\n'.encode()
+    table = pa.concat_tables(read_csv(iter([data]), Wanted(schema), CsvSettings(), verdicts))
+    assert table.to_pylist() == [{"i": 2, "s": "z"}]
+    verdicts.finish(1)
+    reasons = [bad["reason"] for bad in pq.read_table(tmp_path / "bad").to_pylist()]
+    assert "text behind a closing quote" in reasons[0]
+    assert "has 4 cells, not 2" in reasons[1]
+
+
 def test_inches_are_text() -> None:
     assert column('i,s\n1,5" x 6"\n2,"5"" x"\n', "s") == ['5" x 6"', '5" x']
 

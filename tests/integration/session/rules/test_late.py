@@ -78,9 +78,8 @@ def test_r19_an_end_that_arrives_between_two_looks_is_not_taken_for_a_loss(
 
 
 def ends_late(world: Any, then: Callable[[], None] = lambda: None) -> None:
-    """P3 is staged and its end gave no answer: it completes when the next forced start has checked what is
-    visible and is about to write."""
-    world.write("P3")
+    """What was changed is staged, and its end gives no answer: it completes when the next forced start has
+    checked what is visible and is about to write."""
     world.pinot.lose_call("end_replace_segments")
     with pytest.raises(SwitchStateUnknown):
         world.run()
@@ -96,6 +95,7 @@ def test_r01_an_end_that_completes_while_its_entry_is_renewed_is_shown_and_recor
 ) -> None:
     """Queries saw neither side, and giving up deleted what was published."""
     world = published(make_world(mode))
+    world.write("P3")
     ends_late(world)
     entry = world.session.lineage_entry_id
     if step == "run":
@@ -115,6 +115,7 @@ def test_r01_a_driver_that_dies_before_it_shows_that_end_again_is_gone_on_for(
     make_world: Make, mode: str
 ) -> None:
     world = published(make_world(mode))
+    world.write("P3")
     ends_late(world, world.die)
     with suppress(BaseException):
         world.clear()
@@ -127,11 +128,7 @@ def test_r01_a_driver_that_dies_before_it_shows_that_end_again_is_gone_on_for(
 
 def test_r01_a_removal_that_completes_while_its_entry_is_renewed_is_recorded(synced: Any) -> None:
     synced.remove("P2")
-    synced.pinot.lose_call("end_replace_segments")
-    with pytest.raises(SwitchStateUnknown):
-        synced.run()
-    entry, end = synced.session.lineage_entry_id, synced.pinot.end_replace_segments
-    synced.pinot.before_lineage_write(synced.table, lambda: end(synced.table, entry))
+    ends_late(synced)
     with pytest.raises(SwitchConflict, match="was switched just now"):
         synced.clear()
     synced.run()

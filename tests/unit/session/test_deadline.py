@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
+from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.patience import Patience
 
 
 class Clock:
@@ -30,14 +30,14 @@ class Clock:
 
 def looks(clock: Clock, look: Callable[[], None]) -> int:
     """How many of them there are in a wait of 10 seconds, with half a second between two."""
-    patience, number = Patience(clock.edges, 10), 0
+    deadline, number = Deadline(clock.edges, 10), 0
     while True:
         look()
         number += 1
-        if patience.is_over:
-            assert patience.left == 0
+        if deadline.is_over:
+            assert deadline.left == 0
             return number
-        patience.pause(0.5)
+        deadline.pause(0.5)
 
 
 @pytest.mark.parametrize(("seconds", "number"), [(0, 21), (2, 5), (60, 1)])

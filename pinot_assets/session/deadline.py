@@ -5,7 +5,7 @@ from __future__ import annotations
 from pinot_assets.session.edges import Edges
 
 
-class Patience:
+class Deadline:
     """How long one wait still lasts; it begins when this is made.
 
     A clock that is set back meanwhile prolongs it by no more than the looks take: the pauses count.
