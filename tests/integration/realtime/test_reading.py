@@ -35,7 +35,14 @@ def settled(state: RealtimeState, rows: int) -> bool:
 def test_a_table_that_is_consumed_and_committed_past_the_deep_store(clicks: Clicks) -> None:
     with clicks.store_away():
         clicks.send(2500)
-        state = clicks.until(lambda s: statuses(s, Status.DONE) == 4 and settled(s, 2500))
+        state = clicks.until(
+            lambda s: (
+                statuses(s, Status.DONE) == 4
+                and settled(s, 2500)
+                # Brokers count what one replica of a partition has; the other may be a moment behind.
+                and {one.offset for one in s.consumption} == {1250}
+            )
+        )
     assert set(state.unread) == {"tmp_uploads"}
     assert state.cluster.unread == {}
     assert state.cluster.version == clicks.stack.pinot_version
@@ -65,7 +72,7 @@ def test_a_table_that_is_consumed_and_committed_past_the_deep_store(clicks: Clic
     age = state.age_ms(done)
     assert age is not None
     assert -1000 < age < 600_000
-    assert {(one.state, one.offset) for one in state.consumption} == {("CONSUMING", 1250)}
+    assert {one.state for one in state.consumption} == {"CONSUMING"}
     assert all(server.alive and server.ready and server.since_ms for server in state.servers.values())
     assert {server.admin_url for server in state.servers.values()} == set(clicks.stack.server_admin_urls)
     assert failed(state) == {"tmp_uploads"}
