@@ -30,6 +30,8 @@ UI_VARIABLE = "DAGSTER_WEBSERVER_URL"
 INTERVAL_S = 30
 LOOKED_AT = 100
 """Failed runs that one tick looks at."""
+LONGEST_ID = 19
+"""Digits from which on a number is no id of an event: databases count in 64 bits."""
 BUDGET_S = 15
 """No further notice is begun after this long: Dagster ends a tick after 60 s."""
 
@@ -50,10 +52,14 @@ def failure_sensor(
         description=f"Posts a notice of every failed run of a table to {URL_VARIABLE}.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
-        instance = context.instance
-        if not context.cursor:
-            return _skip("from now on, failed runs are told to the webhook", Cursor(_newest(instance)))
-        cursor, told, end = Cursor.read(context.cursor), list[str](), time.monotonic() + BUDGET_S
+        instance, known = context.instance, Cursor.read(context.cursor or "")
+        if known is None:
+            message = "from now on, failed runs are told to the webhook"
+            if context.cursor:
+                message += f"; up to where they were told is not known: the cursor was {context.cursor[:100]!r}"
+                context.log.warning(message)
+            return _skip(message, Cursor(_newest(instance)))
+        cursor, told, end = known, list[str](), time.monotonic() + BUDGET_S
 
         def tell(run: dg.DagsterRun, spec: AnyTableSpec) -> None:
             try:
@@ -91,9 +97,11 @@ class Cursor:
     tables: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, text: str) -> "Cursor":
-        """From Dagster's cursor."""
-        after, *tables = text.split()
+    def read(cls, text: str) -> "Cursor | None":
+        """From Dagster's cursor; None for an empty one, and for one that somebody else wrote."""
+        after, *tables = text.split() or [""]
+        if not (after.isascii() and after.isdigit() and len(after) < LONGEST_ID):
+            return None
         return cls(int(after), tuple(tables))
 
     def text(self) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from pinot_assets.expressions.refused import ExpressionRefused
+from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.segment.pinot_expression import NotTranslated, Translation, translate
 from pinot_assets.segment.support import Feature
 
@@ -63,15 +65,21 @@ def read_transforms(config: Mapping[str, Any]) -> Transforms:
 
 
 def _translate(where: str, function: str, problems: list[str]) -> Translation | None:
+    shown = function.replace("; ", ";")  # which separates problems
     try:
-        return translate(function)
+        translated = translate(function)
+        check_spark_expression(translated.sql)  # as the run does: it may cost too much, or nest too deep
+        return translated
+    except ExpressionRefused as refused:
+        reason = refused.reason.replace("; ", ", ")
+        problems.append(Feature.TRANSFORM_OTHER.refusal(where, f"in Spark SQL it {reason}, in {shown}"))
+        return None
     except NotTranslated as error:
         feature = Feature.TRANSFORM_OTHER
         if error.is_groovy:
             feature = Feature.GROOVY
         elif error.is_reference:
             feature = Feature.TRANSFORM_REFERENCE
-        shown = function.replace("; ", ";")  # which separates problems
         problems.append(feature.refusal(where, f"{error} in {shown}"))
         return None
 

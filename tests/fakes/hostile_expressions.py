@@ -402,6 +402,9 @@ _PINOT: Final = (
     "@carrier",
     "carrier[0]",
     "{fn upper(carrier)}",
+    # What costs too much in Spark SQL, or nests too deep there.
+    "length(carrier) > 1" + " + 1" * 40,
+    "distance > 1e999999999",
 )
 
 

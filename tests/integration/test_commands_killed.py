@@ -1,7 +1,7 @@
 """Every command of the program, ended in its middle: by Ctrl-C, by two, by SIGTERM, by kill -9.
 
 Nothing may be left of it: no process, and no temporary folder that the next one does not remove. `run` with
-Spark at work is in `test_run_killed.py`, a stack that is half up in `test_local_stack.py`.
+Spark at work is in `test_run_killed.py`, a stack that is half up in `test_local_up_killed.py`.
 
 Commands are forked from a server that has imported the program: a hundred and fifty starts of Python would
 take minutes. `python -m pinot_assets` itself is interrupted at the end of this file.

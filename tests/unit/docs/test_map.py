@@ -1,15 +1,18 @@
-"""CONTRIBUTING.md says where things are decided: each place is there."""
+"""CONTRIBUTING.md says where things are decided, and what only `make test-all` runs: each place is there."""
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PLACES = re.findall(r"^\| .+\? \| `(.+):(.+)` \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+TEXT = (ROOT / "CONTRIBUTING.md").read_text()
+PLACES = re.findall(r"^\| .+\? \| `(.+):(.+)` \|$", TEXT, re.MULTILINE)
+ONLY_IN_ALL = re.findall(r"^\| (.*tests/(?:slow|pauseless).*) \| ([^|]+) \| ([^|]+) \|$", TEXT, re.MULTILINE)
 
 
 def test_ten_questions_are_answered() -> None:
@@ -24,3 +27,28 @@ def test_what_decides_is_where_the_map_says(file: str, name: str) -> None:
             node for node in inside if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == part
         ]
         inside = found.body
+
+
+def test_what_only_test_all_runs_is_listed_with_its_seconds_and_what_covers_it() -> None:
+    listed = {name for what, *_ in ONLY_IN_ALL for name in re.findall(r"`(tests/[^`]+)`", what)}
+    there = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests" / "slow").glob("test_*.py")}
+    assert {name for name in listed if name.startswith("tests/slow/")} == there
+    assert "tests/pauseless" in listed
+    for _, seconds, covered in ONLY_IN_ALL:
+        assert re.search(r"[1-9][0-9]*", seconds)
+        places = re.findall(r"`([^`]+)`", covered)
+        assert places
+        beside = Path(places[0]).parent
+        for place in places:
+            assert (ROOT / place).exists() or (ROOT / beside / place).exists(), place
+
+
+def test_no_other_test_is_left_out_of_make_test() -> None:
+    """Besides those that need a browser or servers of their own, which have targets of their own."""
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert {name for name in options["norecursedirs"] if "/" in name} == {
+        *("tests/slow", "tests/pauseless"),  # of `make test-all`
+        *("tests/ui", "tests/clouds"),  # of `make ui-test`, `make clouds-test`
+    }
+    [recipe] = re.findall(r"^test-all: check.*\n\t(.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert recipe.split()[-3:] == ["tests", "tests/slow", "tests/pauseless"]

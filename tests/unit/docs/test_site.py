@@ -76,6 +76,17 @@ def test_the_page_about_security_names_each_test_by_its_file() -> None:
     assert [name for name in named if not (name.endswith(".py") and (ROOT / name).is_file())] == []
 
 
+def test_each_line_about_who_can_write_what_names_a_test() -> None:
+    text = (ROOT / "docs" / "security.md").read_text()
+    _, _, after = text.partition("## Who can write what")
+    rows = re.findall(r"^\| \*\*(.+?)\*\*.*\|([^|]+)\|$", after.partition("\n## ")[0], re.MULTILINE)
+    assert len(rows) == 6, "bucket, staging area, ZooKeeper, table spec, UI, controller"
+    _, _, after = text.partition("## What is read from others")
+    rows += re.findall(r"^\*\*(.+?)\*\* \((.+?)\)\. ", after.partition("\n## ")[0], re.MULTILINE)
+    assert len(rows) == 12
+    assert [name for name, said in rows if "`tests/" not in said] == []
+
+
 def test_every_page_is_in_the_index() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
     guides = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES]

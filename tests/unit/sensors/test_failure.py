@@ -133,6 +133,23 @@ def test_what_failed_before_the_sensor_was_there_is_not_told(failures: Failures)
     assert failures.hook.posted == []
 
 
+def test_a_cursor_that_somebody_else_wrote_is_said_and_stops_no_later_notice(failures: Failures) -> None:
+    for cursor in ("{}", '{"format": 3, "needs": "3.0.0"}', "soon t", "-1", "1.5", "²", "9" * 5000, " "):
+        failures.cursor = cursor
+        said = failures.tick()
+        assert "up to where they were told is not known" in said
+        assert len(said) < 300
+    run_id = failures.run()
+    assert failures.tick() == f"told of run {run_id} of t"
+
+
+def test_its_cursor_is_as_release_0_1_0_wrote_it() -> None:
+    for text in ("0", "12", "12 t u_REALTIME"):
+        cursor = failure.Cursor.read(text)
+        assert cursor is not None
+        assert cursor.text() == text
+
+
 def test_runs_of_others_are_not_told(failures: Failures) -> None:
     failures.tick()
     failures.run("another")

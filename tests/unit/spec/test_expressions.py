@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -86,6 +87,10 @@ def test_no_text_becomes_a_column_unchecked(sql: str) -> None:
 
 def test_the_lists_are_long_enough() -> None:
     assert len({sql for _, sql in HOSTILE}) >= 150
+    hostile = Counter(place for place, _ in HOSTILE)  # docs/security.md says so much of each place
+    assert hostile.keys() == KEYS.keys()
+    assert all(hostile[place] >= 150 for place in ("servers", "shadow", "filter", "transforms"))
+    assert all(hostile[place] >= 35 for place in ("transformConfigs", "filterConfig"))
     assert len({sql for _, sql in LEGITIMATE}) >= 150
     assert recorded().keys() == set(LEGITIMATE)
 
