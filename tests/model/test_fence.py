@@ -161,6 +161,18 @@ MARKED: dict[str, Callable[[Table], None]] = {
 }
 
 
+LOOKS = {"observe", "count", "notes", "given_up", "last_failures", "report_to"}
+"""What changes nothing, and is asked between the others."""
+HOLDS = {"take", "release", "guard"}
+"""The lease itself: whoever takes it calls one of the others then."""
+
+
+def test_whatever_a_driver_can_do_is_tried_at_the_fence() -> None:
+    doing = {name for name in vars(Driver) if not name.startswith("_")} - LOOKS - HOLDS
+    called = {name for entry in ENTRIES for name in (entry.__code__.co_names) if name in doing}
+    assert called == doing
+
+
 def test_each_kind_that_the_fence_knows_is_marked() -> None:
     """Of a snapshot it reads the header; a node is its pointer or one of two sessions."""
     kinds = {kind for kind, _ in _KINDS} - {"snapshot"}

@@ -224,6 +224,7 @@ def test_a_sensor_of_this_release_beside_a_driver_of_another(left: Left) -> None
     """It reads what that driver left, changes nothing, and keeps cursors that that driver's release reads."""
     table, fields = table_of_life(left), FIELDS[left[0]]
     before, store = nodes_of(table), store_of(table)
+    staged = {info.key: info for info in table.staging.list()}
     seen = observe(store, Staging(table.staging))
     inventory = list_source(table.spec, table.source)
     cursor = fields.read("files-cursor.json").decode()
@@ -233,6 +234,7 @@ def test_a_sensor_of_this_release_beside_a_driver_of_another(left: Left) -> None
     verdict = decide_session(table.spec, seen, (), watched, 1_700_000_900)
     assert set(json.loads(verdict.cursor)) == fields.keys["session-cursor"]
     assert nodes_of(table) == before
+    assert {info.key: info for info in table.staging.list()} == staged
 
 
 @each_left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,10 +11,11 @@ from fakes.left_nodes import CLUSTER, CONFIG, TABLE, left_by_a_table, store_of
 from fakes.zookeeper import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
 
-from pinot_assets.errors import LeaseLost
+from pinot_assets.errors import LeaseLost, NeedsNewerRelease
 from pinot_assets.gc.gone import forget, gone
 from pinot_assets.session.model import Owner
 from pinot_assets.session.zookeeper import tables_with_sessions
+from pinot_assets.stored import NEWEST
 
 HOUR_MS = 3_600_000
 
@@ -54,6 +56,17 @@ def test_one_that_was_made_again_since_stays(zookeeper: FakeZooKeeper) -> None:
     zookeeper.client().ensure_path(CONFIG)
     before = set(zookeeper.nodes)
     assert forget(store_of(zookeeper)) is False
+    assert set(zookeeper.nodes) == before
+
+
+def test_nodes_of_a_newer_format_stay(zookeeper: FakeZooKeeper) -> None:
+    client, path = zookeeper.client(), store_of(zookeeper).path
+    pointer = json.loads(client.get(path)[0])
+    pointer["simpleFields"] |= {"format": str(NEWEST + 1), "needs": "7.5.0"}
+    client.set(path, json.dumps(pointer).encode())
+    before = set(zookeeper.nodes)
+    with pytest.raises(NeedsNewerRelease, match=r"7\.5\.0"):
+        forget(store_of(zookeeper))
     assert set(zookeeper.nodes) == before
 
 
