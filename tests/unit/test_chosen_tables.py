@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fakes.middles import MIDDLES
 from fakes.stream_tables import write_realtime_table
 from fakes.tables import write_table
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from pinot_assets import cli
 from pinot_assets.chosen_tables import one_table, realtime_table
+from pinot_assets.cli_page import commands
 from pinot_assets.errors import SpecError
 
 ONE_TABLE = (
@@ -32,12 +35,19 @@ ONE_TABLE = (
     "metrics flights --once",
     "partitions show flights",
     "partitions migrate flights",
+    "session rebuild flights --yes",
+    "state show flights",
+    "state upgrade flights --yes",
 )
+OF_REALTIME = tuple(middle.words for name, middle in MIDDLES.items() if name.startswith("realtime "))
+ELSEWHERE = {"tables apply"}
+"""In `tests/unit/spec/test_cli.py`."""
 
 
 @pytest.fixture(autouse=True)
 def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A good table, one with a typo, one that is no YAML; and no Pinot anywhere."""
+    """Two good tables, one with a typo, one that is no YAML; and no Pinot anywhere."""
+    write_realtime_table(tmp_path)
     write_table(tmp_path, "flights")
     good = (tmp_path / "tables" / "flights.yaml").read_text()
     typo = good.replace("flights", "trains").replace("inputFormat: csv", "inputFormat: cvs")
@@ -55,7 +65,19 @@ def call(words: str) -> Result:
     return CliRunner().invoke(cli.app, words.split())
 
 
-@pytest.mark.parametrize("words", ONE_TABLE)
+def test_every_command_that_names_a_table_is_here() -> None:
+    naming = {
+        " ".join(path)
+        for path, command in commands(get_command(cli.app))
+        if {p.name for p in command.params if p.param_type_name == "argument"} & {"table", "tables", "names"}
+    }
+    tried = {
+        name for name in naming for words in (*ONE_TABLE, *OF_REALTIME) if f"{words} ".startswith(f"{name} ")
+    }
+    assert naming - tried == ELSEWHERE
+
+
+@pytest.mark.parametrize("words", [*ONE_TABLE, *OF_REALTIME])
 def test_no_other_file_stops_it(words: str) -> None:
     result = call(words)
     assert not isinstance(result.exception, SpecError), result.exception
