@@ -56,7 +56,8 @@ def failure_sensor(
         if known is None:
             message = "from now on, failed runs are told to the webhook"
             if context.cursor:
-                message += f"; up to where they were told is not known: the cursor was {context.cursor[:100]!r}"
+                message += "; up to where they were told is not known: the cursor was "
+                message += repr(context.cursor[:100])
                 context.log.warning(message)
             return _skip(message, Cursor(_newest(instance)))
         cursor, told, end = known, list[str](), time.monotonic() + BUDGET_S

@@ -96,7 +96,8 @@ def imports(known: Iterable[str]) -> Iterator[str]:
     """What pages import or name of the package, and what `pinot_assets` offers, with its parameters."""
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     named = {*re.findall(r"\bpinot_assets(?:\.[A-Za-z_]\w*)+", text), *(k for k in known if "(" not in k)}
-    for module, names in re.findall(r"^\s*from (pinot_assets[\w.]*) import \(?([\w\s,]+)", text, re.MULTILINE):
+    imported = r"^\s*from (pinot_assets[\w.]*) import \(?([\w\s,]+)"
+    for module, names in re.findall(imported, text, re.MULTILINE):
         taken = (name.split()[0] for name in names.split(",") if name.strip())
         named |= {f"{module}.{name}" for name in taken}
     yield from (name for name in named if _is_there(name))
