@@ -47,6 +47,11 @@ class Results:
             file.write(json.dumps(asdict(verdict)) + "\n")
             self.verdicts[verdict.name] = verdict
 
+    def forget(self, name: str) -> None:
+        """What went wrong there before did not this time, and is no point to be counted."""
+        with self._lock:
+            self.verdicts.pop(name, None)
+
     def is_recovered(self, name: str) -> bool:
         verdict = self.verdicts.get(name)
         return verdict is not None and not verdict.problems
@@ -79,6 +84,7 @@ class Matrix:
                     Verdict(f"{name}/undisturbed", (f"{type(error).__name__}: {error}",), 0, 0, 0, 0.0)
                 )
                 return
+            self._results.forget(f"{name}/undisturbed")
             wanted = [p for p in points if f"{name}/{p}".startswith(self._only)]
             todo = [p for p in wanted if not self._results.is_recovered(f"{name}/{p}")]
             self._bar.update(self._task, total=(self._bar.tasks[self._task].total or 0) + len(todo))
