@@ -84,11 +84,11 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
             return _skip(cursor.told, cursor.listed_anew(spec, now_s).text, ended)
         history = TableHistory(context.instance, spec, Budget(TICK_S))
         picture = Picture.take(spec, inventory.files, observation.snapshot, history.partitions())
-        is_shown = history.report(picture.observations(history))
-        if runs_under_way(context.instance, spec):  # it has come up since, and needs its partitions
-            is_shown = False
-        else:
+        is_told = history.report(picture.observations(history))
+        running = runs_under_way(context.instance, spec)
+        if not running:  # one that has come up since needs its partitions
             picture.forget_all_others(history)
+        is_shown = is_told and history.is_through and not running
         now_s = int(time.time())
         tick = decide(spec, inventory, observation, cursor.text, now_s, picture.rows.differing)
         context.log.info(tick.message)
@@ -98,6 +98,9 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         ended = _works(context.instance, spec, cursor, tick.message)
         if not tick.launch:
             return _skip(tick.message, after.text, ended)
+        if running:
+            paused = f"paused: run {running[0].run_id} of {spec.name} has come up meanwhile"
+            return _skip(paused, after.not_launched(cursor).text, ended)
         request = sensor_trigger_of(context.instance, spec, tick.message)
         return dg.SensorResult(run_requests=[request], cursor=after.text, asset_events=ended)
 
