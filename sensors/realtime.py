@@ -42,9 +42,11 @@ def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
         looked = look(spec.name, pinot.settings)
         message = summary(looked.answers)
         context.log.info(message)
-        wanted = _wanted(spec, looked, pinot.settings)
+        wanted, holder = _wanted(spec, looked, pinot.settings)
         if wanted and (under_way := _under_way(context.instance, repair)):
             message, wanted = f"{message}; run {under_way} repairs already", ""
+        elif wanted and holder:  # a run would only fail of that
+            message, wanted = f"{message}; not repaired, as {holder} works on the table", ""
         events: list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation] = [
             *observations(spec, looked),
             *evaluations(spec, looked),
@@ -74,17 +76,19 @@ def repair_request(spec: RealtimeTableSpec, why: str) -> dg.RunRequest:
     )
 
 
-def _wanted(spec: RealtimeTableSpec, looked: Looked, settings: Callable[[], Settings]) -> str:
-    """What a repair would do now, in short; empty where it may not, or where there is nothing to do."""
+def _wanted(spec: RealtimeTableSpec, looked: Looked, settings: Callable[[], Settings]) -> tuple[str, str]:
+    """What a repair would do now, in short, and who works on the table meanwhile: a repair, a drain, a
+    rebalance, by the command line as well. Both empty where it may not, or where there is nothing to do."""
     if not spec.dagster.repair_limit or looked.state is None or all(one.passed for one in looked.answers):
-        return ""
+        return "", ""
     try:
         with open_operations(settings(), spec.name_with_type) as operations:
-            remembered = operations.recall(memory.SUBJECT)
+            remembered, holder = operations.recall(memory.SUBJECT), operations.holder()
         steps = preview(looked.state, remembered, Limits(steps=spec.dagster.repair_limit)).steps
     except PinotAssetsError:
-        return ""  # without it a step might be begun twice; the checks tell what is wrong
-    return f"{plural(len(steps), 'step')}, first: {steps[0]}" if steps else ""
+        return "", ""  # without it a step might be begun twice; the checks tell what is wrong
+    wanted = f"{plural(len(steps), 'step')}, first: {steps[0]}" if steps else ""
+    return wanted, "" if holder is None else str(holder)
 
 
 def _under_way(instance: dg.DagsterInstance, repair: str) -> str:
