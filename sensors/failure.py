@@ -51,9 +51,9 @@ def failure_sensor(
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
         instance = context.instance
-        if not context.cursor:
+        if (cursor := Cursor.read(context.cursor or "")) is None:
             return _skip("from now on, failed runs are told to the webhook", Cursor(_newest(instance)))
-        cursor, told, end = Cursor.read(context.cursor), list[str](), time.monotonic() + BUDGET_S
+        told, end = list[str](), time.monotonic() + BUDGET_S
 
         def tell(run: dg.DagsterRun, spec: AnyTableSpec) -> None:
             try:
@@ -91,10 +91,10 @@ class Cursor:
     tables: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, text: str) -> "Cursor":
-        """From Dagster's cursor."""
-        after, *tables = text.split()
-        return cls(int(after), tuple(tables))
+    def read(cls, text: str) -> "Cursor | None":
+        """From Dagster's cursor; None for an empty one, and for one that somebody else wrote."""
+        after, *tables = text.split() or [""]
+        return cls(int(after), tuple(tables)) if after.isdecimal() else None
 
     def text(self) -> str:
         """As Dagster keeps it."""

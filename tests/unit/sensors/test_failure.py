@@ -133,6 +133,13 @@ def test_what_failed_before_the_sensor_was_there_is_not_told(failures: Failures)
     assert failures.hook.posted == []
 
 
+@pytest.mark.parametrize("cursor", ["newest", "-1", "1.5 t", " "])
+def test_a_cursor_that_somebody_else_wrote_is_none(failures: Failures, cursor: str) -> None:
+    """Dagster's page lets people write one; a sensor that raises at each tick tells of nothing any more."""
+    failures.cursor = cursor
+    assert failures.tick() == "from now on, failed runs are told to the webhook"
+
+
 def test_runs_of_others_are_not_told(failures: Failures) -> None:
     failures.tick()
     failures.run("another")
