@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import dagster as dg
-from dagster._grpc.utils import default_sensor_grpc_timeout
 
-from pinot_assets.assets.budget import LISTING_S, TICK_S, Budget
+from pinot_assets.assets.budget import LATE_HINT, LISTING_S, LOOK_S, TICK_S, Budget
 from pinot_assets.assets.evaluations import evaluations, unseen
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.picture import Picture
@@ -37,10 +36,6 @@ from pinot_assets.source.notifications import Hints
 from pinot_assets.spec import TableSpec
 
 INTERVAL_S = 30
-
-LOOK_S = default_sensor_grpc_timeout() - TICK_S - 5
-"""How long a tick waits for source, staging area and ZooKeeper together. The client of a silent store gives
-up after a minute; Dagster has ended the tick by then and keeps nothing of it."""
 
 
 def files_sensor(table: TableAssets) -> dg.SensorDefinition:
@@ -163,8 +158,7 @@ class _Looking:
             raise SourceError(
                 f"{spec.name} cannot be looked at",
                 why=f"{self._asked} does not answer ({late})",
-                hint="is it up, and does the network let requests through? Where a look takes longer by "
-                "itself, set DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS for code server and daemon (docs/scale.md)",
+                hint=LATE_HINT,
             ) from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -153,6 +154,24 @@ def test_a_healthy_table_is_not_repaired(tmp_path: Path, fake: FakeRealtime, rem
     with dg.DagsterInstance.ephemeral() as instance:
         result = tick(spec, instance)
     assert not result.run_requests
+
+
+def test_a_look_that_does_not_end_is_told_while_the_tick_still_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six brokers of Kafka behind a silent firewall take a minute; Dagster has ended the tick by then."""
+    monkeypatch.setattr("pinot_assets.sensors.realtime.LOOK_S", 0.1)
+    end = threading.Event()
+    monkeypatch.setattr("pinot_assets.sensors.realtime.look", lambda *_: end.wait(60))
+    spec = write_realtime_table(tmp_path, dagster={"repairLimit": 3})
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = tick(spec, instance)
+    end.set()
+    assert len(result.asset_events) == len(CHECKS)
+    for event in result.asset_events:
+        assert isinstance(event, dg.AssetCheckEvaluation)
+        assert not event.passed
+        assert "the look at clicks_REALTIME does not come to its end" in (event.description or "")
 
 
 def test_without_a_pinot_it_tells_and_does_not_raise(tmp_path: Path) -> None:
