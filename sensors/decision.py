@@ -127,6 +127,15 @@ class Cursor(Stored):
         """
         return settlement == self.settled != "" and self.settled_s <= now_s < self.settled_s + SETTLED_S
 
+    def not_launched(self, before: Cursor) -> Cursor:
+        """The cursor after a tick whose launch came to nothing: the next one decides it anew.
+
+        :param before: what the tick began with.
+        """
+        return replace(
+            self, launched=before.launched, snapshot=before.snapshot, at_s=before.at_s, times=before.times
+        )
+
     def listed_anew(self, spec: TableSpec, now_s: int) -> Cursor:
         """The cursor after a sweep that found what is settled, which left nothing to wait for."""
         return replace(self, sweep=None, quiet=listing_of(spec), quiet_s=now_s)

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import dagster as dg
-from dagster._grpc.utils import default_sensor_grpc_timeout
 
-from pinot_assets.assets.budget import LISTING_S, TICK_S, Budget
+from pinot_assets.assets.budget import LATE_HINT, LISTING_S, LOOK_S, TICK_S, Budget
 from pinot_assets.assets.evaluations import evaluations, unseen
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.picture import Picture
@@ -37,10 +36,6 @@ from pinot_assets.source.notifications import Hints
 from pinot_assets.spec import TableSpec
 
 INTERVAL_S = 30
-
-LOOK_S = default_sensor_grpc_timeout() - TICK_S - 5
-"""How long a tick waits for source, staging area and ZooKeeper together. The client of a silent store gives
-up after a minute; Dagster has ended the tick by then and keeps nothing of it."""
 
 
 def files_sensor(table: TableAssets) -> dg.SensorDefinition:
@@ -84,11 +79,11 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
             return _skip(cursor.told, cursor.listed_anew(spec, now_s).text, ended)
         history = TableHistory(context.instance, spec, Budget(TICK_S))
         picture = Picture.take(spec, inventory.files, observation.snapshot, history.partitions())
-        is_shown = history.report(picture.observations(history))
-        if runs_under_way(context.instance, spec):  # it has come up since, and needs its partitions
-            is_shown = False
-        else:
+        is_told = history.report(picture.observations(history))
+        running = runs_under_way(context.instance, spec)
+        if not running:  # one that has come up since needs its partitions
             picture.forget_all_others(history)
+        is_shown = is_told and history.is_through and not running
         now_s = int(time.time())
         tick = decide(spec, inventory, observation, cursor.text, now_s, picture.rows.differing)
         context.log.info(tick.message)
@@ -98,6 +93,9 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         ended = _works(context.instance, spec, cursor, tick.message)
         if not tick.launch:
             return _skip(tick.message, after.text, ended)
+        if running:
+            paused = f"paused: run {running[0].run_id} of {spec.name} has come up meanwhile"
+            return _skip(paused, after.not_launched(cursor).text, ended)
         request = sensor_trigger_of(context.instance, spec, tick.message)
         return dg.SensorResult(run_requests=[request], cursor=after.text, asset_events=ended)
 
@@ -160,8 +158,7 @@ class _Looking:
             raise SourceError(
                 f"{spec.name} cannot be looked at",
                 why=f"{self._asked} does not answer ({late})",
-                hint="is it up, and does the network let requests through? Where a look takes longer by "
-                "itself, set DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS for code server and daemon (docs/scale.md)",
+                hint=LATE_HINT,
             ) from None
 
 

@@ -5,18 +5,33 @@ Off unless it is switched on: a look lists the source and the staging area.
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
+from collections.abc import Callable
+
 import dagster as dg
 
+from pinot_assets import health
+from pinot_assets.assets.budget import LATE_HINT, LOOK_S
 from pinot_assets.assets.evaluations import evaluations, examine_table
 from pinot_assets.assets.keys import keys_of
-from pinot_assets.health import summary
+from pinot_assets.health import CHECKS, Health, summary
+from pinot_assets.health.finding import unknown
+from pinot_assets.in_time import Late, Patience
 from pinot_assets.resources import PinotResource
+from pinot_assets.settings import Settings
 from pinot_assets.spec import TableSpec
 
 
 def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
     """The health sensor of one table."""
-    table = keys_of(spec).table
+    table, patience = keys_of(spec).table, Patience()
+
+    def in_time(spec: TableSpec, settings: Callable[[], Settings]) -> tuple[Health, ...]:
+        """A tick that Dagster ends leaves every check as green as it was."""
+        try:
+            return patience.wait_for(lambda: health.examine_table(spec, settings), LOOK_S)
+        except Late as late:
+            why = f"the look at {spec.name} does not come to its end ({late})"
+            return tuple(unknown(check.name, why, LATE_HINT) for check in CHECKS)
 
     @dg.sensor(
         name=f"{spec.asset_name}_health",
@@ -26,7 +41,7 @@ def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
         description=f"Looks at the standing health of {spec.name} and records its checks.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
-        answers = examine_table(context.instance, spec, pinot.settings)
+        answers = examine_table(context.instance, spec, pinot.settings, in_time)
         message = summary(answers)
         context.log.info(message)
         return dg.SensorResult(

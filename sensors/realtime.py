@@ -11,12 +11,14 @@ from collections.abc import Callable
 
 import dagster as dg
 
+from pinot_assets.assets.budget import LATE_HINT, LOOK_S
 from pinot_assets.assets.keys import TABLE_TAG, tag_of
 from pinot_assets.assets.realtime import evaluations, job_name, observations
 from pinot_assets.assets.runs import UNDER_WAY, WHY_TAG
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import summary
-from pinot_assets.realtime.looking import Looked, look
+from pinot_assets.in_time import Late, Patience
+from pinot_assets.realtime.looking import Looked, blind, look
 from pinot_assets.realtime.opening import open_operations
 from pinot_assets.realtime.repair import memory
 from pinot_assets.realtime.repair.apply import preview
@@ -29,7 +31,7 @@ from pinot_assets.words import plural
 
 def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
     """The sensor of one table."""
-    repair = job_name(spec, "repair")
+    repair, patience = job_name(spec, "repair"), Patience()
 
     @dg.sensor(
         name=f"{spec.asset_name}_health",
@@ -39,12 +41,14 @@ def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
         description=f"Looks at the health of {spec.name_with_type} and records it; {_repairs(spec)}.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
-        looked = look(spec.name, pinot.settings)
+        looked = _look_in_time(spec, pinot.settings, patience)
         message = summary(looked.answers)
         context.log.info(message)
-        wanted = _wanted(spec, looked, pinot.settings)
+        wanted, holder = _wanted(spec, looked, pinot.settings)
         if wanted and (under_way := _under_way(context.instance, repair)):
             message, wanted = f"{message}; run {under_way} repairs already", ""
+        elif wanted and holder:  # a run would only fail of that
+            message, wanted = f"{message}; not repaired, as {holder} works on the table", ""
         events: list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation] = [
             *observations(spec, looked),
             *evaluations(spec, looked),
@@ -54,6 +58,14 @@ def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
         return dg.SensorResult(run_requests=[repair_request(spec, wanted)], asset_events=events)
 
     return sensor
+
+
+def _look_in_time(spec: RealtimeTableSpec, settings: Callable[[], Settings], patience: Patience) -> Looked:
+    """A tick that Dagster ends leaves every check as green as it was."""
+    try:
+        return patience.wait_for(lambda: look(spec.name, settings), LOOK_S)
+    except Late as late:
+        return blind(f"the look at {spec.name_with_type} does not come to its end ({late})", LATE_HINT)
 
 
 def _repairs(spec: RealtimeTableSpec) -> str:
@@ -74,17 +86,19 @@ def repair_request(spec: RealtimeTableSpec, why: str) -> dg.RunRequest:
     )
 
 
-def _wanted(spec: RealtimeTableSpec, looked: Looked, settings: Callable[[], Settings]) -> str:
-    """What a repair would do now, in short; empty where it may not, or where there is nothing to do."""
+def _wanted(spec: RealtimeTableSpec, looked: Looked, settings: Callable[[], Settings]) -> tuple[str, str]:
+    """What a repair would do now, in short, and who works on the table meanwhile: a repair, a drain, a
+    rebalance, by the command line as well. Both empty where it may not, or where there is nothing to do."""
     if not spec.dagster.repair_limit or looked.state is None or all(one.passed for one in looked.answers):
-        return ""
+        return "", ""
     try:
         with open_operations(settings(), spec.name_with_type) as operations:
-            remembered = operations.recall(memory.SUBJECT)
+            remembered, holder = operations.recall(memory.SUBJECT), operations.holder()
         steps = preview(looked.state, remembered, Limits(steps=spec.dagster.repair_limit)).steps
     except PinotAssetsError:
-        return ""  # without it a step might be begun twice; the checks tell what is wrong
-    return f"{plural(len(steps), 'step')}, first: {steps[0]}" if steps else ""
+        return "", ""  # without it a step might be begun twice; the checks tell what is wrong
+    wanted = f"{plural(len(steps), 'step')}, first: {steps[0]}" if steps else ""
+    return wanted, "" if holder is None else str(holder)
 
 
 def _under_way(instance: dg.DagsterInstance, repair: str) -> str:

@@ -7,11 +7,22 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from dagster._grpc.utils import default_sensor_grpc_timeout
+
 TICK_S = 15.0
 """What a tick may spend on it, beside its look at source and session."""
 
 LISTING_S = 20.0
 """What a tick may spend on listing; with what it writes and compares it stays below Dagster's 60 s."""
+
+LOOK_S = default_sensor_grpc_timeout() - TICK_S - 5
+"""How long a tick waits for what it looks at. Clients of what is silent give up after a minute, or one after
+the other; Dagster has ended the tick by then and keeps nothing of it."""
+
+LATE_HINT = (
+    "is it up, and does the network let requests through? Where a look takes longer by itself, set "
+    "DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS for code server and daemon (docs/scale.md)"
+)
 
 T = TypeVar("T")
 

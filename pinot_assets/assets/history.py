@@ -72,7 +72,7 @@ class TableHistory:
         return frozenset(self._instance.get_dynamic_partitions(self._partitions))
 
     def keep_partitions(self, wanted: Collection[str]) -> None:
-        """Delete all others; their events stay.
+        """Delete all others, as many as there is time for (`is_through`); their events stay.
 
         Not while a run of the table is under way: Dagster fails a step whose own partition has gone.
         """
@@ -185,6 +185,11 @@ class TableHistory:
         last = self._log.get_latest_storage_id_by_partition(self._keys.segments, kind)
         return {get_input_event_pointer_tag(self._keys.segments): str(max(last.values(), default=0))}
 
+    @property
+    def is_through(self) -> bool:
+        """Whether nothing was left undone so far, deletions of partitions included."""
+        return not self._budget.exhausted
+
     def report(self, events: Iterator[dg.AssetObservation | dg.AssetMaterialization]) -> bool:
         """Store events outside a run, as many as there is time for.
 
@@ -192,7 +197,7 @@ class TableHistory:
         """
         for event in self._budget.spend_on(events):
             self.store(event)
-        return not self._budget.exhausted
+        return self.is_through
 
     def store(self, event: dg.AssetObservation | dg.AssetMaterialization) -> None:
         """Store one event outside a run."""

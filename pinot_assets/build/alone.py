@@ -17,7 +17,7 @@ from typing import BinaryIO, Final
 from pinot_assets.build.deaths import death_of_memory
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.rejected import one_line
-from pinot_assets.build.task import build_file
+from pinot_assets.build.task import build_file, failure_of
 from pinot_assets.build.trouble import tells_of_memory
 from pinot_assets.memory import limit_memory
 from pinot_assets.session.failure_code import WORKER_DIED
@@ -30,7 +30,16 @@ _STDERR: Final = 1 << 16
 
 
 def build_alone(order: BuildOrder, task: FileTask) -> Receipt | Failure:
-    """As `build_file`, in a process of its own; one that dies is a `Failure` of the file."""
+    """As `build_file`, in a process of its own; one that dies, or cannot be started, is a `Failure` of the
+    file."""
+    try:
+        return _built(order, task)
+    except Exception as error:
+        # A machine without memory or disk for one more process must not take the other files' job with it.
+        return failure_of(order, task, error)
+
+
+def _built(order: BuildOrder, task: FileTask) -> Receipt | Failure:
     with temporary_folder("alone") as folder:
         result, said = folder / "result", folder / "stderr"
         with said.open("wb") as stderr:

@@ -20,6 +20,7 @@ ADVICE: Final = (
 
 _MACHINE: Final = frozenset(
     (
+        errno.EAGAIN,
         errno.EDQUOT,
         errno.EFBIG,
         errno.EIO,

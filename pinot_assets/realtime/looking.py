@@ -38,11 +38,12 @@ def look(table: str, settings: Callable[[], Settings]) -> Looked:
             state = read_state(pinot, table, deep_store=open_deep_store(pinot))
     except PinotNotFound as error:
         makes_it = f"`pinot-assets tables apply {table.removesuffix('_REALTIME')}` makes it"
-        return _blind(error.what, makes_it)
+        return blind(error.what, makes_it)
     except PinotAssetsError as error:
-        return _blind(error.reason, error.hint or "")
+        return blind(error.reason, error.hint or "")
     return Looked(state, examine(state))
 
 
-def _blind(reason: str, next_step: str) -> Looked:
+def blind(reason: str, next_step: str) -> Looked:
+    """A look that saw nothing."""
     return Looked(None, tuple(unknown(check.name, reason, next_step) for check in CHECKS))

@@ -17,6 +17,8 @@ class RealtimeSettings:
     :ivar peer_scheme: `peerSegmentDownloadScheme`, None when absent.
     :ivar upsert: `FULL`, `PARTIAL` or None.
     :ivar drops_out_of_order: upsert with `dropOutOfOrderRecord` or an out-of-order column.
+    :ivar drops_rows: fewer rows than messages may be kept, as the table config wants it: dedup,
+        `dropOutOfOrderRecord`, a filter, or aggregation while it consumes.
     :ivar recovery_always: `disasterRecoveryMode` is ALWAYS.
     :ivar completion_mode: `DEFAULT` or `DOWNLOAD`.
     :ivar retention_ms: None when data is kept for ever.
@@ -29,6 +31,7 @@ class RealtimeSettings:
     upsert: str | None = None
     dedup: bool = False
     drops_out_of_order: bool = False
+    drops_rows: bool = False
     recovery_always: bool = False
     completion_mode: str = "DEFAULT"
     retention_ms: int | None = None

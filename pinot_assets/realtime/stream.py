@@ -24,6 +24,8 @@ from pinot_assets.spec.policy_file import policy_of
 SECONDS: Final = 10.0
 """How long one question to the stream may take."""
 
+_SHORTEST_KNOCK_S: Final = 0.5
+
 _JAAS: Final = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _PASSED_ON: Final = {
     "security.protocol": "security_protocol",
@@ -193,13 +195,14 @@ def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: An
 def _knock(brokers: Sequence[str], seconds: float) -> None:
     """Find one that listens: kafka-python itself only says that its time is over, and leaves sockets open.
 
+    :param seconds: for all of them; behind a silent firewall each takes what it is given.
     :raises StreamUnreadable: none does.
     """
-    reasons = []
+    reasons, each_s = [], max(seconds / len(brokers), _SHORTEST_KNOCK_S)
     for broker in brokers:
         host, _, port = broker.rpartition(":")
         try:
-            with socket.create_connection((host.strip("[]"), int(port)), seconds):
+            with socket.create_connection((host.strip("[]"), int(port)), each_s):
                 return
         except (OSError, ValueError) as error:
             reasons.append(f"{broker}: {error}")

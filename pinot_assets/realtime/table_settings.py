@@ -54,6 +54,7 @@ def table_settings(config: Mapping[str, Any]) -> RealtimeSettings:
         dedup=_flag(setting(config, "dedupConfig", "dedupEnabled")),
         drops_out_of_order=_flag(upsert.get("dropOutOfOrderRecord"))
         or bool(upsert.get("outOfOrderRecordColumn")),
+        drops_rows=_drops_rows(config),
         recovery_always=str(ingestion.get("disasterRecoveryMode")).upper() == "ALWAYS",
         completion_mode=str(setting(segments, "completionConfig", "completionMode") or "DEFAULT").upper(),
         retention_ms=_retention_ms(segments),
@@ -139,6 +140,18 @@ def _streams(config: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
     return tuple(
         {str(key): str(value) for key, value in stream.items()}
         for stream in (maps or ([older] if older else []))
+    )
+
+
+def _drops_rows(config: Mapping[str, Any]) -> bool:
+    return any(
+        (
+            _flag(setting(config, "dedupConfig", "dedupEnabled")),
+            _flag(setting(config, "upsertConfig", "dropOutOfOrderRecord")),
+            bool(setting(config, "ingestionConfig", "filterConfig", "filterFunction")),
+            bool(setting(config, "ingestionConfig", "aggregationConfigs")),
+            _flag(setting(config, "tableIndexConfig", "aggregateMetrics")),
+        )
     )
 
 

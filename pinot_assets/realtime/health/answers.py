@@ -86,8 +86,13 @@ def _wanted(state: RealtimeState) -> Iterator[tuple[str, int]]:
         if rows is None or rows <= 0:
             continue
         # Not every offset is a row: transactions, compaction, filters. One row there is, if there are any.
-        exact = segment.status.completed or segment.partition in whole
-        yield segment.name, rows if exact else 1
+        if segment.status.completed:
+            yield segment.name, rows
+        elif not state.settings.drops_rows:
+            yield segment.name, rows if segment.partition in whole else 1
+        elif any(found.get(segment.name) for found in state.answered.values()):
+            # The table itself may have dropped every one of them; but what one broker finds, all must.
+            yield segment.name, 1
 
 
 def _least_consumed(state: RealtimeState) -> Mapping[str, int]:

@@ -170,14 +170,27 @@ def _place(one: Consumption) -> tuple[bool, int]:
     return one.state == "CONSUMING", -1 if one.offset is None else one.offset
 
 
+def _rests(state: RealtimeState, newest: Segment, one: Consumption, waiting: int) -> bool:
+    """Whether the stream is known to hold no more, and has given nothing for a while."""
+    if newest.partition not in state.stream or one.offset is None or one.consumed_ms is None:
+        return False
+    return not waiting and _silent_ms(state, newest, one.server, one.consumed_ms) > LATE_MS
+
+
 def lags_ms(state: RealtimeState, consumers: Mapping[int, Consumption]) -> Mapping[int, int]:
     """How late each partition is by one consumer of its newest segment; none where nothing is known of it.
 
     Pinot tells how old the newest row was when it came, and says so for ever if no other one comes. So while
-    messages wait, it is no less than the time that has passed since.
+    messages wait, it is no less than the time that has passed since. And a row that came late is none that
+    is late once nothing has come for a while and nothing waits: nobody writes to the stream.
     """
     latest, waiting = state.latest(), _waiting(state, consumers)
-    late = {p: one.lag_ms for p, one in consumers.items() if one.lag_ms is not None}
+    late = {
+        p: one.lag_ms
+        for p, one in consumers.items()
+        if one.lag_ms is not None
+        and not (one.lag_ms > LATE_MS and _rests(state, latest[p], one, waiting.get(p, 0)))
+    }
     silent = {
         p: _silent_ms(state, latest[p], one.server, one.consumed_ms)
         for p, one in consumers.items()

@@ -20,7 +20,7 @@ from pinot_assets.pinot.table_config import is_refresh, setting
 from pinot_assets.realtime.parts import segments_of
 from pinot_assets.realtime.preflight.commits import blocking_times, commit_start, pauseless_times
 from pinot_assets.realtime.preflight.facts import Aim, CommitStart, Facts, OfflineHalf, Retention
-from pinot_assets.realtime.preflight.retention import read_retention
+from pinot_assets.realtime.preflight.retention import least, read_retention
 from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
 from pinot_assets.realtime.state import Copy, Segment, Status
 from pinot_assets.realtime.table_settings import cluster_settings, table_settings
@@ -122,9 +122,8 @@ class _Reading:
         return commit_start(segments, max(trips), ideal_s)
 
     def _retention(self, read_stream: ReadRetention) -> Retention | None:
-        """Of the stream that keeps the least."""
         kept = [read_stream(stream) for stream in self.wanted.streams]
-        return min(kept, key=lambda one: float("inf") if one.ms is None else one.ms, default=None)
+        return least(kept) if kept else None
 
     # --- the cluster -------------------------------------------------------------------------------
 

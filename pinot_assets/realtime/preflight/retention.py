@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.preflight.facts import Retention
@@ -40,6 +40,13 @@ def retention_of(config: Mapping[str, str]) -> Retention:
         bytes_per_partition=_limit(config.get("retention.bytes", "-1")) if deletes else None,
         compacted="compact" in policies,
     )
+
+
+def least(kept: Sequence[Retention]) -> Retention:
+    """What is kept of every one of several streams: each may be the first to forget, in its own way."""
+    times = [one.ms for one in kept if one.ms is not None]
+    sizes = [one.bytes_per_partition for one in kept if one.bytes_per_partition is not None]
+    return Retention(min(times, default=None), min(sizes, default=None), any(one.compacted for one in kept))
 
 
 def _limit(text: str) -> int | None:

@@ -69,7 +69,9 @@ def stream_retention(facts: Facts) -> Judgement:
     kept = facts.retention
     if kept is None:
         return passed("the table has no stream")
-    if kept.compacted:
+    needed = facts.flush_ms + 1000 * facts.worst_repair_s
+    is_short = kept.ms is not None and kept.ms < needed
+    if kept.compacted and not is_short:  # one that deletes as well may do that too soon, which is worse
         return warn(
             "the topic is compacted: a segment that is read again has fewer rows than it had",
             "a topic with cleanup.policy=delete",
@@ -78,13 +80,12 @@ def stream_retention(facts: Facts) -> Judgement:
         return passed("the stream keeps everything")
     if kept.ms is None:
         return _cut_by_size(facts)
-    needed = facts.flush_ms + 1000 * facts.worst_repair_s
     told = (
         f"the stream keeps {kept.ms / _HOUR_MS:.1f} h; {facts.flush_ms / _HOUR_MS:.1f} h until a commit and "
         f"{facts.worst_repair_s / 3600:.1f} h until a repair make {needed / _HOUR_MS:.1f} h"
     )
     fix = "a longer retention of the topic, a shorter flushThresholdTime, or a faster repair"
-    if kept.ms < needed:
+    if is_short:
         if facts.pauseless:
             return refuse(
                 f"{told}: a segment that no server has would come back short, without an error", fix

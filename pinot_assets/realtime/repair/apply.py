@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pinot_assets.errors import PinotError, SourceError, SwitchStateUnknown
@@ -102,9 +102,12 @@ class Repair:
             # An upload by a server is waited for, and the table goes on meanwhile.
             if self.clock_ms() - state.read_ms > FRESH_MS:
                 state = self.read()
-                still = {other.key for other in plan(state, self.limits, memory).steps}
-                if step.key not in still:
+                now = {other.key: other for other in plan(state, self.limits, memory).steps}
+                if step.key not in now:
                     continue
+                # As it is planned now, by another server, say; but behind what was begun before it.
+                longest = max(step.deadline_s, now[step.key].deadline_s)
+                step = replace(now[step.key], deadline_s=longest)
             self.lease.assert_held()
             memory = memory.begun(step, self.clock_ms())
             self._remember(memory)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import subprocess
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -161,6 +163,22 @@ def test_a_file_is_built_in_a_process_of_its_own(
     assert isinstance(built, Receipt), built
     assert built.rows == 3
     assert not built.worker.endswith(f"/{os.getpid()}")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(errno.ENOMEM, "OUT_OF_MEMORY"), (errno.ENOSPC, "MACHINE"), (errno.EAGAIN, "MACHINE")],
+)
+def test_a_process_that_cannot_be_started_fails_its_file_and_not_the_job(
+    order: BuildOrder, monkeypatch: pytest.MonkeyPatch, number: int, code: str
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    failed = build_alone(order, TASKS[0])
+    assert isinstance(failed, Failure)
+    assert (failed.uri, failed.code) == (TASKS[0].file.uri, code)
 
 
 def test_a_file_that_needs_more_memory_than_a_worker_may_take_says_so(

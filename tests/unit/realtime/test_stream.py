@@ -120,3 +120,24 @@ def test_a_file_that_a_variable_names_is_the_installations_own(monkeypatch: pyte
         "ssl.truststore.location": "${TABLE_KAFKA_CA}",
     }
     assert filled_in(stream)["ssl.truststore.location"] == "/etc/ssl/ca.pem"
+
+
+def test_brokers_behind_a_silent_firewall_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds for each of six would be more than Dagster gives a tick."""
+    given: list[float] = []
+
+    def silent(_: object, seconds: float) -> None:
+        given.append(seconds)
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr("socket.create_connection", silent)
+    brokers = ",".join(f"127.0.0.1:{n}" for n in range(1, 7))
+    stream = {
+        "streamType": "kafka",
+        "stream.kafka.topic.name": "t",
+        "stream.kafka.broker.list": brokers,
+    }
+    with pytest.raises(StreamUnreadable, match=r"127\.0\.0\.1:6: timed out"):
+        read_partitions([stream])
+    assert len(given) == 6
+    assert sum(given) == pytest.approx(10)

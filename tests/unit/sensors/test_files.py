@@ -17,7 +17,7 @@ from fakes.tables import SYNC, write_table
 from pinot_assets.assets.budget import TICK_S
 from pinot_assets.assets.health import table_health
 from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.keys import keys_of
+from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.picture import Picture
 from pinot_assets.assets.table import table_assets
 from pinot_assets.errors import ListingFailed, PinotAssetsError, SessionError, SourceError
@@ -331,6 +331,36 @@ def test_what_dagster_was_not_told_to_the_end_is_looked_at_again(
     table.tick()
     table.tick()
     assert len(looks) == 2
+
+
+def test_partitions_that_are_not_yet_deleted_are_no_matter_of_an_hour(
+    table: Table, looks: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ten thousand files that have gone a tick deletes as many as it has time for."""
+    table.instance.add_dynamic_partitions(partitions_name(table.spec), ["x", "y", "z"])
+    monkeypatch.setattr(files, "TICK_S", 0)
+    for _ in range(5):
+        assert table.tick() == NOTHING
+    assert not {"x", "y", "z"} & TableHistory(table.instance, table.spec).partitions()
+    assert len(looks) == 3, "once all are deleted, the table is settled"
+
+
+def test_a_run_that_comes_up_during_the_look_is_not_doubled(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look takes up to a minute, and the schedule does not wait for it."""
+    run = dg.DagsterRun(job_name="t_ingest", status=dg.DagsterRunStatus.STARTED, tags={"pinot/table": "t"})
+
+    def comes_up(*_: object) -> Observation:
+        table.instance.add_run(run)
+        return table.seen
+
+    table.write("a.csv")
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "observe", comes_up)
+        assert table.tick() == f"paused: run {run.run_id} of t has come up meanwhile"
+    table.instance.delete_run(run.run_id)
+    assert table.tick() == "1 new, 0 rewritten, 0 deleted; launched", "it was not launched before"
 
 
 def test_a_settled_sweep_over_ticks_clears_its_parts_away(

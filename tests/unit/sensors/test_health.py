@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -43,6 +44,22 @@ def test_it_is_off_until_somebody_wants_it(spec: TableSpec) -> None:
     assert sensor.name == "t_health"
     assert sensor.default_status is dg.DefaultSensorStatus.STOPPED
     assert sensor.minimum_interval_seconds == spec.dagster.health_interval_sec
+
+
+def test_a_look_that_does_not_end_is_told_while_the_tick_still_counts(
+    spec: TableSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pinot_assets.sensors.health.LOOK_S", 0.1)
+    end = threading.Event()
+    monkeypatch.setattr("pinot_assets.health.examine_table", lambda *_: end.wait(60))
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = tick(spec, instance)
+    end.set()
+    assert len(result.asset_events) == len(CHECKS)
+    for event in result.asset_events:
+        assert isinstance(event, dg.AssetCheckEvaluation)
+        assert not event.passed
+        assert "the look at t does not come to its end" in (event.description or "")
 
 
 def test_every_tick_becomes_history_of_the_checks_without_a_run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from pinot_assets.realtime.health.checks import CHECKS, examine
 from pinot_assets.realtime.looking import Looked
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import realtime_sensor
+from pinot_assets.session.model import Owner
 from pinot_assets.spec import RealtimeTableSpec
 
 PINOT = PinotResource(controller_url="http://controller:9000", zookeeper="127.0.0.1:1")
@@ -30,10 +32,14 @@ class Remembered:
     def __init__(self) -> None:
         self.text = ""
         self.away = False
+        self.held_by: Owner | None = None
 
     def recall(self, subject: str) -> str:
         assert subject == "repair"
         return self.text
+
+    def holder(self) -> Owner | None:
+        return self.held_by
 
     @contextmanager
     def opened(self, _settings: object, table: str) -> Iterator[Remembered]:
@@ -117,6 +123,21 @@ def test_a_repair_under_way_is_left_alone(tmp_path: Path, fake: FakeRealtime) ->
     assert f"run {run.run_id} repairs already" in str(result.skip_reason)
 
 
+def test_a_table_that_somebody_works_on_is_left_alone(
+    tmp_path: Path, fake: FakeRealtime, remembered: Remembered
+) -> None:
+    """A rebalance by the command line takes hours: each tick's run would fail of its lease."""
+    remembered.held_by = Owner("rebalance", "laptop", 7, 0)
+    spec = write_realtime_table(tmp_path, dagster={"repairLimit": 3})
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = tick(spec, instance)
+        assert not result.run_requests
+        assert "not repaired, as rebalance" in str(result.skip_reason)
+        assert len(result.asset_events) == 1 + len(CHECKS)
+        remembered.held_by = None
+        assert tick(spec, instance).run_requests
+
+
 def test_nothing_is_repaired_without_what_was_tried_before(
     tmp_path: Path, fake: FakeRealtime, remembered: Remembered
 ) -> None:
@@ -133,6 +154,24 @@ def test_a_healthy_table_is_not_repaired(tmp_path: Path, fake: FakeRealtime, rem
     with dg.DagsterInstance.ephemeral() as instance:
         result = tick(spec, instance)
     assert not result.run_requests
+
+
+def test_a_look_that_does_not_end_is_told_while_the_tick_still_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six brokers of Kafka behind a silent firewall take a minute; Dagster has ended the tick by then."""
+    monkeypatch.setattr("pinot_assets.sensors.realtime.LOOK_S", 0.1)
+    end = threading.Event()
+    monkeypatch.setattr("pinot_assets.sensors.realtime.look", lambda *_: end.wait(60))
+    spec = write_realtime_table(tmp_path, dagster={"repairLimit": 3})
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = tick(spec, instance)
+    end.set()
+    assert len(result.asset_events) == len(CHECKS)
+    for event in result.asset_events:
+        assert isinstance(event, dg.AssetCheckEvaluation)
+        assert not event.passed
+        assert "the look at clicks_REALTIME does not come to its end" in (event.description or "")
 
 
 def test_without_a_pinot_it_tells_and_does_not_raise(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from fakes.realtime import MINUTE_MS, S1, S2, FakeRealtime
 
 from pinot_assets.health.finding import Severity
@@ -55,6 +58,34 @@ def test_offsets_that_are_no_rows_ask_for_one_row_only() -> None:
     assert answer.message == "2 brokers find 134 rows; at least 91 must be there"
     pinot.rows["broker1"].pop(name)
     assert not answers(pinot.look()).passed
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"dedupConfig": {"dedupEnabled": True}},
+        {"upsertConfig": {"mode": "FULL", "dropOutOfOrderRecord": True}},
+        {"ingestionConfig": {"filterConfig": {"filterFunction": "bot = 1"}}},
+        {"ingestionConfig": {"aggregationConfigs": [{"columnName": "n", "aggregationFunction": "SUM(n)"}]}},
+        {"tableIndexConfig": {"aggregateMetrics": True}},
+    ],
+)
+def test_rows_that_the_table_itself_drops_are_not_left_out(config: dict[str, Any]) -> None:
+    """That every message of the segments before became a row says nothing of the next message."""
+    pinot = table()
+    ingestion = {**pinot.config["ingestionConfig"], **config.get("ingestionConfig", {})}
+    pinot.config |= {**config, "ingestionConfig": ingestion}
+    consuming = next(name for name in pinot.nodes if "__0__1__" in name)
+    rows = pinot.all_rows()
+    pinot.rows = {broker: {**rows, consuming: 49} for broker in pinot.brokers}
+    assert answers(pinot.look()).passed
+    for found in pinot.rows.values():
+        del found[consuming]  # a duplicate each
+    assert answers(pinot.look()).passed
+    pinot.rows["broker1"][consuming] = 49
+    answer = answers(pinot.look())
+    assert (answer.passed, answer.expected, answer.found) == (False, 101, 100)
+    assert f"{SECOND} leaves out 1 row" in answer.message
 
 
 def test_a_broker_that_answers_with_an_error_is_told_beside_the_others() -> None:

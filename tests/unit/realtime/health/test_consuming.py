@@ -163,6 +163,19 @@ def test_a_consumer_that_stands_still_is_the_later_the_longer_it_does(lag_ms: in
     assert numbers(idle).get("lag_s") == (None if lag_ms is None else 0.01)
 
 
+def test_a_row_that_came_late_is_not_late_for_ever() -> None:
+    """After an outage the last rows are old; then the producers rest over the weekend."""
+    pinot = consumed(offset=150, lag_ms=600_000)
+    just_now = silent(pinot, pinot.now_ms - 1000)
+    assert not consumption_lag(just_now).passed, "what is written is old already"
+    long_ago = silent(pinot, pinot.now_ms - 301_000)
+    assert consumption_lag(long_ago).passed
+    assert "lag_s" not in numbers(long_ago)
+    assert not consumption_lag(silent(pinot, None)).passed, "of one that does not say, no more is known"
+    pinot.stream = {0: (0, 200)}
+    assert not consumption_lag(silent(pinot, pinot.now_ms - 301_000)).passed, "50 messages wait"
+
+
 def test_a_consumer_that_has_got_nothing_is_late_since_its_segment_was_made() -> None:
     pinot = consumed(offset=100)
     state = silent(pinot, 0)

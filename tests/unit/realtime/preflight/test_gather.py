@@ -124,6 +124,23 @@ def test_a_stream_that_cannot_be_read():
     assert answer.reason == "not known: the stream does not answer: KafkaConnectionError"
 
 
+def test_each_of_several_streams_may_be_the_one_that_forgets():
+    kept = {
+        "week": Retention(7 * 86_400_000),
+        "compacted": Retention(None, compacted=True),
+        "small": Retention(8 * 86_400_000, bytes_per_partition=10**9),
+    }
+    fake = FakeRealtime()
+    streams = [{"streamType": "kafka", "stream.kafka.topic.name": topic} for topic in kept]
+    fake.config["ingestionConfig"]["streamIngestionConfig"]["streamConfigMaps"] = streams
+    with fake.pinot() as pinot:
+        read = lambda stream: kept[stream["stream.kafka.topic.name"]]  # noqa: E731
+        found = gather(pinot, "clicks_REALTIME", fake.config, None, read)
+    assert found.retention == Retention(7 * 86_400_000, 10**9, compacted=True)
+    (answer,) = [one for one in judge(found) if one.rule == "stream_retention"]
+    assert "compacted" in answer.reason
+
+
 def segment(sequence: int, made_s: int, modified_s: int, status: Status = Status.DONE) -> Segment:
     name = f"clicks__0__{sequence}__x"
     made = Segment(name, 0, sequence, 0, status, modified_ms=modified_s * 1000, size_bytes=sequence)

@@ -243,6 +243,8 @@ def test_what_the_cluster_is_set_to(facts, rule, verdict, said):
         (replace(GOOD, retention=Retention(None)), "stream_retention", PASS, "everything"),
         (replace(GOOD, retention=None), "stream_retention", PASS, "no stream"),
         (replace(GOOD, retention=Retention(None, compacted=True)), "stream_retention", WARN, "compacted"),
+        (replace(GOOD, retention=Retention(8 * 3_600_000, None, True)), "stream_retention", REFUSE, "8.0 h"),
+        (replace(GOOD, retention=Retention(8 * DAYS, None, True)), "stream_retention", WARN, "compacted"),
         (replace(GOOD, retention=Retention(None, 5_000_000_000)), "stream_retention", WARN, "5.0 GB"),
         (replace(GOOD, retention=Retention(7 * DAYS, 10**9)), "stream_retention", WARN, "1.0 GB"),
         (replace(GOOD, retention=Retention(8 * 3_600_000)), "stream_retention", REFUSE, "keeps 8.0 h; 6.0 h"),

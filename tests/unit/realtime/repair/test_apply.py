@@ -217,6 +217,22 @@ def test_after_a_long_upload_the_table_is_looked_at_again() -> None:
     assert not [call for call in world.pinot.calls if call[-1] == many[1].name]
 
 
+def test_after_a_long_upload_the_next_one_is_done_as_it_is_planned_then() -> None:
+    many = [segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "", sequence=n) for n in range(2)]
+    world = World(table(*many, consuming(sequence=2), cluster=ClusterSettings("1.2.0")))
+    repair = world.repair()
+    uploads = world.pinot.server_uploads
+
+    def upload(*args: object) -> str:
+        servers = world.pinot.state.servers
+        gone = {**servers, "a": replace(servers["a"], alive=False)}
+        world.pinot.state = replace(world.pinot.state, servers=gone)
+        return uploads(*args)  # type: ignore[arg-type]
+
+    world.pinot.server_uploads = upload  # type: ignore[method-assign, assignment]
+    assert results(repair) == [(Kind.UPLOAD, Result.DONE)] * 2, "the other server has it"
+
+
 def test_an_upload_never_overwrites_what_pinot_wrote() -> None:
     world = World(table(PEERS_ONLY, consuming(), cluster=ClusterSettings("1.2.0")))
     repair = world.repair()
