@@ -75,7 +75,8 @@ def add_import_command(app: typer.Typer, open_store: OpenStore) -> None:
 
         Tells of each key whether it was carried, changed, dropped or added, and why. Secrets are never
         written: references to the environment stand in their place. A file that is there is left alone,
-        and so is every other table; Pinot is only read. Exits 0; 1 when the spec that was written still has problems, which are told.
+        and so is every other table; Pinot is only read. Exits 0; 1 when the spec that was written still has
+        problems, which are told.
         """
         told: list[Told] = []
         document, held = _read(config, schema, from_controller, open_store, told)

@@ -12,7 +12,6 @@ from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
 from pinot_assets.spec.problem import did_you_mean
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
 
-
 T = TypeVar("T")
 
 
