@@ -49,13 +49,15 @@ def told_beside() -> Iterator[None]:
         yield
 
 
-def refuse_to_ask(is_told: bool) -> None:
+DRY_RUN = "add --yes to do it, or --dry-run to see what it would do"
+
+
+def refuse_to_ask(is_told: bool, hint: str = DRY_RUN) -> None:
     """Whoever reads JSON answers no question.
 
     :param is_told: what the question would ask stands in the command.
+    :param hint: what to add, of options that the command has.
     :raises PinotAssetsError: it does not.
     """
     if not is_told:
-        raise PinotAssetsError(
-            "with --json nobody is asked", hint="add --yes to do it, or --dry-run to see what it would do"
-        )
+        raise PinotAssetsError("with --json nobody is asked", hint=hint)

@@ -25,7 +25,7 @@ from pinot_assets.gc.gone import forget, gone
 from pinot_assets.gc.look import GRACE_HOURS, Garbage
 from pinot_assets.gc.told import lines, values
 from pinot_assets.pinot.versions import HOUR_MS
-from pinot_assets.program import error_values
+from pinot_assets.program import error_values, of_system
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.store import SessionStore
 from pinot_assets.spec import TableSpec
@@ -132,6 +132,8 @@ def _answer(
         return Answer(spec.name, Garbage((), (), (), (note,)))
     except PinotAssetsError as error:
         return _unknown(spec.name, error)
+    except OSError as error:
+        return _unknown(spec.name, of_system(error))
 
 
 def _gone(
@@ -150,6 +152,8 @@ def _gone(
                     answers += _gone_of(store, now_ms, grace_ms, answered)
                 except PinotAssetsError as error:
                     answers.append(_unknown(store.table, error))
+                except OSError as error:
+                    answers.append(_unknown(store.table, of_system(error)))
     except PinotAssetsError as error:
         answers.append(_unknown("tables that are gone", error))
     return answers

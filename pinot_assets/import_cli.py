@@ -20,12 +20,12 @@ from pinot_assets.importing.found import in_job, in_table, table_and_schema
 from pinot_assets.importing.secrets import Secrets
 from pinot_assets.importing.told import Fate, Told, each_once
 from pinot_assets.importing.yaml_text import spec_text
-from pinot_assets.new_file import write_new
 from pinot_assets.settings import tables_directory
 from pinot_assets.source.env import referenced
 from pinot_assets.spec.apply import SchemaAndTableStore
 from pinot_assets.spec.document import parse_document, read_spec_bytes
 from pinot_assets.spec.load import check_files
+from pinot_assets.spec.new_spec import write_new_spec
 from pinot_assets.spec.pinot_json import NAMES, raw_table_name, usable_name
 from pinot_assets.spec.shown import findings_values
 
@@ -75,7 +75,8 @@ def add_import_command(app: typer.Typer, open_store: OpenStore) -> None:
 
         Tells of each key whether it was carried, changed, dropped or added, and why. Secrets are never
         written: references to the environment stand in their place. A file that is there is left alone,
-        Pinot is only read. Exits 0; 1 when the spec that was written still has problems, which are told.
+        and so is every other table; Pinot is only read. Exits 0; 1 when the spec that was written still has
+        problems, which are told.
         """
         told: list[Told] = []
         document, held = _read(config, schema, from_controller, open_store, told)
@@ -154,9 +155,9 @@ def _text(file: Path) -> str:
 
 
 def _write(target: Path, text: str) -> None:
-    """:raises SpecError: it cannot be written, or is there."""
+    """:raises SpecError: it cannot be written, is there, or would take another table with it."""
     try:
-        write_new(target, text)
+        write_new_spec(target, text)
     except FileExistsError:
         raise SpecError(f"{target} is there already", hint="give --out, or edit that file") from None
     except OSError as error:

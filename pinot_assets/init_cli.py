@@ -14,12 +14,12 @@ from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.errors import SourceError, SpecError, TypedWrong
-from pinot_assets.new_file import write_new
 from pinot_assets.settings import tables_directory
 from pinot_assets.source.env import is_reference
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.environment import is_secret_key, is_secret_value, variable_for
 from pinot_assets.spec.load import load_table
+from pinot_assets.spec.new_spec import write_new_spec
 from pinot_assets.spec.pinot_json import NAMES, usable_name
 from pinot_assets.spec.policy_file import policy_of
 
@@ -55,8 +55,8 @@ def add_init_command(app: typer.Typer) -> None:
         """Write the spec of a table for FILES: columns, types, time column and keys, as a sample shows them.
 
         Looks at the first rows of a few of the files (csv, json, parquet, avro, orc; packed or not). Comments
-        in the spec tell what was seen and what is guessed. A file that is there is left alone; nothing is
-        changed in Pinot. Exits 1 when the files cannot be read.
+        in the spec tell what was seen and what is guessed. A file that is there is left alone, and so is
+        every other table; nothing is changed in Pinot. Exits 1 when the files cannot be read.
         """
         from pinot_assets.infer.draft import draft, trouble  # Arrow's readers, which few commands need
         from pinot_assets.infer.sample import find_sample
@@ -131,9 +131,9 @@ def _written(target: Path, text: str) -> TableSpec:
 
 
 def _write(target: Path, text: str) -> None:
-    """:raises SpecError: it cannot be written."""
+    """:raises SpecError: it cannot be written, or would take another table with it."""
     try:
-        write_new(target, text)
+        write_new_spec(target, text)
     except OSError as error:
         raise SpecError(
             f"{target} cannot be written", why=error.strerror, hint="name another place with --out"

@@ -89,9 +89,11 @@ def _listen(collector: Collector, listen: str) -> None:
     host, port = address_of(listen)
     try:
         server, _ = start_http_server(port, host, registry_of(collector.samples))
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the second of a host that is no name at all, `a..b`
         raise PinotAssetsError(
-            f"{listen} cannot be listened on", why=error.strerror or str(error), hint="name another --listen"
+            f"{listen} cannot be listened on",
+            why=getattr(error, "strerror", None) or str(error),
+            hint="name another --listen",
         ) from None
     shown = f"[{host}]" if ":" in host else host
     new_console().print(escape(f"serving http://{shown}:{server.server_port}/metrics; Ctrl-C ends it"))

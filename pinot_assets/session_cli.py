@@ -109,7 +109,7 @@ def session_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
         published. A file whose receipt is lost counts as rewritten once it is touched. Exits 0.
         """
         if as_json:
-            refuse_to_ask(yes)
+            refuse_to_ask(yes, "add --yes to do it")
         if not yes:
             typer.confirm(f"Make the ledger of {table} anew, and drop its open session?", abort=True)
         with driver_of(spec_of(table, tables), "session rebuild") as driver:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
 from pinot_assets.connect import open_session_store, open_staging
+from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.formats import POINTER, Found, look
 from pinot_assets.settings import load_settings
@@ -89,7 +90,10 @@ def state_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
 
 
 def _look(spec: TableSpec) -> list[Found]:
+    """:raises NodeUnreadable: the pointer is damaged, so that its format is not known."""
     with open_session_store(spec, load_settings()) as store:
+        with suppress(NeedsNewerRelease):  # which is told; a damaged pointer is no table without state
+            store.pointer()
         return [*look(store, open_staging(spec))]
 
 

@@ -14,17 +14,19 @@ spec/realtime.md sections 3, 5, 8 and 12.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from pinot_assets.foreign import fitting, read_json
+from pinot_assets.foreign import fields_of_json
 from pinot_assets.realtime.repair.facts import not_known, topic_paused, young
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
+from pinot_assets.stored import Open, plain, structured
 from pinot_assets.words import plural, plural_are
 
 SUBJECT: Final = "drain"
 """Under which its memory is kept (`realtime.lease`)."""
+_WHAT: Final = "what a drain remembers"
 
 OUR_PAUSE: Final = "pauseless goes"
 """How the comment of a pause begins that is ours; every release that is pauseless keeps it."""
@@ -63,7 +65,7 @@ class Do(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class DrainMemory:
+class DrainMemory(Open):
     """What outlives an interruption.
 
     :ivar cleared: the preflight has passed.
@@ -85,7 +87,7 @@ class DrainMemory:
 
     def to_text(self) -> str:
         """As JSON."""
-        return json.dumps(asdict(self))
+        return json.dumps(plain(self))
 
     @classmethod
     def from_text(cls, text: str, goal: Goal) -> DrainMemory:
@@ -96,11 +98,9 @@ class DrainMemory:
         if not text:
             return cls(goal)
         try:
-            fields = read_json(text)
-            marks = tuple((int(partition), int(sequence)) for partition, sequence in fields.pop("marks"))
-            found = fitting(cls(**{**fields, "goal": Goal(fields["goal"]), "marks": marks}))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not what a drain remembers: {error!r}") from error
+            found = structured(cls, fields_of_json(text), _WHAT)
+        except ValueError as error:
+            raise ValueError(f"not {_WHAT}: {error}") from error
         return found if found.goal is goal else cls(goal, paused_ms=found.paused_ms)
 
 

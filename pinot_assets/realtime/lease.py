@@ -35,7 +35,7 @@ from pinot_assets.session.zookeeper import (
     make_own_path,
     require_cluster,
 )
-from pinot_assets.stored import plain
+from pinot_assets.stored import Marks, plain
 
 TASK: Final = "RealtimeOperations"
 
@@ -75,6 +75,7 @@ class OperationsStore:
         """Become the one that changes the table, until the lease is released or the client's session ends.
 
         :raises SessionHeld: somebody else is; says who.
+        :raises NeedsNewerRelease: a newer release has worked on the table; nothing was changed.
         :raises SessionError: no Pinot cluster of that name is in this ZooKeeper, or it does not answer.
         """
         require_cluster(self._zk, self._cluster)
@@ -118,7 +119,9 @@ class OperationsStore:
             return {}, stat.version
         hint = f"look at {self.path} in Pinot's ZooKeeper browser; deleted, it is made anew"
         with reading(f"what operations on {self.table} remember", NodeUnreadable, hint=hint):
-            return fields_of(data), stat.version
+            found = fields_of(data)
+            Marks.of(found).require_known(f"what operations on {self.table} remember")
+            return found, stat.version
 
     def _is_ours(self) -> bool:
         return lease_is_ours(self._zk, self.path)

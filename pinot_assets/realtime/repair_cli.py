@@ -14,7 +14,7 @@ from pinot_assets.cli_options import AsJson, new_console
 from pinot_assets.errors import SessionError
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.realtime.cli_table import TableName
-from pinot_assets.realtime.cli_work import DeepStore, Work, open_work
+from pinot_assets.realtime.cli_work import DeepStore, Work, open_work, tell
 from pinot_assets.realtime.repair.apply import Outcome, preview
 from pinot_assets.realtime.repair.memory import SUBJECT
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Plan, Step
@@ -72,7 +72,7 @@ def _remembered(work: Work) -> str:
     try:
         return work.recall(SUBJECT)
     except SessionError as error:
-        new_console().print(f"[yellow]what was tried before is not known[/]: {escape(error.what)}")
+        tell(f"what was tried before is not known: {error.what}")
         return ""
 
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Final
 
-from pinot_assets.foreign import read_json
+from pinot_assets.foreign import fields_of_json
 from pinot_assets.realtime.drain import may_pause
 from pinot_assets.realtime.repair.facts import lost_from_stream, not_known
 from pinot_assets.realtime.repair.means import deletes_from_sequence
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment
+from pinot_assets.stored import Open, plain, structured
 
 SUBJECT: Final = "restart"
 """Under which its memory is kept (`realtime.lease`)."""
+_WHAT: Final = "what a restart remembers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Open):
     """What goes of one partition.
 
     The segments that take its place have the same sequences, so it is also told by when it was made.
@@ -54,7 +56,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class RestartMemory:
+class RestartMemory(Open):
     """What outlives an interruption.
 
     :ivar marks: what Pinot was asked to delete; empty as long as it was asked for nothing.
@@ -68,7 +70,7 @@ class RestartMemory:
 
     def to_text(self) -> str:
         """As JSON."""
-        return json.dumps(asdict(self))
+        return json.dumps(plain(self))
 
     @classmethod
     def from_text(cls, text: str) -> RestartMemory:
@@ -79,11 +81,12 @@ class RestartMemory:
         if not text:
             return cls()
         try:
-            fields = read_json(text)
-            marks = tuple(Mark(**{name: int(n) for name, n in mark.items()}) for mark in fields["marks"])
-            return cls(marks, bool(fields["paused"]), bool(fields["deleted"]))
-        except (AttributeError, KeyError, TypeError) as error:
-            raise ValueError(f"not what a restart remembers: {error!r}") from error
+            fields = fields_of_json(text)
+            if lacking := {"marks", "paused", "deleted"} - fields.keys():
+                raise ValueError(f"it lacks {min(lacking)}")
+            return structured(cls, fields, _WHAT)
+        except ValueError as error:
+            raise ValueError(f"not {_WHAT}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

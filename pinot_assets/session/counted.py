@@ -36,9 +36,16 @@ class Counted:
 
 
 def count(edges: Edges, table: str, snapshot: Snapshot) -> tuple[Counted, ...]:
-    """Ask every broker, each until it is right, as long as a broker may lag (`Waits.broker`)."""
-    expected = _expected(edges, table, snapshot)
-    return tuple(_count(edges, broker, table, expected) for broker in edges.pinot.brokers(table))
+    """Ask every broker, each until it is right, as long as a broker may lag (`Waits.broker`).
+
+    A controller that does not answer is an answer that is not right, and no error: what is counted has
+    happened, and whoever is told of an error would do it once more.
+    """
+    try:
+        expected, brokers = _expected(edges, table, snapshot), edges.pinot.brokers(table)
+    except PinotError as error:
+        return (Counted("the controller", None, snapshot.rows, error.reason),)
+    return tuple(_count(edges, broker, table, expected) for broker in brokers)
 
 
 def _expected(edges: Edges, table: str, snapshot: Snapshot) -> int:

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.errors import RollbackRefused, SessionError, SwitchConflict, SwitchStateUnknown
+from pinot_assets.errors import (
+    PinotAssetsError,
+    RollbackRefused,
+    SessionError,
+    SwitchConflict,
+    SwitchStateUnknown,
+)
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.abandon import abandon, sweep
 from pinot_assets.session.catch_up import (
@@ -90,6 +96,7 @@ def rollback(run: Run, wanted: str = "", shown: WayBack | None = None) -> Snapsh
     :returns: the snapshot that is visible now.
     :raises RollbackRefused: there is no safe way back; the text says why and what else can be done.
     """
+    run.goal = shown.target.snapshot.session if shown else wanted
     (catch_up_as_chosen if wanted or shown else catch_up)(run)
     ledger(run)
     way = way_back(run.spec, run.edges, shown.target.snapshot.session if shown else wanted)
@@ -344,8 +351,19 @@ def _record(run: Run, session: Session, current: Kept, restored: Snapshot, way: 
     )
     run.lease.write(pointer=pointer, session=close(session, Outcome.PUBLISHED, now))
     run.note(f"{current.snapshot.session} rolled back by {way}")
-    sweep(run, None, snapshot)
+    _tidy_up(run, snapshot)
     return snapshot
+
+
+def _tidy_up(run: Run, snapshot: Snapshot) -> None:
+    """The rollback has happened: an error now would read as if it had not, and be answered by another one,
+    which takes back one snapshot more. Every trigger sweeps first."""
+    try:
+        sweep(run, None, snapshot)
+    except PinotAssetsError as error:
+        if run.effects.unknown:
+            run.lease.left_unknown()  # it may still arrive: the next owner waits (rule R2)
+        run.note(f"what a dead run may have left in Pinot stays for now: {error.reason}")
 
 
 def _give_up(run: Run, session: Session, current: Kept, why: str) -> None:

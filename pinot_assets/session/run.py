@@ -35,6 +35,7 @@ class Run:
     :ivar effects: what it has changed in Pinot, through `edges.pinot`.
     :ivar built: how many files it has built.
     :ivar found: the open session as it was last read, None without one.
+    :ivar goal: the snapshot that a rollback was asked to lead to, "" where none was named.
     """
 
     spec: TableSpec
@@ -46,6 +47,7 @@ class Run:
     built: int = 0
     _read: tuple[SnapshotRef, Snapshot] | None = field(default=None, init=False, repr=False)
     found: Session | None = field(default=None, init=False, repr=False)
+    goal: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.edges = replace(self.edges, pinot=self.effects.recorded(self.edges.pinot))

@@ -12,6 +12,8 @@ from pinot_assets.words import plural
 _NEXT: Final = {
     "rollback": "pinot-assets rollback {}",
     "resume": "pinot-assets resume {}",
+    "rebuild": "pinot-assets session rebuild {}",
+    "upgrade": "pinot-assets state upgrade {}",
     "clear": "pinot-assets session clear {}",
     "collect": "pinot-assets gc {} --apply",
 }
@@ -28,9 +30,15 @@ def so_far(run: Run, step: str) -> SoFar:
     session = run.opened
     parts = [told or "no file was built, and nothing was changed in Pinot"]
     parts += [*_queries(run, session), *_session(session)]
-    command = _NEXT.get(step, "pinot-assets run {}").format(run.spec.name)
+    command = _NEXT.get(step, "pinot-assets run {}").format(run.spec.name) + _to(run, step, session)
     then = f"`{command}` {_goes_on(session) if step not in _NEXT else 'does what is left'}"
     return SoFar("; ".join(parts), then, changed=bool(told) or run.lease.session is not None)
+
+
+def _to(run: Run, step: str, session: Session | None) -> str:
+    """Where a rollback was to lead, as long as no session remembers it: without, it may lead elsewhere."""
+    is_begun = session is not None and session.mode is Mode.ROLLBACK and session.outcome is Outcome.OPEN
+    return f" --to {run.goal}" if step == "rollback" and run.goal and not is_begun else ""
 
 
 def _queries(run: Run, session: Session | None) -> list[str]:

@@ -20,13 +20,13 @@ from pinot_assets.completion import table_names
 from pinot_assets.errors import SpecError
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.import_cli import add_import_command
-from pinot_assets.new_file import write_new
 from pinot_assets.spec.apply import ApplyPlan, SchemaAndTableStore
 from pinot_assets.spec.applying import Fate, apply_each, check_each, exit_code_of, plan_each
 from pinot_assets.spec.document import canonical_json
 from pinot_assets.spec.editor import editor_schema
 from pinot_assets.spec.left_out import LeftOut
 from pinot_assets.spec.load import NO_DIRECTORY, check_named
+from pinot_assets.spec.new_spec import write_new_spec
 from pinot_assets.spec.pinot_json import NAMES, usable_name
 from pinot_assets.spec.problem import Note, Problem
 from pinot_assets.spec.realtime import AnyTableSpec
@@ -142,14 +142,14 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
         """Write a table spec to start from, with comments, as TABLE.yaml; changes nothing in Pinot.
 
         As it stands, the table has one text column, and a REALTIME one a time. A file that is there is
-        left alone. Exits 0; 1 when the file is there.
+        left alone. Exits 0; 1 when the file is there, or would keep another table from being used.
         """
         if not usable_name(name):
             raise SpecError(f"{name!r} is not a usable table name", hint=NAMES)
         file = tables / f"{name}.yaml"
         if file.exists():
             raise SpecError(f"{file} is there already", hint="give another name, or edit that file")
-        write_new(file, starting_spec(table_type, name, brokers))
+        write_new_spec(file, starting_spec(table_type, name, brokers))
         if as_json:
             show_json({"table": name, "file": file})
             return

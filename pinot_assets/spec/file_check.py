@@ -108,8 +108,8 @@ class FileCheck:
         """Which table it is about, as far as that can be seen: also of a file that is wrong elsewhere."""
         config = table.value if table is not None and isinstance(table.value, dict) else {}
         name, kind = config.get("tableName"), str(config.get("tableType")).upper()
-        if isinstance(name, str) and name:
-            self.name = raw_table_name(name)
+        if isinstance(name, str) and (raw := raw_table_name(name)):
+            self.name = raw
         if f"_{kind}" in EITHER:
             self.kinds = frozenset((f"_{kind}",))
         elif (_REALTIME in whole) != (_FILES in whole):

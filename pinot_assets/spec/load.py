@@ -160,6 +160,20 @@ def read_named(files: Mapping[Path, str]) -> Reading:
     return Reading(good, tuple(sorted(wrong, key=lambda one: one.file)), tuple(sorted(set(notes))))
 
 
+def displaced_by(written: Path, target: Path) -> list[Path]:
+    """Files of good tables that would be left out if a file were called so.
+
+    :param written: that file, which is called otherwise yet.
+    :param target: what it is to be called, in the folder of the others.
+    :raises SpecError: a policy file cannot be used.
+    """
+    if target.suffix not in _ENDINGS:
+        return []  # nothing reads it there
+    there = {file: file.stem for file in _files_of(target.parent)}
+    left = {spec.path for spec in read_named({**there, written: target.stem}).specs}
+    return [spec.path for spec in read_named(there).specs if spec.path not in left]
+
+
 def _files_of(directory: Path) -> list[Path]:
     return sorted(p for p in directory.iterdir() if p.suffix in _ENDINGS and p.name != FOLDER_POLICY)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from pinot_assets.errors import SpecError
 from pinot_assets.spec.left_out import LeftOut
@@ -10,6 +11,8 @@ from pinot_assets.spec.model import TableSpec
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
 from pinot_assets.spec.problem import did_you_mean
 from pinot_assets.spec.realtime import AnyTableSpec, RealtimeTableSpec
+
+T = TypeVar("T")
 
 
 class Tables(Mapping[str, TableSpec]):
@@ -86,7 +89,8 @@ class Tables(Mapping[str, TableSpec]):
         return chosen
 
     def sort_out(self, names: Iterable[str]) -> tuple[list[AnyTableSpec], list[LeftOut]]:
-        """As `choose_any`: the tables that can be used, and those of the names that are left out.
+        """As `choose_any`: the tables that can be used, and those of the names that are left out; each once,
+        however often and by whichever of its names it is named.
 
         :raises SpecError: there is no such table.
         """
@@ -102,10 +106,10 @@ class Tables(Mapping[str, TableSpec]):
                 raise self._absent(name, known)
             chosen += halves
             missing += wrong
-        return chosen, missing
+        return _once(chosen), _once(missing)
 
     def sort_out_offline(self, names: Iterable[str]) -> tuple[list[TableSpec], list[LeftOut]]:
-        """As `choose`: the tables that can be used, and those of the names that are left out.
+        """As `choose`: the tables that can be used, and those of the names that are left out; each once.
 
         :raises SpecError: there is no such table.
         """
@@ -120,7 +124,7 @@ class Tables(Mapping[str, TableSpec]):
             if one.answers_to(name) and name not in self._offline
         }
         good = [name for name in wanted if name not in missing]
-        return self.choose(good) if good else [], [*missing.values()]
+        return _once(self.choose(good)) if good else [], _once(missing.values())
 
     def _halves(self, name: str) -> list[AnyTableSpec]:
         raw = name.removesuffix(OFFLINE_SUFFIX).removesuffix(REALTIME_SUFFIX)
@@ -143,3 +147,8 @@ class Tables(Mapping[str, TableSpec]):
         names = sorted({*known, *(one.name for one in self.left_out)})
         hint = did_you_mean(name, names) or f"there are: {', '.join(names) or 'none'}"
         return SpecError(f"there is no table spec for {name}", hint=hint)
+
+
+def _once(found: Iterable[T]) -> list[T]:
+    """Each of these in its first place; specs hold JSON and cannot be hashed."""
+    return [*{id(one): one for one in found}.values()]

@@ -15,8 +15,11 @@ from model.watched import WRITES
 
 from pinot_assets.errors import PinotUnreachable, SourceError, SwitchStateUnknown
 from pinot_assets.pinot import LineageState
+from pinot_assets.session import so_far
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.kept import kept_refs
 from pinot_assets.session.model import Outcome
+from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 
 COMMANDS = {
@@ -140,6 +143,55 @@ def test_wherever_the_controller_dies_the_error_says_what_stands(what: str, mode
             table.start(run)
             table.start(run)
             assert not table.truth.violations, place
+
+
+def test_a_rollback_that_has_happened_is_no_error_and_the_next_run_tidies_up() -> None:
+    """Whoever is told of one rolls back once more, and loses one snapshot more than was meant."""
+    _, living, _, _ = broken_off("sync", "rollback", 1_000_000, after=False)
+    assert living.calls[-2:] == ["lineage", "visible_segments"]  # of the sweep
+    for at in (len(living.calls) - 1, len(living.calls)):
+        for after in (False, True):
+            table, _, error, _ = broken_off("sync", "rollback", at, after=after)
+            assert error is None
+            assert [session.outcome for session in seen(table)["sessions"]][-1] is Outcome.PUBLISHED
+            back = seen(table)["visible"]
+            assert table.start(run).process.error is None
+            assert seen(table)["visible"] == back
+
+
+def test_what_goes_on_with_a_rollback_leads_where_it_was_to_lead() -> None:
+    def to_the_first(driver: Driver) -> None:
+        driver.rollback("1", driver.way_back("1"))
+
+    def errors(at: int) -> tuple[str, Table, list[str]]:
+        table = make_table("sync")
+        published(table)
+        write(D="D1")(table)
+        table.start(run)
+        with Dying(table, at, after=False) as dying:
+            error = table.start(to_the_first).process.error
+        return str(error or ""), table, dying.calls
+
+    _, _, calls = errors(1_000_000)
+    begun = 0
+    for at in range(1, len(calls) + 1):
+        text, table, _ = errors(at)
+        if "is open (" in text:  # the session remembers it
+            begun += 1
+            assert COMMANDS["rollback"] in text
+        elif "does what is left" in text:  # else it was only looked at
+            first = kept_refs(Staging(table.staging))[-1]
+            session = Staging(table.staging).snapshot(first).session
+            assert f"`pinot-assets rollback {TABLE} --to {session}` does what is left" in text
+    assert begun
+
+
+def test_each_step_of_a_driver_has_a_command_that_goes_on_with_it() -> None:
+    """A new one that is none of a run's must not send people to `run`."""
+    of_a_run = {"trigger", "trigger_planned", "trigger_without_retry", "audit", "publish"}
+    steps = {name for name, method in vars(Driver).items() if hasattr(method, "__wrapped__")}
+    assert steps == of_a_run | {"rollback", "resume", "clear", "collect", "rebuild", "upgrade"}
+    assert steps - of_a_run == so_far._NEXT.keys()
 
 
 def true_of(text: str, stood: dict[str, Any], now: dict[str, Any], dying: Dying, place: str) -> None:

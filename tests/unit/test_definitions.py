@@ -178,6 +178,15 @@ def test_broken_tables_take_no_name_of_one_another(tmp_path: Path) -> None:
     assert {"web_hits/segments", "web_hits_left_out/segments"} <= names_of(definitions)
 
 
+@pytest.mark.parametrize("name", ["_OFFLINE", "_REALTIME"])
+def test_a_table_without_a_name_costs_itself_alone(tmp_path: Path, name: str) -> None:
+    write_table(tmp_path, "flights")
+    (tmp_path / "tables" / "half.yaml").write_text(f"table: {{tableName: {name}}}\nfileIngestion: {{}}\n")
+    definitions = build_definitions(tmp_path / "tables")
+    dg.Definitions.validate_loadable(definitions)
+    assert {"flights/segments", "half"} <= names_of(definitions)
+
+
 def test_a_file_whose_name_is_no_text_costs_itself_alone(tmp_path: Path) -> None:
     write_table(tmp_path, "flights")
     (tmp_path / "tables" / os.fsdecode(b"\xff.yaml")).write_text("[")

@@ -103,6 +103,15 @@ def test_all_tables_without_a_name_and_one_that_cannot_be_looked_at_keeps_no_oth
     assert (second["table"], second["orphans"], second["removed"]) == ("b", [], None)
 
 
+def test_one_that_the_system_refuses_keeps_no_other_from_its_turn() -> None:
+    result, drivers = call("--json", a=OSError(28, "No space left on device"), b=EMPTY)
+    assert result.exit_code == 1
+    assert len(drivers) == 2
+    first, second = json.loads(result.stdout)
+    assert (first["error"], first["why"]) == ("the system refuses", "No space left on device")
+    assert second["table"] == "b"
+
+
 def test_a_table_that_was_not_applied_yet_has_nothing_to_take_away() -> None:
     result, _ = call(a=PinotNotFound("no table a"), b=EMPTY)
     assert result.exit_code == 0

@@ -203,6 +203,14 @@ def test_from_the_controller_with_a_line_for_each_key(folder: Path) -> None:
     assert "# dropped outputDirURI" in (folder / "mine.yaml").read_text()
 
 
+def test_takes_no_other_table_with_it(folder: Path) -> None:
+    assert call("--from-controller", "air", "--out", "tables/mine.yaml").exit_code == 0
+    refused = call("--from-controller", "air").exception
+    assert isinstance(refused, PinotAssetsError)
+    assert f"the table of {folder / 'tables' / 'mine.yaml'} would be left out" in str(refused)
+    assert [file.name for file in (folder / "tables").iterdir()] == ["mine.yaml"]
+
+
 def test_what_is_left_to_mend_is_told_and_written(folder: Path) -> None:
     Path("config.json").write_text(json.dumps(table({}, [{**S3, "inputFormat": "thrift"}])))
     shown = call("config.json", "--schema", "schema.json")

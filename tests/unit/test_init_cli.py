@@ -74,6 +74,14 @@ def test_never_overwrites(folder: Path) -> None:
     assert (folder / "mine.yaml").read_text() == "mine"
 
 
+def test_takes_no_other_table_with_it(folder: Path) -> None:
+    assert call("clicks in", "--out", "tables/mine.yaml").exit_code == 0
+    assert f"the table of {folder}/tables/mine.yaml would be left out" in refused("clicks in")
+    assert "is the policy of its folder" in refused("clicks in", "--name", "policy")
+    assert [file.name for file in (folder / "tables").iterdir()] == ["mine.yaml"]
+    assert list(load_tables(folder / "tables")) == ["clicks_in"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -60,6 +60,12 @@ def test_only_the_tables_that_are_named() -> None:
     assert isinstance(call("planes", "--once").exception, SpecError)
 
 
+def test_a_table_that_is_named_twice_is_looked_at_once() -> None:
+    found = call("flights", "flights_OFFLINE", "flights", "--once")
+    assert found.exit_code == 0, found.exception
+    assert found.stdout.count('pinot_assets_up{part="session",table="flights"}') == 1
+
+
 def test_a_textfile_is_written_whole(tmp_path: Path) -> None:
     assert call("--once", "--textfile", str(tmp_path / "t.prom")).stdout == ""
     assert numbers((tmp_path / "t.prom").read_text())["pinot_assets_up", "session", "flights"] == 0
@@ -101,6 +107,13 @@ def test_an_address_that_cannot_be_listened_on() -> None:
     refused = call("--listen", "192.0.2.1:9469").exception
     assert isinstance(refused, PinotAssetsError)
     assert "192.0.2.1:9469 cannot be listened on" in str(refused)
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".org"])
+def test_a_host_that_is_no_name(host: str) -> None:
+    refused = call("--listen", f"{host}:9469").exception
+    assert isinstance(refused, PinotAssetsError)
+    assert f"{host}:9469 cannot be listened on" in str(refused)
 
 
 def test_help_teaches() -> None:

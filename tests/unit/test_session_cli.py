@@ -71,7 +71,9 @@ def test_rebuild_asks_and_tells(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["rebuild", "t"], input="n\n")
     assert "drop its open session?" in refused.stdout
     assert (refused.exit_code, rebuilt) == (1, [])
-    assert CliRunner().invoke(app, ["rebuild", "t", "--json"]).exit_code == 1
+    asks = CliRunner().invoke(app, ["rebuild", "t", "--json"])
+    assert asks.exit_code == 1
+    assert str(asks.exception) == "with --json nobody is asked\n  → add --yes to do it"  # it has no --dry-run
     done = CliRunner().invoke(app, ["rebuild", "t", "--yes"])
     assert (done.exit_code, done.stdout) == (0, "as asked for: the ledger is rebuilt\n")
     told = CliRunner().invoke(app, ["rebuild", "t", "--yes", "--json"])

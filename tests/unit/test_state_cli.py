@@ -16,7 +16,7 @@ from fakes.zookeeper import FakeZooKeeper
 from typer.testing import CliRunner, Result
 
 from pinot_assets import state_cli
-from pinot_assets.errors import NeedsNewerRelease
+from pinot_assets.errors import NeedsNewerRelease, NodeUnreadable
 from pinot_assets.session.model import Mode, ObjectRef, Pointer, Session, pointer_to_bytes, session_to_bytes
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
@@ -141,3 +141,14 @@ def test_the_newest_format_needs_no_release_after_this_one() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     newest = [int(part) for part in RELEASES[NEWEST].split(".")]
     assert newest <= [int(part) for part in project["version"].split(".")]
+
+
+@pytest.mark.parametrize("words", [("show",), ("show", "--json"), ("upgrade",), ("upgrade", "--yes")])
+@pytest.mark.parametrize("data", [b"[1]", b"{}", b'{"simpleFields": {"format": "two"}}'])
+def test_a_damaged_pointer_is_no_table_without_state(lab: Lab, words: tuple[str, ...], data: bytes) -> None:
+    lab.client.ensure_path(lab.store.path)
+    lab.client.set(lab.store.path, data)
+    refused = lab.run(*words)
+    assert isinstance(refused.exception, NodeUnreadable)
+    assert "has no state yet" not in refused.output
+    assert not lab.upgraded

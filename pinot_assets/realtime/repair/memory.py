@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
 from pinot_assets.errors import SessionError
-from pinot_assets.foreign import fitting, read_json
-from pinot_assets.realtime.repair.model import Kind, Limits, Means, Memory, Try
+from pinot_assets.foreign import fields_of_json
+from pinot_assets.realtime.repair.model import Limits, Memory, Try
+from pinot_assets.stored import plain, structured
 
 SUBJECT = "repair"
 """Under which it is kept (`realtime.lease`)."""
+WHAT = "what a repair remembers"
 
 
 def to_text(memory: Memory) -> str:
     """The memory as JSON; empty where nothing was tried."""
-    return json.dumps({key: asdict(tried) for key, tried in memory.tried.items()}) if memory.tried else ""
+    return json.dumps(plain(memory.tried)) if memory.tried else ""
 
 
 def from_text(text: str) -> Memory:
@@ -26,9 +27,10 @@ def from_text(text: str) -> Memory:
     if not text:
         return Memory()
     try:
-        return Memory({key: _try(fields) for key, fields in read_json(text).items()})
-    except (ValueError, TypeError, AttributeError) as error:
-        raise ValueError(f"not what a repair remembers: {error!r}") from error
+        found = {key: structured(Try, fields, WHAT) for key, fields in fields_of_json(text).items()}
+    except ValueError as error:
+        raise ValueError(f"not {WHAT}: {error}") from error
+    return Memory(found)
 
 
 def recalled(text: str, table: str, now_ms: int, limits: Limits) -> Memory:
@@ -41,10 +43,3 @@ def recalled(text: str, table: str, now_ms: int, limits: Limits) -> Memory:
         return from_text(text).since(now_ms - 2 * limits.longest_backoff_ms)
     except ValueError as error:
         raise SessionError(f"what the repair of {table} remembers cannot be read", why=str(error)) from error
-
-
-def _try(fields: dict[str, object]) -> Try:
-    made = Try(**fields)  # type: ignore[arg-type]
-    return fitting(
-        Try(Kind(made.kind), Means(made.means), made.at_ms, made.until_ms, made.times, tuple(made.segments))
-    )

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from pinot_assets.stored import Open
+
 
 class Kind(StrEnum):
     """What a step brings about; `words.manual` has all that is to say of each."""
@@ -164,7 +166,7 @@ USUAL_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
+class Try(Open):
     """A step that was begun and whose effect nobody has seen yet.
 
     :ivar at_ms: when it was last begun.

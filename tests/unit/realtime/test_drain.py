@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -417,3 +418,20 @@ def test_only_the_flag_is_changed() -> None:
         "x": [1],
     }
     assert plain["ingestionConfig"] == {"batch": 1}
+
+
+def test_memory_keeps_what_a_later_release_added_and_its_form() -> None:
+    memory = DrainMemory(Goal.OFF, True, 5, None, ((0, 1),), 8, 2, "why")
+    assert json.loads(memory.to_text()) == {
+        "goal": "off",
+        "cleared": True,
+        "paused_ms": 5,
+        "flipped_ms": None,
+        "marks": [[0, 1]],
+        "forced_ms": 8,
+        "forcings": 2,
+        "backs_out": "why",
+    }
+    later = json.dumps({**json.loads(memory.to_text()), "new": {"a": 1}})
+    found = replace(DrainMemory.from_text(later, Goal.OFF), forcings=3)
+    assert json.loads(found.to_text()) == {**json.loads(later), "forcings": 3}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from fakes.zookeeper import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
+from pinot_assets.errors import LeaseLost, NeedsNewerRelease, SessionError, SessionHeld
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.session.model import Owner
 from pinot_assets.session.zookeeper import ZooKeeperAccess
@@ -107,6 +109,23 @@ def test_a_spoilt_node_is_told(zookeeper: FakeZooKeeper) -> None:
     client.set(there.path, b"[1]")
     with pytest.raises(SessionError, match="cannot be read"):
         there.recall("repair")
+
+
+def test_what_a_newer_release_remembers_stops_this_one_before_it_does_anything(
+    zookeeper: FakeZooKeeper,
+) -> None:
+    with store(zookeeper).take(ONE) as lease:
+        lease.remember("drain", "flipped")
+    there, client = store(zookeeper), zookeeper.client()
+    record = json.loads(client.get(there.path)[0])
+    record["simpleFields"] |= {"format": "9", "needs": "4.5.6"}
+    client.set(there.path, json.dumps(record).encode())
+    before = client.get(there.path)[0]
+    for do in (lambda: there.recall("drain"), lambda: there.take(TWO)):
+        with pytest.raises(NeedsNewerRelease, match=r"4\.5\.6"):
+            do()
+    assert client.get(there.path)[0] == before
+    assert there.holder() is None
 
 
 class _Loses:

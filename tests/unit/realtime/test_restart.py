@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -79,6 +80,16 @@ def test_memory_as_text() -> None:
     for spoilt in ("{}", "[]", '{"marks": 5}', '{"marks": [[0, 1]]}'):
         with pytest.raises(ValueError, match="not what a restart"):
             RestartMemory.from_text(spoilt)
+
+
+def test_memory_keeps_what_a_later_release_added_and_its_form() -> None:
+    memory = RestartMemory((Mark(0, 1, NOW),), paused=True)
+    whole = json.loads(memory.to_text())
+    mark = {"partition": 0, "first": 1, "newest_ms": NOW}
+    assert whole == {"marks": [mark], "paused": True, "deleted": False}
+    later = json.dumps({**whole, "marks": [{**mark, "why": "x"}], "new": 1})
+    found = replace(RestartMemory.from_text(later), deleted=True)
+    assert json.loads(found.to_text()) == {**json.loads(later), "deleted": True}
 
 
 class DeletingPinot:

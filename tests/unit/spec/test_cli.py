@@ -278,6 +278,26 @@ def test_no_table_is_begun_under_a_name_that_pinot_does_not_take(run, folder, na
     assert list(folder.path.iterdir()) == []
 
 
+def test_no_table_is_begun_that_would_be_the_policy_of_its_folder(run, folder):
+    folder.spec()
+    refused = run("init", "policy")
+    assert isinstance(refused.exception, SpecError)
+    assert "is the policy of its folder" in str(refused.exception)
+    assert run("validate").exit_code == 0
+
+
+def test_no_table_is_begun_that_would_take_another_one_with_it(run, folder):
+    """A file may be called otherwise than its table, and both halves of a hybrid table have one schema."""
+    before = folder.spec(name="files.yaml").read_text()
+    for kind in ("offline", "realtime"):
+        refused = run("init", "flights", "--table-type", kind)
+        assert isinstance(refused.exception, SpecError)
+        assert f"the table of {folder.path / 'files.yaml'} would be left out" in str(refused.exception)
+    assert [file.name for file in folder.path.iterdir()] == ["files.yaml"]
+    assert (folder.path / "files.yaml").read_text() == before
+    assert list(load_tables(folder.path)) == ["flights"]
+
+
 def test_json_schema_is_printed(run):
     assert json.loads(run("json-schema", tables=False).output)["title"] == "pinot-assets table spec"
 

@@ -175,3 +175,21 @@ def test_one_line_says_how_many_more_there_are(folder):
     (one,) = read_tables(folder.path).left_out
     assert isinstance(one, LeftOut)
     assert one.in_one_line.endswith("(and 1 more problem)")
+
+
+@pytest.mark.parametrize("name", ["_OFFLINE", "_REALTIME", "_REALTIME_OFFLINE", ""])
+def test_a_table_without_a_name_is_called_as_its_file(folder, name):
+    folder.spec(change=named(name), name="trains.yaml")
+    (one,) = read_tables(folder.path).left_out
+    assert one.name == "trains"
+
+
+def test_a_table_is_chosen_once_however_often_it_is_named(folder):
+    folder.spec()
+    folder.spec(change=named("trains"), name="trains.yaml", block={"inputFormat": "thrift"})
+    tables = read_tables(folder.path)
+    often = ["flights", "trains", "flights_OFFLINE", "flights", "trains_OFFLINE"]
+    specs, left_out = tables.sort_out(often)
+    assert ([spec.name for spec in specs], len(left_out)) == (["flights"], 1)
+    specs, left_out = tables.sort_out_offline(["flights", "trains", "flights", "trains_OFFLINE"])
+    assert ([spec.name for spec in specs], len(left_out)) == (["flights"], 1)

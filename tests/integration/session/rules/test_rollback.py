@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import (
+    PinotUnreachable,
     RollbackRefused,
     SessionError,
     SessionHeld,
@@ -543,6 +544,19 @@ def test_r22_afterwards_every_broker_counts_the_rows(world: Any) -> None:
         assert [(c.rows, c.right) for c in counted] == [(2, True), (2, True)]
         world.pinot.broker_rows = lambda broker, table: 3
         assert [c.right for c in driver.count(restored)] == [False, False]
+
+
+@pytest.mark.parametrize("call", ["visible_segments", "brokers"])
+def test_r22_a_controller_that_dies_before_they_are_counted_undoes_nothing(synced: Any, call: str) -> None:
+    def die(_: str) -> None:
+        raise PinotUnreachable("no connection", why="refused")
+
+    with synced.driver() as driver:
+        restored = driver.rollback("1")
+        setattr(synced.pinot, call, die)
+        (answer,) = driver.count(restored)
+    assert (answer.right, answer.expected) == (False, restored.rows)
+    assert str(answer) == "the controller gave no whole answer: no connection: refused"
 
 
 # --- R23: the hold -----------------------------------------------------------------------------------

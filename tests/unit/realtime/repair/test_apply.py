@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -299,6 +300,18 @@ def test_memory_as_text() -> None:
     for spoilt in ("[1]", '{"a": {"b": 1}}', "x", '{"a": 1}'):
         with pytest.raises(ValueError, match="not what a repair"):
             memories.from_text(spoilt)
+
+
+def test_memory_keeps_what_a_later_release_added_and_its_form() -> None:
+    memory = Memory()
+    for step in steps():
+        memory = memory.begun(step, NOW)
+    whole = json.loads(memories.to_text(memory))
+    assert {frozenset(tried) for tried in whole.values()} == {
+        frozenset(("kind", "means", "at_ms", "until_ms", "times", "segments"))
+    }
+    later = {key: {**tried, "new": [1]} for key, tried in whole.items()}
+    assert json.loads(memories.to_text(memories.from_text(json.dumps(later)))) == later
 
 
 def test_a_spoilt_memory_is_told() -> None:
