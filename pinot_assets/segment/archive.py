@@ -217,7 +217,7 @@ def _reading(source: Path) -> Iterator[tarfile.TarFile]:
         with (
             source.open("rb") as file,
             _gzip(fileobj=file, mode="rb") as packed,
-            tarfile.open(fileobj=packed, mode="r|", tarinfo=_Header) as tar,
+            tarfile.open(fileobj=packed, mode="r|", tarinfo=BoundedHeader) as tar,
         ):
             yield tar
     except _CORRUPT as error:
@@ -245,7 +245,7 @@ def _content(tar: tarfile.TarFile, file_name: str) -> bytes:
     return content.read()
 
 
-class _Header(tarfile.TarInfo):
+class BoundedHeader(tarfile.TarInfo):
     """One whose long names are as long as names are."""
 
     @classmethod
