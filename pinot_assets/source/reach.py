@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -100,6 +101,23 @@ def props_of_queue(url: str, props: Mapping[str, str], policy: Policy) -> dict[s
     ):
         return dict(props)
     return {key: text for key, text in props.items() if key not in keys}
+
+
+def refused_by_spark(root: Root, props: Mapping[str, str], policy: Policy) -> Iterator[Refusal]:
+    """Why Spark's own readers may not open a place that the policy allows otherwise.
+
+    They open buckets by Spark's settings, with credentials of the machine, whatever keys the spec has: those
+    let it list a store of its own, and Spark read a bucket of that name elsewhere.
+    """
+    written, endpoint = props.get("endpoint", ""), _resolved(props, policy).get("endpoint")
+    if root.scheme == "file" or (written and written in policy.own_endpoints):
+        return
+    refusal = policy.refuses_credentials(None)
+    if refusal is None or (endpoint and policy.refuses_credentials(endpoint) is None):
+        return
+    fix = "leave out transforms, filter, engine: spark and Pinot's transformConfigs and filterConfig"
+    reason = "is read by Spark, with this machine's own credentials"
+    yield replace(refusal, reason=reason, fix=f"{fix}, or {refusal.fix.partition(', or ')[2]}")
 
 
 def require_place(root: Root, props: Mapping[str, str], policy: Policy) -> None:
