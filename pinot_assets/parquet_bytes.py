@@ -84,7 +84,9 @@ def _refuse_large(metadata: pq.FileMetaData) -> None:
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     unpacked = sum(group.total_byte_size for group in groups)
     # A list may have any number of values in one row.
-    values = max((group.column(n).num_values for group in groups for n in range(group.num_columns)), default=0)
+    values = max(
+        (group.column(n).num_values for group in groups for n in range(group.num_columns)), default=0
+    )
     if max(metadata.num_rows, values) > MOST_ROWS or unpacked > most:
         raise ValueError(
             f"its {metadata.num_rows:,} rows of {unpacked:,} bytes are more than {MOST_ROWS:,} rows or "
@@ -95,7 +97,7 @@ def _refuse_large(metadata: pq.FileMetaData) -> None:
 def _refuse_repeated(data: bytes, texts: Sequence[str], columns: Sequence[str] | None) -> None:
     """Refuse what becomes large by repeating: a text that stands once in the file, and in a million rows.
 
-    What the footer says of sizes counts it once. So the rows are read with texts as numbers into a dictionary,
+    The footer counts it once. So the rows are read with texts as numbers into a dictionary,
     a part at a time, and what they would be without it is added up.
 
     :param texts: paths of all columns of texts.

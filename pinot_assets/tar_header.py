@@ -14,6 +14,10 @@ class BoundedHeader(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """As `tarfile` calls it.
+
+        :raises tarfile.ReadError: a long name is longer than names are.
+        """
         found = super().frombuf(buf, encoding, errors)
         if not (found.isreg() or found.isdir()) and found.size > _MOST_HEADER:
             raise tarfile.ReadError(f"a header of {found.size} bytes")

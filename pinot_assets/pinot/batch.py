@@ -64,7 +64,7 @@ def batch_tar(segments: Sequence[Announced]) -> bytes:
 
 
 def _metadata(one: Announced) -> Iterable[tuple[str, bytes]]:
-    """What it announces. The tar may lie in a bucket of others: neither its sizes nor its count is trusted."""
+    """What it announces. The tar may lie in a bucket of others: size and number of entries are limited."""
     try:
         with (
             igzip.IGzipFile(fileobj=io.BytesIO(one.metadata_tar), mode="rb") as unpacked,  # type: ignore[no-untyped-call]

@@ -9,7 +9,6 @@ import textwrap
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 import pytest
 
 from pinot_assets.parquet_bytes import table_of
