@@ -7,6 +7,7 @@ think of more than the right text.
 from __future__ import annotations
 
 import json
+import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ Check = Callable[[Any], bool]
 
 _LONG: Final = 2**63
 _SHOWN: Final = 300
+_DIGITS: Final = re.compile("[0-9]{1,19}")
 
 
 def read_json(text: str | bytes) -> Any:
@@ -63,6 +65,14 @@ def fields_of_json(text: str | bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"there is a {type(value).__name__} in the place of an object")
     return value
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text of digits is; None of any other one.
+
+    Not all that `str.isdigit` takes are digits to `int`, which refuses more than 4,300 of them as well.
+    """
+    return int(text) if _DIGITS.fullmatch(text) else None
 
 
 def listed(value: Any) -> tuple[Any, ...]:

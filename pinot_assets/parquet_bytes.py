@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +11,10 @@ import pyarrow.parquet as pq
 
 from pinot_assets.limits import MOST_ROWS, OBJECT, UNPACKED
 from pinot_assets.stored import Open
+
+_ROWS_AT_ONCE: Final = 1 << 16
+_OFFSET: Final = 4
+"""Bytes that Arrow has for where a text, or a list, begins."""
 
 
 def table_of(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
@@ -24,6 +28,7 @@ def table_of(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
     """
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         _refuse_large(file.metadata)
+        _refuse_repeated(data, _texts(file.schema), columns)
         return file.read(columns, use_threads=False)
 
 
@@ -76,12 +81,60 @@ def _require_type(name: str, found: pa.DataType, wanted: pa.DataType) -> None:
 
 def _refuse_large(metadata: pq.FileMetaData) -> None:
     most = OBJECT.bytes * UNPACKED
-    unpacked = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    if metadata.num_rows > MOST_ROWS or unpacked > most:
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    unpacked = sum(group.total_byte_size for group in groups)
+    # A list may have any number of values in one row.
+    values = max(
+        (group.column(n).num_values for group in groups for n in range(group.num_columns)), default=0
+    )
+    if max(metadata.num_rows, values) > MOST_ROWS or unpacked > most:
         raise ValueError(
             f"its {metadata.num_rows:,} rows of {unpacked:,} bytes are more than {MOST_ROWS:,} rows or "
             f"{most:,} bytes, which is the most that is read; {OBJECT.variable} changes that"
         )
+
+
+def _refuse_repeated(data: bytes, texts: Sequence[str], columns: Sequence[str] | None) -> None:
+    """Refuse what becomes large by repeating: a text that stands once in the file, and in a million rows.
+
+    The footer counts it once. So the rows are read with texts as numbers into a dictionary,
+    a part at a time, and what they would be without it is added up.
+
+    :param texts: paths of all columns of texts.
+    """
+    most, found = OBJECT.bytes * UNPACKED, 0
+    with pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts) as file:
+        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=columns, use_threads=False):
+            found += sum(map(_plain_size, batch.columns))
+            if found > most:
+                raise ValueError(
+                    f"its values, some of which it repeats, have more than {most:,} bytes, which is the most "
+                    f"that is read; {OBJECT.variable} changes that"
+                )
+
+
+def _texts(schema: pq.ParquetSchema) -> list[str]:
+    leaves = (schema.column(n) for n in range(len(schema)))
+    return [
+        leaf.path
+        for leaf in leaves
+        if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
+    ]
+
+
+def _plain_size(values: pa.Array) -> int:
+    """Bytes of values once no dictionary stands for them."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        lengths = pc.take(pc.binary_length(values.dictionary), values.indices)
+        return int(pc.sum(lengths).as_py() or 0) + len(values) * _OFFSET
+    if pa.types.is_struct(kind):
+        return sum(map(_plain_size, values.flatten()))
+    if pa.types.is_map(kind):
+        return _plain_size(values.keys) + _plain_size(values.items)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _plain_size(values.flatten()) + len(values) * _OFFSET
+    return int(values.nbytes)
 
 
 def metadata_of(data: bytes) -> dict[str, str]:

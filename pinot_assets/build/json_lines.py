@@ -20,6 +20,7 @@ _STEP[[ord("{"), ord("[")]] = 1
 _STEP[[ord("}"), ord("]")]] = -1
 _MARKS: Final = bytes(byte in b'{}[]"\r\n' for byte in range(256))
 _QUOTE: Final = ord('"')
+_END: Final = re.compile(rb"[\r\n]")
 _REST: Final = re.compile(rb"[ \t]*+(?=[^ \t\r\n])")  # found where a line goes on
 _SPARKS_OWN: Final = re.compile(
     r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[+-]?\bINF\b|\+Infinity\b""", re.DOTALL
@@ -36,7 +37,8 @@ def check_lines(lines: bytes, first: int) -> int:
     :raises Unreadable: one has more, or something behind its value that is none.
     """
     for start in _suspects(lines):
-        line = re.split(rb"[\r\n]", lines[start:], maxsplit=1)[0].decode()
+        end = _END.search(lines, start)
+        line = lines[start : end.start() if end else len(lines)].decode()
         behind = _behind(line)
         if behind:
             raise Unreadable(

@@ -21,6 +21,8 @@ from pinot_assets.build.rejected import Unreadable, one_line
 from pinot_assets.build.spark_rows import CORRUPT
 from pinot_assets.build.spark_text import LONGEST_ROW
 from pinot_assets.errors import BuildError
+from pinot_assets.source.reach import refused_by_spark
+from pinot_assets.source.uris import parse_root
 
 _WHOLE_FILE: Final = 1 << 60  # no file is larger, and with the same cost of opening no two share a partition
 SETTINGS: Final = {
@@ -74,8 +76,11 @@ def check_readers(session: SparkSession, order: BuildOrder) -> None:
     """Whether Spark has what it takes to read the order's files.
 
     :raises BuildError: it is not set up for their store, or a jar is missing.
+    :raises SettingError: the policy refuses that Spark opens it.
     """
     hadoop_path(order.source_uri)
+    for refusal in refused_by_spark(parse_root(order.source_uri), order.source_props, order.policy):
+        raise refusal.error(order.source_uri)
     if order.source_uri.startswith("s3:") and not _has(session, _S3A):
         raise BuildError(
             "Spark cannot read s3 by itself",

@@ -11,8 +11,13 @@ from typing import cast
 
 from isal import igzip, isal_zlib
 
+from pinot_assets.limits import ENTRY_BYTES
+from pinot_assets.tar_header import BoundedHeader
+
 _FILES = ("creation.meta", "metadata.properties")
 _LEVEL = 1
+_MOST_ENTRIES = 16
+"""Of a metadata tar: two files and the folder around them."""
 _DAMAGED: tuple[type[Exception], ...] = (
     tarfile.TarError,
     EOFError,
@@ -59,16 +64,22 @@ def batch_tar(segments: Sequence[Announced]) -> bytes:
 
 
 def _metadata(one: Announced) -> Iterable[tuple[str, bytes]]:
+    """What it announces. The tar may lie in a bucket of others: size and number of entries are limited."""
     try:
         with (
             igzip.IGzipFile(fileobj=io.BytesIO(one.metadata_tar), mode="rb") as unpacked,  # type: ignore[no-untyped-call]
-            tarfile.open(fileobj=unpacked, mode="r|") as tar,
+            tarfile.open(fileobj=unpacked, mode="r|", tarinfo=BoundedHeader) as tar,
         ):
             found = {}
-            for entry in tar:
-                content = tar.extractfile(entry)
+            for number, entry in enumerate(tar):
+                if number >= _MOST_ENTRIES:
+                    raise tarfile.TarError(f"it has more than {_MOST_ENTRIES} entries")
+                if entry.size > ENTRY_BYTES:  # one that is not wanted is unpacked, too, to find the next
+                    raise tarfile.TarError(f"an entry is larger than {ENTRY_BYTES >> 20} MiB")
+                name = entry.name.rpartition("/")[2]
+                content = tar.extractfile(entry) if entry.isfile() and name in _FILES else None
                 if content is not None:
-                    found[entry.name.rpartition("/")[2]] = content.read()
+                    found[name] = content.read()
         return [(name, found[name]) for name in _FILES]
     except _DAMAGED as error:
         raise ValueError(f"{one.segment}: its metadata tar cannot be read: {error}") from None

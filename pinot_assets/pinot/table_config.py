@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_PERIOD = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.IGNORECASE)
+_COUNT = "([0-9]{1,18})"  # more are none to Java either
+_PERIOD = re.compile(rf"(?:{_COUNT}d)?(?:{_COUNT}h)?(?:{_COUNT}m)?(?:{_COUNT}s)?", re.IGNORECASE)
 _UNITS_MS = (86_400_000, 3_600_000, 60_000, 1_000)
 
 

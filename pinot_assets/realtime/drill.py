@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
+from pinot_assets.realtime.health.recovery import offset
 from pinot_assets.realtime.state import Copy, RealtimeState
 from pinot_assets.words import counted, plural
 
@@ -89,9 +90,9 @@ def sample_of(
     reached: dict[int, int] = {}
     for segment in state.segments:
         ended.setdefault(segment.partition, 0)
-        if segment.end_offset is not None and segment.end_offset.isdigit():
+        if (end := offset(segment.end_offset)) is not None:
             ended[segment.partition] += 1
-            reached[segment.partition] = max(reached.get(segment.partition, 0), int(segment.end_offset))
+            reached[segment.partition] = max(reached.get(segment.partition, 0), end)
     place = {segment.name: segment.partition for segment in state.segments}
     for consumption in state.consumption:
         partition = place.get(consumption.segment)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from isal import igzip, isal_zlib
 from isal.isal_zlib import adler32
@@ -25,6 +25,7 @@ from pinot_assets.errors import BuildError
 from pinot_assets.limits import ENTRY_BYTES
 from pinot_assets.segment.build import Segment, check_name, creation_meta
 from pinot_assets.segment.text import property_line
+from pinot_assets.tar_header import BoundedHeader
 
 if TYPE_CHECKING:
     from _typeshed import SupportsRead
@@ -40,7 +41,6 @@ _CORRUPT: tuple[type[Exception], ...] = (
 _NAME_LINE = re.compile(rb"^segment\.name = .*\n", re.MULTILINE)
 _ROWS_LINE = re.compile(rb"^segment\.total\.docs = (\d+)\n", re.MULTILINE)
 _COPY_BYTES = 1 << 18  # by tarfile's own 16 KB, calls take a fifth of the time
-_MOST_HEADER = 1 << 16  # of a name that does not fit into a plain header; Python reads it whole
 _FILES = ("columns.psf", "index_map", "metadata.properties", "creation.meta")
 
 
@@ -217,7 +217,7 @@ def _reading(source: Path) -> Iterator[tarfile.TarFile]:
         with (
             source.open("rb") as file,
             _gzip(fileobj=file, mode="rb") as packed,
-            tarfile.open(fileobj=packed, mode="r|", tarinfo=_Header) as tar,
+            tarfile.open(fileobj=packed, mode="r|", tarinfo=BoundedHeader) as tar,
         ):
             yield tar
     except _CORRUPT as error:
@@ -243,17 +243,6 @@ def _content(tar: tarfile.TarFile, file_name: str) -> bytes:
     if entry.size > ENTRY_BYTES:
         raise tarfile.TarError(f"{file_name} is larger than {ENTRY_BYTES >> 20} MiB")
     return content.read()
-
-
-class _Header(tarfile.TarInfo):
-    """One whose long names are as long as names are."""
-
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        found = super().frombuf(buf, encoding, errors)
-        if not (found.isreg() or found.isdir()) and found.size > _MOST_HEADER:
-            raise tarfile.ReadError(f"a header of {found.size} bytes")
-        return found
 
 
 def read_segment_info(tar: Path) -> SegmentInfo:

@@ -8,7 +8,7 @@ from typing import Final
 
 from kazoo.exceptions import NoNodeError
 
-from pinot_assets.foreign import fields_of_json
+from pinot_assets.foreign import fields_of_json, whole_number
 from pinot_assets.limits import NODE_BYTES
 from pinot_assets.session.zookeeper import ZooKeeperAccess, answered, close, connect, require_cluster
 
@@ -68,5 +68,6 @@ def addresses_in(name: str, record: bytes) -> Iterator[str]:
         return
     host = host.removeprefix(kind).lower()
     for port in ports:
-        if port.isdigit() and host:
-            yield f"{f'[{host}]' if ':' in host else host}:{int(port)}"
+        number = whole_number(port)
+        if number is not None and host:
+            yield f"{f'[{host}]' if ':' in host else host}:{number}"

@@ -26,7 +26,7 @@ from kazoo.exceptions import (
 )
 
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
-from pinot_assets.foreign import reading
+from pinot_assets.foreign import reading, whole_number
 from pinot_assets.session.model import (
     Outcome,
     Owner,
@@ -135,7 +135,8 @@ class SessionStore:
             nodes = self._zk.retry(self._zk.get_children, self.path)
         except NoNodeError:
             return []
-        return sorted((n for n in nodes if n.startswith("cp") and n[2:].isdigit()), key=lambda n: int(n[2:]))
+        numbered = {n: whole_number(n[2:]) for n in nodes if n.startswith("cp")}
+        return sorted((n for n, number in numbered.items() if number is not None), key=lambda n: int(n[2:]))
 
     @answered()
     def holder(self) -> Owner | None:

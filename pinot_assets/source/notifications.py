@@ -18,7 +18,7 @@ from pinot_assets.limits import MESSAGE_BYTES
 from pinot_assets.policy import Policy
 from pinot_assets.source import endpoints
 from pinot_assets.source.env import resolve_env
-from pinot_assets.source.reach import refused_queue
+from pinot_assets.source.reach import props_of_queue, refused_queue
 from pinot_assets.source.s3_settings import KNOWN_PROPS
 from pinot_assets.source.uris import Root
 from pinot_assets.words import plural
@@ -78,7 +78,7 @@ class SqsHints:
 
     :param url: the queue's; may refer to the environment.
     :param root: what the table lists.
-    :param props: the table's `input.fs.prop.*`: the keys are those of the bucket.
+    :param props: the table's `input.fs.prop.*`: its keys are those of the bucket (`props_of_queue`).
     :param policy: the table spec's.
     """
 
@@ -137,9 +137,10 @@ class SqsHints:
         import boto3  # type: ignore[import-untyped]
         from botocore.config import Config  # type: ignore[import-untyped]
 
-        for refusal in refused_queue(self.url, self._props, self._policy):
+        props = props_of_queue(self.url, self._props, self._policy)
+        for refusal in refused_queue(self.url, props, self._policy):
             raise refusal.error("notificationQueue")
-        values = endpoints.resolve("S3", KNOWN_PROPS, self._props, self._policy)
+        values = endpoints.resolve("S3", KNOWN_PROPS, props, self._policy)
         parts = urlsplit(self.url)
         endpoints.allow_http("SQS", self.url, values, "accessKey and secretKey")
         host = (parts.hostname or "").split(".")

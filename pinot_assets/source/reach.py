@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -34,7 +35,10 @@ _OWN_KEYS: Final = {
     "gs": ("gcpKey",),
     "abfss": ("accessKey", "sasToken", "clientSecret"),
 }
+_TOKEN: Final = "sessionToken"
 _KEY_FILE: Final = "gcpKey"
+_AMAZON: Final = "https://s3.amazonaws.com"
+_AMAZONS: Final = re.compile(r"(?:[a-z0-9.-]+\.)?(?:amazonaws\.com(?:\.cn)?|api\.aws)")
 
 
 def refused_variables(text: str, policy: Policy) -> Iterator[Refusal]:
@@ -72,13 +76,48 @@ def refused_queue(url: str, props: Mapping[str, str], policy: Policy) -> Iterato
     """Everything about a queue of SQS that the policy refuses.
 
     :param url: its references resolved.
-    :param props: of the bucket: the keys are the queue's, too.
+    :param props: `props_of_queue`.
     """
-    host = urlsplit(url).hostname or ""
-    named = None if (origin_of(url) or "").startswith("https:") and _SQS.fullmatch(host) else url
     own_keys = any(_resolved(props, policy).get(key, props.get(key)) for key in _OWN_KEYS["s3"])
-    for _, refusal in _refused_service("", named, url, own_keys, policy):
+    for _, refusal in _refused_service("", None if _is_amazons_queue(url) else url, url, own_keys, policy):
         yield refusal
+
+
+def props_of_queue(url: str, props: Mapping[str, str], policy: Policy) -> dict[str, str]:
+    """The settings of a bucket as they count for its queue, too.
+
+    A table spec names the queue. So keys that are those of a resource of the code location, and not the
+    spec's, are left out unless the queue is at the resource's own service.
+
+    :param url: its references resolved.
+    :param props: of the bucket; where keys of a resource stand in them, so does its endpoint.
+    """
+    keys = {key: text for key, text in props.items() if key in (*_OWN_KEYS["s3"], _TOKEN)}
+    if not any(referenced(text).intersection(policy.own_variables) for text in keys.values()):
+        return dict(props)
+    endpoint = _resolved(props, policy).get("endpoint") if "endpoint" in props else _AMAZON
+    if endpoint is not None and (
+        origin_of(endpoint) == origin_of(url) or (_is_amazons(endpoint) and _is_amazons_queue(url))
+    ):
+        return dict(props)
+    return {key: text for key, text in props.items() if key not in keys}
+
+
+def refused_by_spark(root: Root, props: Mapping[str, str], policy: Policy) -> Iterator[Refusal]:
+    """Why Spark's own readers may not open a place that the policy allows otherwise.
+
+    They open buckets by Spark's settings, with credentials of the machine, whatever keys the spec has: those
+    let it list a store of its own, and Spark read a bucket of that name elsewhere.
+    """
+    written, endpoint = props.get("endpoint", ""), _resolved(props, policy).get("endpoint")
+    if root.scheme == "file" or (written and written in policy.own_endpoints):
+        return
+    refusal = policy.refuses_credentials(None)
+    if refusal is None or (endpoint and policy.refuses_credentials(endpoint) is None):
+        return
+    fix = "leave out transforms, filter, engine: spark and Pinot's transformConfigs and filterConfig"
+    reason = "is read by Spark, with this machine's own credentials"
+    yield replace(refusal, reason=reason, fix=f"{fix}, or {refusal.fix.partition(', or ')[2]}")
 
 
 def require_place(root: Root, props: Mapping[str, str], policy: Policy) -> None:
@@ -121,6 +160,15 @@ def _refused_service(
         not own_keys and (refusal := policy.refuses_credentials(endpoint))
     ):
         yield key, refusal
+
+
+def _is_amazons_queue(url: str) -> bool:
+    return _is_amazons(url) and _SQS.fullmatch(urlsplit(url).hostname or "") is not None
+
+
+def _is_amazons(url: str) -> bool:
+    is_safe = (origin_of(url) or "").startswith("https:")
+    return is_safe and _AMAZONS.fullmatch(urlsplit(url).hostname or "") is not None
 
 
 def _resolved(props: Mapping[str, str], policy: Policy) -> dict[str, str]:

@@ -11,11 +11,11 @@ from typing import Final
 from pinot_assets.errors import SourceError
 from pinot_assets.policy import Policy, Refusal
 from pinot_assets.source import resolve_env
-from pinot_assets.source.reach import refused_place, refused_queue, refused_variables
+from pinot_assets.source.reach import refused_by_spark, refused_place, refused_queue, refused_variables
 from pinot_assets.source.uris import Root, parse_root
 from pinot_assets.spec.ingestion import INPUT_PROP, OUTPUT_PROP
 from pinot_assets.spec.location import normalise_location
-from pinot_assets.spec.rules import Case, Finding
+from pinot_assets.spec.rules import Case, Finding, reads_by_spark
 
 _QUEUE: Final = "notificationQueue"
 
@@ -48,8 +48,12 @@ def _of_place(
             for refusal in refused_variables(value, policy):
                 yield _finding(f"{family}.{name}", refusal)
         return
-    for name, refusal in refused_place(root, props, policy):
+    of_place = [*refused_place(root, props, policy)]
+    for name, refusal in of_place:
         yield _finding(f"{family}.{name}" if name else key, refusal)
+    if family == INPUT_PROP and not of_place and reads_by_spark(case):
+        for refusal in refused_by_spark(root, props, policy):
+            yield _finding(key, refusal)
 
 
 def _of_queue(policy: Policy, url: str, props: Mapping[str, str]) -> Iterator[Finding]:

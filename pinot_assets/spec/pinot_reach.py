@@ -96,6 +96,12 @@ _FILE_URI: Final = re.compile(r"file:(?:///+|/)(?!/)")
 """Another one has a host, which readers of its path leave out."""
 _TOPIC: Final = re.compile(r"(?:non-)?persistent://[\w./%+=:-]+", re.ASCII)
 """Pulsar's full name of a topic: tenant, namespace, name. It says nothing of a host."""
+_KEYS: Final = ("accessKey", "secretKey")
+_ENDPOINT: Final = "endpoint"
+_STORE_ENDPOINT: Final = f".fs.prop.{_ENDPOINT}"
+"""Of `input.fs.prop.endpoint` and its like: of a bucket's file system (`S3Config`)."""
+_FACTORY: Final = "factory.class.name"
+_KINESIS: Final = ".stream.kinesis."
 _STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss")
 
 
@@ -267,24 +273,35 @@ def _literal_secrets(config: Mapping[str, Any]) -> Iterator[Refused]:
 
 
 def _ambient(config: Mapping[str, Any], policy: Policy) -> Iterator[Refused]:
-    """Streams of Kinesis that have no keys of their own."""
-    former = _at(config, FORMER_STREAM)
-    streams = _at(config, STREAMS)
-    places = [
-        ((*STREAMS, n), stream) for n, stream in enumerate(streams if isinstance(streams, list) else ())
-    ]
-    for path, stream in [*places, (FORMER_STREAM, former)]:
-        if not isinstance(stream, dict) or str(stream.get("streamType")).lower() != "kinesis":
+    """Streams of Kinesis, and other services of buckets, that have no keys of their own.
+
+    Keys are looked for by the very names that Pinot's plugins know: one that is written otherwise, or holds
+    nothing, is none to them, and they take the machine's.
+    """
+    for path, settings in _maps((), config):
+        if not _is_feed(path):
             continue
-        by_end = {_plain(key): key for key in stream}
-        if {"accesskey", "secretkey"} <= by_end.keys():
-            continue
-        endpoint = by_end.get("endpoint", "")
-        url = str(stream.get(endpoint) or "")
-        if is_reference(url):
-            url = _value_of(url)
-        if refusal := policy.refuses_credentials(url or None):
-            yield (*path, endpoint or "streamType"), refusal
+        places = {"": str(settings.get(_ENDPOINT) or "")} if _is_kinesis(settings) else {}
+        places |= {
+            key.removesuffix(_ENDPOINT): text
+            for key, text in settings.items()
+            if isinstance(text, str) and text and key.endswith(_STORE_ENDPOINT)
+        }
+        for prefix, text in places.items():
+            if all(str(settings.get(prefix + key) or "").strip() for key in _KEYS):
+                continue
+            url = _value_of(text) if is_reference(text) else text
+            if refusal := policy.refuses_credentials(url or None):
+                yield (*path, f"{prefix}{_ENDPOINT}" if text else "streamType"), refusal
+
+
+def _is_kinesis(settings: Mapping[str, Any]) -> bool:
+    """By its name, or by the class that reads it, whatever the stream is called."""
+    if str(settings.get("streamType")).lower() == "kinesis":
+        return True
+    return any(
+        key.endswith(_FACTORY) and _KINESIS in text for key, text in settings.items() if isinstance(text, str)
+    )
 
 
 def _value_of(reference: str) -> str:
@@ -378,6 +395,15 @@ def _texts(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, str]]:
             yield from _texts(inner_path, inner)
     elif isinstance(value, str):
         yield path, value
+
+
+def _maps(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+    """Every mapping, with its path."""
+    if isinstance(value, dict):
+        yield path, value
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, one in inner:
+        yield from _maps((*path, step), one)
 
 
 def _at(value: Any, path: KeyPath) -> Any:

@@ -234,7 +234,7 @@ def _header_names_columns(case: Case, names: list[str]) -> Iterator[Finding]:
     """What the readers would refuse each file for: Arrow's look at the table's columns alone."""
     from pinot_assets.build.csv_settings import twice  # here, since it brings Spark along
 
-    by_spark = _reads_by_spark(case)
+    by_spark = reads_by_spark(case)
     looked_at = [name for name in names if by_spark or name in case.around.columns]
     key = f"{READER_PROP}.header"
     if again := twice(looked_at):
@@ -254,7 +254,7 @@ def _sql_needs_spark(case: Case) -> Iterator[Finding]:
         if case.around.has_transforms:
             text = "cannot do the transformConfigs and filterConfig of the table, which are Spark's work"
             yield Finding("engine", text, "write engine: spark, or leave engine out")
-    elif _reads_by_spark(case):
+    elif reads_by_spark(case):
         text = (
             "files are read by Spark: csv, json (one object a line), parquet and orc need nothing else,"
             " s3 needs hadoop-aws"
@@ -270,7 +270,7 @@ def _sql_needs_spark(case: Case) -> Iterator[Finding]:
 @_rule("inputDirURI", "engine", "filter")
 def _spark_reads_disk_and_s3(case: Case) -> Iterator[Finding]:
     location = case.spec.input_dir_uri
-    if not _reads_by_spark(case) or _is_unknown(location, case):
+    if not reads_by_spark(case) or _is_unknown(location, case):
         return
     scheme = resolve_env(location, case.around.policy).partition(":")[0].lower()
     if scheme in ("gs", "abfs", "abfss"):
@@ -286,7 +286,8 @@ def _sql_keys(case: Case) -> list[str]:
     return [key for key in sorted(case.written) if key == "filter" or key.startswith(f"{TRANSFORMS}.")]
 
 
-def _reads_by_spark(case: Case) -> bool:
+def reads_by_spark(case: Case) -> bool:
+    """Whether Spark's own readers read the files, as SQL needs it."""
     return bool(_sql_keys(case)) or case.spec.engine == "spark" or case.around.has_transforms
 
 

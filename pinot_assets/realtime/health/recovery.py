@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pinot_assets.foreign import whole_number
 from pinot_assets.realtime.settings import reingests
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 
@@ -97,7 +98,7 @@ def stream_holds(state: RealtimeState, segment: Segment) -> bool | None:
 
 def offset(text: str | None) -> int | None:
     """An offset as a number; None for one that is not (not every stream counts)."""
-    return int(text) if text is not None and text.isdigit() else None
+    return None if text is None else whole_number(text)
 
 
 def _way(state: RealtimeState, segment: Segment) -> tuple[Way, str, bool]:

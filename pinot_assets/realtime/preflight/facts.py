@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from pinot_assets.foreign import whole_number
 from pinot_assets.pinot.table_config import period_ms
 from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings, reingests
 
@@ -123,7 +124,8 @@ class Facts:
         """Age at which a segment is committed: so old are its first rows when something happens to it."""
         stream = self.wanted.streams[0] if self.wanted.streams else {}
         text = stream.get("realtime.segment.flush.threshold.time", "")
-        return int(text) if text.isdigit() else period_ms(text) or DEFAULT_FLUSH_MS
+        number = whole_number(text)
+        return number if number is not None else period_ms(text) or DEFAULT_FLUSH_MS
 
     @property
     def worst_repair_s(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pinot_assets.foreign import whole_number
 from pinot_assets.realtime.repair.model import Waiting
 from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.state import Copy, RealtimeState, Replica, Segment, Status
@@ -99,14 +100,15 @@ def lost_from_stream(state: RealtimeState, segment: Segment, offset: str | None)
     held_by_stream = state.stream.get(segment.partition)
     if held_by_stream is None:
         return "what the stream still holds is not known" + _because(state.unread.get("stream"))
-    if offset is None or not offset.isdigit():
+    number = None if offset is None else whole_number(offset)
+    if number is None:
         return f"its offset ({offset or 'none'}) cannot be compared with what the stream holds"
-    if held_by_stream.earliest > int(offset):
+    if held_by_stream.earliest > number:
         return (
             f"the stream begins at {held_by_stream.earliest} now: "
-            f"{plural(held_by_stream.earliest - int(offset), 'message')} gone, from {offset} on"
+            f"{plural(held_by_stream.earliest - number, 'message')} gone, from {offset} on"
         )
-    if held_by_stream.latest < int(offset):
+    if held_by_stream.latest < number:
         return f"the stream ends at {held_by_stream.latest}, before {offset}: has the topic been made anew?"
     return None
 

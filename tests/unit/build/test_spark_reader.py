@@ -19,7 +19,8 @@ from pyspark.sql.types import (
 
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark_reader import check_readers, exact_types, hadoop_path
-from pinot_assets.errors import BuildError
+from pinot_assets.errors import BuildError, SettingError
+from pinot_assets.policy import Layer, Policy
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,20 @@ def test_a_store_that_spark_does_not_read_is_refused_before_any_file_is(
     order = fakes.make_order(tmp_path, source_uri=source, query=Query(where="true"))
     session: Any = None  # nothing is asked of it
     with pytest.raises(BuildError, match="not set up for"):
+        check_readers(session, order)
+
+
+@pytest.mark.parametrize("written", ["https://minio.example", ""])
+def test_spark_opens_no_bucket_where_the_machines_credentials_may_not_be_used(
+    fakes: ModuleType, tmp_path: Path, written: str
+) -> None:
+    """The keys are the spec's, for its own store; Spark would take others, and read elsewhere."""
+    props = {"endpoint": written, "accessKey": "k", "secretKey": "s"}
+    layer = Layer(endpoints=("https://minio.example",), credentials=())
+    source = {"source_uri": "s3://finance/in", "source_props": props, "query": Query(where="true")}
+    order = fakes.make_order(tmp_path, policy=Policy((layer,)), **source)
+    session: Any = None  # nothing is asked of it
+    with pytest.raises(SettingError, match="is read by Spark, with this machine's own credentials"):
         check_readers(session, order)
 
 

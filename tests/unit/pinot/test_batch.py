@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
 
 import pyarrow as pa
 import pytest
 
+from pinot_assets.limits import ENTRY_BYTES
 from pinot_assets.pinot.batch import Announced, batch_tar
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar
 
@@ -59,6 +61,30 @@ def test_a_tar_without_what_pinot_needs_is_torn() -> None:
         tar.addfile(tarfile.TarInfo("bad/creation.meta"))
     with pytest.raises(ValueError, match=r"lacks 'metadata\.properties'"):
         batch_tar([Announced("bad", out.getvalue(), "s3://b/bad")])
+
+
+@pytest.mark.parametrize("name", ["bad/creation.meta", "bad/other"])
+def test_an_entry_of_a_metadata_tar_is_no_larger_than_one_is_read(name: str) -> None:
+    """Whoever may write to the staging area makes one of a few kilobytes unpack to any size."""
+    size = ENTRY_BYTES + 1
+    entry = tarfile.TarInfo(name)
+    entry.size = size
+    bomb = gzip.compress(entry.tobuf() + bytes(1 << 20), 1)
+    with pytest.raises(ValueError, match="an entry is larger than 128 MiB"):
+        batch_tar([Announced("bad", bomb, "s3://b/bad")])
+
+
+def test_a_metadata_tar_of_many_entries_is_not_read_to_its_end() -> None:
+    one = tarfile.TarInfo("bad/creation.meta").tobuf()
+    with pytest.raises(ValueError, match="more than 16 entries"):
+        batch_tar([Announced("bad", gzip.compress(one * 1000, 1), "s3://b/bad")])
+
+
+def test_a_long_header_of_a_metadata_tar_is_not_read() -> None:
+    header = tarfile.TarInfo("bad")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 1 << 30
+    with pytest.raises(ValueError, match="a header of 1073741824 bytes"):
+        batch_tar([Announced("bad", gzip.compress(header.tobuf() + bytes(1 << 20), 1), "s3://b/bad")])
 
 
 @pytest.mark.parametrize(("name", "uri"), [("a\nb", "u"), ("a", "u\nv"), ("a", "u\rv")])

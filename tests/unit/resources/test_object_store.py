@@ -9,10 +9,11 @@ import pytest
 from dagster_aws.s3 import S3Resource
 from fakes.tables import write_table
 
-from pinot_assets.connect import open_source
+from pinot_assets.connect import open_hints, open_source
 from pinot_assets.errors import SpecError
 from pinot_assets.resources import with_object_store
 from pinot_assets.resources.object_store import object_store_defaults
+from pinot_assets.source.notifications import SqsHints
 from pinot_assets.spec import TableSpec
 
 HERE = S3Resource(
@@ -101,6 +102,47 @@ def test_the_resources_keys_go_to_no_endpoint_that_a_table_spec_names(
     monkeypatch.setenv("PINOT_ASSETS_POLICY", str(policy))
     props = completed(tmp_path, {"endpoint": "http://localhost:9000"}).ingestion.input_props
     assert props == {"endpoint": "http://localhost:9000", "region": "eu-central-1"}
+
+
+AMAZON = "https://sqs.eu-central-1.amazonaws.com/1/q"
+MINIO = "https://minio.example"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "queue", "are_sent"),
+    [
+        (MINIO, AMAZON, False),
+        (MINIO, "https://queue.example.org/1/q", False),
+        (MINIO, f"{MINIO}/1/q", True),
+        (MINIO, f"{MINIO}:9324/1/q", False),
+        ("https://s3.eu-central-1.amazonaws.com", AMAZON, True),
+        ("https://s3.eu-central-1.amazonaws.com.example.org", AMAZON, False),
+        ("", AMAZON, True),
+        ("", "https://queue.example.org/1/q", False),
+    ],
+)
+def test_the_resources_keys_go_to_no_queue_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, queue: str, are_sent: bool
+) -> None:
+    """A table spec names the queue, at an address that it may reach; whose keys those are it does not say."""
+    policy = tmp_path / "installation.yaml"
+    policy.write_text(
+        f"endpoints: ['{MINIO}', '{MINIO}:9324', 'https://queue.example.org']\n"
+        f"ambientCredentials: [provider, '{MINIO}', '{MINIO}:9324', 'https://queue.example.org']"
+    )
+    monkeypatch.setenv("PINOT_ASSETS_POLICY", str(policy))
+    for name, value in (("STORE_URL", endpoint), ("STORE_KEY", "theirs"), ("STORE_SECRET", "s")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("STORE_TOKEN", "t")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "machines")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    s3 = HERE if endpoint else HERE.model_copy(update={"endpoint_url": None})
+    options = {"consistentPushEnabled": "true", "inputDirURI": "s3://lake/in", "notificationQueue": queue}
+    hints = open_hints(with_object_store(write_table(tmp_path, "flights", options), s3))
+    assert isinstance(hints, SqsHints)
+    credentials = hints._client._request_signer._credentials
+    assert credentials.access_key == ("theirs" if are_sent else "machines")
+    assert credentials.token == ("t" if are_sent else None)
 
 
 def test_what_the_resource_says_needs_no_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

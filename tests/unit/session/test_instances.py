@@ -48,3 +48,11 @@ def test_a_node_larger_or_deeper_than_what_is_read_names_nothing(padding: str) -
         deep = [deep]
     data = json.dumps({"simpleFields": {"HELIX_HOST": "h", "HELIX_PORT": "1"}, "listFields": deep}).encode()
     assert list(addresses_in("Server_h_1", data)) == []
+
+
+@pytest.mark.parametrize("port", ["²", "9" * 5000, "٣", "-1", ""])
+def test_a_port_that_is_no_number_is_none(port: str) -> None:
+    """One server that writes such a node must not keep all commands from all addresses."""
+    fields = {"HELIX_HOST": "h", "HELIX_PORT": "1", "grpcPort": port}
+    data = json.dumps({"simpleFields": fields}).encode()
+    assert list(addresses_in("Server_h_1", data)) == ["h:1"]

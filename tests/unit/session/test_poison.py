@@ -434,6 +434,17 @@ def test_a_poison_session_of_history_stops_no_run() -> None:
     assert not table.truth.violations
 
 
+def test_a_node_whose_name_only_looks_like_a_sessions_is_none() -> None:
+    table = a_table()
+    client = table.zookeeper.client()
+    store = SessionStore(client, CLUSTER, table.spec.name_with_type)  # type: ignore[arg-type]
+    nodes, sessions = store.session_nodes(), store.sessions()
+    for name in ("cp²", "cp٣", f"cp{'9' * 5000}", "cp", "cp-1"):
+        client.create(f"{store.path}/{name}", b"{}")
+    assert store.session_nodes() == nodes
+    assert store.sessions() == sessions
+
+
 def test_poison_snapshots_of_history_and_poison_receipts_stop_no_run() -> None:
     table = a_table()
     staging = Staging(table.staging)

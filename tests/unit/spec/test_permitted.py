@@ -168,6 +168,31 @@ def test_a_policy_allows_and_both_doors_know_it(
     assert f"in {folder.path / 'policy.yaml'}" in (problem.fix or "")
 
 
+NARROW = "endpoints: ['https://minio.example']\nambientCredentials: "
+AT_MINIO = {"input.fs.prop.endpoint": "https://minio.example", **KEYS}
+STAGED_THERE = {name.replace("input.", "output."): text for name, text in AT_MINIO.items()}
+
+
+@pytest.mark.parametrize("sql", [{"engine": "spark"}, {"filter": "true"}])
+@pytest.mark.parametrize("place", [{}, AT_MINIO])
+def test_keys_of_a_spec_do_not_let_spark_take_the_machines(
+    folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: dict[str, str], place: dict[str, str]
+) -> None:
+    """Spark reads the bucket of that name by its own settings, whatever store the spec had listed."""
+    policy = tmp_path / "installation"
+    monkeypatch.setenv("PINOT_ASSETS_POLICY", str(policy))
+    policy.write_text(f"{NARROW}[]")
+    block = {**STAGED_THERE, **KEYS, **place}
+    assert folder.problems(block) == []
+    (problem,) = folder.problems(block | sql)
+    assert problem.key == "fileIngestion.inputDirURI"
+    assert "read by Spark, with this machine's own credentials" in problem.reason
+    assert "`ambientCredentials: [provider]`" in problem.fix
+    for allowed in ("[provider]", "['https://minio.example']") if place else ("[provider]",):
+        policy.write_text(f"{NARROW}{allowed}")
+        assert folder.problems(block | sql) == []
+
+
 def test_a_directory_that_is_a_link_to_elsewhere_is_refused_at_both(folder: Any, tmp_path: Path) -> None:
     outside = tmp_path.parent.parent / "outside-of-this-test"
     (folder.path / "link").symlink_to(outside)

@@ -290,6 +290,59 @@ def test_a_stream_of_the_cloud_that_has_no_keys_takes_the_machines_own(
     assert folder.check()[1] == []
 
 
+ELSEWHERE = "https://k.example.org"
+NAMED = {"streamType": "kinesis", "region": "eu-central-1", "endpoint": ELSEWHERE}
+FACTORY = f"{PLUGIN}.stream.kinesis.KinesisConsumerFactory"
+OWN = {"accessKey": "${TABLE_A}", "secretKey": "${TABLE_S}"}
+
+
+@pytest.mark.parametrize("place", ["maps", "second", "former"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        NAMED | {"accessKey": "", "secretKey": ""},
+        NAMED | {"accessKey": "${TABLE_A}", "secretKey": " "},
+        NAMED | {"access.key": "${TABLE_A}", "secret_key": "${TABLE_S}"},
+        NAMED | {"end.point": "https://good.example.org"},
+        NAMED | {"streamType": "kafka", "stream.kafka.consumer.factory.class.name": FACTORY},
+        NAMED | {"streamType": "mine", "stream.mine.consumer.factory.class.name": FACTORY},
+    ],
+)
+def test_keys_that_pinot_does_not_take_for_keys_are_none(
+    folder: Any, place: str, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`KinesisConnectionHandler`: keys that are blank are none, and the machine's own are taken."""
+    policy = folder.path.parent / "narrow.yaml"
+    policy.write_text(
+        f"endpoints: [loopback, '{ELSEWHERE}', 'https://good.example.org']\n"
+        "ambientCredentials: [provider, 'https://good.example.org']"
+    )
+    monkeypatch.setenv("PINOT_ASSETS_POLICY", str(policy))
+    folder.realtime(change=lambda whole: lay(whole, place, settings))
+    problems = [one for one in folder.check()[1] if f"credentials to {ELSEWHERE}:443" in one.reason]
+    assert [one.key.rpartition(".")[2] for one in problems] == ["endpoint"]
+    folder.realtime(change=lambda whole: lay(whole, place, settings | OWN))
+    assert not [one for one in folder.check()[1] if "credentials" in one.reason]
+
+
+@pytest.mark.parametrize("change", [batch, task])
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_buckets_of_another_service_that_have_no_keys_take_the_machines_own(
+    folder: Any, change: Callable[..., Any], side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = folder.path.parent / "narrow.yaml"
+    policy.write_text(f"endpoints: [loopback, '{ELSEWHERE}']")
+    monkeypatch.setenv("PINOT_ASSETS_POLICY", str(policy))
+    prefix = f"{side}.fs.prop."
+    settings = {f"{side}DirURI": "s3://flights/in", f"{prefix}endpoint": ELSEWHERE}
+    folder.realtime(change=change(**settings))
+    [problem] = folder.check()[1]
+    assert f"credentials to {ELSEWHERE}:443" in problem.reason
+    assert problem.key.endswith(f"{prefix}endpoint")
+    folder.realtime(change=change(**settings, **{f"{prefix}{key}": text for key, text in OWN.items()}))
+    assert folder.check()[1] == []
+
+
 @pytest.mark.parametrize("do", [refuse_unless_valid, apply_plan])
 def test_a_spec_that_nobody_has_checked_is_not_applied(folder: Any, do: Callable[..., None]) -> None:
     folder.realtime()

@@ -9,7 +9,14 @@ from fakes.realtime import S1, S2, FakeRealtime, table_config
 
 from pinot_assets.health.finding import Severity
 from pinot_assets.realtime.health.errors import error_segments, replicas_not_moved
-from pinot_assets.realtime.health.recovery import Recovery, Way, recoveries, recovery, stream_holds
+from pinot_assets.realtime.health.recovery import (
+    Recovery,
+    Way,
+    offset,
+    recoveries,
+    recovery,
+    stream_holds,
+)
 
 BOTH = {S1: "ERROR", S2: "ERROR"}
 ONE = {S1: "ONLINE", S2: "ERROR"}
@@ -152,3 +159,8 @@ def test_a_replica_of_a_server_that_does_not_serve_is_another_check() -> None:
     pinot.nodes.popitem()
     pinot.segment(states={S1: "ONLINE", S2: "OFFLINE"}, age_ms=1000)
     assert replicas_not_moved(pinot.look()).passed
+
+
+@pytest.mark.parametrize("text", ["²", "9" * 5000, "٣", "-1", "", None])
+def test_what_only_looks_like_an_offset_is_none(text: str | None) -> None:
+    assert offset(text) is None
