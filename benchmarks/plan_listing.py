@@ -39,7 +39,7 @@ from object_pages import BUCKET, PREFIX, etag, key, modified, serving, size
 from pinot_assets.memory import take_memory_from_system
 from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.listing import changes_of
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
     PublishedFile,
     PublishedFiles,
@@ -47,9 +47,9 @@ from pinot_assets.snapshot.manifest import (
     files_to_parquet,
     sha256_hex,
 )
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import open_store, take_inventory
 from pinot_assets.source.bucket_objects import BucketObjectStore
-from pinot_assets.source.fingerprint import Fingerprint
 
 ROUNDS = 3
 OBJECTS = 1_000_000

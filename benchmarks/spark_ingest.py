@@ -43,9 +43,9 @@ from pinot_assets.build.local_spark import local_context, local_session
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.spark import Result, SparkBuilder
 from pinot_assets.policy import UNLIMITED
-from pinot_assets.session.receipt import Receipt
+from pinot_assets.snapshot.fingerprint import SourceFile
+from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import open_store
-from pinot_assets.source.fingerprint import SourceFile
 
 ROUNDS = 2  # Pinot's job works for five minutes on ten million rows
 CORES = 2

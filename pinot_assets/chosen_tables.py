@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from rich.markup import escape
 
-from pinot_assets.settings import tables_directory
+from pinot_assets.settings.environment import tables_directory
 from pinot_assets.spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, read_tables
 from pinot_assets.spec.left_out import spec_error
 from pinot_assets.terminal import Terminal

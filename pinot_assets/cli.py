@@ -45,7 +45,7 @@ from pinot_assets.rollback_cli import add_rollback_commands
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.observe import list_source, observe, sight
 from pinot_assets.session_cli import session_app
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.simulate.cli import register as add_simulate_command
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec

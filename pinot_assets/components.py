@@ -15,7 +15,7 @@ from dagster.components.component_scaffolding import scaffold_component
 from pydantic import BaseModel, Field, PrivateAttr
 
 import pinot_assets  # whose parts are loaded when they are asked for: every command of `dg` loads this module
-from pinot_assets.settings import Profile
+from pinot_assets.settings.environment import Profile
 from pinot_assets.spec.starter import TableType, starting_spec
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pinot_assets.session.edges import Edges
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.session.zookeeper import cluster_client, tables_with_sessions
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.source.notifications import Hints, SqsHints
 from pinot_assets.source.uris import parse_root

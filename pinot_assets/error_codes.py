@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from pinot_assets.session import failure_code
+from pinot_assets.snapshot import failure_code
 
 
 class Meaning(NamedTuple):

@@ -20,7 +20,7 @@ from pinot_assets.importing.found import in_job, in_table, table_and_schema
 from pinot_assets.importing.secrets import Secrets
 from pinot_assets.importing.told import Fate, Told, each_once
 from pinot_assets.importing.yaml_text import spec_text
-from pinot_assets.settings import tables_directory
+from pinot_assets.settings.environment import tables_directory
 from pinot_assets.source.env import referenced
 from pinot_assets.spec.apply import SchemaAndTableStore
 from pinot_assets.spec.document import parse_document, read_spec_bytes

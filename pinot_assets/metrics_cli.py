@@ -15,7 +15,7 @@ from pinot_assets.cli_options import TablesOption, new_console
 from pinot_assets.completion import table_names
 from pinot_assets.errors import PinotAssetsError, TypedWrong
 from pinot_assets.exit_codes import ExitCode
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.terminal import Terminal
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from pinot_assets.audit import Finding
 from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.exit_codes import ExitCode
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.receipt import Failure
 from pinot_assets.session.report import Report, Result
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure
 
 STAGED = (Result.STAGED, Result.FAILED)
 """Triggers that leave something to gate."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from rich.console import Console
 from rich.table import Table
 
+from pinot_assets.core.check_result import hours
 from pinot_assets.errors import PinotAssetsError, SpecError
-from pinot_assets.health.finding import hours
 from pinot_assets.health.lineage import owned
 from pinot_assets.pinot import PinotCluster, Timeouts
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
@@ -26,7 +26,7 @@ from pinot_assets.pinot.versions import (
     traits_of,
 )
 from pinot_assets.session.model import seq_of
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 
 _TIMEOUTS = Timeouts(connect=1.0, call=3.0)
 

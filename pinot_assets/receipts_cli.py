@@ -22,7 +22,7 @@ from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import SessionError, SpecError
 from pinot_assets.session.kept import Kept, find_target, published
 from pinot_assets.session.model import table_of, utc_text
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.provenance import Stay, difference, of_file, of_segment
 from pinot_assets.spec import TableSpec

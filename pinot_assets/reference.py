@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+from pinot_assets.settings.variables import VARIABLES, Variable
 from pinot_assets.spec.reference import HEAD, spec_reference
-from pinot_assets.variables import VARIABLES, Variable
 
 _TOP: Final = """\
 <!-- python -m pinot_assets.reference > docs/reference/configuration.md -->

@@ -27,7 +27,7 @@ from pinot_assets.session.history import (
 )
 from pinot_assets.session.model import Session, utc_text
 from pinot_assets.session.store import SessionStore
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.spec import TableSpec
 from pinot_assets.words import plural
 

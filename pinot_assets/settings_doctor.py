@@ -15,14 +15,13 @@ from urllib.parse import urlsplit
 
 from pinot_assets import limits
 from pinot_assets.addresses import origin_of
-from pinot_assets.build.limits import Limits
 from pinot_assets.doctor_check import Check
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.metrics.pushing import PASSWORD, USER
 from pinot_assets.pinot import PinotCluster, Timeouts
 from pinot_assets.policy import POLICY
 from pinot_assets.session.zookeeper import cluster_client
-from pinot_assets.settings import (
+from pinot_assets.settings.environment import (
     PROFILE,
     Profile,
     Settings,
@@ -31,8 +30,9 @@ from pinot_assets.settings import (
     tables_directory,
     unused_settings,
 )
+from pinot_assets.settings.file_limits import Limits
+from pinot_assets.settings.variables import VARIABLES
 from pinot_assets.spec.policy_file import policy_notes, policy_of
-from pinot_assets.variables import VARIABLES
 
 _TIMEOUTS: Final = Timeouts(connect=1.0, call=3.0)
 _PATIENCE_S: Final = 3.0

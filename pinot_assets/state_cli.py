@@ -17,7 +17,7 @@ from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.formats import POINTER, Found, look
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.spec import TableSpec
 from pinot_assets.stored import NEWEST, RELEASES
 

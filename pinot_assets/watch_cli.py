@@ -28,7 +28,7 @@ from pinot_assets.one_run import Outcome, finish
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, list_source, observe
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.source import Inventory
 from pinot_assets.spec import LeftOut, TableSpec
 from pinot_assets.spec.load import NO_DIRECTORY

@@ -7,7 +7,7 @@ from dagster._check import CheckError
 from pydantic import Field
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.settings import VARIABLES, Settings, load_profile, load_settings, settings_of
+from pinot_assets.settings.environment import VARIABLES, Settings, load_profile, load_settings, settings_of
 
 _SECRETS = ("password", "token", "zookeeper_password")
 
@@ -15,7 +15,7 @@ _SECRETS = ("password", "token", "zookeeper_password")
 class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """A Pinot cluster and its ZooKeeper.
 
-    Left empty, the environment decides (`pinot_assets.settings.VARIABLES` names its variables), and without
+    Left empty, the environment decides (`pinot_assets.settings.environment.VARIABLES` names its variables), and without
     it the local stack, if the profile is `local`. With one field set, the fields alone count: half of them
     and half of the environment's would be a cluster that nobody meant. Secrets are given as
     `dg.EnvVar`; ones that are written out are refused.

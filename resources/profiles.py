@@ -12,7 +12,7 @@ from dagster_aws.s3 import S3Resource
 from pinot_assets.resources.consistent_push import ConsistentPushResource
 from pinot_assets.resources.pinot import PinotResource
 from pinot_assets.resources.spark import SparkResource
-from pinot_assets.settings import Profile, load_profile
+from pinot_assets.settings.environment import Profile, load_profile
 
 
 class Resources(TypedDict):

@@ -8,7 +8,7 @@ from pydantic import Field, PrivateAttr
 
 from pinot_assets.build.environment_spark import environment_context, environment_session
 from pinot_assets.build.spark_gone import is_stopped
-from pinot_assets.settings import Profile, load_profile
+from pinot_assets.settings.environment import Profile, load_profile
 
 
 class SparkResource(LazyPySparkResource):

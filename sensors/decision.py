@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pinot_assets.foreign import read_json
-from pinot_assets.session.failure_code import BECAME_FOLDER
 from pinot_assets.session.model import Mode
 from pinot_assets.session.observe import Observation, Sighting, sight
 from pinot_assets.session.run import WRITER_VERSION
 from pinot_assets.session.sweep import Bookmark, listing_of
 from pinot_assets.session.trouble import again_ms, causes
+from pinot_assets.snapshot.failure_code import BECAME_FOLDER
 from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.source import Inventory, told
 from pinot_assets.spec import TableSpec

@@ -24,7 +24,7 @@ from pinot_assets.realtime.repair import memory
 from pinot_assets.realtime.repair.apply import preview
 from pinot_assets.realtime.repair.model import Limits
 from pinot_assets.resources import PinotResource
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
 from pinot_assets.spec import RealtimeTableSpec
 from pinot_assets.words import plural
 

@@ -21,7 +21,7 @@ from pinot_assets import health
 from pinot_assets.assets.history import checked_materialization
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.health import Health, source
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
 from pinot_assets.spec import TableSpec
 
 Examine = Callable[[TableSpec, Callable[[], Settings]], tuple[Health, ...]]

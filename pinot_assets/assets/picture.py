@@ -14,8 +14,8 @@ from pinot_assets.assets.metadata import Metadata, of_files
 from pinot_assets.assets.partitions import ALL_FILES, Partitioning, choose, path_of
 from pinot_assets.assets.source_rows import SourceRows
 from pinot_assets.assets.versions import DELETED, by_partition, digest, published_versions
-from pinot_assets.session.receipt import Receipt
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import SourceFile
 from pinot_assets.source.listed_files import ListedFiles
 from pinot_assets.spec import TableSpec

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import dagster as dg
 
 from pinot_assets.session.pace import Pace
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.words import plural
 
 QUIET_S = 60.0

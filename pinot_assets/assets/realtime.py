@@ -15,7 +15,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from pinot_assets.assets.evaluations import metadata_of, severity_of
 from pinot_assets.assets.looks import looks
 from pinot_assets.assets.metadata import cell
-from pinot_assets.health.finding import Health
+from pinot_assets.core.check_result import Health
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.looking import Looked, look
 from pinot_assets.realtime.numbers import numbers

@@ -34,7 +34,7 @@ from pinot_assets.realtime.repair.apply import Repair, preview
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Plan
 from pinot_assets.realtime.repair.words import manual
 from pinot_assets.realtime.table_settings import table_settings
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
 from pinot_assets.spec import RealtimeTableSpec
 from pinot_assets.words import plural
 

@@ -14,7 +14,7 @@ from math import isnan
 from typing import Final
 
 from pinot_assets.audit.checks import Finding, finding_of
-from pinot_assets.session.receipt import ColumnFacts, Output, Receipt, SegmentFacts
+from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
 from pinot_assets.words import plural
 
 _WHOLE: Final = frozenset({"INT", "LONG", "BOOLEAN", "TIMESTAMP"})

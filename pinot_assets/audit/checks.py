@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.port import Replicas
-from pinot_assets.session.receipt import Failure, Output, Receipt
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.words import plural
 
 

@@ -20,8 +20,8 @@ from pinot_assets.build.rejected import one_line
 from pinot_assets.build.task import build_file, failure_of
 from pinot_assets.build.trouble import tells_of_memory
 from pinot_assets.memory import limit_memory
-from pinot_assets.session.failure_code import WORKER_DIED
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.failure_code import WORKER_DIED
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.temporary import temporary_folder
 
 _MODULE: Final = "pinot_assets.build.alone"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import mmap
 from pathlib import Path
 
-from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.rejected import Unreadable
+from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 _SYNC_BYTES = 16
 

@@ -14,9 +14,9 @@ from typing import IO, Final, cast
 import pyarrow as pa
 from isal import igzip, igzip_lib
 
-from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.rejected import Unreadable, one_line
 from pinot_assets.build.trouble import trouble_of
+from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 BLOCK_BYTES: Final = 4 << 20
 """How much of a text file is read at a time, unpacked. A row of CSV must fit into it, and Arrow reads up to

@@ -8,8 +8,8 @@ from typing import Final
 
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.trouble import ADVICE, tells_of_memory
-from pinot_assets.session.failure_code import OUT_OF_MEMORY, WORKER_DIED
-from pinot_assets.session.receipt import Failure
+from pinot_assets.snapshot.failure_code import OUT_OF_MEMORY, WORKER_DIED
+from pinot_assets.snapshot.receipt import Failure
 
 _TASK: Final = re.compile(r"Task ([0-9]+) in stage [0-9.]+ failed [0-9]+ times")
 _DEAD: Final = re.compile(

@@ -6,7 +6,7 @@ import hashlib
 import re
 from urllib.parse import parse_qsl, urlencode
 
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
 
 _RECEIPT = re.compile(r"-([0-9]+)\.json$")
 

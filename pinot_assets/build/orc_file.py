@@ -9,11 +9,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.orc as paorc
 
-from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.rejected import TooLarge, Unreadable
 from pinot_assets.build.typed import columns_of, conform_all, damaged
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 _MOST_AT_ONCE: Final = 64 << 20
 """Bytes of a compression block as the file declares them; the default is 256 KB, the format ends at 8 MB."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from pinot_assets.build.limits import Limits
 from pinot_assets.build.query import Query
 from pinot_assets.build.verdicts import MissingColumn
 from pinot_assets.policy import Policy
-from pinot_assets.session.receipt import Failure, Receipt
-from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.settings.file_limits import Limits
+from pinot_assets.snapshot.fingerprint import SourceFile
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.stored import FIRST
 
 T = TypeVar("T")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pinot_assets.build.limits import DEFAULTS, Limits
 from pinot_assets.build.typed import BATCH_ROWS, columns_of, conform_all, damaged
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 
 def read_parquet(

@@ -42,9 +42,9 @@ from pinot_assets.build.task import failure_of
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.session.failure_code import OUT_OF_MEMORY, WORKER_DIED
-from pinot_assets.session.receipt import Failure, Receipt
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.failure_code import OUT_OF_MEMORY, WORKER_DIED
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Failure, Receipt
 
 Result = Receipt | Failure
 

@@ -26,7 +26,7 @@ from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.task import build_file
 from pinot_assets.errors import BuildError
 from pinot_assets.memory import limit_memory
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.words import plural
 
 Result = Receipt | Failure

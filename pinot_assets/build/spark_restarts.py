@@ -15,7 +15,7 @@ from pinot_assets.build.deaths import death_of_executor, death_of_memory
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.spark_files import SparkEnded, SparkFiles
 from pinot_assets.build.spark_gone import exit_of_jvm
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 
 Result = Receipt | Failure
 Run = Callable[[Sequence[FileTask]], Generator[Result | None, None, None]]

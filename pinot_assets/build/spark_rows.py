@@ -30,8 +30,8 @@ from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.errors import BuildError, SourceChanged
 from pinot_assets.memory import limit_memory
-from pinot_assets.session.receipt import Failure, Receipt
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.objects import ObjectStore, open_store
 
 ROW: Final = "#row"

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 
-from pinot_assets.build.limits import RATIO, Limits
 from pinot_assets.build.parquet_file import check_pages
 from pinot_assets.build.typed import check_values, damaged
+from pinot_assets.settings.file_limits import RATIO, Limits
 
 _ROWS: Final = 1 << 10
 

@@ -43,9 +43,9 @@ from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write
 from pinot_assets.segment.build import ColumnStats
 from pinot_assets.segment.stated import read_facts
 from pinot_assets.session.cut_values import CutValues
-from pinot_assets.session.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY
-from pinot_assets.session.receipt import Failure, Output, Receipt, SegmentFacts
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt, SegmentFacts
 from pinot_assets.source.objects import ObjectStore, open_store
 from pinot_assets.source.reach import require_data
 

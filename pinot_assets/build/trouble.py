@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.session.failure_code import MACHINE, OUT_OF_MEMORY
+from pinot_assets.snapshot.failure_code import MACHINE, OUT_OF_MEMORY
 
 ADVICE: Final = (
     "fewer rows per segment (maxNumRecordsPerSegment, desiredSegmentSize), or more memory for workers "

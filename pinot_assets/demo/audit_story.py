@@ -34,7 +34,7 @@ from pinot_assets.pinot import Pinot, PinotCluster
 from pinot_assets.pinot.shadow_table import shadow_tables
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.report import Result
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.spec import TableSpec, load_tables
 from pinot_assets.spec.apply import apply_plan, plan_apply
 

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 from pinot_assets.demo.steps import TABLE
 from pinot_assets.pinot import PushReport
 from pinot_assets.segment import rename_tar
-from pinot_assets.session.receipt import Output
-from pinot_assets.settings import tables_directory
+from pinot_assets.settings.environment import tables_directory
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.spec.written_yaml import dumped
 
 BY_FILE: Final = [{"check": "row_change", "of": "file", "min": "-20%"}]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pinot_assets.pinot import PinotCluster, PushMode, wait_online
 from pinot_assets.segment import rename_tar
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.staging import Staging
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.temporary import temporary_folder
 
 

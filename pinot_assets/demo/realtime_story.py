@@ -33,7 +33,7 @@ from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.preflight_cli import gate
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.realtime.state import RealtimeState, Status
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.spec import load_tables
 from pinot_assets.spec.apply import apply_plan, plan_apply
 

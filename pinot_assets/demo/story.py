@@ -31,7 +31,7 @@ from pinot_assets.demo.world import World
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.observe import observe
-from pinot_assets.settings import load_settings, tables_directory
+from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.snapshot import Snapshot
 from pinot_assets.spec import TableSpec, load_tables
 from pinot_assets.spec.apply import apply_plan, plan_apply

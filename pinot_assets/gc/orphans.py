@@ -21,7 +21,7 @@ from pinot_assets.session.model import Session, is_ours
 from pinot_assets.session.staging import Reach
 from pinot_assets.session.store import KEPT_SESSIONS
 from pinot_assets.session.sweep import KEPT_S
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
 
 _TAR = re.compile(r"segments/(?P<segment>[^/]+?)(?:\.metadata)?\.tar\.gz")
 _ROWS = re.compile(r"snapshots/[0-9]+-[0-9a-f]{64}\.parquet")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from pinot_assets.core.check_result import Health, Severity, unknown
 from pinot_assets.errors import PinotAssetsError, PinotError, SnapshotCorrupt
 from pinot_assets.health import (
     failing,
@@ -18,11 +19,10 @@ from pinot_assets.health import (
     source,
     way_back,
 )
-from pinot_assets.health.finding import Health, Severity, unknown
 from pinot_assets.health.look import Look, open_look
 from pinot_assets.health.room import Room
 from pinot_assets.session.room import quota_bytes, replication_of
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
 from pinot_assets.spec import TableSpec
 
 LOOK_AGAIN_S = 20.0

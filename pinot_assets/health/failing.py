@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pinot_assets.health.finding import Health, Problem, base_name, judged, some
+from pinot_assets.core.check_result import Health, Problem, base_name, judged, some
 from pinot_assets.session.plan import Plan
-from pinot_assets.session.receipt import Failure
-from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.snapshot.fingerprint import SourceFile
+from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.words import plural_are
 
 NAME = "failing_files"

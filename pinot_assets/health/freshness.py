@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pinot_assets.health.finding import Health, Problem, base_name, hours, judged
+from pinot_assets.core.check_result import Health, Problem, base_name, hours, judged
 
 NAME = "freshness"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pinot_assets.health.finding import Health, Problem, Severity, hours, judged, some
+from pinot_assets.core.check_result import Health, Problem, Severity, hours, judged, some
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.model import Session, is_ours
 

@@ -30,11 +30,11 @@ from pinot_assets.session.kept import before, headers, revertible
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer, PushKind, Session
 from pinot_assets.session.observe import judge_listing, list_source
 from pinot_assets.session.plan import NO_HOLD, Hold
-from pinot_assets.session.receipt import Failure, Output
 from pinot_assets.session.staging import Staging, staged
 from pinot_assets.session.store import KEPT_SESSIONS, SessionStore
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Output
 from pinot_assets.source import Inventory
 from pinot_assets.source.readiness import Readiness
 from pinot_assets.source.uris import parse_root

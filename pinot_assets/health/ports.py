@@ -11,7 +11,7 @@ from pinot_assets.pinot.cluster import PinotCluster
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
 from pinot_assets.source import ObjectStore
 from pinot_assets.spec import TableSpec
 

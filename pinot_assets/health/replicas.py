@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pinot_assets.health.finding import Health, Problem, Severity, judged, some
+from pinot_assets.core.check_result import Health, Problem, Severity, judged, some
 from pinot_assets.pinot.port import Replicas
 from pinot_assets.words import plural, plural_are
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pinot_assets.health.finding import Health, Problem, judged, megabytes, unknown
+from pinot_assets.core.check_result import Health, Problem, judged, megabytes, unknown
 
 NAME = "head_room"
 

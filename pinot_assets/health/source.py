@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from pinot_assets.health.finding import Health, Problem, Severity, base_name, judged, some
+from pinot_assets.core.check_result import Health, Problem, Severity, base_name, judged, some
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.plan import Hold
 from pinot_assets.session.trouble import has_lasted, so_long
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Readiness
 from pinot_assets.words import duration
 

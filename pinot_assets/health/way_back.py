@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pinot_assets.health.finding import HOUR_MS, Health, Problem, hours, judged
+from pinot_assets.core.check_result import HOUR_MS, Health, Problem, hours, judged
 from pinot_assets.health.lineage import of_session
 from pinot_assets.pinot.lineage import Lineage, why_not_revert
 from pinot_assets.session.model import Mode, Session, utc_text

@@ -16,7 +16,6 @@ from pinot_assets.build.avro_file import first_avro
 from pinot_assets.build.content import format_of, plain_file, text_blocks
 from pinot_assets.build.json_blocks import document_blocks
 from pinot_assets.build.json_documents import members_of
-from pinot_assets.build.limits import Limits
 from pinot_assets.build.orc_file import first_orc
 from pinot_assets.build.parquet_file import first_parquet
 from pinot_assets.build.read import read_batches
@@ -28,6 +27,7 @@ from pinot_assets.infer.column import Column, of_arrow, of_cells, of_members
 from pinot_assets.infer.csv_shape import CsvShape, rows_of, shape_of
 from pinot_assets.infer.proposal import GROUPS
 from pinot_assets.segment import SegmentSpec
+from pinot_assets.settings.file_limits import Limits
 from pinot_assets.spec import TableSpec
 
 ROWS: Final = 10_000

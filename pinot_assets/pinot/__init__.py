@@ -2,14 +2,6 @@
 
 from pinot_assets.pinot.broker import Broker, NoResult, QueryResult
 from pinot_assets.pinot.cluster import PinotCluster
-from pinot_assets.pinot.connection import (
-    Auth,
-    BasicAuth,
-    PinotConnection,
-    Timeouts,
-    Tls,
-    TokenAuth,
-)
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.pinot.online import wait_online
 from pinot_assets.pinot.port import (
@@ -20,6 +12,14 @@ from pinot_assets.pinot.port import (
     SegmentMetadata,
     ServerDisk,
     StagedObjects,
+)
+from pinot_assets.settings.pinot_connection import (
+    Auth,
+    BasicAuth,
+    PinotConnection,
+    Timeouts,
+    Tls,
+    TokenAuth,
 )
 
 __all__ = [

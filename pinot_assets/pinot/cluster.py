@@ -21,7 +21,7 @@ from pinot_assets.pinot.port import PushMode, PushReport, ServerDisk, StagedObje
 from pinot_assets.pinot.push import push_segments
 from pinot_assets.pinot.tables import quoted
 from pinot_assets.pinot.upload import Uploader
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 
 T = TypeVar("T")
 

@@ -36,9 +36,9 @@ from pinot_assets.errors import (
 )
 from pinot_assets.foreign import read_json
 from pinot_assets.limits import ERROR_BYTES, REPLY
-from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.reply import ACCEPTED, BadReply, unpacked
 from pinot_assets.pinot.trust import Guard
+from pinot_assets.settings.pinot_connection import PinotConnection
 
 ATTEMPTS = 3
 # Failures that httpx reports before the first byte of the request left.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence, Set
 
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.upload import Uploads
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.words import plural
 
 LEFTOVER_SECONDS = 10.0

@@ -17,7 +17,7 @@ from pinot_assets.errors import PinotError
 from pinot_assets.pinot.broker import QueryResult
 from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.pinot.lineage import Lineage
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 
 Replicas = Mapping[str, Mapping[str, str]]
 """Segment → server instance → Helix state (`ONLINE`, `OFFLINE`, `ERROR`, …)."""

@@ -12,7 +12,7 @@ from pinot_assets.pinot.leftovers import await_no_leftovers
 from pinot_assets.pinot.port import PushMode, PushReport, StagedObjects
 from pinot_assets.pinot.sending import Sending
 from pinot_assets.pinot.upload import Uploads
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.words import plural
 
 

@@ -28,7 +28,7 @@ from pinot_assets.pinot.http import CutOff, UploadFailed
 from pinot_assets.pinot.leftovers import await_no_leftovers
 from pinot_assets.pinot.port import PushMode, StagedObjects
 from pinot_assets.pinot.upload import Uploader, Uploads
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.temporary import temporary_folder
 from pinot_assets.words import plural
 

@@ -14,8 +14,8 @@ from urllib.parse import quote
 import httpx
 
 from pinot_assets.errors import PinotError, PinotNotFound
-from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.http import Call, Doors, Kind
+from pinot_assets.settings.pinot_connection import PinotConnection
 
 
 class Tables:

@@ -12,7 +12,7 @@ import typer
 from pinot_assets.completion import table_names
 from pinot_assets.errors import PinotNotFound
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.spec.problem import did_you_mean
 
 TableName = Annotated[

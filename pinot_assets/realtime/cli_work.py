@@ -20,7 +20,7 @@ from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits
 from pinot_assets.realtime.state import RealtimeState
-from pinot_assets.settings import Settings, load_settings
+from pinot_assets.settings.environment import Settings, load_settings
 from pinot_assets.source import ObjectStore
 from pinot_assets.terminal import Terminal
 

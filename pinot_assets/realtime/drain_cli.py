@@ -20,7 +20,7 @@ from pinot_assets.realtime.draining import Draining
 from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.state import RealtimeState
 from pinot_assets.realtime.table_settings import table_settings
-from pinot_assets.settings import tables_directory
+from pinot_assets.settings.environment import tables_directory
 
 Patience = Annotated[
     int, typer.Option("--minutes", min=1, help="How long it goes on; run it again to go on with it.")

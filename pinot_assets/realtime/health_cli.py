@@ -13,8 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from pinot_assets.cli_options import AsJson, new_console
+from pinot_assets.core.check_result import Health, Severity
 from pinot_assets.exit_codes import ExitCode
-from pinot_assets.health.finding import Health, Severity
 from pinot_assets.realtime.cli_table import TableName, open_table
 from pinot_assets.realtime.cli_work import DeepStore
 from pinot_assets.realtime.deep_store import open_deep_store

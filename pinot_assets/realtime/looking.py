@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pinot_assets.core.check_result import Health, unknown
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
-from pinot_assets.health.finding import Health, unknown
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.deep_store import open_deep_store
 from pinot_assets.realtime.health.checks import CHECKS, examine
 from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.state import RealtimeState
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
 
 
 @dataclass(frozen=True, slots=True)

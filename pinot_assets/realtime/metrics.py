@@ -15,11 +15,11 @@ from typing import Final
 import httpx
 
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.http import Call, Door, Kind
 from pinot_assets.realtime.health.recovery import ERROR, all_in_error
 from pinot_assets.realtime.settings import reingests
 from pinot_assets.realtime.state import Copy, RealtimeState
+from pinot_assets.settings.pinot_connection import PinotConnection
 
 SECONDS: Final = 15.0
 """How long one exporter may take: a broker's page has thousands of lines."""

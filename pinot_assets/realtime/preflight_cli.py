@@ -18,7 +18,7 @@ from pinot_assets.realtime.cli_table import TableName, find_table
 from pinot_assets.realtime.preflight import Aim, Verdict, judge, judge_change, refuse_unless_safe
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.preflight.show import show, values
-from pinot_assets.settings import load_settings, tables_directory
+from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.spec.apply import ApplyPlan
 
 For = Annotated[

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.names import PARTITIONS_A_STREAM
 from pinot_assets.realtime.state import StreamPartition
-from pinot_assets.settings import tables_directory
+from pinot_assets.settings.environment import tables_directory
 from pinot_assets.source import resolve_env
 from pinot_assets.spec.pinot_reach import require_stream
 from pinot_assets.spec.policy_file import policy_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pinot_assets.session.receipt import ColumnFacts, SegmentFacts
+from pinot_assets.snapshot.receipt import ColumnFacts, SegmentFacts
 
 _COLUMN: Final = re.compile(r"column\.(.+)\.(dataType|minValue|maxValue)")
 _ESCAPED: Final = re.compile(r"\\(?:u([0-9A-F]{4})|(.))")

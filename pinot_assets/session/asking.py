@@ -12,8 +12,8 @@ from pinot_assets.errors import PinotError, PinotUnreachable
 from pinot_assets.in_threads import in_threads
 from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.pinot.port import Pinot
-from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.staging import Switch
+from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.expectation import Side
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX

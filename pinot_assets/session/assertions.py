@@ -12,10 +12,10 @@ from pinot_assets.audit.assertions import (
 )
 from pinot_assets.errors import PinotError, SpecError
 from pinot_assets.session.asking import Servers, Sides, sides_of
-from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.run import Run
 from pinot_assets.session.shadow import ShadowTable, ask_table
 from pinot_assets.session.staging import Switch
+from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.expectation import Side
 from pinot_assets.words import counted

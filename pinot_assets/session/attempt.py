@@ -14,7 +14,6 @@ from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State, 
 from pinot_assets.session.owner import leave_mark
 from pinot_assets.session.plan import Changes, Next, Plan
 from pinot_assets.session.reach import require_reach
-from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.record import read_switch
 from pinot_assets.session.rename import renamed, spent_names
 from pinot_assets.session.run import Run
@@ -22,6 +21,7 @@ from pinot_assets.session.sequence import is_fresh, next_seq
 from pinot_assets.session.settle import is_lost
 from pinot_assets.session.trouble import passes
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.stored import NEWEST
 from pinot_assets.words import plural
 

@@ -6,15 +6,15 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from pinot_assets.build.limits import Limits
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.query import Query
 from pinot_assets.session import put_aside, small_files
 from pinot_assets.session.model import Session
 from pinot_assets.session.plan import Plan
-from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.run import Run
-from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.settings.file_limits import Limits
+from pinot_assets.snapshot.fingerprint import SourceFile
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.spec.ingestion import FileIngestion
 
 

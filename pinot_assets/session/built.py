@@ -23,9 +23,9 @@ from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.in_threads import in_threads
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.session.model import Session
-from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import THREADS, Staging, Switch
+from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.spec.audit_check import CutCheck, EmptyOutputs, RowChange, TimeRange
 from pinot_assets.temporary import temporary_folder
 

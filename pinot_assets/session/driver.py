@@ -34,7 +34,6 @@ from pinot_assets.session.model import Mode, Outcome, Owner, PushKind, Session, 
 from pinot_assets.session.observe import Observation, observe
 from pinot_assets.session.outlook import Outlook, outlook
 from pinot_assets.session.rebuild import rebuild
-from pinot_assets.session.receipt import Failure
 from pinot_assets.session.report import Progress, Quiet, Report
 from pinot_assets.session.retention import expire
 from pinot_assets.session.run import Run
@@ -46,6 +45,7 @@ from pinot_assets.session.unleased import only_reading
 from pinot_assets.session.watchdog import Fed, Watchdog
 from pinot_assets.session.way_back import WayBack, ways
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.spec import TableSpec
 from pinot_assets.stored import NEWEST
 

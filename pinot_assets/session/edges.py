@@ -10,7 +10,7 @@ from pinot_assets.build.order import Builder
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
-from pinot_assets.session.waits import Waits
+from pinot_assets.settings.session_waits import Waits
 from pinot_assets.source.objects import ObjectStore
 
 

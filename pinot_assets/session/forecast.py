@@ -24,7 +24,6 @@ from pinot_assets.session.former_table import of_former_table
 from pinot_assets.session.looked import Looked, look
 from pinot_assets.session.model import Mode, PushKind, Session, State, is_ours
 from pinot_assets.session.plan import NO_HOLD, Changes, Hold, Next, Plan, Row
-from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.record import read_switch
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import is_fresh
@@ -33,6 +32,7 @@ from pinot_assets.session.stage import why_paused
 from pinot_assets.session.staging import Switch
 from pinot_assets.session.stops import refuse_absent, refuse_unfit, waits_for_resume
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
+from pinot_assets.snapshot.receipt import Output, Receipt
 
 NEW_SESSION = "cp0-000000"
 """Stands for the session that a run would open: its number and nonce are given when it begins."""

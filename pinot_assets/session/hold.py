@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pinot_assets.session.plan import NO_HOLD, Changes, HeldVersion, Hold
+from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
-from pinot_assets.source.fingerprint import SourceFile
 
 _Versions = tuple[HeldVersion, ...]
 

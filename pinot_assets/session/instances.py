@@ -19,7 +19,7 @@ _PORT: Final = "port"
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperInstances:
-    """`pinot_assets.pinot.connection.Instances` from the instance configs that Helix keeps.
+    """`pinot_assets.settings.pinot_connection.Instances` from the instance configs that Helix keeps.
 
     :ivar hosts: connect text of ZooKeeper.
     :ivar cluster: Helix cluster name.

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pinot_assets.build.keys import attempt_of, file_id
 from pinot_assets.errors import SourceError
 from pinot_assets.in_threads import in_threads
-from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.staging import THREADS, Staging, staged
+from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source.objects import ObjectInfo
 
 

@@ -19,9 +19,9 @@ from pinot_assets.audit.losses import (
 )
 from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.model import Mode, Session
-from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.spec.audit_check import Loss, LossName, RowChange
 
 _TAKES_AWAY: Final = (Mode.SYNC, Mode.SWAP)

@@ -9,11 +9,11 @@ from pinot_assets.audit import Finding
 from pinot_assets.session.assertions import assertion_findings
 from pinot_assets.session.model import Outcome, Session, State
 from pinot_assets.session.publish import findings_of_files, with_audit, with_those_at_fault
-from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.record import close_published, snapshot_of
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import LEFT
+from pinot_assets.snapshot.receipt import Receipt
 
 
 def finish_without_switch(run: Run, session: Session) -> Session:

@@ -13,11 +13,11 @@ from pinot_assets.session.former_table import is_older_than
 from pinot_assets.session.kept import read_kept
 from pinot_assets.session.model import Owner, Pointer, Session, is_ours
 from pinot_assets.session.plan import NO_HOLD, Hold, Plan, Status
-from pinot_assets.session.receipt import Failure
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.session.trouble import passes, stands
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, versions_of
+from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.source import (
     Fingerprint,
     Inventory,

@@ -18,8 +18,8 @@ from pinot_assets.session.retention import foreseen
 from pinot_assets.session.run import Run
 from pinot_assets.session.switching import Switching, switching
 from pinot_assets.session.way_back import revert_until_ms
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.listed_files import columns_of
 
 

@@ -9,7 +9,7 @@ from pinot_assets.session.model import utc_text
 from pinot_assets.session.outlook import FileChange, Outlook
 from pinot_assets.session.outlook_words import headline
 from pinot_assets.session.switching import Sums, Switching
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Unready
 
 

@@ -16,7 +16,7 @@ from pinot_assets.session.model import Mode, PushKind, utc_text
 from pinot_assets.session.outlook import FileChange, Outlook
 from pinot_assets.session.room_after import Disk
 from pinot_assets.session.switching import Sums, Switching
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Unready
 from pinot_assets.words import plural, size
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.words import plural
 
 _MEANINGFUL_S = 1.0

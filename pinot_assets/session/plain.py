@@ -28,13 +28,13 @@ from pinot_assets.session.noop import finish_without_switch
 from pinot_assets.session.plan import Plan, Status
 from pinot_assets.session.publish import checked, require_open_gate, store_audit
 from pinot_assets.session.publisher import Publisher, Step, failures_of, steps_of
-from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.record import close_published, read_switch, snapshot_of
 from pinot_assets.session.room import require_room
 from pinot_assets.session.run import Run
 from pinot_assets.session.stage import refuse_hidden_sources
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.words import plural
 
 

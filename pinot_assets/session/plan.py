@@ -24,9 +24,9 @@ from pinot_assets.parquet_bytes import (
     table_of,
 )
 from pinot_assets.session.model import Mode
-from pinot_assets.session.receipt import Output, Receipt
+from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
-from pinot_assets.source.fingerprint import Fingerprint, SourceFile
+from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.stored import FORMAT, NEEDS, Marks, Open, Stored, marks, since
 
 

@@ -13,13 +13,13 @@ from pinot_assets.session.built import built_findings, cut_findings
 from pinot_assets.session.loaded import loaded_findings
 from pinot_assets.session.losses import loss_findings
 from pinot_assets.session.model import AuditReceipt, Checked, Mode, Session, State, given_up
-from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.record import read_switch, record
 from pinot_assets.session.room import generation_before
 from pinot_assets.session.run import Run
 from pinot_assets.session.settle import renewed
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Receipt
 
 
 def audit(run: Run) -> tuple[Session, tuple[Finding, ...]]:

@@ -24,11 +24,11 @@ from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.model import Mode, Session
 from pinot_assets.session.plan import Plan
-from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
 from pinot_assets.session.upload_pace import MOST, UploadPace
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.words import plural
 
 REFUSED = "NOT_PUBLISHED"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pinot_assets.pinot.port import PushMode
 from pinot_assets.pinot.push import missing
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.upload_pace import MOST, UploadPace
+from pinot_assets.snapshot.receipt import Output
 
 BATCH = MOST
 """Segments in one upload at the most."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pinot_assets.audit import Finding, rows_kept
-from pinot_assets.session.receipt import Receipt
+from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.spec import TableSpec
 from pinot_assets.words import plural
 

@@ -20,11 +20,11 @@ from pinot_assets.session.hold import still_held
 from pinot_assets.session.kept import Kept, kept_refs, outlines, read_kept, segments_of
 from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, close, is_ours, new_session_id
-from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import beyond_all, is_fresh
 from pinot_assets.session.staging import Staging, staged
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.stored import FIRST
 from pinot_assets.words import plural
 

@@ -14,8 +14,8 @@ from pinot_assets.build.order import segment_name
 from pinot_assets.in_threads import in_threads
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.plan import Plan, Row, Status
-from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.staging import THREADS, Staging
+from pinot_assets.snapshot.receipt import Receipt
 
 
 def spent_names(lineage: Lineage) -> frozenset[str]:

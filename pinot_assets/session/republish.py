@@ -14,7 +14,6 @@ from pinot_assets.in_threads import in_threads
 from pinot_assets.pinot import versions
 from pinot_assets.session.model import Mode, Session, State
 from pinot_assets.session.publish import audit, end_switch
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.record import confirm, read_switch
 from pinot_assets.session.run import Run
 from pinot_assets.session.settle import is_lost, stop_ending, with_open_entry, without_entry
@@ -22,6 +21,7 @@ from pinot_assets.session.stage import stage_switch
 from pinot_assets.session.staging import THREADS, Switch
 from pinot_assets.session.way_back import coming, going
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Output
 
 
 def republish(run: Run, session: Session, target: Snapshot) -> tuple[Session, tuple[PublishedFile, ...]]:

@@ -16,9 +16,9 @@ from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import ServerDisk
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.session.kept import before
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.words import plural
 
 LOADS = 40

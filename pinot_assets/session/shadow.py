@@ -20,8 +20,8 @@ from pinot_assets.pinot.port import Pinot
 from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_config, shadow_name, shadow_schema
 from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.pushing import push_missing
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.run import Run
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
 from pinot_assets.spec.question import Question
 

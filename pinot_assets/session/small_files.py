@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from pinot_assets.session.receipt import Receipt
+from pinot_assets.snapshot.receipt import Receipt
 
 SMALL_BYTES: Final = 8 << 20
 """Below that a segment's tar costs more to keep track of than its rows cost to scan. Pinot's own advice is

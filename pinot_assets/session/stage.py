@@ -13,7 +13,6 @@ from pinot_assets.session.lineage_room import require_lineage_room
 from pinot_assets.session.model import Mode, Session, State
 from pinot_assets.session.noop import finish_if_sound
 from pinot_assets.session.plan import Plan
-from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.record import read_switch
 from pinot_assets.session.rename import spent_names
 from pinot_assets.session.room import require_room
@@ -21,6 +20,7 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.settle import is_lost, renewed, without_entry
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.words import plural, plural_are
 
 

@@ -23,7 +23,6 @@ from pinot_assets.segment import rename_tar
 from pinot_assets.session.cut_values import CutValues
 from pinot_assets.session.model import ObjectRef
 from pinot_assets.session.plan import Hold, Plan, Row, plan_from_parquet, plan_to_parquet
-from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.snapshot.manifest import (
     RESTORE,
     PublishedFiles,
@@ -35,6 +34,7 @@ from pinot_assets.snapshot.manifest import (
     sha256_hex,
     snapshot_from,
 )
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source.objects import ObjectInfo, ObjectStore
 from pinot_assets.source.uris import check_key
 from pinot_assets.stored import FIRST, Marks, Stored, marks, plain, structured

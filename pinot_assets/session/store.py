@@ -37,7 +37,6 @@ from pinot_assets.session.model import (
     session_from_bytes,
     session_to_bytes,
 )
-from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import (
     answered,
     first_error,
@@ -46,6 +45,7 @@ from pinot_assets.session.zookeeper import (
     make_own_path,
     require_cluster,
 )
+from pinot_assets.settings.session_waits import Waits
 from pinot_assets.stored import plain
 
 KEPT_SESSIONS = 2

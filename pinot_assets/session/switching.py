@@ -17,11 +17,11 @@ from pinot_assets.session.ideal_state import IdealState, ideal_state
 from pinot_assets.session.lineage_room import beside, names_at_least, znode_bytes
 from pinot_assets.session.model import Mode, PushKind
 from pinot_assets.session.plan import Row
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.room import bytes_before, generation_before, replication_of
 from pinot_assets.session.room_after import RoomAfter, room_after
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
+from pinot_assets.snapshot.receipt import Output
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State
 from pinot_assets.session.plan import Changes, Hold, Next, Plan
 from pinot_assets.session.publisher import told
 from pinot_assets.session.rebuild import ledger
-from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.rollback import finish_rollback
 from pinot_assets.session.run import Run
@@ -33,6 +32,7 @@ from pinot_assets.session.stage import stage
 from pinot_assets.session.stops import refuse_absent, refuse_unfit, waits_for_resume
 from pinot_assets.session.unleased import only_reading
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.words import plural
 
 

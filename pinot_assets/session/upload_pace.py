@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pinot_assets.pinot.port import PushReport
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 
 MOST = 500
 """Beyond that a batch saves nothing more: 7 ms a segment, and no write of the ideal state (measured)."""

@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from pinot_assets.errors import LeaseLost
-from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.report import Progress
-from pinot_assets.session.waits import Waits
+from pinot_assets.settings.session_waits import Waits
+from pinot_assets.snapshot.receipt import Failure, Receipt
 
 GRACE_S = 60.0
 """How long a driver has to end its step after it was told to: Spark cancels its job meanwhile."""

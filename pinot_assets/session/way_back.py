@@ -18,9 +18,9 @@ from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.kept import Kept, published
 from pinot_assets.session.model import Session, is_ours
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.staging import staged
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.apply import held_table_config
 

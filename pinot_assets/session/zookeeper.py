@@ -24,9 +24,9 @@ from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_acl, make_digest_acl
 
 from pinot_assets.errors import NodeUnreadable, SessionError, SpecError
 from pinot_assets.foreign import reading
-from pinot_assets.pinot.connection import Tls
 from pinot_assets.session.model import Owner, owner_from_bytes
-from pinot_assets.session.waits import Waits
+from pinot_assets.settings.pinot_connection import Tls
+from pinot_assets.settings.session_waits import Waits
 
 _USUAL = Waits()
 _LEASE_HINT = "no release of this project writes that: find out who did, and delete the node"

@@ -30,8 +30,8 @@ from pinot_assets.parquet_bytes import (
     require_values,
     table_of,
 )
-from pinot_assets.session.receipt import Output, Receipt
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.stored import FIRST, FORMAT, NEEDS, Marks, Open, Stored, marks, plain, structured
 
 

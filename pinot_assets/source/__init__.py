@@ -3,9 +3,9 @@
 No Dagster and no Spark in here: executors use it.
 """
 
+from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.source.diff import Diff, diff
 from pinot_assets.source.env import resolve_env
-from pinot_assets.source.fingerprint import Fingerprint, SourceFile
 from pinot_assets.source.inventory import Inventory, take_inventory
 from pinot_assets.source.objects import ObjectInfo, ObjectStore, open_store
 from pinot_assets.source.patterns import PathPattern, compile_pattern

@@ -32,9 +32,9 @@ from obstore.exceptions import (
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.limits import OBJECT, Limit
 from pinot_assets.policy import Policy
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.adls_settings import AdlsSettings
 from pinot_assets.source.endpoints import CALL_TIMEOUT, TRANSFER_TIMEOUT, Settings
-from pinot_assets.source.fingerprint import Fingerprint
 from pinot_assets.source.gcs_settings import GcsSettings
 from pinot_assets.source.interruptible import call, each
 from pinot_assets.source.listed_files import COLUMNS, Page, page_of, text_of

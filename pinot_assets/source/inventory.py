@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinot_assets.source.fingerprint import SourceFile
+from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.source.listed_files import (
     COLUMNS,
     ListedFiles,

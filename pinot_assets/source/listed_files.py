@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinot_assets.source.fingerprint import Fingerprint, SourceFile
+from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 
 if TYPE_CHECKING:
     from pinot_assets.source.objects import ObjectInfo

@@ -26,7 +26,7 @@ import psutil
 
 from pinot_assets.errors import ListingFailed, SourceChanged, SourceError, StoreConflict
 from pinot_assets.limits import OBJECT, Limit
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.listed_files import Page, pages_of
 from pinot_assets.source.objects import CHUNK_BYTES, ObjectInfo, copied, probe_put_if_absent, whole
 from pinot_assets.source.uris import Root, check_key, join_uri, key_below

@@ -17,7 +17,7 @@ from typing import Protocol
 from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
 from pinot_assets.limits import OBJECT, Limit
 from pinot_assets.policy import Policy
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.listed_files import Page
 from pinot_assets.source.reach import require_place
 from pinot_assets.source.uris import parse_root

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from pinot_assets.addresses import origin_of
 from pinot_assets.errors import SettingError
 from pinot_assets.policy import PROJECTS_OWN, Policy, Refusal
+from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.source.env import is_reference, referenced, resolve_env
-from pinot_assets.source.fingerprint import SourceFile
 from pinot_assets.source.listed_files import columns_of
 from pinot_assets.source.uris import Root, adls_names, parse_root
 

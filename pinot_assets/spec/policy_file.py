@@ -140,7 +140,10 @@ def _root(place: Part, item: str) -> str:
 
 
 def _usual_endpoints(env: Mapping[str, str]) -> tuple[str, ...]:
-    from pinot_assets.settings import Profile, load_profile  # here: settings know all clients, and they this
+    from pinot_assets.settings.environment import (  # here: settings know all clients, and they this
+        Profile,
+        load_profile,
+    )
 
     return (LOOPBACK,) if load_profile(env) is Profile.LOCAL else ()
 

@@ -35,7 +35,7 @@ from pinot_assets.pinot import (
     wait_online,
 )
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 
 TABLES = (f"contract{n}" for n in itertools.count())
 # Method of the port → end of the path that it is on the wire.

@@ -27,8 +27,8 @@ from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.java import find_java
 from pinot_assets.local.state import Record
 from pinot_assets.policy import UNLIMITED
+from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.source import bucket_objects, listed_files
-from pinot_assets.source.fingerprint import SourceFile
 from pinot_assets.source.listed_files import files_of
 from pinot_assets.source.objects import CHUNK_BYTES, ObjectStore, open_store
 

@@ -13,7 +13,7 @@ from fakes.staged import STAGED, Staged
 
 from pinot_assets.errors import PinotError, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import LineageState, PinotCluster, PinotConnection, PushMode, Timeouts, wait_online
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
 

@@ -19,9 +19,9 @@ from pinot_assets.build import BuildOrder, FileTask, build_file, nobody
 from pinot_assets.connect import open_edges
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.report import Result
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.spec import load_tables
 
 

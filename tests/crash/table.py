@@ -29,9 +29,9 @@ from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
-from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import close, connect
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
+from pinot_assets.settings.session_waits import Waits
 from pinot_assets.source import open_store
 
 WAITS = Waits(lease=12.0, pinot_write=8.0, second_look=1.0)

@@ -14,7 +14,7 @@ from crash.table import open_table
 from fakes.waiting import until
 
 from pinot_assets.local import StackState
-from pinot_assets.session.waits import Waits
+from pinot_assets.settings.session_waits import Waits
 
 pytestmark = pytest.mark.integration
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pinot_assets.build import BuildOrder, FileTask, build_file, nobody
 from pinot_assets.policy import UNLIMITED
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import SourceFile, open_store
 
 T = TypeVar("T")

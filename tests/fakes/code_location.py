@@ -24,7 +24,7 @@ from pinot_assets.pinot import PinotCluster
 from pinot_assets.pinot.broker import NoResult
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.observe import Observation, observe
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.spec import TableSpec
 
 _numbers = itertools.count()

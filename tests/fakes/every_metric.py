@@ -10,7 +10,7 @@ from fakes.realtime import FakeRealtime
 
 from pinot_assets import health
 from pinot_assets.audit import Finding
-from pinot_assets.health.finding import Health, Severity, unknown
+from pinot_assets.core.check_result import Health, Severity, unknown
 from pinot_assets.health.source import Difference
 from pinot_assets.metrics.collector import Collector
 from pinot_assets.metrics.family import Sample

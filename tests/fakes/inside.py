@@ -17,7 +17,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from pinot_assets.pinot import LineageEntry
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 
 # After a pass wrote the lineage it takes the segments out of the ideal state: some milliseconds.
 SETTLE_SECONDS = 0.3

@@ -13,7 +13,7 @@ from typing import Any
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.pinot import Lineage, LineageEntry, LineageState, SegmentMetadata
 from pinot_assets.pinot.lineage import why_not_start
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 
 SERVERS = ("Server_127.0.0.1_7051", "Server_127.0.0.1_7052")
 HOUR_MS = 3_600_000

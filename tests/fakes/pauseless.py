@@ -27,8 +27,8 @@ from pinot_assets.local.java import find_java
 from pinot_assets.local.optional import KAFKA
 from pinot_assets.local.part import Site
 from pinot_assets.local.state import ProcessRecord, Record
-from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.settings.pinot_connection import PinotConnection
 
 _HERE = Path(__file__).parent
 _KAFKA_POM = Path(maven.__file__).with_name("kafka.xml")

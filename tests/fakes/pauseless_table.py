@@ -18,7 +18,6 @@ from kazoo.client import KazooClient
 
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.broker import Broker
-from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.http import Doors
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.drain import Action, Goal
@@ -32,6 +31,7 @@ from pinot_assets.realtime.repair.model import Kind, Plan
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.realtime.state import RealtimeState, Segment, Status
 from pinot_assets.session.model import Owner
+from pinot_assets.settings.pinot_connection import PinotConnection
 
 _NUMBERS = itertools.count(1)
 LATER_MS = 301_000

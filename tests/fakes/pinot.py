@@ -57,7 +57,7 @@ from pinot_assets.pinot import (
 )
 from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.pinot.lineage import why_not_end, why_not_revert
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 
 BROKERS = ("http://127.0.0.1:8091", "http://127.0.0.1:8092")
 

@@ -14,7 +14,7 @@ from pinot_assets import definitions
 from pinot_assets.build import BuildOrder, FileTask, build_file, nobody
 from pinot_assets.resources import consistent_push
 from pinot_assets.sensors import session, standstill
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 
 T = TypeVar("T")
 

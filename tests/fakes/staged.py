@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from pinot_assets.errors import SnapshotCorrupt
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 
 
 class Staged:

@@ -16,7 +16,7 @@ from model.specs import spec_of
 from model.table import CLUSTER, MODES, START_MS, TABLE, Table
 
 from pinot_assets.pinot import LineageEntry, LineageState, SegmentMetadata
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint
 from pinot_assets.spec import TableSpec
 

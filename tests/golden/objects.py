@@ -35,9 +35,9 @@ from pinot_assets.session.model import (
     session_to_bytes,
 )
 from pinot_assets.session.plan import Hold, Plan, Row, Status, plan_to_parquet
-from pinot_assets.session.receipt import ColumnFacts, Failure, Output, Receipt, SegmentFacts
 from pinot_assets.session.staging import Staging, Switch
 from pinot_assets.session.sweep import Bookmark
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
     PublishedFile,
     Snapshot,
@@ -45,7 +45,7 @@ from pinot_assets.snapshot.manifest import (
     files_to_parquet,
     header_to_bytes,
 )
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Output, Receipt, SegmentFacts
 from pinot_assets.source.listed_files import COLUMNS
 from pinot_assets.source.part import Part, part_to_arrow
 from pinot_assets.stored import NEWEST, Stored, plain

@@ -26,7 +26,7 @@ from pinot_assets.local import StackState, ui
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.model import Outcome, Session
 from pinot_assets.session.observe import Observation, observe
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.apply import apply_plan, plan_apply
 

@@ -41,11 +41,11 @@ from pinot_assets.local import Stack, StackState
 from pinot_assets.local.moto import moto_server
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.zookeeper import close, connect
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import endpoints
 from pinot_assets.spec import TableSpec, load_tables
 

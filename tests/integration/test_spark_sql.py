@@ -32,7 +32,7 @@ from pinot_assets.build.query import Query
 from pinot_assets.build.spark import SparkBuilder
 from pinot_assets.build.spark_reader import reading_session, size_for_spark
 from pinot_assets.errors import BuildError
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.spark
 

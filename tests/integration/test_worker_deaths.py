@@ -18,7 +18,7 @@ from pinot_assets.build import BuildOrder
 from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark import SparkBuilder
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.spark
 

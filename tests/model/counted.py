@@ -13,10 +13,10 @@ from pinot_assets.build.keys import receipt_key
 from pinot_assets.build.order import BuildOrder, FileTask, nobody
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.spec import TableSpec
 
 

@@ -24,10 +24,10 @@ from pinot_assets.errors import ListingFailed, PinotAssetsError, PinotError, Sou
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import is_ours
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.spec import TableSpec
 
 CLUSTER = "pinot"

@@ -21,10 +21,10 @@ from model.watched import WRITES
 from pinot_assets.errors import NeedsNewerRelease, SessionError
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.formats import _KINDS, require_known
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.stored import FIRST, NEWEST, RELEASES
 
 FUTURE = {"format": NEWEST + 1, "needs": "7.5.0"}

@@ -37,10 +37,10 @@ from pinot_assets.session.forecast import Forecast, Step
 from pinot_assets.session.kept import kept_refs
 from pinot_assets.session.outlook import Outlook
 from pinot_assets.session.outlook_words import numbers, risk_lines
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Staging
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.audit_block import Assertion, Audit
 from pinot_assets.spec.audit_check import RowChange

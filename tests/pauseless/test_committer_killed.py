@@ -15,7 +15,7 @@ from fakes.pauseless import PauselessCluster, pauseless_cluster
 from fakes.pauseless_kills import SMALL
 from fakes.pauseless_table import committing, rows_table
 
-from pinot_assets.health.finding import Health
+from pinot_assets.core.check_result import Health
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.repair.model import Kind
 from pinot_assets.realtime.repair.plan import plan

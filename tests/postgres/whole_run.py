@@ -29,7 +29,7 @@ from pinot_assets.assets.keys import TABLE_TAG, keys_of
 from pinot_assets.local import StackState, ports
 from pinot_assets.local.processes import stop
 from pinot_assets.pinot import PinotCluster
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.spec import load_tables
 from pinot_assets.spec.apply import apply_plan, plan_apply
 

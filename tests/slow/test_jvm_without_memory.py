@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark import SparkBuilder
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.spark
 

@@ -16,7 +16,7 @@ import pinot_assets.sensors
 from pinot_assets import doctor, one_run, pinot_doctor, program, watch_cli
 from pinot_assets.cli import app
 from pinot_assets.cli_page import commands
-from pinot_assets.health.finding import Health
+from pinot_assets.core.check_result import Health
 from pinot_assets.local.stack import PartStatus
 from pinot_assets.local.state import StackState
 from pinot_assets.realtime import metrics, rebalance, rebalancing, rows
@@ -26,7 +26,7 @@ from pinot_assets.realtime.repair import words
 from pinot_assets.sensors import notice
 from pinot_assets.session.counted import Counted
 from pinot_assets.session.history import FileState
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.spec.problem import Note, Problem
 from surface.json_keys import Reader, Scope
 

@@ -28,8 +28,8 @@ from pinot_assets.realtime.preflight.judge import RULES
 from pinot_assets.segment.support import Feature
 from pinot_assets.session import owner
 from pinot_assets.session.store import SessionStore
+from pinot_assets.settings.variables import VARIABLES
 from pinot_assets.spec.editor import editor_schema
-from pinot_assets.variables import VARIABLES
 from surface.compare import together
 from surface.dagster_names import dagster_names
 from surface.json_keys import text_of

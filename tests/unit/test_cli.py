@@ -23,8 +23,8 @@ from pinot_assets.session import report
 from pinot_assets.session.model import Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.plan import NO_HOLD, Hold
-from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint, Unready
 
 ODD = "file:///in/[/red] a[1].csv"

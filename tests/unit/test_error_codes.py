@@ -13,8 +13,8 @@ from pinot_assets import error_codes, errors
 from pinot_assets.build.rejected import FileRejected
 from pinot_assets.errors_page import class_of, errors_page
 from pinot_assets.segment.support import Feature
-from pinot_assets.session import failure_code
-from pinot_assets.session.receipt import Failure
+from pinot_assets.snapshot import failure_code
+from pinot_assets.snapshot.receipt import Failure
 
 PACKAGE = Path(pinot_assets.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "reference" / "errors.md"

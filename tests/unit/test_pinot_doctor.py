@@ -14,7 +14,7 @@ from pinot_assets.errors import PinotAssetsError, PinotUnreachable, SpecError
 from pinot_assets.pinot import PinotConnection
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.pinot.versions import traits_of
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
 
 _EMPTY = Lineage(())
 

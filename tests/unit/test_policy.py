@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from pinot_assets.policy import NEVER_READ, UNLIMITED, Layer, Policy, Refusal
+from pinot_assets.settings.variables import VARIABLES
 from pinot_assets.spec.policy_file import read_layer
-from pinot_assets.variables import VARIABLES
 
 LOCAL, AWAY = ("loopback",), ()
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pinot_assets import settings
 from pinot_assets.reference import configuration_page
+from pinot_assets.settings import environment
+from pinot_assets.settings.variables import VARIABLES
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.described import described_schema
 from pinot_assets.spec.ingestion import FAMILIES, FileIngestion
 from pinot_assets.spec.realtime_block import RealtimeBlock
-from pinot_assets.variables import VARIABLES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "configuration.md"
@@ -43,6 +43,6 @@ def test_the_variables_listed_are_those_that_are_read() -> None:
         re.findall(r"\b(?:PINOT_(?!ASSETS\b)[A-Z_]*[A-Z]|(?:JAVA|DAGSTER)_HOME|DAGSTER_[A-Z]+_URL)\b", said)
     )
     assert read <= set(NAMES)
-    assert set(settings.VARIABLES.values()) <= set(NAMES)
+    assert set(environment.VARIABLES.values()) <= set(NAMES)
     assert [name for name in NAMES if not re.search(rf"\b{name}\b", said)] == []
     assert len(NAMES) == len(set(NAMES))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from packaging.version import Version
 
-from pinot_assets.health.finding import Health, Problem, Severity, judged, some, unknown
+from pinot_assets.core.check_result import Health, Problem, Severity, judged, some, unknown
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.health.age import SETTLED_MS, routed
 from pinot_assets.realtime.health.recovery import ERROR, offset

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pinot_assets.health.finding import Health, unknown
+from pinot_assets.core.check_result import Health, unknown
 from pinot_assets.realtime.health import answers, consuming, copies, errors, progress, servers
 from pinot_assets.realtime.state import RealtimeState
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pinot_assets.health.finding import Health, Problem, Severity, judged, some
+from pinot_assets.core.check_result import Health, Problem, Severity, judged, some
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import settled
 from pinot_assets.realtime.health.answers import dense

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pinot_assets.health.finding import Health, Problem, Severity, judged, some
+from pinot_assets.core.check_result import Health, Problem, Severity, judged, some
 from pinot_assets.realtime.health.advice import BY_HAND, next_one, repair_plan, validation
 from pinot_assets.realtime.health.age import past_window
 from pinot_assets.realtime.health.recovery import all_in_error

@@ -14,7 +14,7 @@ from fakes.code_location import Table
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.resources import consistent_push
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.spec.apply import apply_plan, plan_apply
 
 

@@ -19,7 +19,7 @@ from pinot_assets.assets.published import data_version_of
 from pinot_assets.connect import open_edges
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.driver import Driver
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 
 pytestmark = pytest.mark.integration
 

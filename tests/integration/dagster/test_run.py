@@ -15,7 +15,7 @@ from pinot_assets.connect import open_session_store
 from pinot_assets.metrics.pushing import GATEWAY
 from pinot_assets.sensors.decision import Cursor
 from pinot_assets.session.model import Owner
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
 
 pytestmark = pytest.mark.integration
 

@@ -32,13 +32,13 @@ from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Pointer, Session
-from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.session.report import Report, Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
-from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import close, connect
+from pinot_assets.settings.session_waits import Waits
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.spec import TableSpec, load_tables
 

@@ -15,7 +15,7 @@ from pinot_assets.session.model import Outcome, State
 from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import Lease
-from pinot_assets.session.waits import Waits
+from pinot_assets.settings.session_waits import Waits
 
 pytestmark = pytest.mark.integration
 

@@ -16,7 +16,7 @@ from pinot_assets.health.look import Look
 from pinot_assets.health.ports import Ports
 from pinot_assets.pinot import PinotCluster, PinotConnection, ServerDisk, Timeouts
 from pinot_assets.policy import UNLIMITED
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
 from pinot_assets.source import open_store
 
 pytestmark = pytest.mark.integration

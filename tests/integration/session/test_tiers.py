@@ -13,9 +13,9 @@ from fakes.lineage import SERVERS
 from pinot_assets.errors import RollbackRefused, SnapshotIncomplete
 from pinot_assets.session.model import Outcome, State
 from pinot_assets.session.plan import Plan
-from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging
+from pinot_assets.snapshot.receipt import Receipt
 
 Make = Callable[..., Any]
 TEN = " ".join("abcdefghij")

@@ -18,9 +18,9 @@ from pinot_assets.errors import (
     SwitchConflict,
 )
 from pinot_assets.session.model import Outcome, State
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging
+from pinot_assets.snapshot.receipt import Output
 
 pytestmark = pytest.mark.integration
 

@@ -21,13 +21,13 @@ from fakes.frames import read_frame, write_frame
 from kazoo.client import KazooClient, TransactionRequest
 
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
-from pinot_assets.pinot.connection import Timeouts
 from pinot_assets.session.model import Mode, ObjectRef, Owner, Session, State
 from pinot_assets.session.store import (
     SessionStore,
 )
-from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import close, connect
+from pinot_assets.settings.pinot_connection import Timeouts
+from pinot_assets.settings.session_waits import Waits
 
 pytestmark = pytest.mark.integration
 

@@ -22,11 +22,11 @@ from pinot_assets.errors import SessionError
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.java import find_java
 from pinot_assets.local.state import Record
-from pinot_assets.pinot.connection import Tls
 from pinot_assets.session.model import Owner
 from pinot_assets.session.store import SessionStore
 from pinot_assets.session.zookeeper import ZooKeeperAccess, close, connect
-from pinot_assets.settings import load_settings
+from pinot_assets.settings.environment import load_settings
+from pinot_assets.settings.pinot_connection import Tls
 
 CLUSTER = "pinot"
 ME = Owner("run-1", "host", 1, 0)

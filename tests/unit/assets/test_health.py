@@ -13,8 +13,8 @@ from pinot_assets.assets.evaluations import metadata_of
 from pinot_assets.assets.health import freshness_policy, health_job, table_health
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.runs import works_on
+from pinot_assets.core.check_result import unknown
 from pinot_assets.health import CHECKS, Health, Severity
-from pinot_assets.health.finding import unknown
 from pinot_assets.resources import PinotResource
 from pinot_assets.spec import TableSpec
 

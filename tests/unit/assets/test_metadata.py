@@ -20,9 +20,9 @@ from pinot_assets.assets.metadata import (
 )
 from pinot_assets.audit import Finding
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, Session, State
-from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.session.report import Report, Result
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import Fingerprint
 
 VERSION = Fingerprint(10, 20)

@@ -19,8 +19,8 @@ from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.assets.picture import Picture
 from pinot_assets.assets.table import table_assets
 from pinot_assets.resources import profile_resources
-from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.source import Fingerprint, SourceFile
 from pinot_assets.spec import TableSpec
 

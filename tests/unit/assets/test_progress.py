@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from pinot_assets.assets.progress import RunLog
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint
 
 

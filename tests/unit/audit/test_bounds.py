@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pinot_assets.audit.bounds import RowsSeen, empty_outputs, row_change, time_range
-from pinot_assets.session.receipt import Output, Receipt
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.spec.audit_check import EmptyOutputs, RowChange, TimeRange
 
 DAY = 86_400_000

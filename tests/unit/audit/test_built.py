@@ -14,8 +14,8 @@ from pinot_assets.audit.built import (
     tars_as_built,
     unlike,
 )
-from pinot_assets.session.receipt import ColumnFacts, Output, Receipt, SegmentFacts
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
 
 SCHEMA = {"a": "INT", "b": "STRING"}
 GOOD = (ColumnFacts("a", "INT", "-5", "10"), ColumnFacts("b", "STRING", "", "z"))

@@ -16,8 +16,8 @@ from pinot_assets.audit.losses import (
     shrunk_table,
     vanished_columns,
 )
-from pinot_assets.session.receipt import ColumnFacts, Receipt, SegmentFacts
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import ColumnFacts, Receipt, SegmentFacts
 from pinot_assets.spec.audit_check import Loss, LossName
 
 COLUMNS = ("a", "b")

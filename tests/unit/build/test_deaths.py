@@ -16,10 +16,10 @@ import pytest
 from pinot_assets.build import BuildOrder, FileTask
 from pinot_assets.build.alone import build_alone, death
 from pinot_assets.build.deaths import Death, death_of
-from pinot_assets.build.limits import Limits
 from pinot_assets.build.spark_jobs import Build, JobDied, Result, in_spite_of_deaths
 from pinot_assets.errors import BuildError
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.settings.file_limits import Limits
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint, SourceFile
 
 ABORTED = ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 3 in stage 0.0 failed 4 "

@@ -18,7 +18,7 @@ from pinot_assets.build.environment_spark import (
     environment_settings,
 )
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.settings import Profile
+from pinot_assets.settings.environment import Profile
 
 DEFAULTS = """\
 # like spark-defaults.conf

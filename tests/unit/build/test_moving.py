@@ -13,7 +13,7 @@ from fakes.objects import MemoryObjectStore, new_memory
 from pinot_assets.build import build_file, moving
 from pinot_assets.build.moving import Signs, Watch
 from pinot_assets.errors import SourceError
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.local_objects import LocalObjectStore
 
 

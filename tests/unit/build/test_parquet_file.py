@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pinot_assets.build.limits import Limits
 from pinot_assets.build.parquet_file import read_parquet
 from pinot_assets.build.rejected import FileRejected, TooLarge, TypeMismatch, Unreadable, ZoneMissing
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.settings.file_limits import Limits
 
 MOMENT = pa.timestamp("ms", "UTC")
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 from pinot_assets.build.order import FileTask
 from pinot_assets.build.spark_files import as_they_finish, same_file
 from pinot_assets.errors import BuildError, SourceChanged
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint, SourceFile
 
 WAIT_S = 30.0

@@ -11,7 +11,7 @@ import pytest
 from pinot_assets.build import BuildOrder, FileTask
 from pinot_assets.build.spark_files import SparkEnded
 from pinot_assets.build.spark_restarts import Result, in_spite_of_ends
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint, SourceFile
 
 TASKS = [FileTask(SourceFile(f"file:///{n}", Fingerprint(1, 1)), n) for n in range(6)]

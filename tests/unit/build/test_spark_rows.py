@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.build import BuildOrder, FileTask
-from pinot_assets.build.limits import Limits
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark_rows import CORRUPT, END, MADE, ROW, ConfirmBlank, WriteFile
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.settings.file_limits import Limits
+from pinot_assets.snapshot.receipt import Failure, Receipt
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 import pytest
 
-from pinot_assets.build import limits
-from pinot_assets.build.limits import Limits
 from pinot_assets.build.query import Query
 from pinot_assets.build.rejected import TooLarge, Unreadable
 from pinot_assets.build.spark_rows import LookAtFile
 from pinot_assets.build.spark_sizes import check_sizes
-from pinot_assets.session.receipt import Failure
+from pinot_assets.settings import file_limits
+from pinot_assets.settings.file_limits import Limits
+from pinot_assets.snapshot.receipt import Failure
 
 BOTH = frozenset(("a", "b"))
 
@@ -44,8 +44,8 @@ def test_many_small_values_are_none_that_is_large(tmp_path: Path) -> None:
 
 
 def test_pages_that_unpack_to_far_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FREE_BYTES", 1 << 20)
-    monkeypatch.setattr(limits, "RATIO", 50)
+    monkeypatch.setattr(file_limits, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(file_limits, "RATIO", 50)
     table = pa.table({"a": ["x" * 1000] * 5000})
     pq.write_table(table, tmp_path / "x", use_dictionary=False, compression="zstd")
     with pytest.raises(TooLarge, match="more than 50 times as much"):

@@ -23,7 +23,7 @@ from pinot_assets.build.task import build_from
 from pinot_assets.build.trouble import tells_of_memory, trouble_of
 from pinot_assets.build.typed import damaged
 from pinot_assets.errors import SourceError
-from pinot_assets.session.receipt import Failure
+from pinot_assets.snapshot.receipt import Failure
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 

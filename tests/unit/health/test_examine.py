@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.check_result import unknown
 from pinot_assets.health import checks
-from pinot_assets.health.finding import unknown
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pinot_assets.health.failing import failing_files, still_there
 from pinot_assets.session.model import Mode
 from pinot_assets.session.plan import Plan, Row, Status
-from pinot_assets.session.receipt import Failure
+from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.source import Fingerprint, SourceFile
 
 V1, V2 = Fingerprint(1, 1), Fingerprint(1, 2)

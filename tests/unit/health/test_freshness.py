@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pinot_assets.health.finding import HOUR_MS
+from pinot_assets.core.check_result import HOUR_MS
 from pinot_assets.health.freshness import freshness
 
 NOW = 100 * HOUR_MS

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.health.finding import Severity
+from pinot_assets.core.check_result import Severity
 from pinot_assets.health.leftovers import TOLERATED_BYTES, Wanted, orphans, staged_tars, unreferenced
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 
 OLD, NOW, NEXT = "t__cp1-aaaaaa_0_0_0", "t__cp2-bbbbbb_0_0_0", "t__cp3-cccccc_0_0_0"
 NOTHING = Lineage()

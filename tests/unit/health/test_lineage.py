@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.health.finding import HOUR_MS, Severity
+from pinot_assets.core.check_result import HOUR_MS, Severity
 from pinot_assets.health.lineage import lineage_clean, owned
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.model import Mode, ObjectRef, Session

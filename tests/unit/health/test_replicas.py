@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pinot_assets.health.finding import Severity
+from pinot_assets.core.check_result import Severity
 from pinot_assets.health.replicas import Loaded, replicas_and_crc
 
 ONLINE = {"s1": "ONLINE", "s2": "ONLINE"}

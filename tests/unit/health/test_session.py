@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.health.finding import HOUR_MS, Severity
+from pinot_assets.core.check_result import HOUR_MS, Severity
 from pinot_assets.health.session import session_progress
 from pinot_assets.session.model import AuditReceipt, Mode, ObjectRef, Owner, Session, State
 

@@ -18,7 +18,6 @@ from fastavro import writer as write_avro
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.build.limits import COLUMNS, VALUE
 from pinot_assets.build.read import read_batches
 from pinot_assets.build.rejected import TooLarge
 from pinot_assets.build.verdicts import Verdicts
@@ -30,6 +29,7 @@ from pinot_assets.infer.rows import read_start
 from pinot_assets.infer.sample import ending_of, find_sample
 from pinot_assets.policy import UNLIMITED
 from pinot_assets.segment import SegmentSpec, build_segment
+from pinot_assets.settings.file_limits import COLUMNS, VALUE
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.load import load_any_table
 

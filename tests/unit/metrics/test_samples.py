@@ -10,8 +10,8 @@ from fakes.pushgateway import Numbers, numbers
 from fakes.realtime import S2, FakeRealtime
 
 from pinot_assets.audit import Finding
+from pinot_assets.core.check_result import Health, Severity, unknown
 from pinot_assets.errors import PinotUnreachable
-from pinot_assets.health.finding import Health, Severity, unknown
 from pinot_assets.health.source import Difference
 from pinot_assets.metrics.exposition import text_of
 from pinot_assets.metrics.family import Family, Sample
@@ -20,8 +20,8 @@ from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.run import run_samples
 from pinot_assets.metrics.source import source_samples
 from pinot_assets.session.driver import Step
-from pinot_assets.session.receipt import Failure, Receipt
 from pinot_assets.session.report import Report, Result
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint
 
 

@@ -16,7 +16,7 @@ from pinot_assets.pinot import PushMode, leftovers, online, sending, wait_online
 from pinot_assets.pinot.http import CutOff, UploadFailed
 from pinot_assets.pinot.port import Replicas
 from pinot_assets.pinot.push import push_segments
-from pinot_assets.session.receipt import Output
+from pinot_assets.snapshot.receipt import Output
 
 
 def output(name: str, crc: int = 7) -> Output:

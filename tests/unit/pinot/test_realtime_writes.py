@@ -9,9 +9,9 @@ import pytest
 from fakes.realtime import MINUTE_MS, S1, S2, TABLE, FakeRealtime
 
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchStateUnknown
-from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.pinot.realtime_writes import NAMES_A_CALL, SEGMENT_LEVEL, ConsumeFrom
+from pinot_assets.settings.pinot_connection import PinotConnection
 
 HOST1 = "http://host1:8097"
 BOTH = {S1: "ERROR", S2: "ERROR"}

@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli import app
 from pinot_assets.errors import PinotAssetsError, PreflightRefused, SessionError, SpecDrift
-from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.realtime import cli_work, drain_cli, draining
 from pinot_assets.realtime.drill import Finding
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.repair import apply
 from pinot_assets.session.model import Owner
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
+from pinot_assets.settings.pinot_connection import PinotConnection
 
 
 @pytest.fixture

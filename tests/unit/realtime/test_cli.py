@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli import app
 from pinot_assets.errors import PinotNotFound, PinotUnreachable, PreflightRefused, SpecError
-from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime import cli_table, preflight_cli
 from pinot_assets.realtime.preflight.facts import Facts, Retention
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
+from pinot_assets.settings.pinot_connection import PinotConnection
 from pinot_assets.spec import load_tables
 from pinot_assets.spec.apply import ApplyPlan, plan_apply
 

@@ -8,13 +8,13 @@ import pytest
 from fakes.realtime import S1, S2, FakeRealtime
 
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
-from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.realtime import looking
 from pinot_assets.realtime.deep_store import open_deep_store
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.looking import look
 from pinot_assets.realtime.numbers import numbers
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
+from pinot_assets.settings.pinot_connection import PinotConnection
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import dagster as dg
 import pytest
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.pinot.connection import BasicAuth, Tls, TokenAuth
 from pinot_assets.resources import ConsistentPushResource, PinotResource, SparkResource
-from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import ZooKeeperAccess
-from pinot_assets.settings import PROFILE, VARIABLES
+from pinot_assets.settings.environment import PROFILE, VARIABLES
+from pinot_assets.settings.pinot_connection import BasicAuth, Tls, TokenAuth
+from pinot_assets.settings.session_waits import Waits
 
 HERE = {"controller_url": "http://pinot:9000", "zookeeper": "zk:2181"}
 

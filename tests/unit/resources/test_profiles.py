@@ -22,7 +22,7 @@ from fakes.tables import write_table
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import profile_resources
 from pinot_assets.resources.profiles import object_store
-from pinot_assets.settings import Profile
+from pinot_assets.settings.environment import Profile
 
 ROOT = Path(__file__).parents[3]
 SECRETS = {

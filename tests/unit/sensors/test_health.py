@@ -13,8 +13,8 @@ from fakes.tables import SYNC, write_table
 from pinot_assets.assets.evaluations import evaluations
 from pinot_assets.assets.health import health_job, table_health
 from pinot_assets.assets.keys import keys_of
+from pinot_assets.core.check_result import unknown
 from pinot_assets.health import CHECKS, Health, Severity, source
-from pinot_assets.health.finding import unknown
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.health import health_sensor
 from pinot_assets.spec import TableSpec

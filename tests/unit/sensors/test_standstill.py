@@ -24,8 +24,8 @@ from pinot_assets.sensors.standstill import (
 from pinot_assets.session.model import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.plan import NO_HOLD
-from pinot_assets.session.receipt import Failure
 from pinot_assets.session.run import WRITER_VERSION
+from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.spec import TableSpec
 
 NOW = 1_800_000_000

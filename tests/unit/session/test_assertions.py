@@ -14,8 +14,8 @@ from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.session import asking
 from pinot_assets.session.asking import sides_of
 from pinot_assets.session.assertions import assertion_findings
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.staging import Switch
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.spec.audit_block import Assertion, Audit
 
 COUNT = "SELECT COUNT(*) FROM t"

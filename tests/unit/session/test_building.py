@@ -7,7 +7,7 @@ import pytest
 
 from pinot_assets.build.query import Query
 from pinot_assets.session.building import _skipped, query_of
-from pinot_assets.session.failure_code import CODES
+from pinot_assets.snapshot.failure_code import CODES
 from pinot_assets.spec.ingestion import FileIngestion, model_input
 
 DERIVED = {"transformConfigs": [{"columnName": "day", "transformFunction": "toEpochDays(at)"}]}

@@ -7,9 +7,9 @@ from typing import Any
 
 from pinot_assets.audit.bounds import RowsSeen
 from pinot_assets.session.built import coming, rows_seen, within
-from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.staging import Switch
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.spec.audit_check import RowChange, TimeRange
 
 

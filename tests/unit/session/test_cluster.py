@@ -14,11 +14,11 @@ from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.connect import open_known_stores, open_session_store
 from pinot_assets.errors import SessionError
-from pinot_assets.pinot.connection import PinotConnection
 from pinot_assets.realtime.opening import open_operations
 from pinot_assets.session import zookeeper
 from pinot_assets.session.zookeeper import require_cluster
-from pinot_assets.settings import Settings
+from pinot_assets.settings.environment import Settings
+from pinot_assets.settings.pinot_connection import PinotConnection
 
 SPEC: Any = SimpleNamespace(name_with_type="flights_OFFLINE")
 Open = Callable[[Settings], AbstractContextManager[Any]]

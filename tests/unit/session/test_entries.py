@@ -13,9 +13,9 @@ from fakes.staged import EMPTY
 from pinot_assets.errors import SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.staging import Switch
 from pinot_assets.session.switch import Switcher
+from pinot_assets.snapshot.receipt import Output
 
 SWITCH = Switch(1, ("a",), (Output("b", 1, 1, "", 1, "", ""),))
 

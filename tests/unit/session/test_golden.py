@@ -30,7 +30,6 @@ from pinot_assets.session.model import (
     session_to_bytes,
 )
 from pinot_assets.session.plan import plan_from_parquet, plan_to_parquet
-from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import (
     PublishedFiles,
@@ -41,6 +40,7 @@ from pinot_assets.snapshot.manifest import (
     sha256_hex,
     snapshot_from,
 )
+from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source.part import part_from_arrow, part_to_arrow
 from pinot_assets.stored import NEWEST, RELEASES, plain, structured
 

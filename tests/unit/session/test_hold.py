@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from pinot_assets.session.hold import after_publishing, as_listed, hold_of, still_held
 from pinot_assets.session.plan import NO_HOLD, Changes, HeldVersion, Hold
+from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
-from pinot_assets.source.fingerprint import Fingerprint, SourceFile
 
 
 def version(n: int, size: int = 5) -> Fingerprint:

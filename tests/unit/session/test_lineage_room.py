@@ -16,7 +16,7 @@ from pinot_assets.session.lineage_room import (
 )
 from pinot_assets.session.model import Mode
 from pinot_assets.session.plan import Plan, Row, Status
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
 
 OPEN, DONE = LineageState.IN_PROGRESS, LineageState.COMPLETED
 

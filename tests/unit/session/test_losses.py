@@ -16,9 +16,9 @@ from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.losses import loss_findings
 from pinot_assets.session.model import Mode
-from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import PublishedFile
+from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import open_store
 from pinot_assets.spec.audit_block import Audit
 from pinot_assets.spec.audit_check import Check, Loss

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pinot_assets.session.pace import Pace
-from pinot_assets.session.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint
 
 

@@ -29,9 +29,9 @@ from pinot_assets.session.plan import (
     unchanged,
     without_held,
 )
-from pinot_assets.session.receipt import Output, Receipt
+from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
-from pinot_assets.source.fingerprint import Fingerprint, SourceFile
+from pinot_assets.snapshot.receipt import Output, Receipt
 
 ALL = [Mode.APPEND, Mode.SYNC, Mode.SWAP]
 BUILD, DONE, GONE = Status.BUILD, Status.DONE, Status.GONE

@@ -42,11 +42,11 @@ from pinot_assets.session.model import (
 )
 from pinot_assets.session.observe import observe
 from pinot_assets.session.plan import Hold, Plan, Row, Status, plan_to_parquet
-from pinot_assets.session.receipt import ColumnFacts, Failure, Output, Receipt, SegmentFacts
 from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging, Switch
 from pinot_assets.session.store import SessionStore
 from pinot_assets.session.sweep import Bookmark
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
     PublishedFile,
     Snapshot,
@@ -55,8 +55,8 @@ from pinot_assets.snapshot.manifest import (
     header_to_bytes,
     sha256_hex,
 )
+from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Output, Receipt, SegmentFacts
 from pinot_assets.source import open_store
-from pinot_assets.source.fingerprint import Fingerprint
 
 SESSION = "cp1-00000a"
 NAME = f"t__{SESSION}_0_0_0"

@@ -3,9 +3,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pinot_assets.session.put_aside import notes
-from pinot_assets.session.receipt import Receipt
 from pinot_assets.session.report import Report, Result
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Receipt
 
 WHOLE = Receipt("file:///a", 0, 0, Fingerprint(1, 2), "", 10, 0, (), 0.0, "")
 BAD = replace(WHOLE, uri="file:///b", bad_rows=2, bad_rows_uri="file:///s/bad")

@@ -10,9 +10,9 @@ import pytest
 
 from pinot_assets.errors import PinotError, PushRefused
 from pinot_assets.pinot import Lineage, ServerDisk
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.room import quota_bytes, require_room
 from pinot_assets.session.staging import Switch
+from pinot_assets.snapshot.receipt import Output
 
 MB = 1024**2
 

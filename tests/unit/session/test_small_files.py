@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.session.receipt import Output, Receipt
 from pinot_assets.session.small_files import notes, small
+from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.source import Fingerprint
 
 

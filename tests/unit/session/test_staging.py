@@ -14,11 +14,11 @@ from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.model import Mode, ObjectRef
 from pinot_assets.session.plan import HeldVersion, Hold, Plan, Row, Status
-from pinot_assets.session.receipt import Failure, Output, Receipt
 from pinot_assets.session.staging import Staging, Switch
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import open_store
-from pinot_assets.source.fingerprint import Fingerprint
 
 VERSION = Fingerprint(3, 4)
 

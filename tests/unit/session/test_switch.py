@@ -11,9 +11,9 @@ import pytest
 from pinot_assets.errors import LeaseLost, PushRefused
 from pinot_assets.pinot import Lineage, LineageEntry, LineageState, PushMode, PushReport
 from pinot_assets.session.edges import Edges
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.staging import Switch
 from pinot_assets.session.switch import Switcher
+from pinot_assets.snapshot.receipt import Output
 
 ENTRY = LineageEntry("e", frozenset(), frozenset({"s0"}), LineageState.IN_PROGRESS, 0)
 

@@ -16,8 +16,8 @@ from pinot_assets.errors import (
     StoreConflict,
 )
 from pinot_assets.session.model import Mode, ObjectRef, Session
-from pinot_assets.session.receipt import Failure
 from pinot_assets.session.trouble import again_ms, aged, causes, has_lasted, lasts, may_pass, passes, since_ms
+from pinot_assets.snapshot.receipt import Failure
 
 MINUTE = 60_000
 T0 = 1_700_000_000_000

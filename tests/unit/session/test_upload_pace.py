@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinot_assets.pinot import PushMode, PushReport
-from pinot_assets.session.receipt import Output
 from pinot_assets.session.upload_pace import MOST, SHARE, UploadPace
+from pinot_assets.snapshot.receipt import Output
 
 MB = 1024**2
 

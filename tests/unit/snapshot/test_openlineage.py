@@ -11,7 +11,6 @@ from openlineage.client.event_v2 import RunEvent
 from openlineage.client.serde import Serde
 
 from pinot_assets.session.model import Mode, ObjectRef, Outcome, Session, State
-from pinot_assets.session.receipt import Output
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.openlineage import (
     MOST_FOLDERS,
@@ -22,6 +21,7 @@ from pinot_assets.snapshot.openlineage import (
     dataset_of,
     events,
 )
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint
 
 CREATED, DONE = 1_700_000_000_123, 1_700_000_060_000

@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinot_assets.session.receipt import Output
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.provenance import difference, of_file, of_segment, stays
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint
 
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import VERSIONS
 from pinot_assets.source.diff import Diff, differing
 from pinot_assets.source.diff import diff as compared
-from pinot_assets.source.fingerprint import Fingerprint, SourceFile
 from pinot_assets.source.listed_files import files_of, page_of
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fakes.realtime import MINUTE_MS, S1, S2, FakeRealtime
 
-from pinot_assets.health.finding import Severity
+from pinot_assets.core.check_result import Severity
 from pinot_assets.realtime.health.answers import answers, new_segments_on_dead_servers
 
 FIRST, SECOND = "http://broker1:8099", "http://broker2:8099"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fakes.realtime import S1, S2, FakeRealtime, table_config
 
-from pinot_assets.health.finding import Severity
+from pinot_assets.core.check_result import Severity
 from pinot_assets.realtime.health.consuming import consumption, consumption_lag, farthest
 from pinot_assets.realtime.numbers import numbers
 from pinot_assets.realtime.state import RealtimeState

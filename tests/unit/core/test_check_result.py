@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pinot_assets.health.finding import Problem, Severity, hours, judged, some, unknown
+from pinot_assets.core.check_result import Problem, Severity, hours, judged, some, unknown
 
 
 def test_the_worst_problem_leads() -> None:

@@ -11,17 +11,24 @@ import pytest
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import parts
 from pinot_assets.local.state import ProcessRecord, Record, save_record
-from pinot_assets.pinot.connection import BasicAuth, GrpcDoor, PinotConnection, Timeouts, Tls, TokenAuth
 from pinot_assets.session.instances import ZooKeeperInstances
-from pinot_assets.session.waits import Waits
 from pinot_assets.session.zookeeper import ZooKeeperAccess
-from pinot_assets.settings import (
+from pinot_assets.settings.environment import (
     Profile,
     Settings,
     load_profile,
     load_settings,
     tables_directory,
 )
+from pinot_assets.settings.pinot_connection import (
+    BasicAuth,
+    GrpcDoor,
+    PinotConnection,
+    Timeouts,
+    Tls,
+    TokenAuth,
+)
+from pinot_assets.settings.session_waits import Waits
 
 OPEN = {"PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER": "true"}
 PRODUCTION = {"PINOT_ASSETS_PROFILE": "production", **OPEN}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.session.receipt import ColumnFacts, Output, Receipt, SegmentFacts
-from pinot_assets.source.fingerprint import Fingerprint
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
 
 TEXTS = st.text(max_size=20)
 COUNTS = st.integers(0, 2**62)

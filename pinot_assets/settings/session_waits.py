@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pinot_assets.errors import SpecError
-from pinot_assets.pinot.connection import Timeouts
+from pinot_assets.settings.pinot_connection import Timeouts
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 import pytest
 
-from pinot_assets.build import Verdicts, Wanted, limits, read_batches
+from pinot_assets.build import Verdicts, Wanted, read_batches
 from pinot_assets.build.avro_blocks import count_rows
-from pinot_assets.build.limits import COLUMNS, FREE_BYTES, MEMORY, UNPACKED, VALUE, Limits
 from pinot_assets.build.rejected import TooLarge, Unreadable
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.settings import file_limits
+from pinot_assets.settings.file_limits import COLUMNS, FREE_BYTES, MEMORY, UNPACKED, VALUE, Limits
 
 WANTED = Wanted(pa.schema([("a", pa.string())]))
 
@@ -113,10 +114,10 @@ PACKERS = {
 def test_a_packed_file_may_not_unpack_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(limits, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(file_limits, "FREE_BYTES", 1 << 20)
     (tmp_path / "x").write_bytes(PACKERS[kind](b"a\n" + b"\n" * (20 << 20)))
     if kind == "gzip":  # deflate cannot do much more than a thousand times
-        monkeypatch.setattr(limits, "RATIO", 900)
+        monkeypatch.setattr(file_limits, "RATIO", 900)
     with pytest.raises(TooLarge, match=r"unpack to .* or more") as raised:
         read(tmp_path / "x", "csv", Limits())
     assert UNPACKED in str(raised.value)
@@ -136,8 +137,8 @@ def test_honest_data_that_pack_well_are_read(tmp_path: Path) -> None:
 def test_a_parquet_file_that_says_it_unpacks_to_too_much(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "FREE_BYTES", 1 << 20)
-    monkeypatch.setattr(limits, "RATIO", 50)
+    monkeypatch.setattr(file_limits, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(file_limits, "RATIO", 50)
     table = pa.table({"a": ["x" * 1000] * 5000, "other": ["y" * 1000] * 5000})
     pq.write_table(table, tmp_path / "x", use_dictionary=False, compression="zstd")
     with pytest.raises(TooLarge, match="more than 50 times as much"):

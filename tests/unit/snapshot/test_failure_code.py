@@ -13,7 +13,7 @@ from pinot_assets.build import task
 from pinot_assets.build.rejected import FileRejected
 from pinot_assets.pinot import port  # noqa: F401  # what sessions import first
 from pinot_assets.session import publisher
-from pinot_assets.session.failure_code import CODES, is_transient
+from pinot_assets.snapshot.failure_code import CODES, is_transient
 
 DOCS = Path(__file__).parents[3] / "docs" / "reference" / "errors.md"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from pinot_assets.build.limits import COLUMNS, FREE_BYTES, MEMORY, RATIO, UNPACKED, VALUE, Limits
 from pinot_assets.limits import (
     ANSWER,
     DEEPEST,
@@ -20,8 +19,9 @@ from pinot_assets.limits import (
     REPLY,
     VALUES_VARIABLE,
 )
-from pinot_assets.session.waits import Waits
-from pinot_assets.settings import DEFAULT_CLUSTER, DEFAULT_TABLES, Profile
+from pinot_assets.settings.environment import DEFAULT_CLUSTER, DEFAULT_TABLES, Profile
+from pinot_assets.settings.file_limits import COLUMNS, FREE_BYTES, MEMORY, RATIO, UNPACKED, VALUE, Limits
+from pinot_assets.settings.session_waits import Waits
 
 _WAITS: Final = Waits()
 _FILE: Final = Limits()
