@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from pinot_assets.audit import Finding
-from pinot_assets.policy import UNLIMITED
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.model import Mode, ObjectRef, Pointer, Session
 from pinot_assets.session.observe import Observation, list_source

@@ -21,7 +21,7 @@ from pinot_assets.build.cut import cut
 from pinot_assets.build.read import read_batches
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
-from pinot_assets.memory import keep_freed_memory, take_memory_from_system
+from pinot_assets.core.memory import keep_freed_memory, take_memory_from_system
 from pinot_assets.segment import Segment, SegmentSpec, build_segment, write_tar
 
 _ALL_ROWS = 1 << 40

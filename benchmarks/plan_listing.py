@@ -36,8 +36,8 @@ from measure import (
 )
 from object_pages import BUCKET, PREFIX, etag, key, modified, serving, size
 
-from pinot_assets.memory import take_memory_from_system
-from pinot_assets.policy import UNLIMITED
+from pinot_assets.core.memory import take_memory_from_system
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.session.listing import changes_of
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
@@ -49,7 +49,7 @@ from pinot_assets.snapshot.manifest import (
 )
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import open_store, take_inventory
-from pinot_assets.source.bucket_objects import BucketObjectStore
+from pinot_assets.source.bucket_store import BucketObjectStore
 
 ROUNDS = 3
 OBJECTS = 1_000_000

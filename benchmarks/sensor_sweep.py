@@ -39,8 +39,8 @@ from object_pages import BUCKET, PAGE, PREFIX, serving
 from plan_listing import CHANGED, bare, open_bucket, write_ledger
 
 from pinot_assets.assets.picture import Picture
-from pinot_assets.memory import take_memory_from_system
-from pinot_assets.policy import UNLIMITED
+from pinot_assets.core.memory import take_memory_from_system
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.sensors.decision import Cursor, decide, settlement
 from pinot_assets.session.kept_parts import KeptParts
 from pinot_assets.session.model import Pointer
@@ -49,7 +49,7 @@ from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.session.sweep import Bookmark, Sweep, go_on
 from pinot_assets.snapshot.manifest import PublishedFiles, Snapshot, SnapshotRef, sha256_hex
 from pinot_assets.source import open_store
-from pinot_assets.source.bucket_objects import BucketObjectStore
+from pinot_assets.source.bucket_store import BucketObjectStore
 from pinot_assets.spec import TableSpec
 
 ROUNDS = 5

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from pinot_assets.interrupts import SAID, end_at_once_from_now_on, received, take_signals
+from pinot_assets.core.interrupts import SAID, end_at_once_from_now_on, received, take_signals
 
 
 def main() -> None:

@@ -21,12 +21,13 @@ from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_consol
 from pinot_assets.cli_panels import arrange, flow
 from pinot_assets.cli_progress import ConsoleProgress
 from pinot_assets.connect import open_edges, open_known_stores, open_session_store, open_source, open_staging
+from pinot_assets.core.interrupts import saying
+from pinot_assets.core.text import plural
 from pinot_assets.demo.sample import first_days, write_days
 from pinot_assets.doctor import doctor
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.gc_cli import add_gc_command
 from pinot_assets.init_cli import add_init_command
-from pinot_assets.interrupts import saying
 from pinot_assets.lineage_events import lineage_after
 from pinot_assets.local import default_home, ui
 from pinot_assets.local.cli import app as local_app
@@ -56,7 +57,6 @@ from pinot_assets.state_cli import state_app
 from pinot_assets.status_shown import status_lines, status_values
 from pinot_assets.terminal import Terminal
 from pinot_assets.watch_cli import add_watch_command
-from pinot_assets.words import plural
 
 app = typer.Typer(
     cls=Program,

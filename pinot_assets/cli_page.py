@@ -9,7 +9,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from pinot_assets.exit_codes import MEANINGS
+from pinot_assets.core.exit_codes import MEANINGS
 
 WITHOUT_JSON = {
     "dev": "starts a UI for whoever sits there",

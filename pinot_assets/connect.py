@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 from kazoo.client import KazooClient
 
 from pinot_assets.build.order import Builder
+from pinot_assets.core.memory import take_memory_from_system
 from pinot_assets.errors import SpecError
-from pinot_assets.memory import take_memory_from_system
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.staging import Staging

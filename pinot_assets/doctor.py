@@ -25,18 +25,18 @@ from packaging.version import Version
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.children import run_child
 from pinot_assets.cli_options import AsJson, show_json
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.java import find_java
+from pinot_assets.core.subprocesses import run_child
+from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.doctor_check import Check, Outcome
 from pinot_assets.errors import LocalStackError
-from pinot_assets.exit_codes import ExitCode
 from pinot_assets.local import default_cache, default_home, jars, maven, ports
-from pinot_assets.local.java import find_java
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
 from pinot_assets.local.state import Record, load_record
 from pinot_assets.pinot_doctor import look_at_pinot, show_pinot
 from pinot_assets.settings_doctor import check_environment
-from pinot_assets.temporary import temporary_folder
 from pinot_assets.terminal import Terminal
 
 _GB = 10**9

@@ -6,7 +6,7 @@ An error says what happened, why, and what to do next. The class tells a caller 
 
 from __future__ import annotations
 
-from pinot_assets.visible import visible
+from pinot_assets.core.printable import visible
 
 
 class PinotAssetsError(Exception):
@@ -87,7 +87,7 @@ class StoreConflict(SourceError):
 
 
 class TooLarge(SourceError):
-    """An object is larger than what is read of its kind (`pinot_assets/limits.py`)."""
+    """An object is larger than what is read of its kind (`pinot_assets/core/limits.py`)."""
 
 
 class StreamUnreadable(SourceError):
@@ -115,7 +115,7 @@ class PinotError(PinotAssetsError):
 class PinotUnreachable(PinotError):
     """No connection could be made for this call, so it was not sent; or a read got no answer.
 
-    Calls before it may have had their effects: what breaks off says so (`pinot_assets.effects`)."""
+    Calls before it may have had their effects: what breaks off says so (`pinot_assets.core.effects`)."""
 
 
 class PinotNotFound(PinotError):

@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import Final
 
 from pinot_assets import errors
+from pinot_assets.core.exit_codes import MEANINGS
 from pinot_assets.error_codes import CLASSES, CODES, KINDS, Meaning
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.exit_codes import MEANINGS
 from pinot_assets.segment.support import Feature
 
 _TOP: Final = """\

@@ -18,8 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from pinot_assets.chosen_tables import Chosen
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.completion import table_names
+from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
-from pinot_assets.exit_codes import ExitCode
 from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.gone import forget, gone
 from pinot_assets.gc.look import GRACE_HOURS, Garbage

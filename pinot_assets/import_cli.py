@@ -12,16 +12,16 @@ import typer
 from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, new_console, show_json
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import SpecError
-from pinot_assets.exit_codes import ExitCode
-from pinot_assets.foreign import read_json
 from pinot_assets.importing.block import block_of
 from pinot_assets.importing.found import in_job, in_table, table_and_schema
 from pinot_assets.importing.secrets import Secrets
 from pinot_assets.importing.told import Fate, Told, each_once
 from pinot_assets.importing.yaml_text import spec_text
 from pinot_assets.settings.environment import tables_directory
-from pinot_assets.source.env import referenced
+from pinot_assets.source.settings.references import referenced
 from pinot_assets.spec.apply import SchemaAndTableStore
 from pinot_assets.spec.document import parse_document, read_spec_bytes
 from pinot_assets.spec.load import check_files

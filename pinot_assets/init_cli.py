@@ -15,7 +15,7 @@ from rich.markup import escape
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.errors import SourceError, SpecError, TypedWrong
 from pinot_assets.settings.environment import tables_directory
-from pinot_assets.source.env import is_reference
+from pinot_assets.source.settings.references import is_reference
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.environment import is_secret_key, is_secret_value, variable_for
 from pinot_assets.spec.load import load_table

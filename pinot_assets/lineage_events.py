@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from pinot_assets.core.timeouts import in_time
 from pinot_assets.errors import PinotAssetsError, SpecError
-from pinot_assets.in_time import in_time
 from pinot_assets.session.driver import Driver, was_turned_away
 from pinot_assets.session.kept import headers, read_kept
 from pinot_assets.session.model import Outcome, Session

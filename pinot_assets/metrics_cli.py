@@ -13,8 +13,8 @@ from rich.markup import escape
 from pinot_assets.chosen_tables import any_tables
 from pinot_assets.cli_options import TablesOption, new_console
 from pinot_assets.completion import table_names
+from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import PinotAssetsError, TypedWrong
-from pinot_assets.exit_codes import ExitCode
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.terminal import Terminal
 

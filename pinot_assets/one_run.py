@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinot_assets.audit import Finding
+from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SnapshotIncomplete
-from pinot_assets.exit_codes import ExitCode
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.report import Report, Result
 from pinot_assets.snapshot.manifest import Snapshot

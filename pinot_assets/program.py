@@ -20,9 +20,9 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
-from pinot_assets import interrupts
+from pinot_assets.core import interrupts
+from pinot_assets.core.exit_codes import ExitCode, code_of
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.exit_codes import ExitCode, code_of
 from pinot_assets.terminal import Terminal
 
 JSON = "--json"

@@ -19,6 +19,7 @@ from rich.markup import escape
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.completion import kept_snapshots
 from pinot_assets.connect import open_session_store, open_staging
+from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SessionError, SpecError
 from pinot_assets.session.kept import Kept, find_target, published
 from pinot_assets.session.model import table_of, utc_text
@@ -26,7 +27,6 @@ from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.provenance import Stay, difference, of_file, of_segment
 from pinot_assets.spec import TableSpec
-from pinot_assets.words import plural, plural_are
 
 SHOWN = 20
 """Files of a kind that `diff` lists."""

@@ -15,13 +15,13 @@ from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
 from pinot_assets.completion import kept_snapshots
-from pinot_assets.exit_codes import ExitCode
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.text import plural
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.preview import preview, reach
 from pinot_assets.session.way_back import WayBack
 from pinot_assets.spec import TableSpec
-from pinot_assets.words import plural
 
 
 def add_rollback_commands(

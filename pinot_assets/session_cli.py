@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
 from pinot_assets.connect import open_session_store, open_staging
+from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.history import (
@@ -29,7 +30,6 @@ from pinot_assets.session.model import Session, utc_text
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.spec import TableSpec
-from pinot_assets.words import plural
 
 SpecOf = Callable[[str, Path | None], TableSpec]
 DriverOf = Callable[[TableSpec, str], AbstractContextManager[Driver]]

@@ -13,13 +13,13 @@ from itertools import chain
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets import limits
-from pinot_assets.addresses import origin_of
+from pinot_assets.core import limits
+from pinot_assets.core.addresses import origin_of
+from pinot_assets.core.policy import POLICY
 from pinot_assets.doctor_check import Check
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.metrics.pushing import PASSWORD, USER
 from pinot_assets.pinot import PinotCluster, Timeouts
-from pinot_assets.policy import POLICY
 from pinot_assets.session.zookeeper import cluster_client
 from pinot_assets.settings.environment import (
     PROFILE,

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from rich.markup import escape
 
+from pinot_assets.core.text import plural
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, Sighting
 from pinot_assets.session.trouble import again_ms, lasts, since_ms
 from pinot_assets.source.readiness import told
 from pinot_assets.spec import TableSpec
-from pinot_assets.words import plural
 
 COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
 SHOWN = 10

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
+from pinot_assets.core.exit_codes import ExitCode, code_of
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, SessionHeld
-from pinot_assets.exit_codes import ExitCode, code_of
 from pinot_assets.one_run import Outcome
 from pinot_assets.program import of_system
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.trouble import aged
 from pinot_assets.source import Inventory
 from pinot_assets.spec import TableSpec
-from pinot_assets.words import plural
 
 LONGEST_S: Final = 600
 """Between two looks at a table that cannot be looked at: doubled up to that."""

@@ -17,13 +17,13 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets import interrupts
 from pinot_assets.chosen_tables import Chosen, warn_of
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.completion import table_names
 from pinot_assets.connect import open_session_store, open_source, open_staging
+from pinot_assets.core import interrupts
+from pinot_assets.core.exit_codes import ExitCode, worst
 from pinot_assets.errors import SpecError, TypedWrong
-from pinot_assets.exit_codes import ExitCode, worst
 from pinot_assets.one_run import Outcome, finish
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text

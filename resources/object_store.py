@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import dagster as dg
 from dagster_aws.s3 import S3Resource
 
+from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SourceError, SpecError
-from pinot_assets.policy import Policy
 from pinot_assets.source import resolve_env
-from pinot_assets.source.env import referenced
+from pinot_assets.source.settings.references import referenced
 from pinot_assets.spec import TableSpec
 
 _ADDRESS: Final = {"region_name": "region", "endpoint_url": "endpoint"}

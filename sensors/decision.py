@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pinot_assets.foreign import read_json
+from pinot_assets.core.stored_format import Stored, plain, structured
+from pinot_assets.core.text import plural
+from pinot_assets.core.untrusted import read_json
 from pinot_assets.session.model import Mode
 from pinot_assets.session.observe import Observation, Sighting, sight
 from pinot_assets.session.run import WRITER_VERSION
@@ -24,8 +26,6 @@ from pinot_assets.snapshot.failure_code import BECAME_FOLDER
 from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.source import Inventory, told
 from pinot_assets.spec import TableSpec
-from pinot_assets.stored import Stored, plain, structured
-from pinot_assets.words import plural
 
 FIRST_WAIT_S = 300
 """Until a listing that was launched in vain is launched again; doubled each time. Above the time-outs of one

@@ -21,9 +21,9 @@ from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
 from pinot_assets.assets.table import TableAssets
 from pinot_assets.connect import open_hints, open_session_store, open_source, open_staging
 from pinot_assets.core.check_result import unknown
+from pinot_assets.core.timeouts import Late, Patience
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError, SourceError
 from pinot_assets.health import source
-from pinot_assets.in_time import Late, Patience
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.decision import Cursor, decide, settlement
 from pinot_assets.session.kept_parts import KeptParts

@@ -14,8 +14,8 @@ from pinot_assets.assets.budget import LATE_HINT, LOOK_S
 from pinot_assets.assets.evaluations import evaluations, examine_table
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.core.check_result import unknown
+from pinot_assets.core.timeouts import Late, Patience
 from pinot_assets.health import CHECKS, Health, summary
-from pinot_assets.in_time import Late, Patience
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings
 from pinot_assets.spec import TableSpec

@@ -15,9 +15,10 @@ from pinot_assets.assets.budget import LATE_HINT, LOOK_S
 from pinot_assets.assets.keys import TABLE_TAG, tag_of
 from pinot_assets.assets.realtime import evaluations, job_name, observations
 from pinot_assets.assets.runs import UNDER_WAY, WHY_TAG
+from pinot_assets.core.text import plural
+from pinot_assets.core.timeouts import Late, Patience
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import summary
-from pinot_assets.in_time import Late, Patience
 from pinot_assets.realtime.looking import Looked, blind, look
 from pinot_assets.realtime.opening import open_operations
 from pinot_assets.realtime.repair import memory
@@ -26,7 +27,6 @@ from pinot_assets.realtime.repair.model import Limits
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings
 from pinot_assets.spec import RealtimeTableSpec
-from pinot_assets.words import plural
 
 
 def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:

@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 
 import dagster as dg
 
-from pinot_assets.foreign import read_json
+from pinot_assets.core.stored_format import Stored, plain, structured
+from pinot_assets.core.text import plural
+from pinot_assets.core.untrusted import read_json
 from pinot_assets.session.model import Mode, Session, utc_text
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.run import WRITER_VERSION
 from pinot_assets.session.trouble import again_ms, since_ms
 from pinot_assets.spec import TableSpec
-from pinot_assets.stored import Stored, plain, structured
-from pinot_assets.words import plural
 
 PATIENCE_S = 60
 """How long a session stands still before it is gone on with: Dagster's own retry of a run comes first."""

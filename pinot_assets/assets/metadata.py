@@ -10,12 +10,12 @@ import dagster as dg
 
 from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import is_assertion
+from pinot_assets.core.text import plural
 from pinot_assets.session.history import counts_text
 from pinot_assets.session.model import Checked, Session, utc_text
 from pinot_assets.session.report import Report
 from pinot_assets.session.small_files import small
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
-from pinot_assets.words import plural
 
 Metadata = Mapping[str, dg.MetadataValue | str | int | float]
 

@@ -17,6 +17,7 @@ from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import TABLE_TAG, pool_of
 from pinot_assets.assets.picture import Event
 from pinot_assets.assets.published import publication_by
+from pinot_assets.core.text import plural
 from pinot_assets.gc.look import GRACE_HOURS
 from pinot_assets.gc.told import lines
 from pinot_assets.pinot.versions import HOUR_MS
@@ -25,7 +26,6 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.preview import preview
 from pinot_assets.spec import TableSpec
-from pinot_assets.words import plural
 
 TARGET_TAG = "pinot/target"
 """Run tag with what the run acts on. A run that is executed again inherits it, and acts on nothing else."""

@@ -17,7 +17,7 @@ from pinot_assets.assets.versions import DELETED, by_partition, digest, publishe
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import SourceFile
-from pinot_assets.source.listed_files import ListedFiles
+from pinot_assets.source.file_table import ListedFiles
 from pinot_assets.spec import TableSpec
 
 Event = dg.AssetObservation | dg.AssetMaterialization

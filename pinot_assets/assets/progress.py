@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 
 import dagster as dg
 
+from pinot_assets.core.text import plural
 from pinot_assets.session.pace import Pace
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.words import plural
 
 QUIET_S = 60.0
 """How long a build that goes on may be silent: every line of a run's log is a row of Dagster's database."""

@@ -12,6 +12,7 @@ from typing import Final
 import dagster as dg
 
 from pinot_assets.assets.realtime_operations import Operation, Work
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.realtime.commands import runs
 from pinot_assets.realtime.drill import Lengths
@@ -20,7 +21,6 @@ from pinot_assets.realtime.opening import hold_table
 from pinot_assets.realtime.repair.model import USUAL_LIMITS
 from pinot_assets.realtime.restart import restart_from
 from pinot_assets.realtime.restarting import Restarting
-from pinot_assets.words import plural
 
 BREAK: Final = "PINOT_ASSETS_DRILL_BREAK"
 MEND: Final = "PINOT_ASSETS_DRILL_MEND"

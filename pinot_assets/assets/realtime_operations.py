@@ -13,7 +13,8 @@ from typing import Any
 
 import dagster as dg
 
-from pinot_assets.effects import recording
+from pinot_assets.core.effects import recording
+from pinot_assets.core.text import plural
 from pinot_assets.errors import SpecDrift, SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.deep_store import open_deep_store, sweeper
@@ -36,7 +37,6 @@ from pinot_assets.realtime.repair.words import manual
 from pinot_assets.realtime.table_settings import table_settings
 from pinot_assets.settings.environment import Settings
 from pinot_assets.spec import RealtimeTableSpec
-from pinot_assets.words import plural
 
 _UPLOAD_ROUNDS = 20
 """Plans of a repair before a rebalance; the guard refuses where they were not enough."""

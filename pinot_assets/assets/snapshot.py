@@ -17,11 +17,11 @@ from pinot_assets.assets.picture import Event
 from pinot_assets.assets.published import Publication, publication_by
 from pinot_assets.assets.runs import is_alone
 from pinot_assets.audit.assertions import is_assertion
+from pinot_assets.core.text import plural
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import Checked
 from pinot_assets.spec import TableSpec
-from pinot_assets.words import plural
 
 _COUNTED = ("files_built", "rows_kept")
 """Checks of which the gate's last word has a sentence of its own."""

@@ -19,7 +19,7 @@ from pinot_assets.assets.partitions import ALL_FILES, Partitioning, path_of
 from pinot_assets.assets.versions import DELETED, by_partition
 from pinot_assets.snapshot.manifest import Snapshot, tokens_of, versions_of
 from pinot_assets.source.diff import differing
-from pinot_assets.source.listed_files import files_of, in_order, text_of, without_root
+from pinot_assets.source.file_table import files_of, in_order, text_of, without_root
 from pinot_assets.spec import TableSpec
 
 _NOTHING = pa.Table.from_batches([], pa.schema({"uri": pa.string(), "version": pa.string()}))

@@ -14,8 +14,8 @@ from math import isnan
 from typing import Final
 
 from pinot_assets.audit.checks import Finding, finding_of
+from pinot_assets.core.text import plural
 from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
-from pinot_assets.words import plural
 
 _WHOLE: Final = frozenset({"INT", "LONG", "BOOLEAN", "TIMESTAMP"})
 _REAL: Final = frozenset({"FLOAT", "DOUBLE"})

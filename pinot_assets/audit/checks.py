@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.port import Replicas
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
-from pinot_assets.words import plural
 
 
 @dataclass(frozen=True, slots=True)

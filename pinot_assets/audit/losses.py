@@ -14,9 +14,9 @@ from typing import Final
 from pinot_assets.audit.bounds import RowsSeen, row_words
 from pinot_assets.audit.built import file_name
 from pinot_assets.audit.checks import Finding, finding_of
+from pinot_assets.core.text import counted
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.spec.audit_check import Loss, LossName
-from pinot_assets.words import counted
 
 MOST_PERCENT: Final = 90
 """A file, or a table, that loses a larger part of its rows than this is held back."""

@@ -16,13 +16,13 @@ from typing import BinaryIO, Final
 
 from pinot_assets.build.deaths import death_of_memory
 from pinot_assets.build.order import BuildOrder, FileTask
-from pinot_assets.build.rejected import one_line
 from pinot_assets.build.task import build_file, failure_of
 from pinot_assets.build.trouble import tells_of_memory
-from pinot_assets.memory import limit_memory
+from pinot_assets.core.file_errors import one_line
+from pinot_assets.core.memory import limit_memory
+from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.snapshot.failure_code import WORKER_DIED
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.temporary import temporary_folder
 
 _MODULE: Final = "pinot_assets.build.alone"
 _LOOK: Final = "look at the file, and report it if it is a valid one"

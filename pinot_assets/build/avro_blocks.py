@@ -8,7 +8,7 @@ from __future__ import annotations
 import mmap
 from pathlib import Path
 
-from pinot_assets.build.rejected import Unreadable
+from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 _SYNC_BYTES = 16

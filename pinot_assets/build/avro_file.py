@@ -17,11 +17,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pinot_assets.build.avro_blocks import count_rows
-from pinot_assets.build.rejected import ReaderSettings, Unreadable, one_line
 from pinot_assets.build.trouble import trouble_of
 from pinot_assets.build.typed import BATCH_ROWS, columns_of, conform_all
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import ReaderSettings, Unreadable, one_line
 from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 _LOADED: Final = 64 << 20

@@ -17,9 +17,9 @@ import pyarrow.types as pt
 
 from pinot_assets.build.casts import Cast, cast_for, is_local_time, plain
 from pinot_assets.build.hopeless import hopeless
-from pinot_assets.build.rejected import BadRow, TypeMismatch, Unreadable, ZoneMissing, one_line, shown
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import BadRow, TypeMismatch, Unreadable, ZoneMissing, one_line, shown
 
 _MANY: Final = 100
 

@@ -14,8 +14,8 @@ from typing import IO, Final, cast
 import pyarrow as pa
 from isal import igzip, igzip_lib
 
-from pinot_assets.build.rejected import Unreadable, one_line
 from pinot_assets.build.trouble import trouble_of
+from pinot_assets.core.file_errors import Unreadable, one_line
 from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 BLOCK_BYTES: Final = 4 << 20

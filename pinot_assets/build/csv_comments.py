@@ -9,7 +9,7 @@ from typing import Final
 from pinot_assets.build.content import BLOCK_BYTES
 from pinot_assets.build.csv_quotes import cell_pattern
 from pinot_assets.build.csv_settings import CsvSettings
-from pinot_assets.build.rejected import Unreadable
+from pinot_assets.core.file_errors import Unreadable
 
 _LINE_END: Final = rb"(?:\n|\r\n|\r(?=[^\n]))"  # whether a last \r is all of it, the next block knows
 

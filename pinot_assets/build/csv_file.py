@@ -28,9 +28,9 @@ from pinot_assets.build.csv_bytes import ForeignBytes
 from pinot_assets.build.csv_comments import without_comments
 from pinot_assets.build.csv_quotes import Quotes
 from pinot_assets.build.csv_settings import CsvSettings, twice
-from pinot_assets.build.rejected import BadRow, Unreadable, one_line, shown
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import BadRow, Unreadable, one_line, shown
 from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 _HEADER_BYTES: Final = 1 << 20

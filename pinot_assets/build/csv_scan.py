@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pinot_assets.build.csv_comments import without_comments
 from pinot_assets.build.csv_quotes import Quotes
 from pinot_assets.build.csv_settings import CsvSettings
-from pinot_assets.build.rejected import Unreadable, shown
+from pinot_assets.core.file_errors import Unreadable, shown
 
 _CR, _LF, _CRLF = b"\r", b"\n", b"\r\n"
 _SHOWN: Final = {_CR: r"\r", _LF: r"\n", _CRLF: r"\r\n"}

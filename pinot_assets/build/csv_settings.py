@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-from pinot_assets.build.rejected import ReaderSettings
+from pinot_assets.core.file_errors import ReaderSettings
 
 _FORMATS: Final = {"DEFAULT": ",", "EXCEL": ",", "RFC4180": ",", "TDF": "\t"}
 _KEYS: Final = (

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pinot_assets.build.spark_home import temporary_files_in, usual_signals
+from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.settings.environment import Profile, load_profile
-from pinot_assets.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from pinot_assets.build.rejected import Unreadable
+from pinot_assets.core.file_errors import Unreadable
 
 DOCUMENT_BYTES: Final = 64 << 20
 """A longer document is refused."""

@@ -21,10 +21,10 @@ from pinot_assets.build.conform import conform
 from pinot_assets.build.json_blocks import document_blocks, enough_for
 from pinot_assets.build.json_documents import BLANKS, is_document, key_pattern, members_of
 from pinot_assets.build.json_values import NOT_UTF_8, Real, arrow_type, converter, parsed
-from pinot_assets.build.rejected import BadRow, FileRejected, TypeMismatch, Unreadable, shown
 from pinot_assets.build.typed import check_values
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import BadRow, FileRejected, TypeMismatch, Unreadable, shown
 from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 _LOOK_AHEAD: Final = 1 << 16

@@ -13,7 +13,7 @@ import numpy as np
 
 from pinot_assets.build.json_documents import BLANKS
 from pinot_assets.build.json_values import parsed
-from pinot_assets.build.rejected import Unreadable, shown
+from pinot_assets.core.file_errors import Unreadable, shown
 
 _STEP: Final = np.zeros(256, dtype=np.int8)
 _STEP[[ord("{"), ord("[")]] = 1

@@ -22,8 +22,8 @@ from pinot_assets.build.spark_home import (
     usual_signals,
 )
 from pinot_assets.build.spark_jvm import start_jvm
+from pinot_assets.core.java import find_java
 from pinot_assets.errors import BuildError
-from pinot_assets.local.java import find_java
 
 _NO_JVM = "JAVA_GATEWAY_EXITED"
 _LOG4J = """\

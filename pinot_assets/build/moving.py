@@ -17,7 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from pinot_assets.errors import SourceError
-from pinot_assets.source.objects import ObjectStore
+from pinot_assets.source.object_store import ObjectStore
 
 EVERY_S: Final = 15.0
 """A sign costs two requests, and the driver looks as often."""

@@ -9,10 +9,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.orc as paorc
 
-from pinot_assets.build.rejected import TooLarge, Unreadable
 from pinot_assets.build.typed import columns_of, conform_all, damaged
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import TooLarge, Unreadable
 from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 _MOST_AT_ONCE: Final = 64 << 20

@@ -8,11 +8,11 @@ from typing import Any, Protocol, TypeVar
 
 from pinot_assets.build.query import Query
 from pinot_assets.build.verdicts import MissingColumn
-from pinot_assets.policy import Policy
+from pinot_assets.core.policy import Policy
+from pinot_assets.core.stored_format import FIRST
 from pinot_assets.settings.file_limits import Limits
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.stored import FIRST
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.json_file import read_json
 from pinot_assets.build.orc_file import read_orc
 from pinot_assets.build.parquet_file import read_parquet
-from pinot_assets.build.rejected import ReaderSettings
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import ReaderSettings
 from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 _BINARY: Final = {"avro": read_avro, "orc": read_orc, "parquet": read_parquet}

@@ -21,7 +21,7 @@ from pinot_assets.build.spark_jobs import SparkJobs, cause_of
 from pinot_assets.build.spark_restarts import RestartedFiles
 from pinot_assets.errors import BuildError
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.source.objects import open_store
+from pinot_assets.source.object_store import open_store
 
 T = TypeVar("T")
 Result = Receipt | Failure

@@ -24,10 +24,10 @@ from pinot_assets.build.alone import build_alone
 from pinot_assets.build.deaths import Death, death_of, death_of_executor, death_of_memory
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.task import build_file
+from pinot_assets.core.memory import limit_memory
+from pinot_assets.core.text import plural
 from pinot_assets.errors import BuildError
-from pinot_assets.memory import limit_memory
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.words import plural
 
 Result = Receipt | Failure
 Build = Callable[[BuildOrder, FileTask], Result]

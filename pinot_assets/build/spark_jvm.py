@@ -21,7 +21,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
 from pinot_assets.build.spark_home import usual_signals
-from pinot_assets.deaf_shell import deaf_shell
+from pinot_assets.core.surviving_shell import deaf_shell
 
 _UNTIL_UP: Final = r"""
 read -r up && exit

@@ -27,10 +27,10 @@ from pyspark.sql.types import (
 )
 
 from pinot_assets.build.query import Query
-from pinot_assets.build.rejected import FileRejected
 from pinot_assets.build.spark_expression import compiled
 from pinot_assets.build.spark_rows import MADE
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.segment.pinot_expression import Translation, quoted
 
 _FILES: Final = "#file's "  # before the name of a column: its values in the file

@@ -14,11 +14,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pinot_assets.build.query import Query
-from pinot_assets.build.rejected import Unreadable
 from pinot_assets.build.spark_expression import compiled, first_line, parsed
 from pinot_assets.build.spark_pinot import ExpressionFailed, apply_pinot, table_columns
 from pinot_assets.build.spark_rows import CORRUPT, END, ROW
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.pinot_expression import quoted
 

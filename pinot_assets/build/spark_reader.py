@@ -17,11 +17,11 @@ from pyspark.sql.types import ArrayType, DecimalType, DoubleType, StringType, St
 from pinot_assets.build.content import BLOCK_BYTES
 from pinot_assets.build.csv_settings import CsvSettings, twice
 from pinot_assets.build.order import BuildOrder
-from pinot_assets.build.rejected import Unreadable, one_line
 from pinot_assets.build.spark_rows import CORRUPT
 from pinot_assets.build.spark_text import LONGEST_ROW
+from pinot_assets.core.file_errors import Unreadable, one_line
 from pinot_assets.errors import BuildError
-from pinot_assets.source.reach import refused_by_spark
+from pinot_assets.source.policy import refused_by_spark
 from pinot_assets.source.uris import parse_root
 
 _WHOLE_FILE: Final = 1 << 60  # no file is larger, and with the same cost of opening no two share a partition

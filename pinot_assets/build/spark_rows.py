@@ -21,18 +21,18 @@ from pinot_assets.build.csv_file import split_cells
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.build.read import read_batches
-from pinot_assets.build.rejected import BadRow, FileRejected, Unreadable, shown
 from pinot_assets.build.spark_sizes import check_sizes
 from pinot_assets.build.spark_text import check_binary, check_csv, check_json, check_packing, footer_rows
 from pinot_assets.build.task import build_from, failure_of, look_at, version_of
 from pinot_assets.build.typed import check_values
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import BadRow, FileRejected, Unreadable, shown
+from pinot_assets.core.memory import limit_memory
 from pinot_assets.errors import BuildError, SourceChanged
-from pinot_assets.memory import limit_memory
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.source.objects import ObjectStore, open_store
+from pinot_assets.source.object_store import ObjectStore, open_store
 
 ROW: Final = "#row"
 """Number of the row in the file, from 0. No column of a table begins with #, so these are free."""

@@ -21,8 +21,8 @@ from pinot_assets.build.content import packing, text_blocks
 from pinot_assets.build.csv_scan import scan_csv
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.json_lines import check_lines
-from pinot_assets.build.rejected import Unreadable
 from pinot_assets.build.typed import BATCH_ROWS, damaged
+from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 LONGEST_ROW: Final = 64 << 20

@@ -22,12 +22,14 @@ from pinot_assets.build.keys import bad_rows_key, cut_key, receipt_key, version_
 from pinot_assets.build.moving import Signs
 from pinot_assets.build.order import BuildOrder, FileTask, segment_name
 from pinot_assets.build.read import read_batches
-from pinot_assets.build.rejected import FileRejected
 from pinot_assets.build.scratch import scratch_folder
 from pinot_assets.build.trouble import ADVICE, trouble_of
 from pinot_assets.build.values import Values
 from pinot_assets.build.verdicts import Limit, Quarantine, Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import FileRejected
+from pinot_assets.core.limits import RECEIPT
+from pinot_assets.core.memory import keep_freed_memory, take_memory_from_system
 from pinot_assets.errors import (
     BuildError,
     PinotAssetsError,
@@ -37,8 +39,6 @@ from pinot_assets.errors import (
     StoreConflict,
     UnsupportedFeature,
 )
-from pinot_assets.limits import RECEIPT
-from pinot_assets.memory import keep_freed_memory, take_memory_from_system
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.build import ColumnStats
 from pinot_assets.segment.stated import read_facts
@@ -46,8 +46,8 @@ from pinot_assets.session.cut_values import CutValues
 from pinot_assets.snapshot.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt, SegmentFacts
-from pinot_assets.source.objects import ObjectStore, open_store
-from pinot_assets.source.reach import require_data
+from pinot_assets.source.object_store import ObjectStore, open_store
+from pinot_assets.source.policy import require_data
 
 Rows = Callable[[Path, Fingerprint, Wanted, Verdicts], Iterator[pa.Table]]
 """Where a file's rows come from: its local copy, the copy's version, what is wanted, who is told what is

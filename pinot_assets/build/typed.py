@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.build.conform import conform
-from pinot_assets.build.rejected import Unreadable, one_line
 from pinot_assets.build.trouble import trouble_of
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import Unreadable, one_line
 from pinot_assets.settings.file_limits import Limits
 
 BATCH_ROWS: Final = 1 << 16

@@ -14,7 +14,7 @@ from typing import Final, Literal, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pinot_assets.build.rejected import BadRow, ColumnMissing, TooManyBadRows
+from pinot_assets.core.file_errors import BadRow, ColumnMissing, TooManyBadRows
 
 MissingColumn = Literal["null", "fail"]
 _LIMIT: Final = re.compile(r"([0-9]{1,9})|([0-9]{1,3}(?:\.[0-9]{1,4})?)\s*%")

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.pinot import PinotCluster, PushMode, wait_online
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.temporary import temporary_folder
 
 
 def push_plainly(

@@ -12,7 +12,7 @@ from typing import Final
 
 from rich.console import Console
 
-from pinot_assets.deaf_shell import deaf_shell
+from pinot_assets.core.surviving_shell import deaf_shell
 from pinot_assets.local import Progress, Stack, StackState
 
 # Where the demo was killed, or did not come to the end of its own clearing up.

@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.words import plural
 
 Format = Literal["csv", "json", "parquet"]
 Flight = dict[str, str]

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from pinot_assets.children import run_child
 from pinot_assets.connect import open_session_store, open_staging
+from pinot_assets.core.subprocesses import run_child
 from pinot_assets.demo.control import push_plainly
 from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
 from pinot_assets.demo.location import Location, Outcome

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from pinot_assets.core.interrupts import SAID, end_at_once_from_now_on, take_signals
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.interrupts import SAID, end_at_once_from_now_on, take_signals
 
 
 def told(name: str, tell: Callable[[Path, Console], bool], console: Console) -> int:

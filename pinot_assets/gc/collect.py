@@ -17,7 +17,7 @@ from pinot_assets.session.abandon import sweep
 from pinot_assets.session.retention import take_away
 from pinot_assets.session.run import Run
 from pinot_assets.session.shadow import remove_shadow
-from pinot_assets.source.objects import ObjectStore, probe_key
+from pinot_assets.source.object_store import ObjectStore, probe_key
 
 Told = Callable[[int, int], None]
 """Told how many are done, and how many there are."""

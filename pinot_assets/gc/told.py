@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from pinot_assets.core.text import plural, size
 from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.look import Garbage
 from pinot_assets.gc.orphans import Orphan
 from pinot_assets.pinot.versions import HOUR_MS
-from pinot_assets.words import plural, size
 
 SHOWN = 3
 """Names that a line shows."""

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from pinot_assets.core.check_result import Health, Problem, base_name, judged, some
+from pinot_assets.core.text import plural_are
 from pinot_assets.session.plan import Plan
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.receipt import Failure
-from pinot_assets.words import plural_are
 
 NAME = "failing_files"
 

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pinot_assets.core.check_result import Health, Problem, Severity, base_name, judged, some
+from pinot_assets.core.text import duration
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.plan import Hold
 from pinot_assets.session.trouble import has_lasted, so_long
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Readiness
-from pinot_assets.words import duration
 
 NAME = "snapshot_equals_source"
 

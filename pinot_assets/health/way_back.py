@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pinot_assets.core.check_result import HOUR_MS, Health, Problem, hours, judged
+from pinot_assets.core.text import plural
 from pinot_assets.health.lineage import of_session
 from pinot_assets.pinot.lineage import Lineage, why_not_revert
 from pinot_assets.session.model import Mode, Session, utc_text
 from pinot_assets.session.way_back import before_switch
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.words import plural
 
 NAME = "rollback_window"
 

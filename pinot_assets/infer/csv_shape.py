@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from pinot_assets.build.rejected import Unreadable
+from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.infer.kinds import Kind, of_cell
 from pinot_assets.infer.names import usable_names
 

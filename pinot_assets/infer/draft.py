@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pinot_assets.build.rejected import FileRejected
+from pinot_assets.core.file_errors import FileRejected
+from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import SourceError
 from pinot_assets.infer.column import Column, absent
 from pinot_assets.infer.proposal import Proposal, propose
@@ -18,7 +19,6 @@ from pinot_assets.infer.yaml_text import Place, spec_text
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.location import is_within
-from pinot_assets.words import counted, plural
 
 _BINARY = re.compile(r"\.(?:parquet|avro|orc)(?:\.(?:gz|bz2|zst))?$", re.IGNORECASE)
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from pinot_assets.build.json_values import Real
-from pinot_assets.foreign import read_json
+from pinot_assets.core.untrusted import read_json
 from pinot_assets.segment.time_format import PATTERNS, parse_date
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from pinot_assets.core.text import plural
 from pinot_assets.infer.column import PARTS, Column
 from pinot_assets.infer.kinds import FRACTIONS, INTEGERS, NUMBERS, Kind
 from pinot_assets.infer.names import pinot_names
@@ -19,7 +20,6 @@ from pinot_assets.spec.document import Part, parse_document
 from pinot_assets.spec.ingestion import FileIngestion
 from pinot_assets.spec.pinot_json import schema_problems
 from pinot_assets.spec.writable import writer_findings
-from pinot_assets.words import plural
 
 GROUPS: Final = {
     FieldType.DIMENSION: "dimensionFieldSpecs",

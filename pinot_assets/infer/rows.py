@@ -19,10 +19,10 @@ from pinot_assets.build.json_documents import members_of
 from pinot_assets.build.orc_file import first_orc
 from pinot_assets.build.parquet_file import first_parquet
 from pinot_assets.build.read import read_batches
-from pinot_assets.build.rejected import FileRejected, Unreadable, one_line
 from pinot_assets.build.typed import check_values
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import FileRejected, Unreadable, one_line
 from pinot_assets.infer.column import Column, of_arrow, of_cells, of_members
 from pinot_assets.infer.csv_shape import CsvShape, rows_of, shape_of
 from pinot_assets.infer.proposal import GROUPS

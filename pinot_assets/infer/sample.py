@@ -11,12 +11,12 @@ from itertools import islice, takewhile
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from pinot_assets.core.policy import Policy
+from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import SourceError
-from pinot_assets.policy import Policy
 from pinot_assets.source import ObjectInfo, ObjectStore, open_store
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec.location import normalise_location
-from pinot_assets.temporary import temporary_folder
 
 FILES: Final = 5
 """So many files are looked at."""

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pinot_assets.cli_options import AsJson, show_json
-from pinot_assets.interrupts import saying
+from pinot_assets.core.interrupts import saying
 from pinot_assets.local.paths import default_home
 from pinot_assets.local.stack import PartStatus, Progress, Stack
 from pinot_assets.local.state import StackState

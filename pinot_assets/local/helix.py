@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from pinot_assets.foreign import fields_of_json
+from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.local.state import CLUSTER
 
 _LIVE = f"/{CLUSTER}/LIVEINSTANCES"

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pinot_assets.children import child, run_child
+from pinot_assets.core.java import find_java
+from pinot_assets.core.subprocesses import child, run_child
+from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local.java import find_java
 from pinot_assets.local.paths import default_cache
-from pinot_assets.temporary import temporary_folder
 
 MINIMUM_FREE_BYTES = 1_000_000_000
 """A cold cache takes about 300 MB here and as much in Maven's own repository."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from pinot_assets.foreign import fields_of_json, listed
+from pinot_assets.core.untrusted import fields_of_json, listed
 from pinot_assets.local.helix import owner_of
 from pinot_assets.local.part import SMALL_JVM, Part, Site
 from pinot_assets.local.state import BROKERS, CLUSTER, LOOPBACK, SERVERS

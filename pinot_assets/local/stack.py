@@ -18,10 +18,10 @@ from typing import Literal
 
 import psutil
 
+from pinot_assets.core.java import Java, find_java
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.helix import forget
-from pinot_assets.local.java import Java, find_java
 from pinot_assets.local.parts import Part, Site
 from pinot_assets.local.state import (
     BROKERS,

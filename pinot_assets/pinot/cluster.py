@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import PinotError, PinotNotFound
-from pinot_assets.in_threads import in_threads
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.broker import Broker, QueryResult
 from pinot_assets.pinot.controller import Controller

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
+from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict
-from pinot_assets.foreign import fields_of_json
 from pinot_assets.pinot.http import Call, Kind
 from pinot_assets.pinot.lineage import Lineage, why_not_end, why_not_revert, why_not_start
 from pinot_assets.pinot.port import Replicas, SegmentMetadata

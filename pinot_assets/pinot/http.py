@@ -26,6 +26,8 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from pinot_assets.core.limits import ERROR_BYTES, REPLY
+from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import (
     PinotError,
     PinotNotFound,
@@ -34,8 +36,6 @@ from pinot_assets.errors import (
     SwitchConflict,
     SwitchStateUnknown,
 )
-from pinot_assets.foreign import read_json
-from pinot_assets.limits import ERROR_BYTES, REPLY
 from pinot_assets.pinot.reply import ACCEPTED, BadReply, unpacked
 from pinot_assets.pinot.trust import Guard
 from pinot_assets.settings.pinot_connection import PinotConnection

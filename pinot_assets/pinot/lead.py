@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from pinot_assets.addresses import may_be_loopback
+from pinot_assets.core.addresses import may_be_loopback
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.http import Call, Doors, Kind
 from pinot_assets.pinot.tables import quoted

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence, Set
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.upload import Uploads
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.words import plural
 
 LEFTOVER_SECONDS = 10.0
 """A controller removes what a failed upload left, and what is deleted, after 2 s, then after 4 s more."""

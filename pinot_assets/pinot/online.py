@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 
+from pinot_assets.core.text import plural_are
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.port import Pinot
-from pinot_assets.words import plural_are
 
 POLL_SECONDS = 0.25
 

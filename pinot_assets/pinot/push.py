@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.leftovers import await_no_leftovers
 from pinot_assets.pinot.port import PushMode, PushReport, StagedObjects
 from pinot_assets.pinot.sending import Sending
 from pinot_assets.pinot.upload import Uploads
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.words import plural
 
 
 def push_segments(

@@ -15,6 +15,9 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.text import plural
+from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import (
     PinotError,
     PinotUnreachable,
@@ -22,15 +25,12 @@ from pinot_assets.errors import (
     SnapshotCorrupt,
     SwitchStateUnknown,
 )
-from pinot_assets.in_threads import in_threads
 from pinot_assets.pinot.batch import Announced, batch_tar
 from pinot_assets.pinot.http import CutOff, UploadFailed
 from pinot_assets.pinot.leftovers import await_no_leftovers
 from pinot_assets.pinot.port import PushMode, StagedObjects
 from pinot_assets.pinot.upload import Uploader, Uploads
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.temporary import temporary_folder
-from pinot_assets.words import plural
 
 THREADS = 4
 # Small objects of the staging area that are read at a time.

@@ -17,8 +17,8 @@ from typing import Any, Final
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from pinot_assets.core.limits import ANSWER
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
-from pinot_assets.limits import ANSWER
 from pinot_assets.pinot.data_table import DataTable, read_data_table
 from pinot_assets.settings.pinot_connection import PinotConnection
 

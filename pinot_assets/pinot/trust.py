@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets.addresses import may_be_loopback, origin_of
+from pinot_assets.core.addresses import may_be_loopback, origin_of
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.settings.pinot_connection import PinotConnection
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from pinot_assets.foreign import fields_of_json
+from pinot_assets.core.stored_format import Open, plain, structured
+from pinot_assets.core.text import plural, plural_are
+from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.realtime.repair.facts import not_known, topic_paused, young
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
-from pinot_assets.stored import Open, plain, structured
-from pinot_assets.words import plural, plural_are
 
 SUBJECT: Final = "drain"
 """Under which its memory is kept (`realtime.lease`)."""

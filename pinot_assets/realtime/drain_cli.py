@@ -10,9 +10,9 @@ from rich.text import Text
 
 from pinot_assets.chosen_tables import realtime_table
 from pinot_assets.cli_options import AsJson, new_console, show_json
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.interrupts import saying
 from pinot_assets.errors import SpecDrift
-from pinot_assets.exit_codes import ExitCode
-from pinot_assets.interrupts import saying
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import DryRun, open_work, tell
 from pinot_assets.realtime.drain import Do, DrainMemory, Goal, may_pause, next_action

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
+from pinot_assets.core.text import counted, plural
 from pinot_assets.realtime.health.recovery import offset
 from pinot_assets.realtime.state import Copy, RealtimeState
-from pinot_assets.words import counted, plural
 
 
 class Phase(StrEnum):

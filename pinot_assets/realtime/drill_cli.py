@@ -10,8 +10,8 @@ import typer
 from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, new_console
+from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.exit_codes import ExitCode
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import Work, open_work, tell
 from pinot_assets.realtime.commands import runs

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pinot_assets.core.interrupts import held_off
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, PinotError
-from pinot_assets.interrupts import held_off
 from pinot_assets.realtime.drill import (
     USUAL_LENGTHS,
     Finding,
@@ -21,7 +22,6 @@ from pinot_assets.realtime.drill import (
 )
 from pinot_assets.realtime.port import Reader, Tell
 from pinot_assets.realtime.repair.apply import Repair
-from pinot_assets.words import plural
 
 POLL_S: Final = 2.0
 

@@ -14,7 +14,8 @@ from rich.table import Table
 
 from pinot_assets.cli_options import AsJson, new_console
 from pinot_assets.core.check_result import Health, Severity
-from pinot_assets.exit_codes import ExitCode
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.text import plural
 from pinot_assets.realtime.cli_table import TableName, open_table
 from pinot_assets.realtime.cli_work import DeepStore
 from pinot_assets.realtime.deep_store import open_deep_store
@@ -24,7 +25,6 @@ from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.rows import SegmentRow, row_values, segment_rows
 from pinot_assets.realtime.state import RealtimeState, Status
 from pinot_assets.terminal import Terminal
-from pinot_assets.words import plural
 
 Exporters = Annotated[
     list[str] | None,

@@ -23,8 +23,9 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 
+from pinot_assets.core.stored_format import Marks, plain
+from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
-from pinot_assets.foreign import reading
 from pinot_assets.session.model import Owner
 from pinot_assets.session.znrecord import fields_of
 from pinot_assets.session.zookeeper import (
@@ -35,7 +36,6 @@ from pinot_assets.session.zookeeper import (
     make_own_path,
     require_cluster,
 )
-from pinot_assets.stored import Marks, plain
 
 TASK: Final = "RealtimeOperations"
 

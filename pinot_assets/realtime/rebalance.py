@@ -14,11 +14,11 @@ from typing import Any, Final, Self
 
 from packaging.version import Version
 
+from pinot_assets.core.text import plural, plural_are
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.repair.facts import is_up, lost_from_stream, not_known, without_tar
 from pinot_assets.realtime.state import RealtimeState, Segment, Status
-from pinot_assets.words import plural, plural_are
 
 SHOWN: Final = 5
 """Segments that a message names."""

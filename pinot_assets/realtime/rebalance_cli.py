@@ -11,14 +11,14 @@ import typer
 from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, new_console
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.exit_codes import ExitCode
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import open_work, tell
 from pinot_assets.realtime.rebalance import Judgement, Preview
 from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.rebalancing import End, Rebalancing, preview
-from pinot_assets.words import plural
 
 Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")]
 Options = Annotated[

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from pinot_assets.core.text import counted, plural_are
 from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.port import Reader, RebalanceDoor, Tell
@@ -15,7 +16,6 @@ from pinot_assets.realtime.rebalance import Judgement, Preview, judge, moves_of
 from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.repair.facts import not_known
 from pinot_assets.realtime.state import RealtimeState
-from pinot_assets.words import counted, plural_are
 
 POLL_S: Final = 5.0
 _OVER: Final = frozenset({"DONE", "NO_OP", "FAILED", "ABORTED", "CANCELLED"})

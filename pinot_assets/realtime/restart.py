@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pinot_assets.foreign import fields_of_json
+from pinot_assets.core.stored_format import Open, plain, structured
+from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.realtime.drain import may_pause
 from pinot_assets.realtime.repair.facts import lost_from_stream, not_known
 from pinot_assets.realtime.repair.means import deletes_from_sequence
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment
-from pinot_assets.stored import Open, plain, structured
 
 SUBJECT: Final = "restart"
 """Under which its memory is kept (`realtime.lease`)."""

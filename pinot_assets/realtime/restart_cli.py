@@ -10,12 +10,12 @@ import typer
 from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, new_console, show_json, told_beside
-from pinot_assets.exit_codes import ExitCode
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.text import plural
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import DryRun, open_work, tell
 from pinot_assets.realtime.restart import SUBJECT, Restart, left_of, restart_from
 from pinot_assets.realtime.restarting import Restarting, recalled
-from pinot_assets.words import plural
 
 Segments = Annotated[
     list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotError, SessionError, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.port import Reader, RestartDoor, Tell
@@ -21,7 +22,6 @@ from pinot_assets.realtime.restart import (
     restart_from,
 )
 from pinot_assets.realtime.state import RealtimeState
-from pinot_assets.words import plural
 
 POLL_S: Final = 3.0
 

@@ -21,11 +21,11 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from isal import igzip, isal_zlib
 from isal.isal_zlib import adler32
 
+from pinot_assets.core.limits import ENTRY_BYTES
+from pinot_assets.core.tar_header import BoundedHeader
 from pinot_assets.errors import BuildError
-from pinot_assets.limits import ENTRY_BYTES
 from pinot_assets.segment.build import Segment, check_name, creation_meta
 from pinot_assets.segment.text import property_line
-from pinot_assets.tar_header import BoundedHeader
 
 if TYPE_CHECKING:
     from _typeshed import SupportsRead

@@ -8,8 +8,8 @@ from typing import Literal
 
 from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import Answers, Tally, assertion_holds, tally
+from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import PinotError, PinotUnreachable
-from pinot_assets.in_threads import in_threads
 from pinot_assets.pinot.data_table import DataTable
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.staging import Switch

@@ -10,6 +10,7 @@ from pinot_assets.audit.assertions import (
     assertion_unanswered,
     nothing_live,
 )
+from pinot_assets.core.text import counted
 from pinot_assets.errors import PinotError, SpecError
 from pinot_assets.session.asking import Servers, Sides, sides_of
 from pinot_assets.session.run import Run
@@ -18,7 +19,6 @@ from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.expectation import Side
-from pinot_assets.words import counted
 
 
 def assertion_findings(run: Run, switch: Switch, receipts: Iterable[Receipt]) -> tuple[Finding, ...]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pinot_assets.core.stored_format import NEWEST
+from pinot_assets.core.text import plural
 from pinot_assets.session import plan as planning
 from pinot_assets.session.abandon import abandon
 from pinot_assets.session.lineage_room import require_plan_fits
@@ -22,8 +24,6 @@ from pinot_assets.session.settle import is_lost
 from pinot_assets.session.trouble import passes
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.stored import NEWEST
-from pinot_assets.words import plural
 
 _NO_WORD: Final = (
     f"{planning.STALLS} runs in a row ended before a file was built, without a reason: "

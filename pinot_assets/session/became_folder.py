@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
+from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import SourceError
-from pinot_assets.in_threads import in_threads
 from pinot_assets.session.plan import Changes
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import ObjectStore, SourceFile

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotNotFound, SessionError
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import Pinot
@@ -23,7 +24,6 @@ from pinot_assets.session.kept import Header, headers, segments_of
 from pinot_assets.session.model import Pointer, Session, is_ours, seq_of
 from pinot_assets.session.staging import Staging, staged
 from pinot_assets.snapshot.manifest import SnapshotRef
-from pinot_assets.words import plural
 
 _NUMBER: Final = re.compile(r"snapshots/([0-9]+)-")
 

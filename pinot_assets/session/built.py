@@ -19,15 +19,15 @@ from pinot_assets.audit.built import (
     unlike,
 )
 from pinot_assets.audit.cut import cut_values
+from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import SnapshotCorrupt
-from pinot_assets.in_threads import in_threads
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.session.model import Session
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import THREADS, Staging, Switch
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.spec.audit_check import CutCheck, EmptyOutputs, RowChange, TimeRange
-from pinot_assets.temporary import temporary_folder
 
 LOOKS: Final = 32
 """Tars that are looked at a time, one small request each: some seconds for thousands of them on S3. A listing

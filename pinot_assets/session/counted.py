@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pinot_assets.core.deadline import Deadline
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotError
-from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.edges import Edges
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.words import plural
 
 
 @dataclass(frozen=True, slots=True)

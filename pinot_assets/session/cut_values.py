@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from pinot_assets.foreign import read_json
+from pinot_assets.core.stored_format import FIRST, Marks, Stored, marks
+from pinot_assets.core.untrusted import read_json
 from pinot_assets.segment.build import ColumnStats
 from pinot_assets.segment.cut import Cut
-from pinot_assets.stored import FIRST, Marks, Stored, marks
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
 from pinot_assets.audit import Finding
-from pinot_assets.effects import told_so_far
+from pinot_assets.core.effects import told_so_far
+from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown
 from pinot_assets.gc.collect import Collected, Told, collect
 from pinot_assets.gc.look import Garbage, look
@@ -47,7 +48,6 @@ from pinot_assets.session.way_back import WayBack, ways
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.spec import TableSpec
-from pinot_assets.stored import NEWEST
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings.session_waits import Waits
-from pinot_assets.source.objects import ObjectStore
+from pinot_assets.source.object_store import ObjectStore
 
 
 def _now_ms() -> int:

@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
+from pinot_assets.core.deadline import Deadline
 from pinot_assets.errors import PinotUnreachable, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
-from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import is_ours
 from pinot_assets.session.staging import Switch

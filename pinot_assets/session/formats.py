@@ -9,9 +9,10 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, TypeVar
 
 from pinot_assets.build.keys import CUT_VALUES
+from pinot_assets.core.parquet_bytes import metadata_of
+from pinot_assets.core.stored_format import Marks
+from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import NeedsNewerRelease, TooLarge
-from pinot_assets.foreign import read_json
-from pinot_assets.parquet_bytes import metadata_of
 from pinot_assets.session.model import (
     ObjectRef,
     Pointer,
@@ -23,8 +24,7 @@ from pinot_assets.session.staging import Staging, staged
 from pinot_assets.session.store import SessionStore
 from pinot_assets.session.znrecord import SIMPLE, record_of
 from pinot_assets.snapshot.manifest import SnapshotRef
-from pinot_assets.source.objects import ObjectInfo
-from pinot_assets.stored import Marks
+from pinot_assets.source.object_store import ObjectInfo
 
 T = TypeVar("T")
 

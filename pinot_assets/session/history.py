@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
 from pinot_assets.session.model import Session
 from pinot_assets.session.plan import Row, Status
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.snapshot.receipt import Receipt
-from pinot_assets.words import plural
 
 
 @dataclass(frozen=True, slots=True)

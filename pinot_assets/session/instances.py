@@ -8,8 +8,8 @@ from typing import Final
 
 from kazoo.exceptions import NoNodeError
 
-from pinot_assets.foreign import fields_of_json, whole_number
-from pinot_assets.limits import NODE_BYTES
+from pinot_assets.core.limits import NODE_BYTES
+from pinot_assets.core.untrusted import fields_of_json, whole_number
 from pinot_assets.session.zookeeper import ZooKeeperAccess, answered, close, connect, require_cluster
 
 _KINDS: Final = ("Broker_", "Controller_", "Server_")

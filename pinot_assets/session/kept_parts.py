@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import uuid4
 
+from pinot_assets.core.stored_format import Open
 from pinot_assets.errors import SourceError
-from pinot_assets.source.objects import ObjectStore
-from pinot_assets.stored import Open
+from pinot_assets.source.object_store import ObjectStore
 
 _FOLDER: Final = "listings"
 

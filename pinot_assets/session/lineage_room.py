@@ -9,10 +9,10 @@ import json
 from collections.abc import Collection, Iterable
 
 from pinot_assets.build.order import segment_name
+from pinot_assets.core.text import counted, plural_are
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.plan import Plan, Row
-from pinot_assets.words import counted, plural_are
 
 LIMIT_BYTES = 900 * 1024
 _ID = "0" * 36

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import ListingFailed
 from pinot_assets.session.model import Mode, Session
 from pinot_assets.session.observe import judge_listing, list_source
@@ -14,8 +15,7 @@ from pinot_assets.session.run import Run
 from pinot_assets.snapshot.manifest import Snapshot, hashes_of, versions_of
 from pinot_assets.source import Inventory, ObjectStore, Readiness, SourceFile, diff
 from pinot_assets.source.diff import differing
-from pinot_assets.source.listed_files import columns_of, files_of
-from pinot_assets.words import plural
+from pinot_assets.source.file_table import columns_of, files_of
 
 OFTEN = 100_000
 """Objects between two signs that a listing goes on."""

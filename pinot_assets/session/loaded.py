@@ -16,9 +16,9 @@ from pinot_assets.audit import (
     servers_answered,
     sources_unchanged,
 )
+from pinot_assets.core.deadline import Deadline
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.port import Replicas
-from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
 

@@ -15,10 +15,10 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from pinot_assets.foreign import read_json
+from pinot_assets.core.stored_format import FIRST, RELEASES, Marks, Open, Stored, since, structured
+from pinot_assets.core.untrusted import read_json
 from pinot_assets.session import znrecord
 from pinot_assets.snapshot.manifest import SnapshotRef
-from pinot_assets.stored import FIRST, RELEASES, Marks, Open, Stored, since, structured
 
 
 class State(StrEnum):

@@ -30,9 +30,9 @@ from pinot_assets.source import (
     take_inventory,
 )
 from pinot_assets.source.diff import differing
-from pinot_assets.source.inventory import Choice
-from pinot_assets.source.listed_files import columns_of, files_of
-from pinot_assets.source.reach import require_all_data
+from pinot_assets.source.file_table import columns_of, files_of
+from pinot_assets.source.listing import Choice
+from pinot_assets.source.policy import require_all_data
 from pinot_assets.spec import TableSpec
 
 

@@ -20,7 +20,7 @@ from pinot_assets.session.switching import Switching, switching
 from pinot_assets.session.way_back import revert_until_ms
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.source.listed_files import columns_of
+from pinot_assets.source.file_table import columns_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pinot_assets.audit.losses import MOST_PERCENT
+from pinot_assets.core.text import plural, size
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.abandon import rows_twice
 from pinot_assets.session.amount import Amount
@@ -18,7 +19,6 @@ from pinot_assets.session.room_after import Disk
 from pinot_assets.session.switching import Sums, Switching
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Unready
-from pinot_assets.words import plural, size
 
 SHOWN = 20
 """Names of each kind that are listed; `--json` lists all."""

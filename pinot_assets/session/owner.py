@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from pinot_assets.core.text import plural
 from pinot_assets.session.kept import came_from, headers
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
-from pinot_assets.source.objects import ObjectInfo
-from pinot_assets.words import plural
+from pinot_assets.source.object_store import ObjectInfo
 
 MARKS = "owners"
 """Folder of the marks."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+from pinot_assets.core.text import plural
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.words import plural
 
 _MEANINGFUL_S = 1.0
 """A rate of less than that is noise."""

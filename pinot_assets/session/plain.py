@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pinot_assets.audit import Finding, files_built, tars_in_place
+from pinot_assets.core.text import plural
 from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.session import plan as planning
 from pinot_assets.session import put_aside
@@ -35,7 +36,6 @@ from pinot_assets.session.stage import refuse_hidden_sources
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Receipt
-from pinot_assets.words import plural
 
 
 def without(plan: Plan, uris: frozenset[str]) -> Plan:

@@ -14,8 +14,7 @@ from operator import attrgetter
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pinot_assets.foreign import fitting
-from pinot_assets.parquet_bytes import (
+from pinot_assets.core.parquet_bytes import (
     kept_fields,
     kept_of,
     metadata_of,
@@ -23,11 +22,12 @@ from pinot_assets.parquet_bytes import (
     require_values,
     table_of,
 )
+from pinot_assets.core.stored_format import FORMAT, NEEDS, Marks, Open, Stored, marks, since
+from pinot_assets.core.untrusted import fitting
 from pinot_assets.session.model import Mode
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output, Receipt
-from pinot_assets.stored import FORMAT, NEEDS, Marks, Open, Stored, marks, since
 
 
 class Status(StrEnum):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pinot_assets.core.text import plural
 from pinot_assets.session.history import counts_text
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.way_back import Way, WayBack
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
-from pinot_assets.words import plural
 
 SHOWN = 5
 """Files that are named."""

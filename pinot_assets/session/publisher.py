@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
+from pinot_assets.core.deadline import Deadline
+from pinot_assets.core.text import plural
 from pinot_assets.errors import (
     PinotError,
     PinotUnreachable,
@@ -21,7 +23,6 @@ from pinot_assets.errors import (
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode
-from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.model import Mode, Session
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.run import Run
@@ -29,7 +30,6 @@ from pinot_assets.session.staging import Switch
 from pinot_assets.session.upload_pace import MOST, UploadPace
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
-from pinot_assets.words import plural
 
 REFUSED = "NOT_PUBLISHED"
 """Code of a file that was built, and that Pinot did not take."""

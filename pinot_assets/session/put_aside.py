@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pinot_assets.audit import Finding, rows_kept
+from pinot_assets.core.text import plural
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.spec import TableSpec
-from pinot_assets.words import plural
 
 
 def notes(receipts: Sequence[Receipt]) -> tuple[str, ...]:

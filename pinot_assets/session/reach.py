@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pinot_assets.build.order import Builder
+from pinot_assets.core.policy import Policy
 from pinot_assets.errors import PinotAssetsError, SettingError, SourceError
-from pinot_assets.policy import Policy
 from pinot_assets.session.staging import Staging
 from pinot_assets.source import open_store
-from pinot_assets.source.objects import probe_key
+from pinot_assets.source.object_store import probe_key
 
 _HINT = "name a place that the driver and every executor reach under this URI, with the settings given here"
 

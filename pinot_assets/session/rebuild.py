@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pinot_assets.build.keys import version_from_text
+from pinot_assets.core.stored_format import FIRST
+from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import SegmentMetadata
@@ -25,8 +27,6 @@ from pinot_assets.session.sequence import beyond_all, is_fresh
 from pinot_assets.session.staging import Staging, staged
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output, Receipt
-from pinot_assets.stored import FIRST
-from pinot_assets.words import plural
 
 REBUILT = "REBUILT"
 """Mode of a snapshot that no session published."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from pinot_assets.core.stored_format import plain
+from pinot_assets.core.text import plural
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session import plan as planning
 from pinot_assets.session.carry import renamed_files
@@ -14,8 +16,6 @@ from pinot_assets.session.plan import Plan
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
-from pinot_assets.stored import plain
-from pinot_assets.words import plural
 
 
 def record(run: Run, session: Session) -> Snapshot:

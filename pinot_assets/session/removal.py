@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import SourceError
-from pinot_assets.in_threads import in_threads
 from pinot_assets.session.staging import THREADS
-from pinot_assets.source.objects import ObjectStore
+from pinot_assets.source.object_store import ObjectStore
 
 BATCH = 200
 """Objects that are removed on one look at the lease: a few seconds' work of an object store."""

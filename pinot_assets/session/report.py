@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from pinot_assets.core.text import plural
 from pinot_assets.session.model import PushKind, Session
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.readiness import Unready, told
-from pinot_assets.words import plural
 
 
 class Result(StrEnum):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, SnapshotCorrupt
 from pinot_assets.pinot import versions
 from pinot_assets.session.edges import Edges
@@ -23,10 +24,9 @@ from pinot_assets.session.removal import remove, tar_keys
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Reach, Staging, staged
 from pinot_assets.snapshot.manifest import SnapshotRef
-from pinot_assets.source.objects import ObjectInfo, ObjectStore
+from pinot_assets.source.object_store import ObjectInfo, ObjectStore
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.apply import held_table_config
-from pinot_assets.words import plural
 
 SHARE = 10
 """After a switch, nothing is taken away before one in so many kept snapshots has to go: all that stay are

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pinot_assets.core.stored_format import plain, structured
+from pinot_assets.core.text import plural
 from pinot_assets.errors import (
     PinotAssetsError,
     RollbackRefused,
@@ -36,8 +38,6 @@ from pinot_assets.session.sequence import next_seq
 from pinot_assets.session.way_back import Way, WayBack, look
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.spec import TableSpec
-from pinot_assets.stored import plain, structured
-from pinot_assets.words import plural
 
 
 def way_back(spec: TableSpec, edges: Edges, wanted: str = "") -> WayBack:

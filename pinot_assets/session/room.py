@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import ServerDisk
@@ -19,7 +20,6 @@ from pinot_assets.session.kept import before
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.words import plural
 
 LOADS = 40
 """Segments that a server loads at a time, at the most: Helix's threads for it."""

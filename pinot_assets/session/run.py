@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from pinot_assets.effects import Effects
+from pinot_assets.core.effects import Effects
+from pinot_assets.core.printable import visible
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.behind import refuse_published
@@ -21,7 +22,6 @@ from pinot_assets.session.switch import Switcher
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.spec import TableSpec
 from pinot_assets.spec.apply import held_table_config
-from pinot_assets.visible import visible
 
 WRITER_VERSION = "2"
 """Part of the config fingerprint: a writer that makes other bytes starts a new session (rule R28)."""

@@ -13,12 +13,12 @@ from types import TracebackType
 from typing import Self
 
 from pinot_assets.audit.assertions import Tally, broker_tally
+from pinot_assets.core.deadline import Deadline
 from pinot_assets.errors import PinotError, SwitchStateUnknown
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.online import wait_online
 from pinot_assets.pinot.port import Pinot
 from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_config, shadow_name, shadow_schema
-from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.pushing import push_missing
 from pinot_assets.session.run import Run
 from pinot_assets.snapshot.receipt import Output

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from pinot_assets.effects import SoFar, standing
+from pinot_assets.core.effects import SoFar, standing
+from pinot_assets.core.text import plural
 from pinot_assets.session.model import Mode, Outcome, PushKind, Session
 from pinot_assets.session.run import Run
-from pinot_assets.words import plural
 
 _NEXT: Final = {
     "rollback": "pinot-assets rollback {}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.session import plan as planning
 from pinot_assets.session.carry import carry_one, needs_carry
@@ -21,7 +22,6 @@ from pinot_assets.session.settle import is_lost, renewed, without_entry
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Receipt
-from pinot_assets.words import plural, plural_are
 
 
 def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt]) -> Session:

@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pinot_assets.build.keys import CUT_VALUES, attempt_of, cut_key, file_id, receipt_key
+from pinot_assets.core.limits import MIB, OBJECT, RECEIPT, RECEIPTS, Limit
+from pinot_assets.core.stored_format import FIRST, Marks, Stored, marks, plain, structured
+from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.text import plural, size
+from pinot_assets.core.thread_map import in_threads
+from pinot_assets.core.untrusted import listed, read_json, reading
 from pinot_assets.errors import SnapshotCorrupt, SourceChanged, SourceError, TooLarge
-from pinot_assets.foreign import listed, read_json, reading
-from pinot_assets.in_threads import in_threads
-from pinot_assets.limits import MIB, OBJECT, RECEIPT, RECEIPTS, Limit
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.cut_values import CutValues
 from pinot_assets.session.model import ObjectRef
@@ -35,11 +38,8 @@ from pinot_assets.snapshot.manifest import (
     snapshot_from,
 )
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
-from pinot_assets.source.objects import ObjectInfo, ObjectStore
+from pinot_assets.source.object_store import ObjectInfo, ObjectStore
 from pinot_assets.source.uris import check_key
-from pinot_assets.stored import FIRST, Marks, Stored, marks, plain, structured
-from pinot_assets.temporary import temporary_folder
-from pinot_assets.words import plural, size
 
 T = TypeVar("T")
 

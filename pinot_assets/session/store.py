@@ -25,8 +25,9 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 
+from pinot_assets.core.stored_format import plain
+from pinot_assets.core.untrusted import reading, whole_number
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
-from pinot_assets.foreign import reading, whole_number
 from pinot_assets.session.model import (
     Outcome,
     Owner,
@@ -46,7 +47,6 @@ from pinot_assets.session.zookeeper import (
     require_cluster,
 )
 from pinot_assets.settings.session_waits import Waits
-from pinot_assets.stored import plain
 
 KEPT_SESSIONS = 2
 """Sessions whose nodes stay readable, the active one included (seed 000)."""

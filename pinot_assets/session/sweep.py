@@ -15,19 +15,19 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from pinot_assets.core.stored_format import Open, plain, structured
+from pinot_assets.core.text import plural
+from pinot_assets.core.untrusted import listed, reading
 from pinot_assets.errors import SourceError
-from pinot_assets.foreign import listed, reading
 from pinot_assets.session.kept_parts import KeptParts, PartRef
 from pinot_assets.session.observe import choice_of
 from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.source import Inventory, ObjectStore
-from pinot_assets.source.inventory import inventory_of, list_part
-from pinot_assets.source.listed_files import ListedFiles
-from pinot_assets.source.part import Part, part_from_arrow, part_to_arrow
-from pinot_assets.source.reach import require_all_data
+from pinot_assets.source.file_table import ListedFiles
+from pinot_assets.source.listing import inventory_of, list_part
+from pinot_assets.source.listing_part import Part, part_from_arrow, part_to_arrow
+from pinot_assets.source.policy import require_all_data
 from pinot_assets.spec import TableSpec
-from pinot_assets.stored import Open, plain, structured
-from pinot_assets.words import plural
 
 KEPT_S: Final = 24 * 3600
 """After which a part that no sweep took away is taken for one that nobody will."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from pinot_assets.core.deadline import Deadline
 from pinot_assets.errors import PinotError, PinotUnreachable, SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.port import PushMode
-from pinot_assets.session.deadline import Deadline
 from pinot_assets.session.entries import Entries
 from pinot_assets.session.pushing import Pushed, push_missing
 from pinot_assets.session.staging import Switch

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionError
 from pinot_assets.session import plain, trouble
 from pinot_assets.session import plan as planning
@@ -33,7 +34,6 @@ from pinot_assets.session.stops import refuse_absent, refuse_unfit, waits_for_re
 from pinot_assets.session.unleased import only_reading
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.words import plural
 
 
 def trigger(run: Run) -> Report:

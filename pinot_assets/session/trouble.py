@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from pinot_assets.core.text import duration
 from pinot_assets.errors import PinotAssetsError, SettingError, SourceError, StoreConflict, TooLarge
 from pinot_assets.session.model import Session, State, utc_text
 from pinot_assets.session.plan import STALLS
 from pinot_assets.snapshot.failure_code import is_transient
 from pinot_assets.snapshot.receipt import Failure
-from pinot_assets.words import duration
 
 FIRST_WAIT_MS: Final = 60_000
 LONGEST_WAIT_MS: Final = 15 * 60_000

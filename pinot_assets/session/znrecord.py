@@ -13,9 +13,18 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Final, TypeVar, cast, get_type_hints
 
-from pinot_assets.foreign import read_json
-from pinot_assets.limits import NODE_BYTES
-from pinot_assets.stored import FORMAT, NEEDS, Marks, Stored, fields_since, marks, plain, structured
+from pinot_assets.core.limits import NODE_BYTES
+from pinot_assets.core.stored_format import (
+    FORMAT,
+    NEEDS,
+    Marks,
+    Stored,
+    fields_since,
+    marks,
+    plain,
+    structured,
+)
+from pinot_assets.core.untrusted import read_json
 
 T = TypeVar("T", bound=Stored)
 

@@ -22,8 +22,8 @@ from kazoo.protocol.serialization import Auth
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_acl, make_digest_acl
 
+from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import NodeUnreadable, SessionError, SpecError
-from pinot_assets.foreign import reading
 from pinot_assets.session.model import Owner, owner_from_bytes
 from pinot_assets.settings.pinot_connection import Tls
 from pinot_assets.settings.session_waits import Waits

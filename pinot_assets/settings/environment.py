@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets.addresses import is_loopback
+from pinot_assets.core.addresses import is_loopback
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import default_home, load_state
 from pinot_assets.session.instances import ZooKeeperInstances

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-from pinot_assets.build.rejected import TooLarge
+from pinot_assets.core.file_errors import TooLarge
 from pinot_assets.errors import PinotAssetsError
 
 _MB: Final = 1 << 20

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from pinot_assets.addresses import origin_of
+from pinot_assets.core.addresses import origin_of
 from pinot_assets.errors import PinotAssetsError, SpecError
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from pinot_assets.limits import (
+from pinot_assets.core.limits import (
     ANSWER,
     DEEPEST,
     HIGHEST_VALUES,

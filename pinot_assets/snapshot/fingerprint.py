@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from pinot_assets.stored import Open
+from pinot_assets.core.stored_format import Open
 
 
 @dataclass(frozen=True, slots=True)

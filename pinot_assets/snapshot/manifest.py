@@ -20,9 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pinot_assets.errors import SnapshotCorrupt
-from pinot_assets.foreign import read_json, reading
-from pinot_assets.parquet_bytes import (
+from pinot_assets.core.parquet_bytes import (
     kept_fields,
     kept_of,
     metadata_of,
@@ -30,9 +28,21 @@ from pinot_assets.parquet_bytes import (
     require_values,
     table_of,
 )
+from pinot_assets.core.stored_format import (
+    FIRST,
+    FORMAT,
+    NEEDS,
+    Marks,
+    Open,
+    Stored,
+    marks,
+    plain,
+    structured,
+)
+from pinot_assets.core.untrusted import read_json, reading
+from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Output, Receipt
-from pinot_assets.stored import FIRST, FORMAT, NEEDS, Marks, Open, Stored, marks, plain, structured
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ import json
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pinot_assets.foreign import read_json
+from pinot_assets.core.stored_format import Open, Stored, plain, structured
+from pinot_assets.core.untrusted import read_json
 from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.stored import Open, Stored, plain, structured
 
 
 @dataclass(frozen=True, slots=True)

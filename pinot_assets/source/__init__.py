@@ -5,11 +5,11 @@ No Dagster and no Spark in here: executors use it.
 
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.source.diff import Diff, diff
-from pinot_assets.source.env import resolve_env
-from pinot_assets.source.inventory import Inventory, take_inventory
-from pinot_assets.source.objects import ObjectInfo, ObjectStore, open_store
-from pinot_assets.source.patterns import PathPattern, compile_pattern
+from pinot_assets.source.listing import Inventory, take_inventory
+from pinot_assets.source.object_store import ObjectInfo, ObjectStore, open_store
+from pinot_assets.source.patterns.file_patterns import PathPattern, compile_pattern
 from pinot_assets.source.readiness import Known, Readiness, Rules, Unready, judge, told
+from pinot_assets.source.settings.references import resolve_env
 from pinot_assets.source.uris import join_uri
 
 __all__ = [

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
-from pinot_assets.source.listed_files import in_order
+from pinot_assets.source.file_table import in_order
 
 # What S3 makes from content alone: the MD5 of one part, or of the parts' MD5s.
 _CONTENT_ETAG = re.compile(r"[0-9a-f]{32}(-\d+)?")

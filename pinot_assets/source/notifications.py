@@ -12,16 +12,16 @@ from functools import cached_property
 from typing import Any, Final, Protocol
 from urllib.parse import unquote_plus, urlsplit
 
+from pinot_assets.core.limits import MESSAGE_BYTES
+from pinot_assets.core.policy import Policy
+from pinot_assets.core.text import plural
+from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import SourceError
-from pinot_assets.foreign import read_json
-from pinot_assets.limits import MESSAGE_BYTES
-from pinot_assets.policy import Policy
-from pinot_assets.source import endpoints
-from pinot_assets.source.env import resolve_env
-from pinot_assets.source.reach import props_of_queue, refused_queue
-from pinot_assets.source.s3_settings import KNOWN_PROPS
+from pinot_assets.source.policy import props_of_queue, refused_queue
+from pinot_assets.source.settings import endpoints
+from pinot_assets.source.settings.references import resolve_env
+from pinot_assets.source.settings.s3 import KNOWN_PROPS
 from pinot_assets.source.uris import Root
-from pinot_assets.words import plural
 
 MOST: Final = 1000
 """Messages that are taken at a time; what is left wakes the next sweep."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pinot_assets.core.text import plural_are
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
-from pinot_assets.source.inventory import Inventory, narrowed
-from pinot_assets.words import plural_are
+from pinot_assets.source.listing import Inventory, narrowed
 
 
 @dataclass(frozen=True, slots=True)

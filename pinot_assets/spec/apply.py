@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
-from pinot_assets.effects import recording
+from pinot_assets.core.effects import recording
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecDrift, SwitchStateUnknown
 from pinot_assets.spec.difference import Difference, diff_schema, diff_table
 from pinot_assets.spec.model import TableSpec

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from pinot_assets.core.exit_codes import ExitCode, code_of, worst
 from pinot_assets.errors import PinotAssetsError, PinotUnreachable
-from pinot_assets.exit_codes import ExitCode, code_of, worst
 from pinot_assets.spec.apply import (
     ApplyPlan,
     SchemaAndTableStore,

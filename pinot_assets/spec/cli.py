@@ -17,8 +17,8 @@ from rich.text import Text
 from pinot_assets.chosen_tables import any_tables
 from pinot_assets.cli_options import AsJson, new_console, refuse_to_ask, show_json, told_beside
 from pinot_assets.completion import table_names
+from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SpecError
-from pinot_assets.exit_codes import ExitCode
 from pinot_assets.import_cli import add_import_command
 from pinot_assets.spec.apply import ApplyPlan, SchemaAndTableStore
 from pinot_assets.spec.applying import Fate, apply_each, check_each, exit_code_of, plan_each

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import yaml
 
+from pinot_assets.core.limits import SPEC_BYTES
 from pinot_assets.errors import SpecError
-from pinot_assets.limits import SPEC_BYTES
 from pinot_assets.spec.problem import KeyPath, Note, Problem, show_path
 
 MAX_VALUES: Final = 20_000

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import has_transforms, is_refresh, setting
-from pinot_assets.policy import Policy
 from pinot_assets.spec.audit_block import Audit, read_audit_block
 from pinot_assets.spec.block import read_block
 from pinot_assets.spec.dagster_block import DagsterSettings, read_dagster_block, stray_keys

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pinot_assets.source.env import is_reference
+from pinot_assets.source.settings.references import is_reference
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.environment import is_secret_key, is_secret_value, variable_for
 from pinot_assets.spec.problem import Problem

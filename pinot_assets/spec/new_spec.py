@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from pinot_assets.core.new_file import write_new
 from pinot_assets.errors import SpecError
-from pinot_assets.new_file import write_new
 from pinot_assets.spec.load import displaced_by
 from pinot_assets.spec.policy_file import FOLDER_POLICY
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
+from pinot_assets.core.policy import Policy, Refusal
 from pinot_assets.errors import SourceError
-from pinot_assets.policy import Policy, Refusal
 from pinot_assets.source import resolve_env
-from pinot_assets.source.reach import refused_by_spark, refused_place, refused_queue, refused_variables
+from pinot_assets.source.policy import refused_by_spark, refused_place, refused_queue, refused_variables
 from pinot_assets.source.uris import Root, parse_root
 from pinot_assets.spec.ingestion import INPUT_PROP, OUTPUT_PROP
 from pinot_assets.spec.location import normalise_location

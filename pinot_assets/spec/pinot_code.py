@@ -13,13 +13,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from pinot_assets.core.policy import Policy
 from pinot_assets.expressions.pinot import check_pinot_costs
 from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
 from pinot_assets.expressions.pinot_names import canonical
 from pinot_assets.expressions.refused import ExpressionRefused, refuse_length, refuse_reference
 from pinot_assets.expressions.tokens import END, PINOT, Token, read_tokens
 from pinot_assets.expressions.whole import check_whole
-from pinot_assets.policy import Policy
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.pinot_json import field_specs
 from pinot_assets.spec.problem import Problem

@@ -19,10 +19,10 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
+from pinot_assets.core.policy import Policy, Refusal
 from pinot_assets.errors import SourceError, SpecError
-from pinot_assets.policy import Policy, Refusal
-from pinot_assets.source.env import is_reference, referenced
-from pinot_assets.source.reach import refused_place, refused_variables
+from pinot_assets.source.policy import refused_place, refused_variables
+from pinot_assets.source.settings.references import is_reference, referenced
 from pinot_assets.source.uris import parse_root
 from pinot_assets.spec.environment import is_secret_key, variable_for
 from pinot_assets.spec.pinot_json import raw_table_name

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from pinot_assets.core.policy import FOR_SPECS, LOOPBACK, POLICY, PROJECT, Layer, Policy
 from pinot_assets.errors import SpecError
-from pinot_assets.policy import FOR_SPECS, LOOPBACK, POLICY, PROJECT, Layer, Policy
 from pinot_assets.spec.document import Part, read_document
 from pinot_assets.spec.policy_items import item_trouble, path_trouble, root_path
 from pinot_assets.spec.problem import Note, Problem, did_you_mean

@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets.addresses import service_of
-from pinot_assets.policy import FOR_SPECS, LOOPBACK, PROJECT, PROVIDER, is_never_read, is_ours
+from pinot_assets.core.addresses import service_of
+from pinot_assets.core.policy import FOR_SPECS, LOOPBACK, PROJECT, PROVIDER, is_never_read, is_ours
 
 Trouble = tuple[str, str]
 """What is wrong, and what to write instead."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from pinot_assets.source.env import is_reference
+from pinot_assets.source.settings.references import is_reference
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.environment import has_reference
 from pinot_assets.spec.problem import KeyPath, Note, Problem, did_you_mean

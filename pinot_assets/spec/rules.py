@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pinot_assets.core.policy import Policy
 from pinot_assets.errors import BuildError, SourceError, SpecError
-from pinot_assets.policy import Policy
 from pinot_assets.source import resolve_env
-from pinot_assets.source.reach import refused_variables
-from pinot_assets.source.setting_names import IN_NEED, KNOWN, incomplete_settings, unknown_settings
+from pinot_assets.source.policy import refused_variables
+from pinot_assets.source.settings.names import IN_NEED, KNOWN, incomplete_settings, unknown_settings
 from pinot_assets.source.uris import Root, parse_root
 from pinot_assets.spec.environment import missing_variables
 from pinot_assets.spec.ingestion import (

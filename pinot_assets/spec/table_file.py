@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pinot_assets.policy import Policy
+from pinot_assets.core.policy import Policy
 from pinot_assets.spec.dagster_block import DagsterSettings
 from pinot_assets.spec.problem import Note
 

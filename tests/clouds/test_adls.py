@@ -19,10 +19,10 @@ import httpx
 import pytest
 from contract.test_object_store import *  # noqa: F403  # the suite
 
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.local import ports, processes
-from pinot_assets.policy import UNLIMITED
-from pinot_assets.source.objects import ObjectStore, open_store
+from pinot_assets.source.object_store import ObjectStore, open_store
 
 ACCOUNT = "devstoreaccount1"
 # Azurite's own, of its documentation: every Azurite has it.

@@ -21,16 +21,16 @@ from fakes.gcs import gcs_server, key_file
 from fakes.objects import new_memory, open_memory
 from moto.server import ThreadedMotoServer
 
+from pinot_assets.core.java import find_java
+from pinot_assets.core.limits import MIB, RECEIPT
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
-from pinot_assets.limits import MIB, RECEIPT
 from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.java import find_java
 from pinot_assets.local.state import Record
-from pinot_assets.policy import UNLIMITED
 from pinot_assets.snapshot.fingerprint import SourceFile
-from pinot_assets.source import bucket_objects, listed_files
-from pinot_assets.source.listed_files import files_of
-from pinot_assets.source.objects import CHUNK_BYTES, ObjectStore, open_store
+from pinot_assets.source import bucket_store, file_table
+from pinot_assets.source.file_table import files_of
+from pinot_assets.source.object_store import CHUNK_BYTES, ObjectStore, open_store
 
 ODD_NAMES = [
     "a b.csv",
@@ -223,8 +223,8 @@ def test_pages_tell_what_the_listing_tells(store: ObjectStore, names: tuple[str,
 
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bucket_objects, "_PAGE", 2)
-    monkeypatch.setattr(listed_files, "_PAGE", 2)
+    monkeypatch.setattr(bucket_store, "_PAGE", 2)
+    monkeypatch.setattr(file_table, "_PAGE", 2)
 
 
 def test_a_listing_is_cut_behind_any_page_and_told_whole(store: ObjectStore, small_pages: None) -> None:

@@ -23,10 +23,10 @@ from crash.zookeeper_proxy import ZooKeeperProxy, zookeeper_proxy
 from fakes.tables import document, on_s3
 from fakes.waiting import until
 
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.session.zookeeper import close, connect

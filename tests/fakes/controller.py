@@ -20,8 +20,8 @@ from fakes.helix import Participant
 from fakes.stand_in_server import StandInServer
 from fakes.zookeeper_door import ZookeeperDoor
 
+from pinot_assets.core.java import find_java
 from pinot_assets.local import maven, ports, processes
-from pinot_assets.local.java import find_java
 from pinot_assets.local.part import SMALL_JVM
 from pinot_assets.local.state import ProcessRecord
 

@@ -22,8 +22,8 @@ import psutil
 from fakes.controller import CLUSTER, RealController, starts
 from fakes.exporter import Exporters
 
+from pinot_assets.core.java import find_java
 from pinot_assets.local import jars, maven
-from pinot_assets.local.java import find_java
 from pinot_assets.local.optional import KAFKA
 from pinot_assets.local.part import Site
 from pinot_assets.local.state import ProcessRecord, Record

@@ -9,7 +9,7 @@ import pytest
 from fakes.exporter import Exporters
 from fakes.pauseless import PauselessCluster, pauseless_cluster
 
-from pinot_assets.policy import POLICY
+from pinot_assets.core.policy import POLICY
 
 
 @pytest.fixture(scope="package")

@@ -24,7 +24,7 @@ def _begin(environment: dict[str, str], said: Path) -> None:
 
 def start_spark(environment: dict[str, str], said: Path) -> None:
     from pinot_assets.build.environment_spark import environment_context
-    from pinot_assets.interrupts import take_signals
+    from pinot_assets.core.interrupts import take_signals
 
     _begin(environment, said)
     take_signals()

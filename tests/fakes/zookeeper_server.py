@@ -8,8 +8,8 @@ from pathlib import Path
 
 from fakes.waiting import until
 
+from pinot_assets.core.java import find_java
 from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.java import find_java
 from pinot_assets.local.state import Record
 
 

@@ -16,6 +16,7 @@ from typing import TypeVar
 import pyarrow as pa
 from fakes.objects import new_memory
 
+from pinot_assets.core.stored_format import NEWEST, Stored, plain
 from pinot_assets.segment.cut import Cut
 from pinot_assets.sensors.decision import Cursor
 from pinot_assets.sensors.standstill import Watch
@@ -46,9 +47,8 @@ from pinot_assets.snapshot.manifest import (
     header_to_bytes,
 )
 from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Output, Receipt, SegmentFacts
-from pinot_assets.source.listed_files import COLUMNS
-from pinot_assets.source.part import Part, part_to_arrow
-from pinot_assets.stored import NEWEST, Stored, plain
+from pinot_assets.source.file_table import COLUMNS
+from pinot_assets.source.listing_part import Part, part_to_arrow
 
 T = TypeVar("T", bound=Stored)
 

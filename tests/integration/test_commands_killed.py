@@ -25,7 +25,7 @@ from typer.main import get_command
 
 from pinot_assets import cli
 from pinot_assets.cli_page import commands
-from pinot_assets.temporary import temporary_folder
+from pinot_assets.core.temporary_folders import temporary_folder
 
 pytestmark = pytest.mark.usefixtures("forks")
 

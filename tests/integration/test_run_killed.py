@@ -14,9 +14,9 @@ from fakes.middles import Place, a_bucket, a_jvm, place, started
 from fakes.tables import SYNC, write_table
 from fakes.waiting import until
 
+from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
-from pinot_assets.temporary import temporary_folder
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -46,7 +46,7 @@ from pinot_assets.session.zookeeper import close, connect
 from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.source import endpoints
+from pinot_assets.source.settings import endpoints
 from pinot_assets.spec import TableSpec, load_tables
 
 pytestmark = pytest.mark.integration

@@ -20,11 +20,11 @@ import boto3
 import pytest
 from fakes import spoiler as spoiling
 
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
-from pinot_assets.policy import UNLIMITED
-from pinot_assets.source import endpoints
-from pinot_assets.source.inventory import take_inventory
-from pinot_assets.source.objects import ObjectStore, open_store
+from pinot_assets.source.listing import take_inventory
+from pinot_assets.source.object_store import ObjectStore, open_store
+from pinot_assets.source.settings import endpoints
 
 pytestmark = pytest.mark.integration
 

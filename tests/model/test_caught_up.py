@@ -22,13 +22,13 @@ from model.restored import (
 )
 from model.table import TABLE, Table, run
 
+from pinot_assets.core.stored_format import FIRST, NEWEST
 from pinot_assets.errors import PinotAssetsError, SessionError, SnapshotCorrupt, SourceError
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.kept import kept_refs
 from pinot_assets.session.model import Outcome, Pointer, pointer_to_bytes
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
-from pinot_assets.stored import FIRST, NEWEST
 
 
 def rollback(driver: Driver) -> None:

@@ -18,6 +18,7 @@ from model.process import Kind, Trouble
 from model.table import CLUSTER, TABLE, Table, clear, run
 from model.watched import WRITES
 
+from pinot_assets.core.stored_format import FIRST, NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease, SessionError
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.formats import _KINDS, require_known
@@ -25,7 +26,6 @@ from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.stored import FIRST, NEWEST, RELEASES
 
 FUTURE = {"format": NEWEST + 1, "needs": "7.5.0"}
 

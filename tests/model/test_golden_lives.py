@@ -18,7 +18,8 @@ from golden.lives import LIVES
 from model.builder import ROWS
 from model.table import CLUSTER, TABLE, Table, clear, run
 
-from pinot_assets.parquet_bytes import metadata_of, table_of
+from pinot_assets.core.parquet_bytes import metadata_of, table_of
+from pinot_assets.core.stored_format import RELEASES
 from pinot_assets.sensors.decision import decide
 from pinot_assets.sensors.standstill import decide_session
 from pinot_assets.session.driver import Driver
@@ -27,7 +28,6 @@ from pinot_assets.session.observe import list_source, observe
 from pinot_assets.session.report import Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
-from pinot_assets.stored import RELEASES
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 Left = tuple[int, str]

@@ -24,7 +24,7 @@ from oracle.case import Case
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 import pinot_assets.local
-from pinot_assets.local.java import find_java
+from pinot_assets.core.java import find_java
 from pinot_assets.local.maven import resolve
 
 FILES = ("columns.psf", "index_map", "metadata.properties", "creation.meta")

@@ -21,9 +21,9 @@ from kazoo.client import KazooClient
 from soak.answers import answer, rows
 from soak.world import Answer, Content, Row, World, Write, answer_of
 
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import StackState
-from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.kept import kept_refs, read_kept
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pinot_assets.stored import Open
+from pinot_assets.core.stored_format import Open
 
 PLAIN = ("str", "int", "float", "bool", "bytes", "None")
 """Functions that return one of these, or many, make no mapping."""

@@ -18,7 +18,7 @@ import pinot_assets
 from pinot_assets import components, error_codes
 from pinot_assets.cli import app
 from pinot_assets.cli_page import commands
-from pinot_assets.exit_codes import ExitCode
+from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.health import CHECKS
 from pinot_assets.metrics.catalogue import FAMILIES
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS

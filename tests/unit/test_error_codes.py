@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pinot_assets
 from pinot_assets import error_codes, errors
-from pinot_assets.build.rejected import FileRejected
+from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.errors_page import class_of, errors_page
 from pinot_assets.segment.support import Feature
 from pinot_assets.snapshot import failure_code

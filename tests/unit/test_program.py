@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from pinot_assets import cli, program
 from pinot_assets.cli_page import WITHOUT_JSON, commands, page
 from pinot_assets.cli_panels import PANELS
+from pinot_assets.core.exit_codes import MEANINGS, ExitCode
 from pinot_assets.errors import PinotAssetsError, PreflightRefused
-from pinot_assets.exit_codes import MEANINGS, ExitCode
 
 COMMANDS = {" ".join(path): command for path, command in commands(get_command(cli.app))}
 WORDS = {

@@ -15,8 +15,8 @@ import typer
 from typer.testing import CliRunner, Result
 
 from pinot_assets import receipts_cli
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.model import Pointer
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot

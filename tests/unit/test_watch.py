@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from pinot_assets import cli, watch_cli
 from pinot_assets.connect import open_source
+from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, SnapshotIncomplete
-from pinot_assets.exit_codes import ExitCode
 from pinot_assets.one_run import Outcome
 from pinot_assets.session.model import Mode, Owner, Pointer
 from pinot_assets.session.observe import Observation, list_source

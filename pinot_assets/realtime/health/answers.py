@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from packaging.version import Version
 
 from pinot_assets.core.check_result import Health, Problem, Severity, judged, some, unknown
+from pinot_assets.core.text import counted, plural
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.health.age import SETTLED_MS, routed
 from pinot_assets.realtime.health.recovery import ERROR, offset
 from pinot_assets.realtime.state import RealtimeState, Replica, Segment, Status
-from pinot_assets.words import counted, plural
 
 ANSWERS = "answers"
 DEAD_ROUTES = "new_segments_on_dead_servers"

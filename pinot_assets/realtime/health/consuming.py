@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pinot_assets.core.check_result import Health, Problem, Severity, judged, some
+from pinot_assets.core.text import plural_are
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import settled
 from pinot_assets.realtime.health.answers import dense
 from pinot_assets.realtime.health.progress import paused
 from pinot_assets.realtime.state import Consumption, PauseReason, RealtimeState, Segment
-from pinot_assets.words import plural_are
 
 CONSUMPTION = "consumption"
 LAG = "consumption_lag"

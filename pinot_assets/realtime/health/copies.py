@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pinot_assets.core.check_result import Health, Problem, Severity, judged, megabytes, some
+from pinot_assets.core.text import plural_are
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import past_window, settled
 from pinot_assets.realtime.health.recovery import stream_holds
 from pinot_assets.realtime.state import Copy, RealtimeState, Replica, Segment, Status
-from pinot_assets.words import plural_are
 
 URLS = "download_urls"
 ONLY_COPIES = "only_copies"

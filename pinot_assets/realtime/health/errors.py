@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pinot_assets.core.check_result import Health, Problem, Severity, judged, some
+from pinot_assets.core.text import counted, plural
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import settled
 from pinot_assets.realtime.health.recovery import recoveries
 from pinot_assets.realtime.state import RealtimeState
-from pinot_assets.words import counted, plural
 
 ERRORS = "error_segments"
 NOT_MOVED = "replicas_not_moved"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pinot_assets.core.check_result import Health, Problem, Severity, judged, some
+from pinot_assets.core.text import plural, plural_are
 from pinot_assets.realtime.health.advice import BY_HAND, next_one, repair_plan, validation
 from pinot_assets.realtime.health.age import past_window
 from pinot_assets.realtime.health.recovery import all_in_error
 from pinot_assets.realtime.names import PARTITIONS_A_STREAM
 from pinot_assets.realtime.settings import reingests
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
-from pinot_assets.words import plural, plural_are
 
 STATUS = "segment_status"
 NEXT = "next_segment"

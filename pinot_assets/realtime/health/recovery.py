@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pinot_assets.foreign import whole_number
+from pinot_assets.core.untrusted import whole_number
 from pinot_assets.realtime.settings import reingests
 from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from pinot_assets.foreign import whole_number
+from pinot_assets.core.untrusted import whole_number
 from pinot_assets.pinot.table_config import period_ms
 from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings, reingests
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from pinot_assets.core.text import plural_are
 from pinot_assets.realtime.preflight.answer import Judgement, passed, refuse
 from pinot_assets.realtime.preflight.facts import Facts
 from pinot_assets.realtime.preflight.rule import Rule, rule
-from pinot_assets.words import plural_are
 
 
 @rule()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
+from pinot_assets.core.stored_format import plain, structured
+from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import SessionError
-from pinot_assets.foreign import fields_of_json
 from pinot_assets.realtime.repair.model import Limits, Memory, Try
-from pinot_assets.stored import plain, structured
 
 SUBJECT = "repair"
 """Under which it is kept (`realtime.lease`)."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from pinot_assets.stored import Open
+from pinot_assets.core.stored_format import Open
 
 
 class Kind(StrEnum):

@@ -26,9 +26,9 @@ from fakes.zookeeper_server import zookeeper_server
 from pinot_assets.audit import Finding
 from pinot_assets.build.order import BuildOrder, FileTask, nobody
 from pinot_assets.build.task import build_file
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
-from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Pointer, Session

@@ -18,9 +18,9 @@ from kazoo.exceptions import NoAuthError
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from pinot_assets.connect import open_session_store
+from pinot_assets.core.java import find_java
 from pinot_assets.errors import SessionError
 from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.java import find_java
 from pinot_assets.local.state import Record
 from pinot_assets.session.model import Owner
 from pinot_assets.session.store import SessionStore

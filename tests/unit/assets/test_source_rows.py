@@ -18,7 +18,7 @@ from pinot_assets.assets.partitions import ALL_FILES, choose, path_of
 from pinot_assets.assets.source_rows import SourceRows
 from pinot_assets.snapshot.manifest import PublishedFile, PublishedFiles, Snapshot, files_to_parquet
 from pinot_assets.source import Fingerprint, SourceFile
-from pinot_assets.source.listed_files import ListedFiles
+from pinot_assets.source.file_table import ListedFiles
 from pinot_assets.source.uris import quote_key
 from pinot_assets.spec import TableSpec
 

@@ -14,9 +14,9 @@ import pytest
 
 from pinot_assets.build.avro_blocks import count_rows
 from pinot_assets.build.read import check_reader, read_batches
-from pinot_assets.build.rejected import FileRejected, ReaderSettings, TypeMismatch, Unreadable
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import FileRejected, ReaderSettings, TypeMismatch, Unreadable
 
 MOMENT = pa.timestamp("ms", "UTC")
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)

@@ -20,7 +20,9 @@ from pinot_assets.build.csv_file import read_csv
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.json_file import read_json
 from pinot_assets.build.read import read_batches
-from pinot_assets.build.rejected import (
+from pinot_assets.build.verdicts import Limit, Quarantine, Verdicts
+from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import (
     ColumnMissing,
     FileRejected,
     TooManyBadRows,
@@ -28,8 +30,6 @@ from pinot_assets.build.rejected import (
     Unreadable,
     ZoneMissing,
 )
-from pinot_assets.build.verdicts import Limit, Quarantine, Verdicts
-from pinot_assets.build.wanted import Wanted
 
 SCHEMA = pa.schema([("i", pa.int32()), ("s", pa.string()), ("m", pa.list_(pa.int32()))])
 WANTED = Wanted(SCHEMA)

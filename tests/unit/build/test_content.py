@@ -10,7 +10,7 @@ import pytest
 
 from pinot_assets.build import content
 from pinot_assets.build.content import Readable, check_not_torn, packing, plain_file, text_blocks
-from pinot_assets.build.rejected import Unreadable
+from pinot_assets.core.file_errors import Unreadable
 
 
 def zstd(data: bytes) -> bytes:

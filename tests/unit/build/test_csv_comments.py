@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pinot_assets.build import csv_comments
 from pinot_assets.build.csv_comments import without_comments
 from pinot_assets.build.csv_settings import CsvSettings
-from pinot_assets.build.rejected import Unreadable
+from pinot_assets.core.file_errors import Unreadable
 
 
 def kept(*blocks: bytes, reader: Mapping[str, str] | None = None) -> bytes:

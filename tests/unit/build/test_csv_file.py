@@ -8,9 +8,9 @@ import pytest
 
 from pinot_assets.build.csv_file import read_csv
 from pinot_assets.build.csv_settings import CsvSettings
-from pinot_assets.build.rejected import FileRejected, ReaderSettings, TypeMismatch, Unreadable, ZoneMissing
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import FileRejected, ReaderSettings, TypeMismatch, Unreadable, ZoneMissing
 
 MOMENT = pa.timestamp("ms", "UTC")
 SCHEMA = pa.schema(

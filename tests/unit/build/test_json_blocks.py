@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pinot_assets.build import json_blocks
 from pinot_assets.build.json_blocks import document_blocks
-from pinot_assets.build.rejected import Unreadable
+from pinot_assets.core.file_errors import Unreadable
 
 values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.text('a"\\,{}[]\n') | st.integers(0, 9),

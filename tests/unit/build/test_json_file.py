@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pinot_assets.build import json_blocks, json_file
 from pinot_assets.build.json_file import read_json
-from pinot_assets.build.rejected import FileRejected, TypeMismatch, Unreadable, ZoneMissing
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import FileRejected, TypeMismatch, Unreadable, ZoneMissing
 
 MOMENT = pa.timestamp("ms", "UTC")
 SCHEMA = pa.schema(

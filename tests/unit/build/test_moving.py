@@ -14,7 +14,7 @@ from pinot_assets.build import build_file, moving
 from pinot_assets.build.moving import Signs, Watch
 from pinot_assets.errors import SourceError
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.source.local_objects import LocalObjectStore
+from pinot_assets.source.local_store import LocalObjectStore
 
 
 @pytest.fixture(autouse=True)

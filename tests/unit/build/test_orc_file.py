@@ -8,9 +8,9 @@ import pyarrow.orc as orc
 import pytest
 
 from pinot_assets.build.orc_file import first_orc, read_orc
-from pinot_assets.build.rejected import Unreadable
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import Unreadable
 
 WANTED = Wanted(pa.schema([("t", pa.timestamp("ms", "UTC"))]))
 

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pinot_assets.build.parquet_file import read_parquet
-from pinot_assets.build.rejected import FileRejected, TooLarge, TypeMismatch, Unreadable, ZoneMissing
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import FileRejected, TooLarge, TypeMismatch, Unreadable, ZoneMissing
 from pinot_assets.settings.file_limits import Limits
 
 MOMENT = pa.timestamp("ms", "UTC")

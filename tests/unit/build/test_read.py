@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pinot_assets.build.read import check_reader, read_batches
-from pinot_assets.build.rejected import ReaderSettings, Unreadable
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import ReaderSettings, Unreadable
 from pinot_assets.demo import sample
 
 SCHEMA = pa.schema([("i", pa.int32()), ("s", pa.string())])

@@ -19,8 +19,8 @@ from pyspark.sql.types import (
 
 from pinot_assets.build.query import Query
 from pinot_assets.build.spark_reader import check_readers, exact_types, hadoop_path
+from pinot_assets.core.policy import Layer, Policy
 from pinot_assets.errors import BuildError, SettingError
-from pinot_assets.policy import Layer, Policy
 
 
 @pytest.mark.parametrize(

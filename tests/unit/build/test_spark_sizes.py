@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pinot_assets.build.query import Query
-from pinot_assets.build.rejected import TooLarge, Unreadable
 from pinot_assets.build.spark_rows import LookAtFile
 from pinot_assets.build.spark_sizes import check_sizes
+from pinot_assets.core.file_errors import TooLarge, Unreadable
 from pinot_assets.settings import file_limits
 from pinot_assets.settings.file_limits import Limits
 from pinot_assets.snapshot.receipt import Failure

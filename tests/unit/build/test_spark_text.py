@@ -12,8 +12,8 @@ import pytest
 from pinot_assets.build import spark_text
 from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.build.json_lines import check_lines
-from pinot_assets.build.rejected import Unreadable
 from pinot_assets.build.spark_text import check_csv, check_json, check_packing
+from pinot_assets.core.file_errors import Unreadable
 
 
 def written(folder: Path, data: bytes) -> Path:

@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pinot_assets.build import BuildOrder, build_file
-from pinot_assets.build.rejected import TypeMismatch, Unreadable
 from pinot_assets.build.task import build_from
 from pinot_assets.build.trouble import tells_of_memory, trouble_of
 from pinot_assets.build.typed import damaged
+from pinot_assets.core.file_errors import TypeMismatch, Unreadable
 from pinot_assets.errors import SourceError
 from pinot_assets.snapshot.receipt import Failure
 
@@ -158,7 +158,7 @@ from pathlib import Path
 import pyarrow as pa
 from pinot_assets.build import Verdicts, Wanted, read_batches
 from pinot_assets.build.trouble import trouble_of
-from pinot_assets.memory import limit_memory
+from pinot_assets.core.memory import limit_memory
 
 def taken():
     return int(Path("/proc/self/status").read_text().partition("VmData:")[2].split()[0]) << 10

@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pinot_assets.build import verdicts
-from pinot_assets.build.rejected import BadRow, ColumnMissing, TooManyBadRows, TypeMismatch
 from pinot_assets.build.verdicts import Limit, Quarantine, Verdicts
+from pinot_assets.core.file_errors import BadRow, ColumnMissing, TooManyBadRows, TypeMismatch
 
 
 def bad(row: int, record: str = "") -> BadRow:

@@ -11,11 +11,11 @@ from fakes.left_nodes import CLUSTER, CONFIG, TABLE, left_by_a_table, store_of
 from fakes.zookeeper import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
 
+from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import LeaseLost, NeedsNewerRelease
 from pinot_assets.gc.gone import forget, gone
 from pinot_assets.session.model import Owner
 from pinot_assets.session.zookeeper import tables_with_sessions
-from pinot_assets.stored import NEWEST
 
 HOUR_MS = 3_600_000
 

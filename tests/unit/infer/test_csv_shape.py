@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pinot_assets.build.csv_settings import CsvSettings
-from pinot_assets.build.rejected import Unreadable
+from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.infer.csv_shape import shape_of
 
 

@@ -19,15 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.build.read import read_batches
-from pinot_assets.build.rejected import TooLarge
 from pinot_assets.build.verdicts import Verdicts
 from pinot_assets.build.wanted import Wanted
+from pinot_assets.core.file_errors import TooLarge
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SourceError
 from pinot_assets.infer import sample as sampling
 from pinot_assets.infer.draft import Draft, draft, trouble
 from pinot_assets.infer.rows import read_start
 from pinot_assets.infer.sample import ending_of, find_sample
-from pinot_assets.policy import UNLIMITED
 from pinot_assets.segment import SegmentSpec, build_segment
 from pinot_assets.settings.file_limits import COLUMNS, VALUE
 from pinot_assets.spec import TableSpec

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
+from pinot_assets.core.limits import ERROR_BYTES, REPLY
 from pinot_assets.errors import PinotError, PinotUnreachable, SwitchConflict, SwitchStateUnknown
-from pinot_assets.limits import ERROR_BYTES, REPLY
 from pinot_assets.pinot import PinotConnection
 from pinot_assets.pinot.http import Call, Door, Kind
 

@@ -14,8 +14,8 @@ import grpc
 import pytest
 from fakes.certificates import Authority
 
+from pinot_assets.core.limits import ANSWER
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
-from pinot_assets.limits import ANSWER
 from pinot_assets.pinot import PinotCluster, server_query
 from pinot_assets.pinot.server_query import _METHOD, _REQUEST, _RESPONSE, ask_server
 from pinot_assets.settings.pinot_connection import BasicAuth, GrpcDoor, PinotConnection, Timeouts, Tls

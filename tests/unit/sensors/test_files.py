@@ -20,8 +20,8 @@ from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.picture import Picture
 from pinot_assets.assets.table import table_assets
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, PinotAssetsError, SessionError, SourceError
-from pinot_assets.policy import UNLIMITED
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import files, files_sensor
 from pinot_assets.sensors.decision import Cursor
@@ -29,7 +29,7 @@ from pinot_assets.session.kept_parts import KeptParts
 from pinot_assets.session.model import Pointer
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.plan import NO_HOLD
-from pinot_assets.source import ObjectStore, listed_files, open_store
+from pinot_assets.source import ObjectStore, file_table, open_store
 from pinot_assets.spec import TableSpec
 
 
@@ -95,7 +95,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tick has time for one file."""
-    monkeypatch.setattr(listed_files, "_PAGE", 1)
+    monkeypatch.setattr(file_table, "_PAGE", 1)
     monkeypatch.setattr(files, "LISTING_S", 0)
 
 

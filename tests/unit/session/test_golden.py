@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from fakes.objects import new_memory
 
+from pinot_assets.core.parquet_bytes import metadata_of, table_of
+from pinot_assets.core.stored_format import NEWEST, RELEASES, plain, structured
 from pinot_assets.errors import NeedsNewerRelease, SnapshotCorrupt
-from pinot_assets.parquet_bytes import metadata_of, table_of
 from pinot_assets.sensors.decision import Cursor
 from pinot_assets.sensors.standstill import Watch
 from pinot_assets.session.cut_values import CutValues
@@ -41,8 +42,7 @@ from pinot_assets.snapshot.manifest import (
     snapshot_from,
 )
 from pinot_assets.snapshot.receipt import Receipt
-from pinot_assets.source.part import part_from_arrow, part_to_arrow
-from pinot_assets.stored import NEWEST, RELEASES, plain, structured
+from pinot_assets.source.listing_part import part_from_arrow, part_to_arrow
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 FORMATS = [*RELEASES]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pinot_assets.limits import DEEPEST, NODE_BYTES
+from pinot_assets.core.limits import DEEPEST, NODE_BYTES
 from pinot_assets.session.instances import addresses_in
 
 

@@ -12,7 +12,7 @@ from fakes.builder import make_order, tasks_of
 
 from pinot_assets.build import BuildOrder, build_file
 from pinot_assets.build.values import Values
-from pinot_assets.policy import UNLIMITED
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.losses import loss_findings
 from pinot_assets.session.model import Mode

@@ -10,7 +10,7 @@ import pytest
 from fakes.tables import APPEND, SWAP, SYNC, write_table
 from fakes.zookeeper import FakeZooKeeper
 
-from pinot_assets.policy import UNLIMITED
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.session.model import Mode, ObjectRef, Owner, Pointer
 from pinot_assets.session.observe import Observation, Sighting, list_source, sight, standing
 from pinot_assets.session.plan import NO_HOLD, Hold, Plan, Row, Status

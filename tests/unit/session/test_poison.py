@@ -21,8 +21,8 @@ from model.specs import spec_of
 from model.table import CLUSTER, Table, run
 
 from pinot_assets.build.keys import file_id
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import NodeUnreadable, PinotAssetsError, SessionError, SnapshotCorrupt
-from pinot_assets.policy import UNLIMITED
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.sensors.decision import Cursor
 from pinot_assets.sensors.standstill import Watch
@@ -271,7 +271,7 @@ def test_more_rows_than_are_read_are_refused_before_they_are_unpacked(
     staging: Staging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = put(staging, _parquet(pa.table({"uri": pa.repeat(pa.scalar("x"), 1000)})), "parquet")
-    monkeypatch.setattr("pinot_assets.parquet_bytes.MOST_ROWS", 999)
+    monkeypatch.setattr("pinot_assets.core.parquet_bytes.MOST_ROWS", 999)
     with pytest.raises(SnapshotCorrupt, match="1,000 rows"):
         staging.plan(ref)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SettingError, SourceError
-from pinot_assets.policy import UNLIMITED
 from pinot_assets.session.reach import Found, Probe, require_reach
 from pinot_assets.session.staging import Staging
 from pinot_assets.source import open_store

@@ -16,14 +16,14 @@ from fakes.tables import SYNC, write_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError
-from pinot_assets.policy import UNLIMITED
 from pinot_assets.session import sweep
 from pinot_assets.session.kept_parts import KeptParts
 from pinot_assets.session.observe import list_source
 from pinot_assets.session.sweep import Bookmark, Sweep, go_on
-from pinot_assets.source import Inventory, listed_files, open_store
-from pinot_assets.source.objects import ObjectStore
+from pinot_assets.source import Inventory, file_table, open_store
+from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.spec import TableSpec
 
 NAMES = st.sampled_from([f"{d}/{n}" for d in "ab" for n in ("1", "2.tmp", "3", "done", "é")] + ["c", "d"])
@@ -31,7 +31,7 @@ NAMES = st.sampled_from([f"{d}/{n}" for d in "ab" for n in ("1", "2.tmp", "3", "
 
 @pytest.fixture(autouse=True)
 def one_object_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listed_files, "_PAGE", 1)
+    monkeypatch.setattr(file_table, "_PAGE", 1)
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import VERSIONS
 from pinot_assets.source.diff import Diff, differing
 from pinot_assets.source.diff import diff as compared
-from pinot_assets.source.listed_files import files_of, page_of
+from pinot_assets.source.file_table import files_of, page_of
 
 
 class Published(NamedTuple):

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SourceError
-from pinot_assets.policy import UNLIMITED
-from pinot_assets.source.adls_settings import AdlsSettings
-from pinot_assets.source.gcs_settings import GcsSettings
-from pinot_assets.source.objects import open_store
+from pinot_assets.source.object_store import open_store
+from pinot_assets.source.settings.adls import AdlsSettings
+from pinot_assets.source.settings.gcs import GcsSettings
 from pinot_assets.source.uris import parse_root
 
 ADLS = "abfss://raw@lake.dfs.core.windows.net/x"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.limits import SPEC_BYTES
+from pinot_assets.core.limits import SPEC_BYTES
 from pinot_assets.spec.document import MAX_VALUES, Part, parse_document, read_document
 
 FILE = Path("x.yaml")

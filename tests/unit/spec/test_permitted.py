@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pinot_assets.connect import open_hints, open_source, open_staging
+from pinot_assets.core.policy import UNLIMITED, Layer, Policy
 from pinot_assets.errors import SettingError, SourceError, SpecError
-from pinot_assets.policy import UNLIMITED, Layer, Policy
 from pinot_assets.session.observe import list_source
 from pinot_assets.session.sweep import KeptParts, go_on
 from pinot_assets.spec import TableSpec

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pinot_assets.core.policy import Layer
 from pinot_assets.errors import PinotAssetsError, SpecError
-from pinot_assets.policy import Layer
 from pinot_assets.spec.policy_file import policy_notes, policy_of, read_layer
 
 

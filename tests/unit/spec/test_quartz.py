@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
+from pinot_assets.core.java import find_java
 from pinot_assets.local import jars
-from pinot_assets.local.java import find_java
 from pinot_assets.spec.quartz import normalise_quartz, to_cron
 
 

@@ -10,9 +10,9 @@ import httpx
 import pytest
 from fakes.waiting import until
 
+from pinot_assets.core.java import find_java
 from pinot_assets.errors import PinotError
 from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.java import find_java
 from pinot_assets.local.state import Record
 from pinot_assets.pinot.hybrid import time_boundary_ms
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import (
     PinotUnreachable,
     RollbackRefused,
@@ -17,7 +18,6 @@ from pinot_assets.errors import (
     SnapshotIncomplete,
     SwitchConflict,
 )
-from pinot_assets.policy import UNLIMITED
 from pinot_assets.session import pushing
 from pinot_assets.session.forecast import Step
 from pinot_assets.session.model import Mode, Outcome

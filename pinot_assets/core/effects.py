@@ -1,0 +1,240 @@
+"""What a piece of work has changed so far, for the error that ends it half way.
+
+One call knows only its own fate: "no connection" says nothing of the calls before it. So a door to Pinot that
+is `recorded` notes each call that changes something, and `told_so_far` adds the notes to the error that a
+network's trouble raises: what was done, what is not known, and the command that goes on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar, cast
+
+from kazoo.exceptions import KazooException
+
+from pinot_assets.core.text import plural
+from pinot_assets.errors import (
+    LeaseLost,
+    PinotAssetsError,
+    PinotError,
+    PinotUnreachable,
+    SourceError,
+    SwitchStateUnknown,
+)
+
+Door = TypeVar("Door")
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One call that changes something.
+
+    :ivar method: of the door.
+    :ivar subject: what it is about: a lineage entry, a table, a segment; "" where that is not known.
+    :ivar count: how many segments, 0 for a call that is about none.
+    """
+
+    method: str
+    subject: str = ""
+    count: int = 0
+
+
+@dataclass
+class Effects:
+    """The calls of one piece of work, in their order.
+
+    :ivar done: Pinot answered, or showed it afterwards.
+    :ivar unknown: sent, and no answer came, or nobody waited for one.
+    """
+
+    done: list[Effect] = field(default_factory=list)
+    unknown: list[Effect] = field(default_factory=list)
+
+    def recorded(self, door: Door) -> Door:
+        """The door; what is called through it and changes something is noted here."""
+        return cast(Door, _Recorded(door, self))
+
+    def settled(self, verb: str, subject: str) -> None:
+        """What was unknown of a lineage entry has been seen to have happened.
+
+        :param verb: `start`, `end` or `revert`.
+        :param subject: id of the entry.
+        """
+        seen = [effect for effect in self.unknown if effect.method.endswith(f"{verb}_replace_segments")]
+        self.unknown = [effect for effect in self.unknown if effect not in seen]
+        self.done += [replace(effect, subject=subject) for effect in seen]
+
+    def call(self, name: str, method: Callable[..., Any], args: Sequence[Any], options: Any) -> Any:
+        """Make one call that changes something, and note what became of it."""
+        try:
+            answer = method(*args, **options)
+        except SwitchStateUnknown:
+            self.unknown.append(_effect(name, args, None))
+            raise
+        except PinotUnreachable:
+            if name in _IN_PARTS:  # only its last part was never sent
+                self.unknown.append(_effect(name, args, None))
+            raise
+        except PinotAssetsError:
+            raise  # refused
+        except BaseException:  # Ctrl-C, Dagster's terminate, the watchdog: Pinot goes on with what it got
+            self.unknown.append(_effect(name, args, None))
+            raise
+        self.done.append(_effect(name, args, answer))
+        return answer
+
+
+class _Recorded:
+    """Passes every call on."""
+
+    def __init__(self, door: Any, effects: Effects) -> None:
+        self._door, self._effects = door, effects
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._door, name)
+        if name not in WORDS:
+            return method
+
+        def call(*args: Any, **options: Any) -> Any:
+            return self._effects.call(name, method, args, options)
+
+        return call
+
+
+# --- in words --------------------------------------------------------------------------------------
+
+_START = "lineage entry {subject} opened for {segments}"
+_REVERT = "lineage entry {subject} reverted"
+_UPLOAD = "an upload to the deep store of {subject} asked for"
+WORDS: Final[Mapping[str, str]] = {
+    "start_replace_segments": _START,
+    "force_start_replace_segments": _START,
+    "push": "{segments} pushed",
+    "end_replace_segments": "lineage entry {subject} ended",
+    "revert_replace_segments": _REVERT,
+    "force_revert_replace_segments": _REVERT,
+    "delete_segments": "{segments} deleted",
+    "put_schema": "schema {subject} written",
+    "delete_schema": "schema {subject} deleted",
+    "create_table": "table {subject} made",
+    "update_table": "config of table {subject} written",
+    "delete_table": "table {subject} deleted",
+    "update_realtime_config": "config of table {subject} written",
+    "pause": "{subject} paused",
+    "resume": "{subject} set going again",
+    "force_commit": "a commit of what {subject} consumes asked for",
+    "rebalance": "a rebalance of {subject} started",
+    "delete_from": "{segments} of {subject} and all later ones deleted",
+    "run_validation": "a validation of {subject} asked for",
+    "run_validation_with": "a validation of {subject} asked for",
+    "upload_to_deep_store": _UPLOAD,
+    "force_upload_to_deep_store": _UPLOAD,
+    "reset_replica": "a replica of {subject} reset",
+    "server_uploads": "an upload by a server of {subject} asked for",
+    "server_uploads_committed": "an upload by a server of {subject} asked for",
+    "reingest": "segment {subject} asked to be read from its stream again",
+    "write_segment": "metadata of a segment of {subject} written",
+}
+"""Calls that change something, each as what it has done."""
+
+_IN_PARTS: Final = frozenset({"push"})
+_OF_SERVERS: Final = frozenset({"server_uploads", "server_uploads_committed", "reingest"})
+_OF_SEGMENTS: Final = {"push": 1, "delete_segments": 1, "delete_from": 1}
+"""Which argument is the segments."""
+_STARTS: Final = {"start_replace_segments": 2, "force_start_replace_segments": 2}
+
+
+def _effect(name: str, args: Sequence[Any], answer: Any) -> Effect:
+    if name in _STARTS:
+        return Effect(name, str(answer or ""), len(args[_STARTS[name]]))
+    if name.endswith("_replace_segments") or name in _OF_SERVERS:
+        return Effect(name, str(args[1]))
+    count = len(args[_OF_SEGMENTS[name]]) if name in _OF_SEGMENTS else 0
+    return Effect(name, _subject(args[0]), count)
+
+
+def _subject(of: Any) -> str:
+    """The name of a table, or of what a schema or a table config is for."""
+    return str(of.get("tableName") or of.get("schemaName") or "") if isinstance(of, Mapping) else str(of)
+
+
+def in_words(effects: Sequence[Effect]) -> list[str]:
+    """What was done, each thing once, in its order; segments of several calls are counted together."""
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    for effect in effects:
+        counts[effect.method, effect.subject] += effect.count
+    return [
+        " ".join(WORDS[method].format(subject=subject, segments=plural(count, "segment")).split())
+        for (method, subject), count in counts.items()
+    ]
+
+
+# --- told ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """What stands when a piece of work is broken off.
+
+    :ivar standing: what was done and what is not known, in words.
+    :ivar then: the command that goes on, and what it does.
+    :ivar changed: whether anything was done, or may have been.
+    """
+
+    standing: str
+    then: str
+    changed: bool
+
+
+@contextmanager
+def told_so_far(look: Callable[[], SoFar]) -> Iterator[None]:
+    """Work of several calls: where something does not answer, the error says what was done before.
+
+    :param look: asked for when that happens; it must not ask anybody itself.
+    """
+    try:
+        yield
+    except PinotAssetsError as error:
+        if _is_silence(error):
+            found = look()
+            if found.changed or isinstance(error, PinotError):
+                parts = [found.standing, found.then, error.hint]
+                error.hint = "; ".join(part for part in parts if part)
+        raise
+
+
+@contextmanager
+def recording(door: Door, again: str) -> Iterator[Door]:
+    """A door whose silence, in the middle of work that begins here, says what was done through it.
+
+    :param again: what goes on, for the end of the hint.
+    """
+    effects = Effects()
+
+    def look() -> SoFar:
+        told = standing(effects)
+        return SoFar(told or "nothing was changed in Pinot", again, changed=bool(told))
+
+    with told_so_far(look):
+        yield effects.recorded(door)
+
+
+def _is_silence(error: PinotAssetsError) -> bool:
+    """Whether something did not answer, rather than refuse."""
+    silent = (PinotUnreachable, SwitchStateUnknown, SourceError, LeaseLost)
+    return isinstance(error, silent) or isinstance(error.__cause__, KazooException)
+
+
+def standing(effects: Effects, beside: Sequence[str] = ()) -> str:
+    """What was done and what is not known; "" where there is nothing of either.
+
+    :param beside: what was done beside the effects, before them.
+    """
+    done = [*beside, *in_words(effects.done)]
+    parts = [f"done so far: {', '.join(done)}"] if done else []
+    if effects.unknown:
+        parts.append(f"not known whether it happened: {', '.join(in_words(effects.unknown))}")
+    return "; ".join(parts)

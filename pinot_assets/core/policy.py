@@ -1,0 +1,333 @@
+"""What a table spec may reach: the installation's decision, as one value.
+
+Whoever may write a table spec may write anything into it. So a spec is not trusted with the environment of
+the machines that read it, with their disks, or with their credentials, unless a policy says so. A policy is
+made of layers, and all of them must allow something: the installation's comes first, that of a folder of
+tables after it, which therefore only narrows.
+
+Values only: `pinot_assets.spec.policy_file` reads them, `pinot_assets.source.policy` asks them. A policy is
+picklable and travels to Spark's executors with what it is about.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Final
+from urllib.parse import urlsplit
+
+from pinot_assets.core.addresses import is_loopback, service_of
+from pinot_assets.errors import SettingError
+
+POLICY: Final = "PINOT_ASSETS_POLICY"
+"""The variable that names the installation's policy file."""
+
+LOOPBACK: Final = "loopback"
+"""Of endpoints: this machine."""
+PROJECT: Final = "project"
+"""Of roots: the folder that the folder of tables lies in, and those of the local stack."""
+PROVIDER: Final = "provider"
+"""Of credentials: the cloud's own service, or the one that the installation's own environment names."""
+
+FOR_SPECS: Final = ("PINOT_ASSETS_DATA", "PINOT_ASSETS_STAGING")
+"""Variables of this project that exist for table specs to refer to; both are folders."""
+_OURS: Final = ("PINOT_*", "DAGSTER_*", "OPENLINEAGE_*")
+"""Variables of this project and of what it runs in: passwords, tokens, database URLs."""
+
+DEFAULT_VARIABLES: Final = ("TABLE_*", *FOR_SPECS)
+DEFAULT_ROOTS: Final = (PROJECT,)
+DEFAULT_CREDENTIALS: Final = (PROVIDER,)
+
+NEVER_READ: Final = ("/proc", "/sys", "/dev", "/etc", "/run/secrets", "/var/run/secrets")
+"""Folders of the system and of secrets, whatever a policy says."""
+_SHARED_MEMORY: Final = "/dev/shm"
+"""Ordinary files, though below /dev."""
+
+PROJECTS_OWN: Final = (
+    r"(?i)(?:^|/)\.[^/]|\.(?:ya?ml|toml|ini|cfg|conf|env|properties|pem|key|jks|p12|pfx|db)$"
+)
+"""Of a path below the root `project`, for RE2 and for Python: what lies in a dot-file or dot-folder (`.env`,
+`.git`), and what by its ending holds settings (dagster.yaml, table specs, policies), keys or a database."""
+
+_OWN: Final = re.compile(PROJECTS_OWN)
+_USER: Final = re.compile(r"//[^/?#]*@")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./](?:[\w./:@%+*-]*[\w./*-])?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why something is refused, and how it can be allowed.
+
+    :ivar reason: goes on from the name of what is refused, without a final full stop.
+    :ivar fix: what to do: the line of the policy that would allow it, and where it belongs.
+    :ivar line: that line; empty where nothing can allow it.
+    """
+
+    reason: str
+    fix: str
+    line: str = ""
+
+    def error(self, what: str) -> SettingError:
+        """The refusal as an error of whoever came to the door all the same."""
+        return SettingError(f"{what} {self.reason}", hint=self.fix)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What one policy file says; None where it says nothing of a subject, and leaves it to the others.
+
+    :ivar variables: names of environment variables; `*` stands for any text.
+    :ivar endpoints: `http(s)://host[:port]`, `kafka://host[:port]` and the like, or `loopback`.
+    :ivar roots: absolute paths, or `project`.
+    :ivar credentials: where this machine's own credentials may go: endpoints, or `provider`.
+    :ivar allow_code: whether a table config may hold code that Pinot's servers run.
+    :ivar file: the policy file; empty for the defaults.
+    """
+
+    variables: tuple[str, ...] | None = None
+    endpoints: tuple[str, ...] | None = None
+    roots: tuple[str, ...] | None = None
+    credentials: tuple[str, ...] | None = None
+    allow_code: bool | None = None
+    file: str = ""
+
+    def with_defaults(self, endpoints: tuple[str, ...]) -> Layer:
+        """The layer of an installation: it says something of everything.
+
+        :param endpoints: the default of `endpoints`.
+        """
+        return replace(
+            self,
+            variables=DEFAULT_VARIABLES if self.variables is None else self.variables,
+            endpoints=endpoints if self.endpoints is None else self.endpoints,
+            roots=DEFAULT_ROOTS if self.roots is None else self.roots,
+            credentials=DEFAULT_CREDENTIALS if self.credentials is None else self.credentials,
+            allow_code=bool(self.allow_code),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What may be reached.
+
+    :ivar layers: each must allow it; without any everything is allowed but what never is.
+    :ivar project: the folders that the root `project` stands for.
+    :ivar own_variables: variables that the code location's own resources refer to, beside the spec's.
+    :ivar own_endpoints: endpoints that they name, as they are written; this machine's credentials
+        may go there.
+    """
+
+    layers: tuple[Layer, ...] = ()
+    project: tuple[str, ...] = ()
+    own_variables: tuple[str, ...] = ()
+    own_endpoints: tuple[str, ...] = ()
+
+    def narrowed(self, layer: Layer) -> Policy:
+        """The same with one more layer."""
+        return replace(self, layers=(*self.layers, layer))
+
+    def with_resource(self, variables: Iterable[str], endpoints: Iterable[str]) -> Policy:
+        """The same for what a resource of the code location says in place of the spec.
+
+        :param endpoints: as they are written; one may be a reference to one of the variables.
+        """
+        return replace(
+            self,
+            own_variables=(*self.own_variables, *variables),
+            own_endpoints=(*self.own_endpoints, *endpoints),
+        )
+
+    def refuses_variable(self, name: str) -> Refusal | None:
+        """Why a spec may not refer to an environment variable; None if it may."""
+        if name in self.own_variables:
+            return None
+        if name not in FOR_SPECS and is_ours(name):
+            return Refusal(
+                f"refers to {name}, which is this installation's own and which no table spec may read",
+                f"put what the table needs into a variable of its own, for example {_own_name(name)}",
+            )
+        for layer in self.layers:
+            if layer.variables is not None and not _matches(name, layer.variables):
+                line = _line("variables", layer.variables, name)
+                return Refusal(
+                    f"refers to {name}, an environment variable that table specs may not read here",
+                    f"call the variable TABLE_{name}, or {self._allow(line, layer)}",
+                    line,
+                )
+        return None
+
+    def refuses_endpoint(self, url: str) -> Refusal | None:
+        """Why a spec may not name a service other than the cloud's own; None if it may."""
+        for layer in self.layers:
+            if layer.endpoints is not None and not _among(url, layer.endpoints):
+                shown = _shown(url)
+                if service_of(url) is None:
+                    plain = (
+                        "write https://host[:port] (host:port of a broker), without a user, blanks or "
+                        "backslashes before its path"
+                    )
+                    return Refusal(f"names {shown} in a way that clients may read differently", plain)
+                line = _line("endpoints", layer.endpoints, shown)
+                reason = f"names {shown}, an endpoint that table specs may not reach here"
+                return Refusal(reason, self._allow(line, layer), line)
+        return None
+
+    def refuses_credentials(self, url: str | None) -> Refusal | None:
+        """Why this machine's own credentials may not be used; None if they may.
+
+        :param url: the endpoint that a spec names; None for the cloud's own.
+        """
+        for layer in self.layers:
+            allowed = layer.credentials
+            if allowed is None or (PROVIDER in allowed if url is None else _among(url, allowed)):
+                continue
+            shown = PROVIDER if url is None else _shown(url)
+            line = _line("ambientCredentials", allowed, shown)
+            where = "" if url is None else f" to {shown}, which a table spec names"
+            return Refusal(
+                f"would send this machine's own credentials{where}",
+                f"give the table keys of its own (TABLE_… variables), or {self._allow(line, layer)}",
+                line,
+            )
+        return None
+
+    def refuses_path(self, path: str) -> Refusal | None:
+        """Why a spec may not name a file or folder of this machine; None if it may. Follows symbolic links.
+
+        :param path: absolute.
+        """
+        real = os.path.realpath(path)
+        if _touches_never_read(os.path.normpath(path)) or _touches_never_read(real):
+            return Refusal(
+                "lies in, or holds, a folder of the system that is never read as data", "move the files"
+            )
+        for layer in self.layers:
+            if layer.roots is None or any(_within(real, root) for root in self._folders(layer.roots)):
+                continue
+            line = _line("roots", layer.roots, real)
+            return Refusal(
+                "lies outside the folders that table specs may use here", self._allow(line, layer), line
+            )
+        return None
+
+    def refuses_data(self, path: str) -> Refusal | None:
+        """Why a file or folder may not be read as data, nor hold a staging area; None if it may.
+
+        Narrower than `refuses_path`: a project holds more than data, and the root `project` does not mean
+        that. A root that a policy spells is taken at its word.
+
+        :param path: absolute.
+        """
+        if refusal := self.refuses_path(path):
+            return refusal
+        real = os.path.realpath(path)
+        for layer in self.layers:
+            if layer.roots is None:
+                continue
+            spelled = (os.path.realpath(root) for root in layer.roots if root != PROJECT)
+            if any(_within(real, root) for root in spelled):
+                continue
+            if not any(_is_data(real, folder) for folder in self._folders((PROJECT,))):
+                line = _line("roots", layer.roots, real)
+                return Refusal(
+                    "is the project's own and no data (a dot-file or dot-folder, settings, keys, a database)",
+                    f"keep data elsewhere, or {self._allow(line, layer)}",
+                    line,
+                )
+        return None
+
+    def refuses_code(self) -> Refusal | None:
+        """Why a table config may not hold code for Pinot's servers to run; None if it may."""
+        for layer in self.layers:
+            if layer.allow_code is False:
+                line = "allowCode: true"
+                return Refusal("is code that Pinot's servers would run", self._allow(line, layer), line)
+        return None
+
+    def _allow(self, line: str, layer: Layer) -> str:
+        """How to allow it, to the letter: which line goes where."""
+        if layer.file:
+            said = f"allow it with the line `{line}` in {layer.file}"
+        else:
+            said = (
+                f"allow it: write the line `{line}` into a file, for example pinot-policy.yaml, then "
+                f"`export {POLICY}=$PWD/pinot-policy.yaml` wherever table specs are read"
+            )
+        after = self.layers[self.layers.index(layer) + 1 :]
+        folders = "".join(
+            f" ({later.file} cannot allow it: the policy of a folder of tables only narrows)"
+            for later in after
+            if later.file
+        )
+        return said + folders
+
+    def _folders(self, roots: tuple[str, ...]) -> Iterator[str]:
+        for root in roots:
+            yield from map(os.path.realpath, self.project if root == PROJECT else (root,))
+
+
+UNLIMITED: Final = Policy()
+"""For places that no table spec names, but the installation itself or whoever typed a command."""
+
+
+def is_ours(name: str) -> bool:
+    """Whether a variable is this project's own, or of what it runs in."""
+    return _matches(name, _OURS)
+
+
+def is_never_read(path: str) -> bool:
+    """Whether a path lies in a folder of `NEVER_READ`.
+
+    :param path: absolute, without `..`.
+    """
+    return not _within(path, _SHARED_MEMORY) and any(_within(path, folder) for folder in NEVER_READ)
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _among(url: str, allowed: Iterable[str]) -> bool:
+    origin = service_of(url)
+    if origin is None:
+        return False
+    host = urlsplit(url).hostname or ""
+    return any(is_loopback(host) if one == LOOPBACK else service_of(one) == origin for one in allowed)
+
+
+def _shown(url: str) -> str:
+    """The endpoint without what may be a secret: only scheme, host and port."""
+    return service_of(_USER.sub("//", url)) or "an address that is not http(s)://host[:port]"
+
+
+def _own_name(name: str) -> str:
+    return f"TABLE_{name.partition('_')[2] or name}"
+
+
+def _touches_never_read(path: str) -> bool:
+    """Whether it lies in one of those folders, or holds one."""
+    if _within(path, _SHARED_MEMORY):
+        return False
+    folders = {*NEVER_READ, *map(os.path.realpath, NEVER_READ)}
+    return any(_within(path, folder) or _within(folder, path) for folder in folders)
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _is_data(path: str, project: str) -> bool:
+    return _within(path, project) and not _OWN.search(os.path.relpath(path, project))
+
+
+def _line(key: str, present: Iterable[str], added: str) -> str:
+    """The whole line: what is allowed now, and what would be."""
+    return f"{key}: [{', '.join(_quoted(item) for item in (*present, added))}]"
+
+
+def _quoted(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)

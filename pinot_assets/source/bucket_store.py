@@ -1,0 +1,416 @@
+"""A bucket of S3 (or of what speaks its protocol) or GCS, or a container of ADLS, as an object store.
+
+Over obstore, whose listing costs a fraction of boto3's CPU. What it gets wrong is put right here: it
+tells a folder marker `a/` as an empty object `a`, and it cannot name keys with empty, `.` or `..`
+segments or control characters, which is an error and never a shorter listing.
+
+Its errors are never the cause of ours (`from None`): they repeat the store's whole answer, with the access
+key and the text that was signed, and Dagster stores and shows the causes of an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import obstore
+import pyarrow as pa
+import pyarrow.compute as pc
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    InvalidPathError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+
+from pinot_assets.core.limits import OBJECT, Limit
+from pinot_assets.core.policy import Policy
+from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.source.file_table import COLUMNS, Page, page_of, text_of
+from pinot_assets.source.interruptible import call, each
+from pinot_assets.source.object_store import CHUNK_BYTES, ObjectInfo, copied, probe_put_if_absent, whole
+from pinot_assets.source.policy import require_place
+from pinot_assets.source.settings.adls import AdlsSettings
+from pinot_assets.source.settings.endpoints import CALL_TIMEOUT, TRANSFER_TIMEOUT, Settings
+from pinot_assets.source.settings.gcs import GcsSettings
+from pinot_assets.source.settings.s3 import S3Settings
+from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain, join_uri, key_below
+
+# ADLS takes no larger object in one PUT (S3 5 GiB, GCS more), and only one PUT can be conditional.
+MAX_PUT_BYTES = 5000 * 1024**2
+
+_SETTINGS: dict[str, type[Settings]] = {"s3": S3Settings, "gs": GcsSettings, "abfss": AdlsSettings}
+
+# Objects held as columns at a time: many, since each step over them costs the same for one.
+_PAGE = 10_000
+
+_QUERY = re.compile(r"\?\S*")
+
+# obstore refuses these in names.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class BucketObjectStore:
+    """An `ObjectStore` (see there) below a prefix of a bucket.
+
+    Pickled as URI, unresolved settings and policy: `${NAME}` travels, the secret does not.
+    """
+
+    def __init__(self, root: Root, props: Mapping[str, str], policy: Policy) -> None:
+        self._root = root
+        self._props = dict(props)
+        self._policy = policy
+
+    @classmethod
+    def open(cls, root: Root, props: Mapping[str, str], policy: Policy) -> BucketObjectStore:
+        """Make a store and resolve its settings at once, so that a wrong one is told here.
+
+        :raises SourceError: as the `of` of its settings, or the policy refuses the place.
+        """
+        store = cls(root, props, policy)
+        assert store._settings is not None
+        return store
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._root, self._props, self._policy)
+
+    def __repr__(self) -> str:
+        return f"BucketObjectStore({self.uri!r})"
+
+    @property
+    def uri(self) -> str:
+        """`s3://bucket/prefix`, `gs://…`, `abfss://container@account.dfs.core.windows.net/prefix`."""
+        return self._root.uri
+
+    def uri_of(self, key: str) -> str:
+        """The root, a slash and the key in percent-encoding."""
+        return join_uri(self.uri, key)
+
+    def key_of(self, uri: str) -> str:
+        """Inverse of `uri_of`."""
+        return key_below(self.uri, uri)
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """Page by page; an object may be told twice, never left out."""
+        below = self._full(prefix) if prefix else self._root.path
+        for page in self._listed(below):
+            yield from self._objects_of(page)
+
+    def pages(self, after: str = "") -> Iterator[Page]:
+        """The same of all objects as columns; only unusual ones are looked at one by one."""
+        told = self._full(after) if after else "" if self._lists_in_order else None
+        for page in self._listed(self._root.path, after):
+            told = _told_up_to(page, told)
+            yield Page(self._columns(page), told[self._strip :] if told else "")
+
+    @property
+    def _lists_in_order(self) -> bool:
+        """Whether the service lists in the order of bytes and begins where it is asked to: not ADLS, nor S3's
+        directory buckets."""
+        return self._root.scheme != "abfss" and not self._root.bucket.endswith("--x-s3")
+
+    def _columns(self, page: pa.RecordBatch) -> pa.Table:
+        root, keys = self._below_root(page.column("path"))
+        usual, ones = _usual(keys, page.column("size")), None
+        if usual is not None:
+            ones = page_of(self._objects_of(page.filter(pc.invert(usual))))
+            page, keys = page.filter(usual), keys.filter(usual)
+        seconds = pc.divide(page.column("last_modified").cast(pa.int64()), 1_000_000)
+        columns = pa.table(
+            [
+                pc.binary_join_element_wise(root, keys, ""),
+                page.column("size").cast(pa.int64()),
+                pc.multiply(seconds, 1_000_000),
+                _without_quotes(page.column("e_tag")),
+            ],
+            schema=COLUMNS,
+        )
+        return columns if ones is None else pa.concat_tables([ones, columns])
+
+    def _below_root(self, paths: pa.Array) -> tuple[str, pa.Array]:
+        """A URI, and for each path in the bucket what of it stands behind that URI."""
+        if is_plain(self._root.path):
+            return f"{self._root.scheme}://{self._root.bucket}/", paths
+        return f"{self.uri}/", pc.utf8_slice_codeunits(paths, self._strip)
+
+    def _listed(self, below: str, after: str = "") -> Iterator[pa.RecordBatch]:
+        """Objects as obstore gives them, some thousands at a time.
+
+        :param after: a key that they stand behind.
+        :raises ListingFailed: as `list`.
+        """
+        offset = self._full(after) if after else None
+        try:
+            pages = obstore.list(
+                self._calls, below or None, offset=offset, chunk_size=_PAGE, return_arrow=True
+            )
+            for page in each(pages):
+                yield pa.record_batch(page)
+        except (BaseError, OSError) as error:
+            raise self._listing_failed(error) from None
+
+    def _objects_of(self, page: pa.RecordBatch) -> Iterator[ObjectInfo]:
+        try:
+            for meta in page.to_pylist():
+                key = meta["path"][self._strip :]
+                if meta["size"] > 0:
+                    yield ObjectInfo(key, self.uri_of(key), _fingerprint(meta))
+                elif (empty := self._look_again(key)) is not None:
+                    yield ObjectInfo(key, self.uri_of(key), empty)
+        except (BaseError, OSError) as error:
+            raise self._listing_failed(error) from None
+
+    @property
+    def _strip(self) -> int:
+        """How much of a path in the bucket is the root's."""
+        return len(self._root.path) + 1 if self._root.path else 0
+
+    def stat(self, key: str) -> Fingerprint | None:
+        """HEAD; with the version id on a versioned bucket."""
+        full = self._full(key)
+        with self._mapped(f"Cannot look at {self.uri_of(key)}"):
+            return self._head(full)
+
+    def is_folder(self, key: str) -> bool:
+        """LIST, of which the first page is enough."""
+        return next(self.list(key), None) is not None
+
+    def read(self, key: str, most: Limit = OBJECT) -> bytes:
+        """GET; its header says the size before the content comes."""
+        with self._mapped(f"Cannot read {self.uri_of(key)}"):
+            found = call(obstore.get, self._transfers, self._full(key))
+            return whole(
+                self.uri_of(key), found.meta["size"], map(bytes, each(found.stream(CHUNK_BYTES))), most
+            )
+
+    def sha256(self, key: str) -> str:
+        """GET as a stream."""
+        digest = hashlib.sha256()
+        with self._mapped(f"Cannot read {self.uri_of(key)}"):
+            for chunk in each(call(obstore.get, self._transfers, self._full(key)).stream(CHUNK_BYTES)):
+                digest.update(chunk)
+        return digest.hexdigest()
+
+    def download(self, key: str, path: Path, size: int) -> str:
+        """GET as a stream, hashing what is written."""
+        with self._mapped(f"Cannot copy {self.uri_of(key)} to {path}"):
+            found = call(obstore.get, self._transfers, self._full(key))
+            return copied(self.uri_of(key), map(bytes, each(found.stream(CHUNK_BYTES))), path, size)
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """A conditional PUT (rule R13)."""
+        self._put(key, data, len(data), lambda: hashlib.sha256(data).hexdigest())
+
+    def put_file_if_absent(self, key: str, path: Path) -> None:
+        """A conditional PUT (rule R13); the file is held in memory meanwhile.
+
+        :raises SourceError: the file is larger than 5000 MiB.
+        """
+        size = path.stat().st_size
+        if size > MAX_PUT_BYTES:
+            raise SourceError(
+                f"{path.name} is too large to write to {self.uri}",
+                why="the store takes at most 5000 MiB in one conditional PUT",
+                hint="lower maxNumRecordsPerSegment",
+            )
+        self._put(key, path, size, lambda: _sha256(path))
+
+    def delete(self, key: str) -> None:
+        """DELETE; a versioned bucket keeps the old version behind a delete marker."""
+        with self._mapped(f"Cannot delete {self.uri_of(key)}"):
+            try:
+                call(obstore.delete, self._calls, self._full(key))
+            except FileNotFoundError:
+                return
+
+    def probe(self) -> None:
+        """Try it."""
+        probe_put_if_absent(self)
+
+    def exists_root(self) -> bool:
+        """Whether the bucket lists; a prefix has no existence of its own."""
+        with self._mapped(f"Cannot reach {self.uri}"):
+            try:
+                next(each(obstore.list(self._calls, self._root.path or None, chunk_size=1)), None)
+            except InvalidPathError:
+                return True
+            except BaseError as error:
+                if _status(error) == "404":
+                    return False
+                raise
+        return True
+
+    @cached_property
+    def _settings(self) -> Settings:
+        require_place(self._root, self._props, self._policy)
+        return _SETTINGS[self._root.scheme].of(self._root, self._props, self._policy)
+
+    @cached_property
+    def _calls(self) -> Any:
+        return self._settings.client(CALL_TIMEOUT)
+
+    @cached_property
+    def _transfers(self) -> Any:
+        return self._settings.client(TRANSFER_TIMEOUT)
+
+    def _full(self, key: str) -> str:
+        check_key(key)
+        if _CONTROL.search(key):
+            raise SourceError(f"{key!r} cannot be a key in a bucket", hint="leave out control characters")
+        if "\\" in key and self._root.scheme == "abfss":
+            raise SourceError(
+                f"{key!r} cannot be a key on ADLS",
+                why="a backslash becomes a slash there",
+                hint="leave it out",
+            )
+        return f"{self._root.path}/{key}" if self._root.path else key
+
+    def _head(self, full: str) -> Fingerprint | None:
+        try:
+            return _fingerprint(call(obstore.head, self._calls, full))
+        except FileNotFoundError:
+            return None
+
+    def _look_again(self, key: str) -> Fingerprint | None:
+        """What a listed empty object is: only a HEAD tells it from a folder marker (None)."""
+        return self._head(self._full(key)) if key else None
+
+    def _put(self, key: str, data: bytes | Path, size: int, sha256: Callable[[], str]) -> None:
+        full = self._full(key)
+        try:
+            call(obstore.put, self._transfers, full, data, mode="create")
+        except (PermissionDeniedError, UnauthenticatedError) as error:
+            raise self._error(f"Cannot write {self.uri_of(key)}", error) from None
+        except (BaseError, OSError) as error:
+            # A 412 may answer our own first try whose reply was lost, and a broken connection may have
+            # broken after the write: what stands there decides.
+            self._settle(key, size, sha256, error)
+
+    def _settle(self, key: str, size: int, sha256: Callable[[], str], error: Exception) -> None:
+        """Look what stands at the key after a write that did not say success.
+
+        :raises StoreConflict: other content.
+        :raises SourceError: nothing.
+        """
+        found = self.stat(key)
+        if found is None:
+            why = "another object stood there and was deleted meanwhile"
+            if isinstance(error, AlreadyExistsError):
+                raise SourceError(f"Cannot write {self.uri_of(key)}", why=why, hint="try again") from None
+            raise self._error(f"Cannot write {self.uri_of(key)}", error) from None
+        if found.size != size or self.sha256(key) != sha256():
+            raise StoreConflict(
+                f"{self.uri_of(key)} already exists with other content",
+                hint="read it and go on from what it says; objects here are never overwritten",
+            ) from None
+
+    @contextmanager
+    def _mapped(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            raise self._error(what, error) from None
+
+    def _listing_failed(self, error: Exception) -> ListingFailed:
+        what = f"Listing {self.uri} did not complete"
+        if isinstance(error, InvalidPathError):
+            return ListingFailed(
+                what,
+                why=f"a key there cannot be handled ({_reason(error)})",
+                hint="rename the object: no empty, '.' or '..' path segment, no control character",
+            )
+        return ListingFailed(what, why=_reason(error), hint=_hint(error))
+
+    def _error(self, what: str, error: Exception) -> SourceError:
+        return SourceError(what, why=_reason(error), hint=_hint(error))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _fingerprint(meta: Mapping[str, Any]) -> Fingerprint:
+    etag = meta["e_tag"]
+    return Fingerprint(
+        size=meta["size"],
+        # Whole seconds: a listing may tell milliseconds, a HEAD never does.
+        mtime_us=int(meta["last_modified"].timestamp()) * 1_000_000,
+        etag=None if etag is None else etag.replace('"', ""),
+        version_id=meta["version"],
+    )
+
+
+def _told_up_to(page: pa.RecordBatch, before: str | None) -> str | None:
+    """The path that a listing has told everything up to; None once that is not known.
+
+    Empty objects take no part: they may be folder markers, which stand elsewhere than their names do.
+
+    :param before: the same of what came before the page, empty at the beginning.
+    """
+    if before is None:
+        return None
+    paths, full = page.column("path"), pc.greater(page.column("size"), 0)
+    if not pc.all(full).as_py():
+        paths = paths.filter(full)
+    if not len(paths):
+        return before
+    in_order = pc.all(pc.less_equal(paths[:-1], paths[1:])).as_py() is not False
+    return str(paths[-1]) if in_order and before <= str(paths[0]) else None
+
+
+def _usual(keys: pa.Array, sizes: pa.Array) -> pa.Array | None:
+    """Which objects need no second look: neither empty nor of a name that its URI escapes; None: all."""
+    full = pc.greater(sizes, 0)
+    if are_plain(bytes(text_of(keys))):
+        return None if pc.all(full).as_py() else full
+    return pc.and_(full, pc.match_substring_regex(keys, PLAIN_KEY))
+
+
+def _without_quotes(etags: pa.Array) -> pa.Array:
+    """`etag.replace('"', "")` of each; as a rule there is one at either end."""
+    trimmed = pc.ascii_trim(etags, '"')
+    return pc.replace_substring(trimmed, '"', "") if b'"' in bytes(text_of(trimmed)) else trimmed
+
+
+def _status(error: Exception) -> str | None:
+    found = re.search(r"status code: (\d{3})", str(error))
+    return None if found is None else found[1]
+
+
+def _reason(error: Exception) -> str:
+    """The store's own words: its code and the message's first line, else obstore's first line.
+
+    Nothing else: a body of S3 may hold the access key and the text that was signed, a query a signature.
+    """
+    text = str(error).split("\n\nDebug source", 1)[0]
+    status = _status(error)
+    code = re.search(r"<Code>([^<]*)</Code>", text)
+    message = re.search(r"<Message>([^<\n]*)", text)
+    if code is not None:
+        return " ".join(part for part in (status, code[1], message[1] if message else None) if part)
+    if isinstance(error, FileNotFoundError):
+        return "it does not exist"
+    if bare := re.search(r"status code: (\d{3}[^:<\n]*)", text):
+        return bare[1].strip()
+    return _QUERY.sub("", text.split("<", 1)[0].splitlines()[0]).strip().rstrip(":")
+
+
+def _hint(error: Exception) -> str:
+    if getattr(error, "errno", None) is not None:  # of this machine, where a copy is written or read
+        return "check the disk of this machine: it may be full, or broken"
+    status = _status(error)
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or status in ("401", "403"):
+        return "check the keys, and that they may list, read, write and delete there"
+    if isinstance(error, FileNotFoundError) or status == "404":
+        return "check bucket (container) and prefix; the object may have been removed meanwhile"
+    if status in ("301", "307", "400"):
+        return "check region and endpoint"
+    return "check endpoint and network, then try again"

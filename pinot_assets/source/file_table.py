@@ -1,0 +1,154 @@
+"""Listed files as columns: a million of them are columns of a million rows, objects only where one looks.
+
+URIs are plain ASCII (`uris`), so Arrow's order of bytes is Python's order of texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
+
+if TYPE_CHECKING:
+    from pinot_assets.source.object_store import ObjectInfo
+
+COLUMNS: Final = pa.schema(
+    [
+        pa.field("uri", pa.string()),
+        pa.field("size", pa.int64()),
+        pa.field("mtime_us", pa.int64()),
+        pa.field("etag", pa.string()),
+    ]
+)
+
+_PAGE: Final = 10_000
+_LONGEST: Final = 1_000_000  # an end, without which Arrow 26 refuses to slice more than some megabytes
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A stretch of a listing.
+
+    :ivar columns: as `COLUMNS`.
+    :ivar last: the key that a listing goes on behind after this page; empty where it cannot be cut here.
+    """
+
+    columns: pa.Table
+    last: str = ""
+
+
+class ListedFiles(Mapping[str, SourceFile]):
+    """Files by URI, in the order of their URIs.
+
+    :param pages: columns as `COLUMNS`, in any order; of a URI that comes twice the last counts.
+    """
+
+    def __init__(self, pages: Iterable[pa.RecordBatch | pa.Table]) -> None:
+        self.columns = _sorted(pa.concat_tables([COLUMNS.empty_table(), *map(_as_table, pages)]))
+
+    @classmethod
+    def of(cls, files: Mapping[str, SourceFile]) -> ListedFiles:
+        """The same files as columns."""
+        return files if isinstance(files, cls) else cls([page_of(files.values())])
+
+    def __getitem__(self, uri: str) -> SourceFile:
+        return self._files[uri]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return int(self.columns.num_rows)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ListedFiles):
+            return self is other or bool(self.columns.equals(other.columns))
+        return self._files == other
+
+    __hash__ = None  # type: ignore[assignment]  # as every mapping
+
+    @cached_property
+    def digest(self) -> str:
+        """The sha256 in hex of all URIs and versions: column by column, texts behind their lengths."""
+        digest = hashlib.sha256(f"{len(self)}\n".encode())
+        for column in self.columns.columns:
+            is_text = column.type == pa.string()
+            values = pc.fill_null(column, "") if is_text else column
+            for numbers in (pc.binary_length(values) if is_text else values).chunks:
+                digest.update(numbers.to_numpy())
+            for texts in values.chunks if is_text else ():
+                digest.update(text_of(texts))
+        return digest.hexdigest()
+
+    @cached_property
+    def _files(self) -> dict[str, SourceFile]:
+        return {file.uri: file for file in files_of(self.columns)}
+
+
+def columns_of(files: Mapping[str, SourceFile]) -> pa.Table:
+    """Files as `COLUMNS`, each once."""
+    return files.columns if isinstance(files, ListedFiles) else page_of(files.values())
+
+
+def pages_of(listing: Iterable[ObjectInfo]) -> Iterator[Page]:
+    """A listing that can be cut behind any object, some thousand objects at a time."""
+    objects = iter(listing)
+    while page := [*islice(objects, _PAGE)]:
+        yield Page(page_of(page), page[-1].key)
+
+
+def page_of(files: Iterable[SourceFile | ObjectInfo]) -> pa.Table:
+    """Files as `COLUMNS`."""
+    rows = [(f.uri, f.fingerprint.size, f.fingerprint.mtime_us, f.fingerprint.etag) for f in files]
+    columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, COLUMNS, strict=True)], schema=COLUMNS)
+
+
+def files_of(columns: pa.Table) -> Iterator[SourceFile]:
+    """Inverse of `page_of`."""
+    values = (columns.column(name).to_pylist() for name in COLUMNS.names)
+    for uri, size, mtime_us, etag in zip(*values, strict=True):
+        yield SourceFile(uri, Fingerprint(size, mtime_us, etag))
+
+
+def text_of(texts: pa.Array) -> memoryview:
+    """What texts hold, one after the other."""
+    _, offsets, data = texts.buffers()
+    if data is None or not len(texts):
+        return memoryview(b"")
+    view = memoryview(offsets).cast("i")
+    return memoryview(data)[view[texts.offset] : view[texts.offset + len(texts)]]
+
+
+def without_root(uris: pa.ChunkedArray, length: int) -> pa.Array:
+    """URIs without so many characters at their beginning, an eighth of the cost of slicing texts."""
+    data = uris.combine_chunks().cast(pa.binary())
+    return pc.binary_slice(data, length, _LONGEST).view(pa.string())
+
+
+def in_order(table: pa.Table, compare: Callable[[pa.ChunkedArray, pa.ChunkedArray], pa.ChunkedArray]) -> bool:
+    """Whether every URI compares (`pc.less`, `pc.less_equal`) with the next one."""
+    uris = table.column("uri")
+    return bool(pc.all(compare(uris.slice(0, max(0, len(uris) - 1)), uris.slice(1))).as_py() is not False)
+
+
+def _as_table(page: pa.RecordBatch | pa.Table) -> pa.Table:
+    return page if isinstance(page, pa.Table) else pa.Table.from_batches([page])
+
+
+def _sorted(table: pa.Table) -> pa.Table:
+    table = table.combine_chunks()
+    if not in_order(table, pc.less):
+        table = table.take(pc.sort_indices(table, [("uri", "ascending")])).combine_chunks()
+        if not in_order(table, pc.less):
+            last = {file.uri: file for file in files_of(table)}
+            table = page_of(last.values())
+    return table

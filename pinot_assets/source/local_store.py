@@ -1,0 +1,345 @@
+"""Files on a local (or shared, POSIX) disk as an object store.
+
+Own code over `os.scandir`: obstore's local store silently drops names such as `a#1`, and its put-if-absent
+does not fsync.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import hashlib
+import os
+import re
+import shutil
+import socket
+import stat
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import BinaryIO
+
+import psutil
+
+from pinot_assets.core.limits import OBJECT, Limit
+from pinot_assets.errors import ListingFailed, SourceChanged, SourceError, StoreConflict
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.source.file_table import Page, pages_of
+from pinot_assets.source.object_store import CHUNK_BYTES, ObjectInfo, copied, probe_put_if_absent, whole
+from pinot_assets.source.uris import Root, check_key, join_uri, key_below
+
+# Where unfinished writes lie, on the same file system as what they become. Never listed.
+TEMPORARY = ".pinot-assets-tmp"
+
+DEAD_S = 24 * 3600
+"""How long a writer of another host may have written nothing before it counts as dead."""
+
+_TEMPORARY = re.compile(r"(?P<host>.+)-(?P<pid>[0-9]+)-[0-9a-f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalObjectStore:
+    """An `ObjectStore` (see there) below a local folder."""
+
+    root: Root
+
+    @property
+    def uri(self) -> str:
+        """The folder's URI."""
+        return self.root.uri
+
+    def uri_of(self, key: str) -> str:
+        """`file:///…` with the key in percent-encoding."""
+        return join_uri(self.uri, key)
+
+    def key_of(self, uri: str) -> str:
+        """Inverse of `uri_of`."""
+        return key_below(self.uri, uri)
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """Walk the tree; regular files only, no symbolic link is followed or told (edge case E26)."""
+        return self._walk(prefix, ())
+
+    def pages(self, after: str = "") -> Iterator[Page]:
+        """`list`, gathered; a disk tells one file at a time."""
+        return pages_of(self._walk("", tuple(after.split("/")) if after else ()))
+
+    def _walk(self, prefix: str, after: tuple[str, ...]) -> Iterator[ObjectInfo]:
+        """Files below a prefix, folder by folder, names in order.
+
+        :param after: the path of one of them, for those behind it; empty for all.
+        """
+        if not self.exists_root():
+            raise ListingFailed(f"{self.uri} does not exist", hint="create the folder, or correct the URI")
+        start = self._path(prefix) if prefix else self.root.path
+        if not os.path.isdir(start):
+            return
+        pending = self._behind(start, f"{prefix}/" if prefix else "", after)
+        while pending:
+            entry, key, rest = pending.pop()
+            try:
+                if entry.is_symlink():
+                    continue
+                if entry.is_dir():
+                    if entry.name != TEMPORARY:
+                        pending += self._behind(entry.path, f"{key}/", rest or ())
+                    continue
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # deleted since the folder was read
+            except OSError as error:
+                raise _listing_failed(self.uri, error) from error
+            if rest is None and stat.S_ISREG(status.st_mode):
+                yield ObjectInfo(key, self.uri_of(key), _fingerprint(status))
+
+    def _behind(
+        self, folder: str, base: str, after: tuple[str, ...]
+    ) -> builtins.list[tuple[os.DirEntry[str], str, tuple[str, ...] | None]]:
+        """What of a folder is not wholly before a path in it: entries, last name first, with their keys.
+
+        :returns: also what of that path lies in the entry; None where the entry is behind it.
+        """
+        first = after[0] if after else ""
+        entries = sorted(self._scan(folder), key=lambda entry: entry.name, reverse=True)
+        return [
+            (entry, base + entry.name, after[1:] if entry.name == first else None)
+            for entry in entries
+            if entry.name >= first
+        ]
+
+    def stat(self, key: str) -> Fingerprint | None:
+        """Size and mtime; None also for what is no regular file."""
+        with _mapped(f"Cannot look at {self.uri_of(key)}"):
+            try:
+                status = os.lstat(self._path(key))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+        return _fingerprint(status) if stat.S_ISREG(status.st_mode) else None
+
+    def is_folder(self, key: str) -> bool:
+        """A folder, empty or not; no symbolic link to one."""
+        with _mapped(f"Cannot look at {self.uri_of(key)}"):
+            try:
+                return stat.S_ISDIR(os.lstat(self._path(key)).st_mode)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+
+    def read(self, key: str, most: Limit = OBJECT) -> bytes:
+        """The file's bytes."""
+        with _mapped(f"Cannot read {self.uri_of(key)}"), self._opened(key) as file:
+            size = os.fstat(file.fileno()).st_size
+            return whole(self.uri_of(key), size, iter(lambda: file.read(CHUNK_BYTES), b""), most)
+
+    def sha256(self, key: str) -> str:
+        """Hex digest of the file's bytes."""
+        with _mapped(f"Cannot read {self.uri_of(key)}"), self._opened(key) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def download(self, key: str, path: Path, size: int) -> str:
+        """Copy in chunks, hashing what is written."""
+        with _mapped(f"Cannot copy {self.uri_of(key)}"), self._opened(key) as source:
+            return copied(self.uri_of(key), iter(lambda: source.read(CHUNK_BYTES), b""), path, size)
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """Temp file, fsync, link (rule R13)."""
+        self._put(key, lambda target: target.write(data))
+
+    def put_file_if_absent(self, key: str, path: Path) -> None:
+        """Temp file, fsync, link (rule R13); never a link to the given file itself."""
+        with path.open("rb") as source:
+            self._put(key, lambda target: shutil.copyfileobj(source, target, CHUNK_BYTES))
+
+    def delete(self, key: str) -> None:
+        """Unlink; the folder stays."""
+        with _mapped(f"Cannot delete {self.uri_of(key)}"), suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(self._path(key))
+
+    def probe(self) -> None:
+        """Try it; also removes what killed writers left behind."""
+        probe_put_if_absent(self)
+        with _mapped(f"Cannot clean up in {self.uri}"):
+            self._sweep()
+
+    def exists_root(self) -> bool:
+        """Whether the root is a folder that can be read."""
+        with _mapped(f"Cannot read the folder {self.uri}"):
+            try:
+                with os.scandir(self.root.path):
+                    return True
+            except FileNotFoundError:
+                return False
+
+    @contextmanager
+    def _opened(self, key: str) -> Iterator[BufferedReader]:
+        """A regular file of this folder, to be read.
+
+        What lies below the root is opened name by name, so that neither the file nor a folder above it leads
+        elsewhere, however recently a symbolic link was put in its place. The root itself may be one.
+
+        :raises SourceChanged: it is a symbolic link, a pipe or a device, or lies below one.
+        """
+        *folders, name = key.split("/")
+        check_key(key)
+        place = os.open(self.root.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for folder in folders:
+                place, above = self._open_at(place, folder, key, os.O_DIRECTORY), place
+                os.close(above)
+            # A pipe without a writer would be waited for.
+            file = self._open_at(place, name, key, os.O_NONBLOCK)
+        finally:
+            os.close(place)
+        with os.fdopen(file, "rb") as opened:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise self._not_regular(key)
+            yield opened
+
+    def _open_at(self, place: int, name: str, key: str, how: int) -> int:
+        try:
+            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | how, dir_fd=place)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO) or _is_link(name, place):
+                raise self._not_regular(key) from None
+            raise
+
+    def _not_regular(self, key: str) -> SourceChanged:
+        return SourceChanged(
+            f"{self.uri_of(key)} is not read",
+            why="it is no regular file, or lies below a symbolic link, and none is followed",
+            hint="put the file itself there",
+        )
+
+    def _path(self, key: str) -> str:
+        check_key(key)
+        return os.path.join(self.root.path, key)
+
+    def _scan(self, folder: str) -> builtins.list[os.DirEntry[str]]:
+        # Read at once: a folder stays open only while it is read, however deep the tree.
+        try:
+            with os.scandir(folder) as entries:
+                return builtins.list(entries)
+        except OSError as error:
+            raise _listing_failed(self.uri, error) from error
+
+    def _put(self, key: str, write: Callable[[BinaryIO], object]) -> None:
+        """Temp file, fsync, link, fsync of the folder: a name exists only with its whole content."""
+        path = self._path(key)
+        folder = os.path.dirname(path)
+        temporary = os.path.join(self.root.path, TEMPORARY, f"{_owner()}-{uuid.uuid4().hex}")
+        with _mapped(f"Cannot write {self.uri_of(key)}"):
+            os.makedirs(os.path.dirname(temporary), exist_ok=True)
+            _make_folders(folder)
+            try:
+                with open(temporary, "xb") as file:
+                    write(file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                self._link(temporary, path, key)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
+            _sync_folder(folder)
+
+    def _link(self, temporary: str, path: str, key: str) -> None:
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            if not _same_content(temporary, path):
+                raise StoreConflict(
+                    f"{self.uri_of(key)} already exists with other content",
+                    hint="read it and go on from what it says; objects here are never overwritten",
+                ) from None
+
+    def _sweep(self) -> None:
+        folder = os.path.join(self.root.path, TEMPORARY)
+        now = os.stat(folder).st_mtime  # by the disk's own clock: something has just been written there
+        for entry in self._scan(folder):
+            with suppress(OSError):  # gone already, or another user's
+                if _is_dead(entry.name, now - entry.stat(follow_symlinks=False).st_mtime):
+                    os.unlink(entry.path)
+
+
+def _is_link(name: str, place: int) -> bool:
+    # Linux calls a link that should be a folder "not a directory".
+    with suppress(OSError):
+        return stat.S_ISLNK(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode)
+    return False
+
+
+def _owner() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}"
+
+
+def _is_dead(temporary: str, age_s: float) -> bool:
+    """Whether the writer of an unfinished file will not go on: one of another host, of which only the age
+    tells, had nothing to write for a day."""
+    writer = _TEMPORARY.fullmatch(temporary)
+    if writer is None:
+        return False
+    if writer["host"] == socket.gethostname():
+        return not psutil.pid_exists(int(writer["pid"]))
+    return age_s > DEAD_S
+
+
+def _fingerprint(status: os.stat_result) -> Fingerprint:
+    return Fingerprint(size=status.st_size, mtime_us=status.st_mtime_ns // 1000)
+
+
+def _same_content(one: str, other: str) -> bool:
+    if os.path.getsize(one) != os.path.getsize(other):
+        return False
+    with open(one, "rb") as a, open(other, "rb") as b:
+        while True:
+            chunk = a.read(CHUNK_BYTES)
+            if chunk != b.read(CHUNK_BYTES):
+                return False
+            if not chunk:
+                return True
+
+
+def _make_folders(path: str) -> None:
+    """Create missing folders and make them durable: a synced file in a lost folder is lost."""
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for folder in reversed(missing):
+        with suppress(FileExistsError):
+            os.mkdir(folder)
+        _sync_folder(os.path.dirname(folder))
+
+
+def _sync_folder(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _mapped(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SourceError(what, why=error.strerror, hint=_hint(error)) from error
+
+
+def _listing_failed(uri: str, error: OSError) -> ListingFailed:
+    return ListingFailed(
+        f"Listing {uri} did not complete", why=f"{error.filename}: {error.strerror}", hint=_hint(error)
+    )
+
+
+def _hint(error: OSError) -> str:
+    return _HINTS.get(type(error), "check the disk and its mount")
+
+
+_HINTS: dict[type[OSError], str] = {
+    FileNotFoundError: "it was removed meanwhile, or the path is wrong",
+    PermissionError: "give the user that runs Dagster (and Spark) access to the folder",
+    NotADirectoryError: "the URI must name a folder",
+}

@@ -1,0 +1,1 @@
+"""Which files a pattern means: Java's globs and regular expressions, on RE2."""

@@ -1,0 +1,238 @@
+r"""The part of Java's regular expressions that RE2 has, too, translated.
+
+Refused by name, since the engines (or JVM versions) differ: `\b` and `\B`, `\G`, `\R`, `\X`, `\h`, `\H`,
+`\v`, `\V`, `\N`, Unicode properties (`\p{L}`), nested classes and `&&`, flags other than `(?i)` and
+`(?s)` at the start, and `$` and `\Z` before the end. RE2 has no back references, look-arounds, atomic groups
+and possessive repetitions, which are what lets a pattern take for ever.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pinot_assets.errors import SettingError
+from pinot_assets.source.patterns.re2 import ANY, Range, any_of, but, compiled, one
+
+_POSIX = {
+    "Lower": "az",
+    "Upper": "AZ",
+    "ASCII": "\x00\x7f",
+    "Alpha": "azAZ",
+    "Digit": "09",
+    "Alnum": "azAZ09",
+    "Punct": "!/:@[`{~",
+    "Graph": "!~",
+    "Print": " ~",
+    "Blank": "  \t\t",
+    "Cntrl": "\x00\x1f\x7f\x7f",
+    "XDigit": "09afAF",
+    "Space": "\t\r  ",
+}
+"""Ranges, each by its first and last character."""
+_CHARS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
+_SETS = {"d": "09", "w": "azAZ09__", "s": "\t\r  "}
+_QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
+_GROUP = re.compile(r"\?(?:<(?P<name>[a-zA-Z][a-zA-Z0-9]*)>|:)")
+_FLAGS = re.compile(r"\(\?([is]+)\)")
+
+
+def regex_to_re2(pattern: str) -> str:
+    """Translate; the result is for whole texts, as Java's `Matcher.matches`.
+
+    :raises SettingError: Java refuses it, or it is not in the common part; with the position (0-based).
+    """
+    translated = _Translator(pattern).run()
+    try:
+        return compiled("".join(translated.out))
+    except ValueError as error:
+        raise _refused(pattern, None, str(error)) from error
+
+
+_NOTHING = ("", "(", "(?:", "|", r"\A", r"\z")
+"""What a repetition cannot stand behind, for one of the two engines or both."""
+
+
+class _Translator:
+    """One pass over the pattern, from left to right."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.out: list[str] = []
+        self.i = 0
+        self.ignore_case = False
+        self.names: set[str] = set()
+        self.dot = ANY
+
+    def run(self) -> _Translator:
+        if flags := _FLAGS.match(self.pattern):
+            self.i = flags.end()
+            self.ignore_case = "i" in flags[1]
+            self.dot = "(?s:.)" if "s" in flags[1] else ANY
+        while self.i < len(self.pattern):
+            self.out.append(self._next())
+        return self
+
+    def _next(self) -> str:
+        match char := self._take():
+            case "\\":
+                return self._escape()
+            case "[":
+                return self._class()
+            case "(":
+                return self._group()
+            case ".":
+                return self.dot
+            case "^":
+                return r"\A"
+            case "$":
+                return self._end("$")
+            case "|" | ")":
+                return char
+            case "*" | "+" | "?" | "{":
+                return self._quantifier()
+            case _:
+                return one(char, self.ignore_case)
+
+    def _quantifier(self) -> str:
+        found = _QUANTIFIER.match(self.pattern, self.i - 1)
+        if found is None:
+            raise self._refuse("'{' starts no repetition; write \\{")
+        if not self.out or self.out[-1] in _NOTHING:
+            raise self._refuse("a repetition of nothing")
+        self.i = found.end()
+        if self._peek() == "+":
+            raise self._refuse("a possessive repetition; write it without the second +")
+        if _QUANTIFIER.match(self.pattern, self.i):
+            raise self._refuse("a repetition of a repetition")
+        return found[0]
+
+    def _end(self, written: str) -> str:
+        """Java's end of a text may be before its last line terminator; behind it nothing else must follow."""
+        if self.pattern[self.i :].strip(")"):
+            raise self._refuse(f"{written} before the end of the pattern")
+        return r"\z"
+
+    def _group(self) -> str:
+        if not self.pattern.startswith("?", self.i):
+            return "("
+        found = _GROUP.match(self.pattern, self.i)
+        if found is None:
+            raise self._refuse("a look-around, an atomic group, or flags that do not stand at the start")
+        self.i = found.end()
+        if name := found["name"]:
+            if name in self.names:
+                raise self._refuse("a second group of that name")
+            self.names.add(name)
+        return "(?:"
+
+    def _escape(self) -> str:
+        char = self._take()
+        if char.lower() in _SETS:
+            return any_of(_set(char), ignore_case=self.ignore_case)
+        if char in "pP":
+            ranges = self._posix()
+            return any_of(ranges, negated=char == "P", ignore_case=self.ignore_case)
+        if char == "Q":
+            end = self.pattern.find("\\E", self.i)
+            quoted = self.pattern[self.i : end if end >= 0 else None]
+            self.i = end + 2 if end >= 0 else len(self.pattern)
+            if _QUANTIFIER.match(self.pattern, self.i):
+                raise self._refuse("a repetition behind \\Q…\\E")
+            return "".join(one(quote, self.ignore_case) for quote in quoted)
+        if char in "123456789k":
+            raise self._refuse("a back reference")
+        if char in "Az":
+            return f"\\{char}"
+        if char == "Z":
+            return self._end("\\Z")
+        return one(self._literal(char), self.ignore_case)
+
+    def _literal(self, char: str) -> str:
+        """The character that an escape stands for, inside and outside of classes."""
+        if char in _CHARS:
+            return _CHARS[char]
+        if char in "xu":
+            code = re.compile(
+                r"\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{2})" if char == "x" else r"()([0-9a-fA-F]{4})"
+            )
+            if (found := code.match(self.pattern, self.i)) and (
+                n := int(found[1] or found[2], 16)
+            ) <= 0x10FFFF:
+                self.i = found.end()
+                return chr(n)
+            raise self._refuse(f"\\{char} without its hexadecimal digits")
+        if char.isascii() and char.isalnum():
+            raise self._refuse(f"\\{char}")
+        return char
+
+    def _posix(self) -> list[Range]:
+        found = re.compile(r"\{(\w+)\}").match(self.pattern, self.i)
+        if found is None or found[1] not in _POSIX:
+            raise self._refuse("a property that is none of " + ", ".join(_POSIX))
+        self.i = found.end()
+        return _ranges(_POSIX[found[1]])
+
+    def _class(self) -> str:
+        negated = self._peek() == "^"
+        self.i += negated
+        members: list[Range] = []
+        while not (self._peek() == "]" and members):
+            members += self._member()
+        self.i += 1
+        return any_of(members, negated=negated, ignore_case=self.ignore_case)
+
+    def _member(self) -> list[Range]:
+        start = self._class_char()
+        if not isinstance(start, str):
+            return start
+        if self._peek() != "-" or self.pattern[self.i + 1 : self.i + 2] in ("]", "[", ""):
+            return [(ord(start), ord(start))]
+        self.i += 1
+        end = self._class_char()
+        if not isinstance(end, str) or end < start:
+            raise self._refuse("an illegal range")
+        return [(ord(start), ord(end))]
+
+    def _class_char(self) -> str | list[Range]:
+        """One character of a class, or those of a predefined set."""
+        char = self._take()
+        if char == "[" or (char == "&" and self._peek() == "&"):
+            raise self._refuse("nested classes and &&; write one flat class")
+        if char != "\\":
+            return char
+        char = self._take()
+        if char.lower() in _SETS:
+            return _set(char)
+        if char == "p":
+            return self._posix()
+        return self._literal(char)
+
+    def _take(self) -> str:
+        if self.i == len(self.pattern):
+            raise self._refuse("it ends too early")
+        self.i += 1
+        return self.pattern[self.i - 1]
+
+    def _peek(self) -> str:
+        return self.pattern[self.i : self.i + 1]
+
+    def _refuse(self, why: str) -> SettingError:
+        return _refused(self.pattern, self.i - 1, why)
+
+
+def _ranges(text: str) -> list[Range]:
+    return [(ord(low), ord(high)) for low, high in zip(text[::2], text[1::2], strict=True)]
+
+
+def _set(kind: str) -> list[Range]:
+    ranges = _ranges(_SETS[kind.lower()])
+    return ranges if kind.islower() else but(ranges)
+
+
+def _refused(pattern: str, position: int | None, why: str) -> SettingError:
+    where = "" if position is None else f" at position {position}"
+    return SettingError(
+        f"The pattern regex:{pattern} is malformed or not supported{where}",
+        why=why,
+        hint="the supported part of java.util.regex.Pattern is what RE2 also has; a glob: may do",
+    )

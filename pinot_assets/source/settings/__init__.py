@@ -1,0 +1,1 @@
+"""Settings of object stores, as table specs and variables spell them."""
