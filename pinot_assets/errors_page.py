@@ -11,7 +11,7 @@ from pinot_assets import errors
 from pinot_assets.core.exit_codes import MEANINGS
 from pinot_assets.error_codes import CLASSES, CODES, KINDS, Meaning
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.segment.support import Feature
+from pinot_assets.segment.config.support import Feature
 
 _TOP: Final = """\
 <!-- python -m pinot_assets.errors_page > docs/reference/errors.md -->

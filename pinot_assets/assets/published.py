@@ -15,7 +15,7 @@ from pinot_assets.assets.metadata import Metadata, of_snapshot
 from pinot_assets.assets.picture import Event, Picture
 from pinot_assets.assets.versions import digest
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.pinot.port import Pinot
+from pinot_assets.pinot.api import Pinot
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.kept import before
 from pinot_assets.session.model import Checked, published_audit

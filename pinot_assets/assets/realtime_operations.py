@@ -16,7 +16,7 @@ import dagster as dg
 from pinot_assets.core.effects import recording
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SpecDrift, SpecError
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.deep_store import open_deep_store, sweeper
 from pinot_assets.realtime.drain import Do, Goal
 from pinot_assets.realtime.draining import Draining

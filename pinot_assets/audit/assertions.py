@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.broker import QueryResult
-from pinot_assets.pinot.data_table import DataTable, Scalar
+from pinot_assets.pinot.client.broker import QueryResult
+from pinot_assets.pinot.client.data_table import DataTable, Scalar
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.expectation import Side
 from pinot_assets.spec.question import MOST_GROUPS, Question

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pinot_assets.audit.built import base_name
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.text import plural
-from pinot_assets.segment.cut import Cut
+from pinot_assets.segment.values.truncation import Cut
 from pinot_assets.spec.audit_check import CutCheck, Severity
 
 Lost = Mapping[str, Mapping[str, Cut]]

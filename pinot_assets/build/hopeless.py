@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from pinot_assets.build.casts import DECIMAL, HEX
 from pinot_assets.build.wanted import Wanted
-from pinot_assets.segment.decimals import unstorable
+from pinot_assets.segment.values.decimals import unstorable
 
 Mask = npt.NDArray[np.bool_]
 

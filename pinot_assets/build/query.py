@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pinot_assets.errors import UnsupportedFeature
-from pinot_assets.segment.pinot_expression import Translation
-from pinot_assets.segment.transform_config import read_transforms
+from pinot_assets.segment.config.pinot_expression import Translation
+from pinot_assets.segment.config.transforms import read_transforms
 
 
 @dataclass(frozen=True, slots=True)

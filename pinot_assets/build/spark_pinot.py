@@ -31,7 +31,7 @@ from pinot_assets.build.spark_expression import compiled
 from pinot_assets.build.spark_rows import MADE
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.core.file_errors import FileRejected
-from pinot_assets.segment.pinot_expression import Translation, quoted
+from pinot_assets.segment.config.pinot_expression import Translation, quoted
 
 _FILES: Final = "#file's "  # before the name of a column: its values in the file
 _INSTANTS: Final = (TimestampType, TimestampNTZType)

@@ -20,7 +20,7 @@ from pinot_assets.build.spark_rows import CORRUPT, END, ROW
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.pinot_expression import quoted
+from pinot_assets.segment.config.pinot_expression import quoted
 
 _NARROW: Final = frozenset(("Project", "Filter"))
 _MOVING: Final = re.compile(

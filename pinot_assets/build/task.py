@@ -40,8 +40,8 @@ from pinot_assets.errors import (
     UnsupportedFeature,
 )
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
-from pinot_assets.segment.build import ColumnStats
-from pinot_assets.segment.stated import read_facts
+from pinot_assets.segment.write.metadata_reader import read_facts
+from pinot_assets.segment.write.segment import ColumnStats
 from pinot_assets.session.cut_values import CutValues
 from pinot_assets.snapshot.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY
 from pinot_assets.snapshot.fingerprint import Fingerprint

@@ -15,7 +15,7 @@ from pinot_assets.errors import LocalStackError
 from pinot_assets.local import Stack, StackState
 from pinot_assets.local.helix import forget
 from pinot_assets.local.state import SERVERS
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.state import Status
 
 _LOOK_S: Final = 0.001

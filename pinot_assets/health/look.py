@@ -22,8 +22,8 @@ from pinot_assets.health.reading import Reading
 from pinot_assets.health.replicas import Loaded
 from pinot_assets.health.source import Difference, difference
 from pinot_assets.pinot import versions
+from pinot_assets.pinot.api import Pinot, Replicas, ServerDisk
 from pinot_assets.pinot.lineage import Lineage
-from pinot_assets.pinot.port import Pinot, Replicas, ServerDisk
 from pinot_assets.session.abandon import unknown_of
 from pinot_assets.session.behind import published
 from pinot_assets.session.kept import before, headers, revertible

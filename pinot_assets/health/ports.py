@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from pinot_assets.connect import open_session_store, open_source, open_staging
-from pinot_assets.pinot.cluster import PinotCluster
-from pinot_assets.pinot.port import Pinot
+from pinot_assets.pinot.api import Pinot
+from pinot_assets.pinot.http_client import PinotCluster
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings.environment import Settings

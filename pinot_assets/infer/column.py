@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from pinot_assets.build.casts import plain
 from pinot_assets.infer.kinds import Kind, moment_ms, of_cell, of_member, of_text, patterns_of, together
-from pinot_assets.segment.time_format import parse_date
+from pinot_assets.segment.config.time_format import parse_date
 
 PARTS: Final = ";"
 """What Pinot's csv reader splits the cells of a multi-value column at."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pinot_assets.build.json_values import Real
 from pinot_assets.core.untrusted import read_json
-from pinot_assets.segment.time_format import PATTERNS, parse_date
+from pinot_assets.segment.config.time_format import PATTERNS, parse_date
 
 
 class Kind(StrEnum):

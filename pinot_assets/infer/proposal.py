@@ -13,9 +13,9 @@ from pinot_assets.core.text import plural
 from pinot_assets.infer.column import PARTS, Column
 from pinot_assets.infer.kinds import FRACTIONS, INTEGERS, NUMBERS, Kind
 from pinot_assets.infer.names import pinot_names
-from pinot_assets.segment.pinot_expression import quoted
-from pinot_assets.segment.time_format import VALID_FROM_MS, VALID_TO_MS
-from pinot_assets.segment.types import FieldType
+from pinot_assets.segment.config.pinot_expression import quoted
+from pinot_assets.segment.config.time_format import VALID_FROM_MS, VALID_TO_MS
+from pinot_assets.segment.values.types import FieldType
 from pinot_assets.spec.document import Part, parse_document
 from pinot_assets.spec.ingestion import FileIngestion
 from pinot_assets.spec.pinot_json import schema_problems

@@ -1,10 +1,6 @@
 """The only door to Pinot: controller, brokers and servers over HTTP, lineage as values, push."""
 
-from pinot_assets.pinot.broker import Broker, NoResult, QueryResult
-from pinot_assets.pinot.cluster import PinotCluster
-from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
-from pinot_assets.pinot.online import wait_online
-from pinot_assets.pinot.port import (
+from pinot_assets.pinot.api import (
     Pinot,
     PushMode,
     PushReport,
@@ -13,6 +9,10 @@ from pinot_assets.pinot.port import (
     ServerDisk,
     StagedObjects,
 )
+from pinot_assets.pinot.client.broker import Broker, NoResult, QueryResult
+from pinot_assets.pinot.http_client import PinotCluster
+from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
+from pinot_assets.pinot.online import wait_online
 from pinot_assets.settings.pinot_connection import (
     Auth,
     BasicAuth,

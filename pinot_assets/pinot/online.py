@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from pinot_assets.core.text import plural_are
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.port import Pinot
+from pinot_assets.pinot.api import Pinot
 
 POLL_SECONDS = 0.25
 

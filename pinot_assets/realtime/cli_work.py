@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from pinot_assets.core.effects import recording
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.cli_table import find_table
 from pinot_assets.realtime.deep_store import open_deep_store, sweeper
 from pinot_assets.realtime.lease import OperationsLease

@@ -15,7 +15,7 @@ from typing import Final
 import httpx
 
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.http import Call, Door, Kind
+from pinot_assets.pinot.client.http import Call, Door, Kind
 from pinot_assets.realtime.health.recovery import ERROR, all_in_error
 from pinot_assets.realtime.settings import reingests
 from pinot_assets.realtime.state import Copy, RealtimeState

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pinot_assets.core.untrusted import fields_of_json
-from pinot_assets.pinot.nodes import Node, Stat
+from pinot_assets.pinot.client.helix_nodes import Node, Stat
 from pinot_assets.realtime.names import parse_name
 from pinot_assets.realtime.state import NOT_PAUSED, Consumption, Pause, PauseReason, Replica, Segment, Status
 

@@ -1,6 +1,6 @@
 """What repair, drain, rebalance guard and drill ask of Pinot.
 
-`pinot_assets.pinot.realtime.RealtimePinot` has all of it; a test's fake needs no more than this.
+`pinot_assets.pinot.realtime.clients.RealtimePinot` has all of it; a test's fake needs no more than this.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
-from pinot_assets.pinot.nodes import Node
+from pinot_assets.pinot.client.helix_nodes import Node
 from pinot_assets.realtime.state import RealtimeState
 
 Reader = Callable[[], RealtimeState]

@@ -13,7 +13,7 @@ from pinot_assets.chosen_tables import realtime_table
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SpecError
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.cli_table import TableName, find_table
 from pinot_assets.realtime.preflight import Aim, Verdict, judge, judge_change, refuse_unless_safe
 from pinot_assets.realtime.preflight.gather import gather

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pinot_assets.errors import PinotAssetsError, PinotError, PinotNotFound
-from pinot_assets.pinot.app_config import AppConfig, config_or_why, configs_or_why
-from pinot_assets.pinot.cluster import each_server
-from pinot_assets.pinot.nodes import Node
-from pinot_assets.pinot.realtime_reads import RealtimeReads
+from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, configs_or_why
+from pinot_assets.pinot.client.helix_nodes import Node
+from pinot_assets.pinot.http_client import each_server
+from pinot_assets.pinot.realtime.reads import RealtimeReads
 from pinot_assets.realtime.names import upload_of
 from pinot_assets.realtime.parts import consumption_of, pause_of, segments_of
 from pinot_assets.realtime.settings import ClusterSettings

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from packaging.version import Version
 
-from pinot_assets.pinot.app_config import AppConfig
+from pinot_assets.pinot.client.app_config import AppConfig
 from pinot_assets.pinot.table_config import period_ms, setting
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings

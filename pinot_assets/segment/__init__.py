@@ -1,6 +1,9 @@
 """Arrow tables become Pinot v3 segments, column by column. Knows neither Dagster nor Spark."""
 
-from pinot_assets.segment.archive import (
+from pinot_assets.segment.config.fields import Column
+from pinot_assets.segment.config.segment_spec import SegmentSpec
+from pinot_assets.segment.values.types import DataType, FieldType
+from pinot_assets.segment.write.archive import (
     Renamed,
     SegmentInfo,
     TarInfo,
@@ -9,10 +12,7 @@ from pinot_assets.segment.archive import (
     rename_tar,
     write_tar,
 )
-from pinot_assets.segment.build import ColumnStats, Segment, build_segment
-from pinot_assets.segment.fields import Column
-from pinot_assets.segment.spec import SegmentSpec
-from pinot_assets.segment.types import DataType, FieldType
+from pinot_assets.segment.write.segment import ColumnStats, Segment, build_segment
 
 __all__ = [
     "Column",

@@ -10,8 +10,8 @@ from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import Answers, Tally, assertion_holds, tally
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import PinotError, PinotUnreachable
-from pinot_assets.pinot.data_table import DataTable
-from pinot_assets.pinot.port import Pinot
+from pinot_assets.pinot.api import Pinot
+from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.spec.audit_block import Assertion

@@ -17,8 +17,8 @@ from typing import Final
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotNotFound, SessionError
+from pinot_assets.pinot.api import Pinot
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.kept import Header, headers, segments_of
 from pinot_assets.session.model import Pointer, Session, is_ours, seq_of

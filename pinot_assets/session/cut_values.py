@@ -9,8 +9,8 @@ from typing import Self
 
 from pinot_assets.core.stored_format import FIRST, Marks, Stored, marks
 from pinot_assets.core.untrusted import read_json
-from pinot_assets.segment.build import ColumnStats
-from pinot_assets.segment.cut import Cut
+from pinot_assets.segment.values.truncation import Cut
+from pinot_assets.segment.write.segment import ColumnStats
 
 
 @dataclass(frozen=True, slots=True)

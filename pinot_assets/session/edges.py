@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pinot_assets.build.order import Builder
-from pinot_assets.pinot.port import Pinot
+from pinot_assets.pinot.api import Pinot
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings.session_waits import Waits

@@ -21,8 +21,8 @@ from pinot_assets.errors import (
     SwitchStateUnknown,
 )
 from pinot_assets.pinot import versions
+from pinot_assets.pinot.api import PushMode
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.model import Mode, Session
 from pinot_assets.session.plan import Plan
 from pinot_assets.session.run import Run

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pinot_assets.pinot.port import PushMode
-from pinot_assets.pinot.push import missing
+from pinot_assets.pinot.api import PushMode
+from pinot_assets.pinot.push.confirmed import missing
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.upload_pace import MOST, UploadPace
 from pinot_assets.snapshot.receipt import Output

@@ -16,8 +16,8 @@ from pinot_assets.build.keys import version_from_text
 from pinot_assets.core.stored_format import FIRST
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
+from pinot_assets.pinot.api import SegmentMetadata
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.pinot.port import SegmentMetadata
 from pinot_assets.session.hold import still_held
 from pinot_assets.session.kept import Kept, kept_refs, outlines, read_kept, segments_of
 from pinot_assets.session.kept_receipts import kept_receipts

@@ -13,8 +13,8 @@ from typing import Any
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PushRefused
+from pinot_assets.pinot.api import ServerDisk
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.pinot.port import ServerDisk
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.session.kept import before
 from pinot_assets.session.run import Run

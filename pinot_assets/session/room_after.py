@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.port import ServerDisk
+from pinot_assets.pinot.api import ServerDisk
 from pinot_assets.session.amount import Amount
 from pinot_assets.session.room import quota_bytes, replication_of, tars_at_once
 from pinot_assets.session.run import Run

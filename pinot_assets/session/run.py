@@ -11,7 +11,7 @@ from typing import Any
 from pinot_assets.core.effects import Effects
 from pinot_assets.core.printable import visible
 from pinot_assets.pinot import versions
-from pinot_assets.pinot.port import PushMode
+from pinot_assets.pinot.api import PushMode
 from pinot_assets.session.behind import refuse_published
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import Mode, ObjectRef, PushKind, Session

@@ -16,8 +16,8 @@ from pinot_assets.audit.assertions import Tally, broker_tally
 from pinot_assets.core.deadline import Deadline
 from pinot_assets.errors import PinotError, SwitchStateUnknown
 from pinot_assets.pinot import versions
+from pinot_assets.pinot.api import Pinot
 from pinot_assets.pinot.online import wait_online
-from pinot_assets.pinot.port import Pinot
 from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_config, shadow_name, shadow_schema
 from pinot_assets.session.pushing import push_missing
 from pinot_assets.session.run import Run

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from pinot_assets.core.deadline import Deadline
 from pinot_assets.errors import PinotError, PinotUnreachable, SwitchStateUnknown
+from pinot_assets.pinot.api import PushMode
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.pinot.port import PushMode
 from pinot_assets.session.entries import Entries
 from pinot_assets.session.pushing import Pushed, push_missing
 from pinot_assets.session.staging import Switch

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pinot_assets.pinot.port import PushReport
+from pinot_assets.pinot.api import PushReport
 from pinot_assets.snapshot.receipt import Output
 
 MOST = 500

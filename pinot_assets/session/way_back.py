@@ -13,8 +13,8 @@ from enum import StrEnum
 from itertools import islice
 
 from pinot_assets.pinot import versions
+from pinot_assets.pinot.api import Pinot
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState, why_not_revert
-from pinot_assets.pinot.port import Pinot
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.kept import Kept, published
 from pinot_assets.session.model import Session, is_ours

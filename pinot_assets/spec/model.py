@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pinot_assets.errors import SourceError, SpecError
-from pinot_assets.segment.index_config import BUILD_INVERTED
+from pinot_assets.segment.config.indexes import BUILD_INVERTED
 from pinot_assets.source import resolve_env
 from pinot_assets.spec.asset_names import asset_name
 from pinot_assets.spec.audit_block import Audit

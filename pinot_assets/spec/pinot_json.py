@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pinot_assets.segment.settings import is_true
+from pinot_assets.segment.config.json_values import is_true
 from pinot_assets.spec.column_names import has_blank, without_blanks
 from pinot_assets.spec.document import Part
 from pinot_assets.spec.pinot_settings import bearings

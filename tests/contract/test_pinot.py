@@ -1,4 +1,4 @@
-"""What `pinot_assets.pinot.port.Pinot` promises of segments, schemas and tables, held against every subject.
+"""What `pinot_assets.pinot.api.Pinot` promises of segments, schemas and tables, held against every subject.
 
 The rest of the contract: `test_replacement.py`, `test_force.py`, `test_retention.py`, `test_races.py` and
 `test_brokers.py`.

@@ -13,7 +13,7 @@ from fakes.staged import STAGED
 
 from pinot_assets.errors import LeaseLost, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import PushMode, ServerDisk
-from pinot_assets.pinot.lead import lead_of, same_cluster
+from pinot_assets.pinot.client.lead_controller import lead_of, same_cluster
 
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
 

@@ -1,4 +1,4 @@
-"""Replacing segments by others, as `pinot_assets.pinot.port.Pinot` promises it: start, end, revert, refusals.
+"""Replacing segments by others, as `pinot_assets.pinot.api.Pinot` promises it: start, end, revert, refusals.
 
 Source: spec/lineage.md sections 2, 4, 5 and 6.
 """

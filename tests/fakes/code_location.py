@@ -21,7 +21,7 @@ from pinot_assets.assets.table import table_assets
 from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.definitions import build_definitions
 from pinot_assets.pinot import PinotCluster
-from pinot_assets.pinot.broker import NoResult
+from pinot_assets.pinot.client.broker import NoResult
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.observe import Observation, observe
 from pinot_assets.settings.environment import load_settings

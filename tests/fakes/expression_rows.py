@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pinot_assets.build.spark_reader import reading_session, use_in_thread
-from pinot_assets.segment.pinot_expression import translate
+from pinot_assets.segment.config.pinot_expression import translate
 from pinot_assets.spec.assertion_sql import read_question
 from pinot_assets.spec.shadow_sql import read_shadow_question
 

@@ -13,7 +13,7 @@ from fakes.kafka_table import table_config
 from fakes.realtime import TABLE, FakeRealtime
 from fakes.realtime_orders import commit
 
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.state import RealtimeState
 
 PARTITIONS = 2

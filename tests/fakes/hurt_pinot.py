@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fakes.hurt_tables import consuming
 
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.nodes import Node
+from pinot_assets.pinot.client.helix_nodes import Node
 from pinot_assets.realtime.state import RealtimeState, Replica, Segment, Status
 
 

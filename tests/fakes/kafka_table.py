@@ -15,7 +15,7 @@ from fakes.kafka_topic import create_topic
 
 from pinot_assets.demo.realtime_faults import StoreOutage
 from pinot_assets.local import StackState
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.deep_store import open_deep_store
 from pinot_assets.realtime.opening import hold_table
 from pinot_assets.realtime.reading import read_state

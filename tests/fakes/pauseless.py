@@ -27,7 +27,7 @@ from pinot_assets.local import jars, maven
 from pinot_assets.local.optional import KAFKA
 from pinot_assets.local.part import Site
 from pinot_assets.local.state import ProcessRecord, Record
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.settings.pinot_connection import PinotConnection
 
 _HERE = Path(__file__).parent

@@ -17,9 +17,9 @@ from fakes.pauseless import PauselessCluster
 from kazoo.client import KazooClient
 
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.broker import Broker
-from pinot_assets.pinot.http import Doors
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.pinot.client.broker import Broker
+from pinot_assets.pinot.client.http import Doors
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.drain import Action, Goal
 from pinot_assets.realtime.draining import Draining
 from pinot_assets.realtime.health.checks import examine

@@ -1,4 +1,4 @@
-"""An in-memory Pinot with the real rules of lineage, for tests of what stands on `pinot_assets.pinot.port`.
+"""An in-memory Pinot with the real rules of lineage, for tests of what stands on `pinot_assets.pinot.api`.
 
 The contract suite (`tests/contract`) holds it to what the real thing does. Rules: spec/lineage.md sections 2
 and 4 to 8, those that change many entries at once in `fakes.lineage`. What happens to a real cluster from
@@ -55,7 +55,7 @@ from pinot_assets.pinot import (
     ServerDisk,
     StagedObjects,
 )
-from pinot_assets.pinot.data_table import DataTable
+from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.pinot.lineage import why_not_end, why_not_revert
 from pinot_assets.snapshot.receipt import Output
 
@@ -75,7 +75,7 @@ def _whole_count(sql: str, segments: Sequence[Output]) -> QueryResult:
 
 
 class FakePinot:
-    """See the module docstring; for the methods see `pinot_assets.pinot.port.Pinot`.
+    """See the module docstring; for the methods see `pinot_assets.pinot.api.Pinot`.
 
     :param version: the release whose ways it has (`fakes.dialects`).
     :ivar hurried: whether callers' deadlines are so short that what Pinot answers late is not heard.

@@ -1,4 +1,4 @@
-"""Staged objects for a push: `pinot_assets.pinot.port.StagedObjects`."""
+"""Staged objects for a push: `pinot_assets.pinot.api.StagedObjects`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from fakes.waiting import until
 from pinot_assets.build import build_file
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection, wait_online
-from pinot_assets.pinot.broker import Broker, NoResult
+from pinot_assets.pinot.client.broker import Broker, NoResult
 from pinot_assets.snapshot.receipt import Receipt
 
 pytestmark = pytest.mark.integration

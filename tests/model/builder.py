@@ -16,7 +16,7 @@ from pinot_assets.build.keys import cut_key, receipt_key, version_text
 from pinot_assets.build.order import BuildOrder, FileTask, nobody, segment_name
 from pinot_assets.errors import BuildError
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
-from pinot_assets.segment.build import ColumnStats
+from pinot_assets.segment.write.segment import ColumnStats
 from pinot_assets.session.cut_values import CutValues
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import ObjectStore

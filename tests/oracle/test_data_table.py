@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.pinot.data_table import read_data_table
+from pinot_assets.pinot.client.data_table import read_data_table
 
 Oracle = Any  # conftest.Oracle; the folders of the tests are not packages
 

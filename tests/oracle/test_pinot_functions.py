@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 
 from pinot_assets.build.local_spark import local_session
 from pinot_assets.build.spark_reader import reading_session
-from pinot_assets.segment.pinot_expression import NotTranslated, translate
-from pinot_assets.segment.pinot_functions import FUNCTIONS
-from pinot_assets.segment.time_format import PATTERNS
+from pinot_assets.segment.config.pinot_expression import NotTranslated, translate
+from pinot_assets.segment.config.pinot_functions import FUNCTIONS
+from pinot_assets.segment.config.time_format import PATTERNS
 
 pytestmark = pytest.mark.spark
 

@@ -25,7 +25,7 @@ from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.preflight import rules_change
 from pinot_assets.realtime.preflight.judge import RULES
-from pinot_assets.segment.support import Feature
+from pinot_assets.segment.config.support import Feature
 from pinot_assets.session import owner
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings.variables import VARIABLES

@@ -12,7 +12,7 @@ import pinot_assets
 from pinot_assets import error_codes, errors
 from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.errors_page import class_of, errors_page
-from pinot_assets.segment.support import Feature
+from pinot_assets.segment.config.support import Feature
 from pinot_assets.snapshot import failure_code
 from pinot_assets.snapshot.receipt import Failure
 

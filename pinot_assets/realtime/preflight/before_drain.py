@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pinot_assets.errors import PinotNotFound
-from pinot_assets.pinot.realtime_reads import RealtimeReads
+from pinot_assets.pinot.realtime.reads import RealtimeReads
 from pinot_assets.realtime.drain import Goal
 from pinot_assets.realtime.draining import Preflight
 from pinot_assets.realtime.preflight.answer import Verdict

@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from pinot_assets.errors import PinotAssetsError, PinotError
-from pinot_assets.pinot.app_config import AppConfig, config_or_why, configs_or_why
-from pinot_assets.pinot.cluster import each_server
-from pinot_assets.pinot.realtime_reads import RealtimeReads
+from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, configs_or_why
+from pinot_assets.pinot.http_client import each_server
+from pinot_assets.pinot.realtime.reads import RealtimeReads
 from pinot_assets.pinot.table_config import is_refresh, setting
 from pinot_assets.realtime.parts import segments_of
 from pinot_assets.realtime.preflight.commits import blocking_times, commit_start, pauseless_times

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.realtime_writes import SEGMENT_LEVEL
+from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
 from pinot_assets.realtime.port import RepairDoor, Sweeper
 from pinot_assets.realtime.repair.facts import admin_url
 from pinot_assets.realtime.repair.model import Kind, Means, Step

@@ -12,8 +12,8 @@ import pytest
 from packaging.version import Version
 
 from pinot_assets.errors import PinotError, PinotNotFound
-from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.pinot.realtime_writes import SEGMENT_LEVEL
+from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.names import upload_of
 from pinot_assets.realtime.rebalance import Preview, Request, judge

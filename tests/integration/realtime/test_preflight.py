@@ -16,7 +16,7 @@ from fakes.kafka_topic import create_topic
 from pinot_assets.errors import PreflightRefused
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.preflight import Aim, Facts, Verdict, judge, refuse_unless_safe
 from pinot_assets.realtime.preflight.facts import Retention

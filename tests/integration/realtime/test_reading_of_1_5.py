@@ -9,7 +9,7 @@ from fakes.controller import ControllerCluster
 from fakes.laid_table import lay_table
 from kazoo.client import KazooClient
 
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.state import Copy, PauseReason, RealtimeState, Status, StreamPartition

@@ -8,7 +8,7 @@ import pytest
 from fakes.kafka_table import Clicks
 
 from pinot_assets.errors import PinotError, PinotNotFound
-from pinot_assets.pinot.realtime_writes import SEGMENT_LEVEL
+from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
 from pinot_assets.realtime.health.progress import next_segment
 from pinot_assets.realtime.names import upload_of
 from pinot_assets.realtime.state import Copy, RealtimeState, Status

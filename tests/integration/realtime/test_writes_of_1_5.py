@@ -11,8 +11,8 @@ from fakes.pauseless import PauselessCluster
 from fakes.pauseless_table import Rows, rows_table
 
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.pinot.realtime_writes import SEGMENT_LEVEL
+from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.names import upload_of
 from pinot_assets.realtime.state import Copy, PauseReason, RealtimeState, Status

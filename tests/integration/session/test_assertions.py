@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete, SpecError
-from pinot_assets.pinot.data_table import DataTable
+from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.session.model import State
 from pinot_assets.session.report import Result
 from pinot_assets.snapshot.receipt import Output

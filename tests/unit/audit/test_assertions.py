@@ -17,8 +17,8 @@ from pinot_assets.audit.assertions import (
     tally,
 )
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.broker import QueryResult
-from pinot_assets.pinot.data_table import DataTable
+from pinot_assets.pinot.client.broker import QueryResult
+from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.spec.assertion_sql import read_question
 from pinot_assets.spec.audit_block import Assertion
 from pinot_assets.spec.question import MOST_GROUPS

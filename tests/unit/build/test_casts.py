@@ -13,8 +13,8 @@ from pinot_assets.build.hopeless import hopeless
 from pinot_assets.build.json_values import Real, converter
 from pinot_assets.build.wanted import Wanted
 from pinot_assets.segment import Column, DataType, FieldType
-from pinot_assets.segment.clean import clean
-from pinot_assets.segment.decimals import stored_decimals
+from pinot_assets.segment.values.decimals import stored_decimals
+from pinot_assets.segment.values.normalize import clean
 
 TYPES = [
     pa.int32(),

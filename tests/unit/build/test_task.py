@@ -31,7 +31,7 @@ from pinot_assets.build.query import Query
 from pinot_assets.build.task import look_at
 from pinot_assets.core.policy import UNLIMITED, Layer, Policy
 from pinot_assets.segment import read_segment_info
-from pinot_assets.segment.cut import Cut
+from pinot_assets.segment.values.truncation import Cut
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint

@@ -17,7 +17,7 @@ from pinot_assets.errors import (
     SwitchStateUnknown,
 )
 from pinot_assets.pinot import PinotCluster
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 
 
 class Door:

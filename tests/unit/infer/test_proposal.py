@@ -9,7 +9,7 @@ from pinot_assets.infer.column import Column, absent, of_arrow, of_cells, of_mem
 from pinot_assets.infer.draft import merged
 from pinot_assets.infer.kinds import Kind
 from pinot_assets.infer.proposal import Field, described, propose, words_of
-from pinot_assets.segment.types import FieldType
+from pinot_assets.segment.values.types import FieldType
 
 
 def field(name: str, *cells: str) -> Field:

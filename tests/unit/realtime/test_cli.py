@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli import app
 from pinot_assets.errors import PinotNotFound, PinotUnreachable, PreflightRefused, SpecError
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime import cli_table, preflight_cli
 from pinot_assets.realtime.preflight.facts import Facts, Retention
 from pinot_assets.realtime.preflight.gather import gather

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.pinot.app_config import AppConfig
+from pinot_assets.pinot.client.app_config import AppConfig
 from pinot_assets.realtime.settings import reingests
 from pinot_assets.realtime.table_settings import cluster_settings, table_settings
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pinot_assets.segment.support import Feature
+from pinot_assets.segment.config.support import Feature
 from pinot_assets.segment.support_page import support_tables
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "formats.md"

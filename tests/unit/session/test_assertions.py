@@ -10,7 +10,7 @@ import pytest
 
 from pinot_assets.audit import Finding
 from pinot_assets.errors import PinotAssetsError, PinotError, PinotUnreachable, SpecError
-from pinot_assets.pinot.data_table import DataTable
+from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.session import asking
 from pinot_assets.session.asking import sides_of
 from pinot_assets.session.assertions import assertion_findings

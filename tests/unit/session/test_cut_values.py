@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pinot_assets.errors import NeedsNewerRelease
-from pinot_assets.segment.cut import Cut
+from pinot_assets.segment.values.truncation import Cut
 from pinot_assets.session.cut_values import CutValues
 
 CUT = CutValues({"name": Cut(1, 2)})

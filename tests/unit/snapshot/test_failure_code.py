@@ -11,7 +11,7 @@ import pinot_assets.build
 from pinot_assets import error_codes
 from pinot_assets.build import task
 from pinot_assets.core.file_errors import FileRejected
-from pinot_assets.pinot import port  # noqa: F401  # what sessions import first
+from pinot_assets.pinot import api
 from pinot_assets.session import publisher
 from pinot_assets.snapshot.failure_code import CODES, is_transient
 

@@ -17,7 +17,7 @@ from pinot_assets.build.spark_expression import compiled
 from pinot_assets.build.spark_query import check_expressions
 from pinot_assets.errors import BuildError, SpecError, UnsupportedFeature
 from pinot_assets.expressions.tokens import PINOT, read_tokens
-from pinot_assets.segment.pinot_functions import FUNCTIONS
+from pinot_assets.segment.config.pinot_functions import FUNCTIONS
 from pinot_assets.spec import Problem
 from pinot_assets.spec.question import Question
 

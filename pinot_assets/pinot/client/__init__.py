@@ -1,0 +1,1 @@
+"""HTTP and gRPC to controllers, brokers and servers. Nothing else speaks to them."""

@@ -1,0 +1,157 @@
+"""Queries, whole or not at all: an exception in the reply, a silent server, a missing result are errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from pinot_assets.errors import PinotError
+from pinot_assets.pinot.client.http import Call, Doors, Kind
+
+SPARE_SEGMENTS = 100
+"""Asked for beside those that a table has: some may come meanwhile, and a broker may show what has gone."""
+
+
+# TABLE_DOES_NOT_EXIST and BROKER_RESOURCE_MISSING of Pinot's QueryErrorCode.
+NO_ROUTING = (190, 410)
+
+
+class NoResult(PinotError):
+    """The broker has nothing to ask: the table is empty, or has no routing yet (seen for a moment after it
+    was created, and after its segments went ONLINE)."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """A complete answer.
+
+    :ivar columns: names, in order.
+    :ivar types: Pinot's column data types (`LONG`, `STRING`, …).
+    :ivar rows: JSON values.
+    :ivar servers: number of servers that were asked, all of which answered.
+    :ivar total_docs: documents in the segments that were routed to.
+    """
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    servers: int
+    total_docs: int
+
+
+class Broker:
+    """One broker. Thread-safe."""
+
+    def __init__(self, url: str, doors: Doors) -> None:
+        self.url = url
+        self._door = doors.at(url)
+        self._deadline = doors.connection.timeouts.call
+
+    def query(
+        self, sql: str, options: Mapping[str, str] | None = None, deadline: float | None = None
+    ) -> QueryResult:
+        """Run a query.
+
+        :param options: Pinot's query options, e.g. `{"timeoutMs": "5000"}`.
+        :param deadline: seconds; None is that of an ordinary call.
+        :raises NoResult: no routing for the table, or no result table and no exception.
+        :raises PinotError: an exception in the reply, a server that did not answer, a cut-off GROUP BY, or
+            segments that were left out.
+        :raises PinotUnreachable: no answer.
+        """
+        body = {"sql": sql}
+        if options:
+            body["queryOptions"] = ";".join(f"{key}={value}" for key, value in options.items())
+        reply = self._door.send_json(
+            Call("POST", "/query/sql", Kind.READ, deadline or self._deadline, json=body)
+        )
+        if not isinstance(reply, dict):
+            raise PinotError(f"broker {self.url} gave no answer that can be read")
+        return _result(self.url, reply)
+
+    def visible_segments(self, table: str, there: int) -> frozenset[str]:
+        """Names of the segments that this broker sends a query to.
+
+        Asked with a query on the virtual column `$segmentName`, because the broker's own
+        `/debug/routingTable` fails on 0.11.
+
+        :param there: how many segments the table has.
+        :raises PinotError: no whole answer.
+        """
+        sql = f'SELECT DISTINCT $segmentName FROM "{table}_OFFLINE"'
+        return frozenset(str(name) for (name,) in self.of_segments(sql, there))
+
+    def of_segments(
+        self, sql: str, there: int, options: Mapping[str, str] | None = None
+    ) -> tuple[tuple[Any, ...], ...]:
+        """All rows of a query that has one for each segment; none where there is nothing to ask.
+
+        No more are asked for than there may be: a broker with a limit of its own
+        (`pinot.broker.query.response.limit`) refuses a query that asks for more, however few rows it has.
+
+        :param sql: without LIMIT.
+        :param there: how many segments the table has.
+        :raises PinotError: no whole answer; or as many rows as were asked for, so that some may be missing.
+        """
+        limit = there + SPARE_SEGMENTS
+        try:
+            rows = self.query(f"{sql} LIMIT {limit}", options).rows
+        except NoResult:
+            return ()
+        if len(rows) >= limit:
+            raise PinotError(
+                f"broker {self.url} may have left segments out of its answer",
+                why=f"it shows {len(rows):,} or more, and the table has {there:,}",
+                hint="many were deleted just now, or came? It is level with the table in a moment",
+            )
+        return rows
+
+    def rows(self, table: str) -> int:
+        """How many rows a query of the OFFLINE table sees.
+
+        :raises PinotError: no whole answer.
+        """
+        try:
+            ((rows,),) = self.query(f'SELECT COUNT(*) FROM "{table}_OFFLINE"').rows
+        except NoResult:
+            return 0
+        return int(rows)
+
+    def rebuild_routing(self, table: str) -> None:
+        """Read lineage and ideal state of the table again. Idempotent."""
+        path = f"/routing/{quote(table, safe='')}_OFFLINE"
+        self._door.send(Call("PUT", path, Kind.READ, self._deadline))
+
+
+def _result(url: str, reply: Mapping[str, Any]) -> QueryResult:
+    exceptions = reply.get("exceptions") or []
+    if exceptions:
+        texts = [f"{e.get('errorCode')} {' '.join(str(e.get('message')).split())[:300]}" for e in exceptions]
+        kind = NoResult if all(e.get("errorCode") in NO_ROUTING for e in exceptions) else PinotError
+        raise kind(f"broker {url} could not answer a query", why="; ".join(texts))
+    asked, answered = reply.get("numServersQueried", 0), reply.get("numServersResponded", 0)
+    if answered < asked or reply.get("partialResult"):
+        raise PinotError(f"broker {url} gave a partial answer", why=f"{answered} of {asked} servers answered")
+    if reply.get("numGroupsLimitReached") or reply.get("groupsTrimmed"):
+        raise PinotError(
+            f"broker {url} cut off the groups of a query",
+            hint="ask for fewer groups, or raise the option numGroupsLimit",
+        )
+    if left_out := reply.get("numSegmentsPrunedInvalid"):
+        raise PinotError(
+            f"broker {url} left {left_out} segments out of its answer",
+            why="they lack a column that is asked for: it was added after they had been loaded (up to 0.11)",
+            hint="reload the table's segments, so that its servers add it",
+        )
+    table = reply.get("resultTable")
+    if not table or table.get("rows") is None:
+        raise NoResult(f"broker {url} answered without a result", hint="is the table empty, or just created?")
+    return QueryResult(
+        columns=tuple(table["dataSchema"]["columnNames"]),
+        types=tuple(table["dataSchema"]["columnDataTypes"]),
+        rows=tuple(tuple(row) for row in table["rows"]),
+        servers=asked,
+        total_docs=reply.get("totalDocs", 0),
+    )

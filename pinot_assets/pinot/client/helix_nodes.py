@@ -1,0 +1,128 @@
+"""Nodes of Pinot's ZooKeeper, read and written through the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+from pinot_assets.errors import PinotError, PinotNotFound
+from pinot_assets.pinot.client.tables import Tables
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One of Helix's records.
+
+    :ivar id: the record's own name, as a rule the last part of the path.
+    :ivar version: of the node when it was looked up; -1 where nobody asked.
+    """
+
+    id: str
+    simple: Mapping[str, str]
+    lists: Mapping[str, list[str]]
+    maps: Mapping[str, Mapping[str, str]]
+    version: int = -1
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], version: int = -1) -> Self:
+        """Read what `/zk/get` answers."""
+        return cls(
+            id=str(value["id"]),
+            simple=value.get("simpleFields") or {},
+            lists=value.get("listFields") or {},
+            maps=value.get("mapFields") or {},
+            version=version,
+        )
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As JSON, as Pinot takes it back."""
+        return {
+            "id": self.id,
+            "simpleFields": dict(self.simple),
+            "listFields": dict(self.lists),
+            "mapFields": {key: dict(value) for key, value in self.maps.items()},
+        }
+
+    def with_fields(self, **fields: str) -> Node:
+        """With other simple fields; of the same version."""
+        return replace(self, simple={**self.simple, **fields})
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """When a node was made and last written, epoch milliseconds, and how often."""
+
+    created_ms: int
+    modified_ms: int
+    version: int
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Read what `/zk/stat` answers."""
+        return cls(int(value["ctime"]), int(value["mtime"]), int(value["version"]))
+
+
+class Nodes(Tables):
+    """Paths are below the cluster's root, without a leading slash. Every release from 0.11 on has these.
+
+    Errors of every method: `PinotError` and its subclasses.
+    """
+
+    @cached_property
+    def cluster(self) -> str:
+        """The cluster's name: the root of its nodes."""
+        return str(self._get("/cluster/info")["clusterName"])
+
+    def node(self, path: str) -> Node | None:
+        """One node, None where there is none."""
+        try:
+            value = self._get("/zk/get", path=self._full(path))
+        except PinotNotFound:
+            return None
+        return None if value is None else Node.from_json(value)
+
+    def versioned_node(self, path: str) -> Node:
+        """One node with its version: what it holds is at least as new, so a write that asks for that version
+        never overwrites what was not seen.
+
+        :raises PinotNotFound: there is none.
+        """
+        stat = Stat.from_json(self._get("/zk/stat", path=self._full(path)))
+        found = self.node(path)
+        if found is None:
+            raise PinotNotFound(f"there is no node {self._full(path)}")
+        return replace(found, version=stat.version)
+
+    def children(self, path: str) -> tuple[Node, ...]:
+        """All children of a node, none where there is no such node."""
+        try:
+            found = self._get("/zk/getChildren", path=self._full(path))
+        except PinotNotFound:
+            return ()
+        return tuple(map(Node.from_json, found or ()))
+
+    def child_stats(self, path: str) -> dict[str, Stat]:
+        """Name → when it was written, of all children; empty where there is no such node."""
+        try:
+            found = self._get("/zk/lsl", path=self._full(path))
+        except PinotNotFound:
+            return {}
+        return {str(name): Stat.from_json(stat) for name, stat in (found or {}).items() if stat}
+
+    def put_node(self, path: str, node: Node) -> None:
+        """Write a node, if nobody wrote it since it was read with its version.
+
+        :raises PinotError: also when it was written since, or `versioned_node` did not read it.
+        """
+        if node.version < 0:
+            raise PinotError(
+                f"the node {path} was read without its version", why="-1 would overwrite whatever is there"
+            )
+        version = str(node.version)
+        self._write("PUT", "/zk/put", body=node.record, path=self._full(path), expectedVersion=version)
+
+    def _full(self, path: str) -> str:
+        return f"/{self.cluster}/{path}"

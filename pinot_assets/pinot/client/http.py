@@ -1,0 +1,355 @@
+"""One HTTP call to Pinot: a deadline, safe retries, and the only place where failures become our errors.
+
+What a caller may conclude from an error is the point. `PinotUnreachable`: it was not sent, or was a read.
+`SwitchStateUnknown`: it was sent and no answer came, so it may have happened. Anything else: Pinot answered.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import ssl
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from threading import Lock
+from types import TracebackType
+from typing import IO, Any, Self
+
+import httpx
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    wait_random_exponential,
+)
+
+from pinot_assets.core.limits import ERROR_BYTES, REPLY
+from pinot_assets.core.untrusted import read_json
+from pinot_assets.errors import (
+    PinotError,
+    PinotNotFound,
+    PinotUnreachable,
+    PushRefused,
+    SwitchConflict,
+    SwitchStateUnknown,
+)
+from pinot_assets.pinot.client.reply import ACCEPTED, BadReply, unpacked
+from pinot_assets.pinot.client.trust import Guard
+from pinot_assets.settings.pinot_connection import PinotConnection
+
+ATTEMPTS = 3
+# Failures that httpx reports before the first byte of the request left.
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+# A gateway's words for "I did not hear the end of it".
+GATEWAY = (502, 503, 504)
+# Trusts nobody, so plain HTTP stays plain; and httpx does not read the system's authorities for each door.
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+class UploadFailed(PushRefused):
+    """Pinot tried to store the segment and failed (deep store, staging area, malformed tar): status 500."""
+
+
+class CutOff(SwitchStateUnknown):
+    """The connection broke while the call was under way: unlike one whose answer is only late, it may never
+    have been heard."""
+
+
+class NotReady(PinotUnreachable):
+    """The address answered 503: whoever listens there says that it does not serve yet, or a gateway does."""
+
+
+class Kind(Enum):
+    """What a call does, which decides what its failure means."""
+
+    READ = "read"
+    """May be repeated without harm: retried, and no answer is simply no answer."""
+
+    WRITE = "write"
+    """Schema, table config, deletion."""
+
+    UPLOAD = "upload"
+    """A segment."""
+
+    LINEAGE = "lineage"
+    """Start, end, revert. Pinot answers 500 to every logical refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request.
+
+    :ivar path: below the base URL, already quoted, without the query.
+    :ivar deadline: seconds for everything, retries included; of a read, which harms nobody, for each try.
+    """
+
+    method: str
+    path: str
+    kind: Kind
+    deadline: float
+    params: Mapping[str, str | Sequence[str]] | None = None
+    headers: Mapping[str, str] | None = None
+    json: Any = None
+    files: Mapping[str, tuple[str, bytes | IO[bytes], str]] | None = None
+
+
+class Door:
+    """A pooled, thread-safe client for one base URL."""
+
+    def __init__(
+        self, base_url: str, connection: PinotConnection, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self._connection = connection
+        headers = {"Accept-Encoding": ACCEPTED}
+        if connection.auth is not None:
+            headers["Authorization"] = connection.auth.header
+        self._client = httpx.Client(
+            base_url=self.base_url,
+            headers=headers,
+            verify=connection.tls.context() if self.base_url.startswith("https:") else _NO_TLS,
+            transport=transport,
+            # What the connection says and nothing else: no proxy and no .netrc from the environment.
+            trust_env=False,
+            follow_redirects=False,
+        )
+
+    def close(self) -> None:
+        """Close the pool."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def send(self, call: Call) -> str:
+        """Send the call and return the reply's text.
+
+        A read is retried when no answer came; anything else only when it was never sent, within the deadline.
+
+        :raises PinotError: one of its subclasses, see the module docstring.
+        """
+        until = math.inf if call.kind is Kind.READ else time.monotonic() + call.deadline
+        retrying = Retrying(
+            retry=retry_if_exception(lambda error: _may_repeat(call.kind, error)),
+            stop=lambda state: state.attempt_number >= ATTEMPTS or _too_late(state, until),
+            wait=wait_random_exponential(multiplier=0.1, max=1.0),
+            reraise=True,
+        )
+        try:
+            status, text = retrying(self._once, call, until)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise self._no_answer(call, error) from None
+        except BadReply as error:
+            hint = "does the address belong to a Pinot controller or broker?"
+            raise self._unread(call, str(error), hint) from None
+        except _ReplyTooLarge:
+            raise self._unread(call, REPLY.why, REPLY.hint) from None
+        if 200 <= status < 300:
+            return text
+        raise self._refusal(call, status, text)
+
+    def send_json(self, call: Call) -> Any:
+        """Send the call and return the reply as JSON values, None for an empty reply.
+
+        :raises PinotError: also when the reply is not JSON.
+        """
+        text = self.send(call)
+        if not text.strip():
+            return None
+        try:
+            return read_json(text)
+        except ValueError as error:
+            raise PinotError(
+                f"{self._name(call)} did not answer with JSON",
+                why=self._shorten(text if isinstance(error, json.JSONDecodeError) else str(error)),
+                hint="does the address belong to a Pinot controller or broker?",
+            ) from None
+
+    def _once(self, call: Call, until: float) -> tuple[int, str]:
+        until = min(until, time.monotonic() + call.deadline)
+        left = max(until - time.monotonic(), 0.001)
+        timeout = httpx.Timeout(left, connect=min(left, self._connection.timeouts.connect))
+        request = self._client.build_request(
+            call.method,
+            call.path,
+            params=call.params,
+            headers=call.headers,
+            json=call.json,
+            files=call.files,
+            timeout=timeout,
+        )
+        assert isinstance(request.stream, httpx.SyncByteStream)
+        request.stream = _InTime(request.stream, until)
+        # httpx's own time-outs are per read, so a reply that trickles is cut off here.
+        response = self._client.send(request, stream=True)
+        try:
+            return response.status_code, _text(response, until)
+        finally:
+            response.close()
+
+    def _name(self, call: Call) -> str:
+        return f"{call.method} {self.base_url}{call.path}"
+
+    def _shorten(self, text: str) -> str:
+        return self._connection.redact(" ".join(text.split())[:600])
+
+    def _no_answer(self, call: Call, error: Exception) -> PinotError:
+        reason = self._shorten(f"{type(error).__name__} {error}".strip())
+        if isinstance(error, (*NOT_SENT, httpx.InvalidURL)):
+            return PinotUnreachable(
+                f"no connection for {self._name(call)}",
+                why=reason,
+                hint="this call was not sent; is Pinot running there, and is the address right?",
+            )
+        if call.kind is Kind.READ:
+            return PinotUnreachable(
+                f"no answer to {self._name(call)}",
+                why=reason,
+                hint="is Pinot running there? This was only a read",
+            )
+        late = isinstance(error, httpx.TimeoutException)
+        return _unknown(SwitchStateUnknown if late else CutOff, self._name(call), reason)
+
+    def _unread(self, call: Call, why: str, hint: str) -> PinotError:
+        """A reply that was not read to its end: of a write it says nothing of what was done."""
+        if call.kind is Kind.READ:
+            return PinotError(f"the answer to {self._name(call)} is not read", why=why, hint=hint)
+        return _unknown(SwitchStateUnknown, self._name(call), f"an answer came that is not read: {why}")
+
+    def _refusal(self, call: Call, status: int, text: str) -> PinotError:
+        name, reason = self._name(call), self._shorten(pinots_own_words(text)) or f"status {status}"
+        what = f"{name} was refused with status {status}"
+        if status == 401 or (status == 403 and call.kind is not Kind.UPLOAD):
+            return PinotError(
+                what,
+                why=reason,
+                hint="set PINOT_USER and PINOT_PASSWORD, or PINOT_TOKEN, of a user who may do it",
+            )
+        if status == 404:
+            return PinotNotFound(
+                what,
+                why=reason,
+                hint="is that the right Pinot? `pinot-assets tables apply` makes what a table spec says",
+            )
+        if status in GATEWAY:
+            if call.kind is Kind.READ:
+                away = NotReady if status == 503 else PinotUnreachable
+                return away(what, why=reason, hint="is Pinot running there? This was only a read")
+            kind = SwitchStateUnknown if status == 504 else CutOff
+            return _unknown(kind, name, f"status {status}: {reason}")
+        if call.kind is Kind.UPLOAD:
+            return (UploadFailed if status >= 500 else PushRefused)(what, why=reason)
+        if call.kind is Kind.LINEAGE and status == 500:
+            return SwitchConflict(what, why=reason, hint="look at the lineage again, then decide")
+        return PinotError(what, why=reason)
+
+
+class _ReplyTooLarge(Exception):
+    pass
+
+
+def _text(response: httpx.Response, until: float) -> str:
+    """Its body. Of a reply that refuses the call only the beginning: its status says what counts.
+
+    :raises _ReplyTooLarge: there is more than is read.
+    """
+    refused = not 200 <= response.status_code < 300
+    most = ERROR_BYTES if refused else REPLY.bytes
+    body = bytearray()
+    for chunk in unpacked(response):
+        body += chunk
+        if len(body) > most:
+            if not refused:
+                raise _ReplyTooLarge
+            del body[most:]
+            break
+        if time.monotonic() > until:
+            raise httpx.ReadTimeout("the reply did not end before the deadline", request=response.request)
+    return body.decode("utf-8", "replace")
+
+
+def pinots_own_words(text: str) -> str:
+    """The error text of a reply: `error` or `message` of JSON, the title of an HTML page, else all of it."""
+    try:
+        value = read_json(text)
+    except ValueError:
+        plain = re.sub(r"<(style|script|head)\b.*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL | re.IGNORECASE)
+        return " ".join(plain.split())
+    if isinstance(value, dict):
+        words = value.get("error") or value.get("message")
+        if isinstance(words, str):
+            return words
+    return text
+
+
+def _unknown(kind: type[SwitchStateUnknown], name: str, reason: str) -> SwitchStateUnknown:
+    return kind(
+        f"{name} was sent and no answer came",
+        why=reason,
+        hint="it may have happened, or still may",
+    )
+
+
+def _too_late(state: RetryCallState, until: float) -> bool:
+    return time.monotonic() + state.upcoming_sleep >= until
+
+
+def _may_repeat(kind: Kind, error: BaseException) -> bool:
+    if isinstance(error, httpx.UnsupportedProtocol):
+        return False
+    repeatable = httpx.TransportError if kind is Kind.READ else NOT_SENT
+    return isinstance(error, repeatable)
+
+
+class _InTime(httpx.SyncByteStream):
+    """A request body that stops at the deadline (httpx's own time-outs are per write)."""
+
+    def __init__(self, body: httpx.SyncByteStream, until: float) -> None:
+        self._body = body
+        self._until = until
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._body:
+            if time.monotonic() > self._until:
+                raise httpx.WriteTimeout("the request was not sent before the deadline")
+            yield chunk
+
+
+class Doors:
+    """One door for each base URL, made when first used. Thread-safe.
+
+    :ivar guard: which addresses get the connection's credentials; no door is made to another one.
+    """
+
+    def __init__(self, connection: PinotConnection, transport: httpx.BaseTransport | None = None) -> None:
+        self.connection = connection
+        self.guard = Guard(connection)
+        self._transport = transport
+        self._doors: dict[str, Door] = {}
+        self._lock = Lock()
+
+    def at(self, base_url: str) -> Door:
+        """The door of that address.
+
+        :raises PinotError: it is to get no credentials, and the connection has some.
+        """
+        with self._lock:
+            if base_url not in self._doors:
+                self.guard.require(base_url)
+                self._doors[base_url] = Door(base_url, self.connection, self._transport)
+            return self._doors[base_url]
+
+    def close(self) -> None:
+        """Close them all."""
+        with self._lock:
+            for door in self._doors.values():
+                door.close()
+            self._doors.clear()

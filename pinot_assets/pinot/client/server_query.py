@@ -1,0 +1,192 @@
+"""A query that one server answers for a list of segments, past the broker and past what lineage hides.
+
+That is how staged segments can be asked while no query sees them. Servers take it at their gRPC port
+(`pinot.server.grpc.enable`, on by default); brokers and Pinot's Spark connector use the same door.
+Source: `server.proto` of pinot-common, `org.apache.pinot.core.transport.grpc.GrpcQueryServer`.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from secrets import randbits
+from typing import Any, Final
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from pinot_assets.core.limits import ANSWER
+from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
+from pinot_assets.pinot.client.data_table import DataTable, read_data_table
+from pinot_assets.settings.pinot_connection import PinotConnection
+
+_PACKAGE: Final = "org.apache.pinot.common.proto"
+_METHOD: Final = f"/{_PACKAGE}.PinotQueryServer/Submit"
+_UNREACHABLE: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+_ASKER: Final = "pinot-assets"
+
+
+def ask_server(address: str, sql: str, segments: Sequence[str], connection: PinotConnection) -> DataTable:
+    """Ask one server.
+
+    :param address: `host:port` of its gRPC query door.
+    :param sql: names the table with its type: `SELECT COUNT(*) FROM orders_OFFLINE`.
+    :param segments: which of the server's segments are read.
+    :param connection: whose credentials are shown, whose deadline of a query holds, and which says whether
+        TLS is spoken.
+    :raises ValueError: no segment is named; Pinot would answer that there are no rows.
+    :raises PinotUnreachable: no connection, or no answer in time.
+    :raises PinotError: the server refused, left segments out, or answered what cannot be read.
+    :raises SpecError: certificates are not to be verified, or cannot be read.
+    """
+    if not segments:
+        raise ValueError("no segment is named")
+    request = _REQUEST(metadata=_metadata(connection), sql=sql, segments=list(segments))
+    with _channel(address, connection) as channel:
+        submit = channel.unary_stream(
+            _METHOD, request_serializer=_REQUEST.SerializeToString, response_deserializer=_RESPONSE.FromString
+        )
+        try:
+            # A second one is one too many, however many more would come.
+            told = submit(request, timeout=connection.timeouts.query)
+            answers = [answer.payload for answer in islice(told, 2)]
+            told.cancel()
+        except grpc.RpcError as error:
+            raise _refusal(address, error, connection) from error
+    if len(answers) != 1:
+        raise PinotError(f"{address} gave {'several answers' if answers else 'no answer'} to one question")
+    return _whole(address, read_data_table(answers[0]), segments)
+
+
+def require_askable(connection: PinotConnection) -> None:
+    """Look at the settings by which servers are asked; nobody is.
+
+    :raises SpecError: as `ask_server`.
+    """
+    if connection.grpc_is_secure:
+        _credentials(connection)
+
+
+def _whole(address: str, table: DataTable, segments: Sequence[str]) -> DataTable:
+    """The answer, if it is one for all segments.
+
+    :raises PinotError: it is not.
+    """
+    if table.exceptions:
+        code, text = next(iter(table.exceptions.items()))
+        raise PinotError(f"{address} answered with error {code}", why=text.partition("\n")[0][:300])
+    if table.segments_queried != len(set(segments)):
+        raise PinotError(
+            f"{address} asked {table.segments_queried} of {len(set(segments))} segments",
+            why="it has not loaded the others, and says nothing of it",
+        )
+    if table.segments_invalid:
+        raise PinotError(
+            f"{address} left {table.segments_invalid} of {len(set(segments))} segments out",
+            why="they lack a column that is asked for: it was added after they had been loaded",
+            hint="reload the table's segments, so that its servers add it",
+        )
+    return table
+
+
+def _metadata(connection: PinotConnection) -> dict[str, str]:
+    # Servers account for queries, and end them, by this number: several at once are not to look like one.
+    number = str(randbits(62))
+    told = {"requestId": number, "brokerId": _ASKER, "enableStreaming": "false", "payloadType": "sql"}
+    if connection.auth is not None:
+        told["authorization"] = connection.auth.header
+    return told
+
+
+def _channel(address: str, connection: PinotConnection) -> grpc.Channel:
+    # As for HTTP, no proxy of the environment: nobody else is to see what is asked, and by whom.
+    options: list[tuple[str, int | str]] = [
+        ("grpc.max_receive_message_length", ANSWER.bytes),
+        ("grpc.enable_http_proxy", 0),
+    ]
+    if connection.grpc.server_name is not None:
+        options.append(("grpc.ssl_target_name_override", connection.grpc.server_name))
+    if not connection.grpc_is_secure:
+        return grpc.insecure_channel(address, options)
+    return grpc.secure_channel(address, _credentials(connection), options)
+
+
+def _credentials(connection: PinotConnection) -> grpc.ChannelCredentials:
+    tls = connection.grpc_tls
+    if not tls.verify:
+        raise SpecError(
+            "servers cannot be asked by gRPC without verifying their certificates",
+            hint="name the authority's certificate in PINOT_GRPC_CA_BUNDLE",
+        )
+    trusted = _content(tls.ca_bundle or ssl.get_default_verify_paths().cafile)
+    certificate = _content(tls.client_cert)
+    key = _content(tls.client_key) or certificate
+    return grpc.ssl_channel_credentials(trusted, key, certificate)
+
+
+def _content(path: str | None) -> bytes | None:
+    try:
+        return Path(path).read_bytes() if path is not None else None
+    except OSError as error:
+        raise SpecError(
+            f"the TLS file {path} cannot be used", why=str(error), hint="name readable PEM files"
+        ) from error
+
+
+def _refusal(address: str, error: grpc.RpcError, connection: PinotConnection) -> PinotError:
+    code, details = error.code(), connection.redact(str(error.details()))
+    if code in _UNREACHABLE:
+        return PinotUnreachable(
+            f"the server at {address} did not answer by gRPC",
+            why=f"{code.name}: {details}",
+            hint="is pinot.server.grpc.enable on, and the port open from here? "
+            + (
+                "TLS is spoken there: does pinot.server.grpctls say so, and the certificate name the host? "
+                "PINOT_GRPC_TLS, PINOT_GRPC_CA_BUNDLE and PINOT_GRPC_SERVER_NAME say otherwise"
+                if connection.grpc_is_secure
+                else "It is asked without TLS; PINOT_GRPC_TLS says otherwise"
+            ),
+        )
+    too_large = code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    return PinotError(
+        f"the server at {address} refused a query",
+        why=f"{code.name}: {details}",
+        hint=ANSWER.hint if too_large else None,
+    )
+
+
+def _messages() -> tuple[Any, Any]:
+    """`ServerRequest` and `ServerResponse`, as far as they are needed."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name="pinot_assets/server.proto", package=_PACKAGE, syntax="proto3"
+    )
+    kinds = descriptor_pb2.FieldDescriptorProto
+    for name in ("ServerRequest", "ServerResponse"):
+        message = file.message_type.add(name=name)
+        entry = message.nested_type.add(name="MetadataEntry")
+        entry.options.map_entry = True
+        for number, key in enumerate(("key", "value"), 1):
+            entry.field.add(name=key, number=number, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL)
+        message.field.add(
+            name="metadata",
+            number=1,
+            type=kinds.TYPE_MESSAGE,
+            label=kinds.LABEL_REPEATED,
+            type_name=f".{_PACKAGE}.{name}.MetadataEntry",
+        )
+    request, response = file.message_type
+    request.field.add(name="sql", number=2, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL)
+    request.field.add(name="segments", number=3, type=kinds.TYPE_STRING, label=kinds.LABEL_REPEATED)
+    response.field.add(name="payload", number=2, type=kinds.TYPE_BYTES, label=kinds.LABEL_OPTIONAL)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    classes = [
+        message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+        for name in ("ServerRequest", "ServerResponse")
+    ]
+    return classes[0], classes[1]
+
+
+_REQUEST, _RESPONSE = _messages()

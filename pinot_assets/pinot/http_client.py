@@ -1,0 +1,230 @@
+"""A whole cluster behind the `Pinot` protocol; brokers and servers are found through the controller."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from pinot_assets.core.thread_map import in_threads
+from pinot_assets.errors import PinotError, PinotNotFound
+from pinot_assets.pinot import versions
+from pinot_assets.pinot.api import PushMode, PushReport, ServerDisk, StagedObjects
+from pinot_assets.pinot.client.broker import Broker, QueryResult
+from pinot_assets.pinot.client.controller import Controller
+from pinot_assets.pinot.client.data_table import DataTable
+from pinot_assets.pinot.client.http import Call, Kind
+from pinot_assets.pinot.client.lead_controller import Leads
+from pinot_assets.pinot.client.tables import quoted
+from pinot_assets.pinot.push.confirmed import push_segments
+from pinot_assets.pinot.push.upload import Uploader
+from pinot_assets.snapshot.receipt import Output
+
+T = TypeVar("T")
+
+THREADS = 8
+POLL_SECONDS = 0.25
+_OF_A_DEADLINE = 0.75
+"""What a broker is given of it; the rest is the way there and back."""
+_ALL_GROUPS = {"minServerGroupTrimSize": "500000000", "minBrokerGroupTrimSize": "500000000"}
+"""Servers and brokers keep five times LIMIT of the groups, 5,000 at least, for HAVING and ORDER BY to choose
+from, and say nothing of the others. So many at least takes in all that `numGroupsLimit` lets through, which
+they do tell of. A negative number would turn the trimming off, but not in every release; and this is the most
+that may be doubled (`GroupByUtils.MAX_TRIM_THRESHOLD`)."""
+
+
+class PinotCluster(Controller):
+    """The real implementation of `pinot_assets.pinot.api.Pinot`."""
+
+    @cached_property
+    def _leads(self) -> Leads:
+        return Leads(self._doors)
+
+    @cached_property
+    def _release(self) -> str:
+        return self.version()
+
+    @cached_property
+    def _batches(self) -> bool:
+        return versions.takes_batches(self._release)
+
+    def takes_over_half_uploads(self) -> bool:
+        """See `pinot_assets.pinot.push.upload.Uploads`."""
+        return versions.takes_over_half_uploads(self._release)
+
+    def takes_batches(self) -> bool:
+        """See `pinot_assets.pinot.push.upload.Uploads`."""
+        return self._batches
+
+    def give_up_batches(self) -> None:
+        """See `pinot_assets.pinot.push.upload.Uploads`."""
+        self._batches = False
+
+    def uploader(self, table: str) -> Uploader:
+        """See `pinot_assets.pinot.push.upload.Uploads`."""
+        return Uploader(self._doors.at(self._leads.of(table)), table, self.connection.timeouts.upload)
+
+    def push(
+        self,
+        table: str,
+        outputs: Sequence[Output],
+        *,
+        staged: StagedObjects,
+        mode: PushMode | None = None,
+        before_upload: Callable[[], None] = lambda: None,
+    ) -> PushReport:
+        """See `Pinot.push`."""
+        return push_segments(self, table, outputs, staged=staged, mode=mode, before_upload=before_upload)
+
+    def crcs_on_servers(self, table: str, servers: Collection[str]) -> dict[str, dict[str, int] | PinotError]:
+        """See `Pinot.crcs_on_servers`."""
+
+        def ask(server: str) -> dict[str, int]:
+            try:
+                crcs = self.ask_server(server, f"/tables/{quoted(table)}_OFFLINE/segments/crc")
+            except PinotNotFound:
+                return {}  # the server holds nothing of this table
+            return {name: int(crc) for name, crc in crcs.items()}
+
+        return each_server(servers, ask)
+
+    def rows_on_servers(
+        self, table: str, names: Collection[str], servers: Collection[str]
+    ) -> dict[str, dict[str, int]]:
+        """See `Pinot.rows_on_servers`."""
+        ideal = self.ideal_state(table)
+        asked = [(name, server) for name in names for server in ideal.get(name, ()) if server in servers]
+        addresses = {server: self._admin_url(server) for server in {server for _, server in asked}}
+        rows = in_threads(lambda pair: self._rows(addresses[pair[1]], table, pair[0]), asked, THREADS, "rows")
+        found: dict[str, dict[str, int]] = {name: {} for name in names}
+        for (name, server), count in zip(asked, rows, strict=True):
+            if count is not None:
+                found[name][server] = count
+        return found
+
+    def _admin_url(self, server: str) -> str:
+        instance = self.instance(server)
+        return f"{self._scheme}://{_host(instance)}:{instance['adminPort']}"
+
+    def _rows(self, server_url: str, table: str, segment: str) -> int | None:
+        path = f"/tables/{quoted(table)}_OFFLINE/segments/{quoted(segment)}/metadata"
+        call = Call("GET", path, Kind.READ, self.connection.timeouts.call)
+        try:
+            return int(self._doors.at(server_url).send_json(call)["totalDocs"])
+        except PinotNotFound:
+            return None
+
+    def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
+        """See `Pinot.query_server`: two calls, the first one for its address."""
+        from pinot_assets.pinot.client.server_query import ask_server  # here: gRPC takes long to load
+
+        instance = self.instance(server)
+        port = int(instance.get("grpcPort") or 0)
+        if port <= 0:
+            raise PinotError(
+                f"{server} takes no queries by gRPC",
+                why="its instance config in Pinot names no grpcPort",
+                hint="set pinot.server.grpc.enable to true and start it anew",
+            )
+        address = f"{_host(instance)}:{port}"
+        # Whether TLS is spoken there is a setting of its own, so only who it is remains to be asked.
+        self._doors.guard.require(f"{self._scheme}://{address}")
+        return ask_server(address, sql, segments, self.connection)
+
+    def require_server_queries(self) -> None:
+        """See `Pinot.require_server_queries`."""
+        from pinot_assets.pinot.client.server_query import require_askable
+
+        require_askable(self.connection)
+
+    def table_servers(self, table: str) -> tuple[str, ...]:
+        """See `Pinot.table_servers`."""
+        with self._absence_told(table):
+            parts = self._get(f"/tables/{quoted(table)}/instances", type="server")["server"]
+        return tuple(sorted({name for part in parts for name in part["instances"]}))
+
+    def server_disks(self, servers: Collection[str]) -> dict[str, ServerDisk | PinotError]:
+        """See `Pinot.server_disks`."""
+
+        def ask(server: str) -> ServerDisk:
+            told = self.ask_server(server, "/instance/diskUtilization")
+            return ServerDisk(total=int(told["totalSpaceBytes"]), used=int(told["usedSpaceBytes"]))
+
+        found = each_server(servers, ask)
+        return {server: disk for server, disk in found.items() if not isinstance(disk, PinotNotFound)}
+
+    def ask_server(self, server: str, path: str) -> dict[str, str]:
+        """What a server answers to a GET: two calls, the first one for its address."""
+        try:
+            address = self._admin_url(server)
+        except PinotNotFound as error:
+            # Not what a server says of a table that it does not hold.
+            raise PinotError(f"Pinot knows no server {server}", why=error.why) from None
+        call = Call("GET", path, Kind.READ, self.connection.timeouts.call)
+        value: dict[str, str] = self._doors.at(address).send_json(call)
+        return value
+
+    def brokers(self, table: str) -> tuple[str, ...]:
+        """See `Pinot.brokers`. Brokers are taken to speak the controller's scheme, unless
+        `PinotConnection.broker_urls` says otherwise."""
+        if self.connection.broker_urls:
+            return self.connection.broker_urls
+        found = self._get(f"/v2/brokers/tables/{quoted(table)}", type="OFFLINE", state="ONLINE")
+        return tuple(sorted(f"{self._scheme}://{b['host']}:{b['port']}" for b in found))
+
+    def broker(self, url: str) -> Broker:
+        """A client of one broker, for queries."""
+        return Broker(url, self._doors)
+
+    def broker_visible_segments(self, broker: str, table: str) -> frozenset[str]:
+        """See `Pinot.broker_visible_segments`."""
+        return self.broker(broker).visible_segments(table, len(self.all_segments(table)))
+
+    def broker_rows(self, broker: str, table: str) -> int:
+        """See `Pinot.broker_rows`."""
+        return self.broker(broker).rows(table)
+
+    def query_broker(self, broker: str, sql: str) -> QueryResult:
+        """See `Pinot.query_broker`."""
+        seconds = self.connection.timeouts.query
+        # A broker's own default is shorter (10 s), and what it says at its end tells more than silence.
+        options = {"timeoutMs": str(int(seconds * 1000 * _OF_A_DEADLINE)), **_ALL_GROUPS}
+        return self.broker(broker).query(sql, options, seconds)
+
+    def rebuild_routing(self, broker: str, table: str) -> None:
+        """See `Pinot.rebuild_routing`."""
+        self.broker(broker).rebuild_routing(table)
+
+    def settle_brokers(self, table: str, *, seconds: float) -> None:
+        """See `Pinot.settle_brokers`."""
+        until = time.monotonic() + seconds
+        while self.dropping_segments(table) and time.monotonic() < until:
+            time.sleep(POLL_SECONDS)
+        for broker in self.brokers(table):
+            with suppress(PinotError):
+                self.rebuild_routing(broker, table)
+
+    @property
+    def _scheme(self) -> str:
+        return urlsplit(self.connection.controller_url).scheme
+
+
+def _host(instance: Mapping[str, Any]) -> str:
+    """A server's host as it stands in an address, that of IPv6 in brackets."""
+    host = str(instance["hostName"]).removeprefix("Server_")
+    return f"[{host}]" if ":" in host else host
+
+
+def each_server(servers: Collection[str], ask: Callable[[str], T]) -> dict[str, T | PinotError]:
+    """What each of them says, several asked at a time; one that does not answer spoils nothing."""
+
+    def asked(server: str) -> T | PinotError:
+        try:
+            return ask(server)
+        except PinotError as error:
+            return error
+
+    return dict(zip(servers, in_threads(asked, servers, THREADS, "servers"), strict=True))

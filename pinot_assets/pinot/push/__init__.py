@@ -1,0 +1,1 @@
+"""Upload of segments: batches, confirmation, and what a lost reply leaves behind."""

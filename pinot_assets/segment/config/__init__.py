@@ -1,0 +1,1 @@
+"""What of a table config and schema decides over a segment. Reads no rows."""

@@ -1,0 +1,178 @@
+"""Pinot's scalar functions that Spark SQL can express, each with its parameters and what it becomes.
+
+Source: `DateTimeFunctions`, `StringFunctions`, `ArithmeticFunctions` and the comparison functions of Pinot
+1.5.1; tests/oracle compares every one with Pinot itself. Names as Pinot's registry knows them: lower case,
+without underscores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pinot_assets.segment.config.time_format import PATTERNS
+
+Kind = Literal["LONG", "DOUBLE", "STRING", "BOOLEAN", "COLUMN"]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A part of an expression.
+
+    :ivar kind: its type; that of a column is the file's affair.
+    :ivar value: what a text literal says.
+    :ivar column: the column's name, if it is one.
+    """
+
+    sql: str
+    kind: Kind
+    value: str | None = None
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One of Pinot's.
+
+    :ivar parameters: what its arguments are cast to.
+    :ivar sql: what it becomes; a ValueError says why it cannot.
+    """
+
+    parameters: tuple[Kind, ...]
+    sql: Callable[[list[Argument]], Argument]
+
+
+_NUMBERS: Final = {"LONG": r"[+-]?[0-9]+", "DOUBLE": r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"}
+_CASTS: Final = {"LONG": "bigint", "DOUBLE": "double", "STRING": "string"}
+_FIRST_MS: Final = -62_135_596_800_000  # year 1
+_LAST_MS: Final = 253_402_300_799_999  # year 9999
+
+
+def _function(result: Kind, template: str, *parameters: Kind) -> Function:
+    """One whose arguments stand in the template as {0}, {1}, cast to its parameters."""
+
+    def call(arguments: list[Argument]) -> Argument:
+        pairs = zip(arguments, parameters, strict=True)
+        return Argument(template.format(*[_cast(argument, kind) for argument, kind in pairs]), result)
+
+    return Function(parameters, call)
+
+
+def _cast(argument: Argument, kind: Kind) -> str:
+    if kind == "COLUMN" or argument.kind == kind:
+        return argument.sql
+    if argument.kind in ("BOOLEAN", "DOUBLE") and kind == "STRING":
+        raise ValueError(f"a {argument.kind} is used as text")
+    if argument.value is not None and not re.fullmatch(_NUMBERS[kind], argument.value.strip()):
+        raise ValueError(f"'{argument.value}' is not a {kind}, which is all that it takes")
+    return f"cast({argument.sql} AS {_CASTS[kind]})"
+
+
+def _pattern(argument: Argument) -> str:
+    if argument.value not in PATTERNS:
+        raise ValueError(f"its pattern must be one of {', '.join(PATTERNS)}")
+    return argument.sql
+
+
+def _from_date_time(arguments: list[Argument]) -> Argument:
+    text, pattern = _cast(arguments[0], "STRING"), _pattern(arguments[1])
+    return Argument(f"unix_millis(to_timestamp({text}, {pattern}))", "LONG")
+
+
+def _to_date_time(arguments: list[Argument]) -> Argument:
+    millis, pattern = _cast(arguments[0], "LONG"), _pattern(arguments[1])
+    shown = f"date_format(timestamp_millis({millis}), {pattern})"
+    # Beyond them the two write years differently; a cast that fails is SQL's way to raise.
+    wrong = f"cast(cast(concat('no year of four digits: ', {millis}) AS bigint) AS string)"
+    inside = f"{millis} BETWEEN {_FIRST_MS}L AND {_LAST_MS}L"
+    return Argument(f"CASE WHEN {inside} THEN {shown} WHEN {millis} IS NOT NULL THEN {wrong} END", "STRING")
+
+
+def _compared(sign: str) -> Function:
+    # For Spark NaN is equal to itself and above all others, for Java it is nothing of all that.
+    template = f"(CASE WHEN isnan({{0}}) OR isnan({{1}}) THEN false ELSE {{0}} {sign} {{1}} END)"
+    return _function("BOOLEAN", template, "DOUBLE", "DOUBLE")
+
+
+def _near(sign: str) -> Function:
+    difference = "({0} - {1})"  # Pinot's tolerance is 1e-7
+    template = f"(CASE WHEN isnan({difference}) THEN false ELSE abs({difference}) {sign} 1e-7D END)"
+    return _function("BOOLEAN", template, "DOUBLE", "DOUBLE")
+
+
+def _moment(template: str) -> Function:
+    return _function("LONG", f"cast({template} AS bigint)".replace("{t}", "timestamp_millis({0})"), "LONG")
+
+
+_UNITS: Final = {"seconds": 1000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
+_MOMENTS: Final = {
+    "year": "year({t})",
+    "yearofweek": "extract(YEAROFWEEK FROM {t})",
+    "yow": "extract(YEAROFWEEK FROM {t})",
+    "quarter": "quarter({t})",
+    "month": "month({t})",
+    "monthofyear": "month({t})",
+    "week": "weekofyear({t})",
+    "weekofyear": "weekofyear({t})",
+    "dayofyear": "dayofyear({t})",
+    "doy": "dayofyear({t})",
+    "dayofmonth": "day({t})",
+    "day": "day({t})",
+    "dayofweek": "(weekday({t}) + 1)",
+    "dow": "(weekday({t}) + 1)",
+    "hour": "hour({t})",
+    "minute": "minute({t})",
+    "second": "second({t})",
+    "millisecond": "pmod({0}, 1000L)",
+}
+
+
+def _table() -> dict[tuple[str, int], Function]:
+    found: dict[tuple[str, int], Function] = {}
+    for unit, ms in _UNITS.items():
+        found[f"toepoch{unit}", 1] = _function("LONG", f"({{0}} DIV {ms}L)", "LONG")
+        found[f"toepoch{unit}rounded", 2] = _function(
+            "LONG", f"((({{0}} DIV {ms}L) DIV {{1}}) * {{1}})", "LONG", "LONG"
+        )
+        found[f"toepoch{unit}bucket", 2] = _function("LONG", f"(({{0}} DIV {ms}L) DIV {{1}})", "LONG", "LONG")
+        found[f"fromepoch{unit}", 1] = _function("LONG", f"({{0}} * {ms}L)", "LONG")
+        found[f"fromepoch{unit}bucket", 2] = _function("LONG", f"(({{0}} * {{1}}) * {ms}L)", "LONG", "LONG")
+    found |= {(name, 1): _moment(template) for name, template in _MOMENTS.items()}
+    found["round", 2] = _function("LONG", "(({0} DIV {1}) * {1})", "LONG", "LONG")
+    found["fromdatetime", 2] = Function(("STRING", "STRING"), _from_date_time)
+    found["todatetime", 2] = Function(("LONG", "STRING"), _to_date_time)
+    found["upper", 1] = _function("STRING", "upper({0})", "STRING")
+    found["lower", 1] = _function("STRING", "lower({0})", "STRING")
+    found["reverse", 1] = _function("STRING", "reverse({0})", "STRING")
+    found["concat", 2] = _function("STRING", "concat({0}, {1})", "STRING", "STRING")
+    found["trim", 1] = _function("STRING", "trim({0})", "STRING")  # SQL's: of blanks alone, no tabs
+    # Java counts UTF-16.
+    found["length", 1] = _function("LONG", "(octet_length(encode({0}, 'UTF-16BE')) DIV 2)", "STRING")
+    found["startswith", 2] = _function("BOOLEAN", "startswith({0}, {1})", "STRING", "STRING")
+    found["endswith", 2] = _function("BOOLEAN", "endswith({0}, {1})", "STRING", "STRING")
+    found["isnull", 1] = _function("BOOLEAN", "({0} IS NULL)", "COLUMN")
+    found["isnotnull", 1] = _function("BOOLEAN", "({0} IS NOT NULL)", "COLUMN")
+    for names, sign in (
+        (("plus",), "+"),
+        (("minus",), "-"),
+        (("times", "mult"), "*"),
+        (("divide", "div"), "/"),
+    ):
+        for name in names:
+            found[name, 2] = _function("DOUBLE", f"({{0}} {sign} {{1}})", "DOUBLE", "DOUBLE")
+    for name, sign in (
+        ("greaterthan", ">"),
+        ("greaterthanorequal", ">="),
+        ("lessthan", "<"),
+        ("lessthanorequal", "<="),
+    ):
+        found[name, 2] = _compared(sign)
+    found["equals", 2] = _near("<")
+    found["notequals", 2] = _near(">=")
+    return found
+
+
+FUNCTIONS: Final = _table()
+"""By name and number of arguments."""

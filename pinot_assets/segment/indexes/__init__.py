@@ -1,0 +1,1 @@
+"""Bytes of each index. Knows no files and no table config."""

@@ -1,0 +1,172 @@
+"""Partition functions and the partitions a segment holds (spec section 9).
+
+Source: `PartitionFunctionFactory` and `AbstractColumnStatisticsCollector`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pinot_assets.errors import BuildError
+from pinot_assets.segment.values.hashing import (
+    U32,
+    byte_array_hash,
+    murmur2,
+    murmur3_x64_32,
+    murmur3_x86_32,
+    string_hash,
+)
+from pinot_assets.segment.values.java_text import as_utf8
+
+Partitions = npt.NDArray[np.int64]
+
+_ASCII_LONG = r"^[+-]?[0-9]+$"
+_TREEIFY, _MIN_TREE_CAPACITY = 8, 64  # `HashMap`: so many entries in one bucket make a small table grow
+
+
+class Function(StrEnum):
+    """Pinot's partition functions, by the names that segments carry."""
+
+    MODULO = "Modulo"
+    MURMUR = "Murmur"
+    MURMUR3 = "Murmur3"
+    BYTE_ARRAY = "ByteArray"
+    HASH_CODE = "HashCode"
+    BOUNDED_COLUMN_VALUE = "BoundedColumnValue"
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """How one column is partitioned.
+
+    :ivar count: number of partitions.
+    :ivar config: the `functionConfig` of the table config, in its order; None when it has none.
+    """
+
+    function: Function
+    count: int
+    config: tuple[tuple[str, str], ...] | None = None
+
+    def setting(self, key: str) -> str:
+        """A value of `config`, empty when it is not there."""
+        return dict(self.config or ()).get(key, "")
+
+    @property
+    def bounded_values(self) -> list[str]:
+        """The values of `BoundedColumnValue`: split at any character of the delimiter, empty ones dropped."""
+        values, delimiter = self.setting("columnValues"), self.setting("columnValuesDelimiter")
+        return [
+            part for part in values.translate(dict.fromkeys(map(ord, delimiter), "\0")).split("\0") if part
+        ]
+
+
+def partition_values(
+    name: str, how: Partitioning, texts: pa.LargeBinaryArray, codes: npt.NDArray[np.int32]
+) -> list[int]:
+    """The partitions of a segment's rows, in the order in which Pinot's `HashSet` gives them.
+
+    :param name: column name, for errors.
+    :param texts: the column's values as Java texts, in any order, repeats allowed.
+    :param codes: each row's index into `texts`.
+    :raises BuildError: `Modulo` of a text that is no whole number.
+    """
+    of_row = partitions(name, how, texts)[codes]
+    found, first = np.unique(of_row, return_index=True)
+    return hash_set_order(found[np.argsort(first)].tolist())
+
+
+def partitions(name: str, how: Partitioning, texts: pa.LargeBinaryArray) -> Partitions:
+    """The partition of each text.
+
+    :raises BuildError: `Modulo` of a text that is no whole number.
+    """
+    if how.function is Function.HASH_CODE:
+        return _absolute(string_hash(texts), how.count)
+    texts = as_utf8(texts)
+    match how.function:
+        case Function.MODULO:
+            return _longs(name, texts) % how.count
+        case Function.MURMUR:
+            return _masked(murmur2(texts), how.count)
+        case Function.MURMUR3:
+            seed = int(how.setting("seed") or 0)
+            hashed = murmur3_x64_32 if how.setting("variant") == "x64_32" else murmur3_x86_32
+            return _masked(hashed(texts, seed), how.count)
+        case Function.BYTE_ARRAY:
+            return _absolute(byte_array_hash(texts), how.count)
+        case Function.BOUNDED_COLUMN_VALUE:
+            return _bounded(how.bounded_values, texts)
+
+
+def _masked(hashes: U32, count: int) -> Partitions:
+    return (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % count
+
+
+def _absolute(hashes: U32, count: int) -> Partitions:
+    """As Kafka's `Utils.abs`: the smallest integer, which has no opposite, counts as 0."""
+    signed = hashes.view(np.int32).astype(np.int64)
+    return np.where(signed == -(2**31), 0, np.abs(signed)) % count
+
+
+def _longs(name: str, texts: pa.LargeBinaryArray) -> Partitions:
+    """The texts as `Long.parseLong` reads them."""
+    strings = texts.cast(pa.large_string())
+    try:
+        if not pc.all(pc.match_substring_regex(strings, _ASCII_LONG), min_count=0).as_py():
+            raise pa.ArrowInvalid
+        numbers = pc.utf8_ltrim(strings, "+").cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid:
+        raise BuildError(
+            f"Column {name} holds a text that is no whole number",
+            why="its partition function is Modulo, with which Pinot cannot build the segment either",
+            hint="Correct the file, or choose another function in segmentPartitionConfig.",
+        ) from None
+    return np.asarray(numbers, dtype=np.int64)
+
+
+def _bounded(values: list[str], texts: pa.LargeBinaryArray) -> Partitions:
+    """Place of the first value that is equal but for case, counted from 1; 0 for any other text."""
+    places: dict[str, int] = {}
+    for place, value in enumerate(_folded(pa.array(values, pa.large_string())).to_pylist(), start=1):
+        places.setdefault(value, place)
+    known = pa.array(list(places), pa.large_string())
+    found = pc.fill_null(pc.index_in(_folded(texts.cast(pa.large_string())), known), -1)
+    partition = np.array([*places.values(), 0], dtype=np.int64)
+    return np.asarray(partition[found.to_numpy()])
+
+
+def _folded(texts: pa.LargeStringArray) -> pa.LargeStringArray:
+    """Equal for what `String.equalsIgnoreCase` holds equal; Arrow too maps one character to one."""
+    return pc.utf8_lower(pc.utf8_upper(texts))
+
+
+def hash_set_order(values: list[int]) -> list[int]:
+    """The order in which a Java `HashSet<Integer>` gives its elements.
+
+    A bucket of nine and more in a table of 64 and more becomes a tree, whose order is not imitated here: that
+    takes nine partitions that are equal modulo 64.
+
+    :param values: distinct, not negative, in the order of their insertion.
+    """
+    capacity, sizes = 16, Counter[int]()
+    for size, value in enumerate(values, start=1):
+        bucket = _bucket(value, capacity)
+        sizes[bucket] += 1
+        if sizes[bucket] > _TREEIFY and capacity < _MIN_TREE_CAPACITY:
+            capacity *= 2
+            sizes = Counter(_bucket(value, capacity) for value in values[:size])
+        if 4 * size > 3 * capacity:
+            capacity *= 2
+            sizes = Counter(_bucket(value, capacity) for value in values[:size])
+    return sorted(values, key=lambda value: _bucket(value, capacity))
+
+
+def _bucket(value: int, capacity: int) -> int:
+    return (value ^ value >> 16) & (capacity - 1)

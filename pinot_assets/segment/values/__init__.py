@@ -1,0 +1,1 @@
+"""Columns of values as Pinot stores them: types, order, dictionaries, truncation."""

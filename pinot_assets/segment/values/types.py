@@ -1,0 +1,178 @@
+"""The data types the writer knows: how Arrow hands them in, how Pinot stores them, what null becomes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from pinot_assets.segment.values.decimals import parse_decimal
+from pinot_assets.segment.values.text import java_double
+
+
+class DataType(StrEnum):
+    """Pinot's logical data types that the writer supports."""
+
+    INT = "INT"
+    LONG = "LONG"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    STRING = "STRING"
+    BOOLEAN = "BOOLEAN"
+    TIMESTAMP = "TIMESTAMP"
+    JSON = "JSON"
+    BYTES = "BYTES"
+    BIG_DECIMAL = "BIG_DECIMAL"
+
+    @property
+    def is_text(self) -> bool:
+        """Stored as UTF-8 text (Pinot's stored type STRING)."""
+        return self in (DataType.STRING, DataType.JSON)
+
+    @property
+    def has_max_length(self) -> bool:
+        """Whether the schema's maximum length concerns it (stored types STRING and BYTES)."""
+        return self.is_text or self is DataType.BYTES
+
+
+class FieldType(StrEnum):
+    """The role of a column in the Pinot schema."""
+
+    DIMENSION = "DIMENSION"
+    METRIC = "METRIC"
+    DATE_TIME = "DATE_TIME"
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How one data type is handed in and stored.
+
+    :ivar arrow: the Arrow type that `SegmentSpec.arrow_schema` names.
+    :ivar stored: Arrow type of the stored values (BOOLEAN is stored as INT, TIMESTAMP as LONG millis); None
+        where Arrow has none, which is BIG_DECIMAL.
+    :ivar disk: numpy type of one stored value, big-endian; None for values of variable width.
+    :ivar accepts: which Arrow types may be cast to it without guessing.
+    """
+
+    arrow: pa.DataType
+    stored: pa.DataType | None
+    disk: np.dtype[np.generic] | None
+    accepts: Callable[[pa.DataType], bool]
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pt.is_integer(kind) or pt.is_floating(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pt.is_string(kind) or pt.is_large_string(kind) or kind == pa.string_view())
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    fixed = pt.is_fixed_size_binary(kind)
+    return bool(pt.is_binary(kind) or pt.is_large_binary(kind) or kind == pa.binary_view() or fixed)
+
+
+def _is_exact(kind: pa.DataType) -> bool:
+    return bool(pt.is_integer(kind) or pt.is_decimal(kind) or _is_text(kind))
+
+
+def _is_instant(kind: pa.DataType) -> bool:
+    return bool(pt.is_timestamp(kind) or pt.is_date(kind))
+
+
+STORAGE: dict[DataType, Storage] = {
+    DataType.INT: Storage(pa.int32(), pa.int32(), np.dtype(">i4"), _is_number),
+    DataType.LONG: Storage(pa.int64(), pa.int64(), np.dtype(">i8"), _is_number),
+    DataType.FLOAT: Storage(pa.float32(), pa.float32(), np.dtype(">f4"), _is_number),
+    DataType.DOUBLE: Storage(pa.float64(), pa.float64(), np.dtype(">f8"), _is_number),
+    DataType.STRING: Storage(pa.string(), pa.large_string(), None, _is_text),
+    DataType.BOOLEAN: Storage(pa.bool_(), pa.int32(), np.dtype(">i4"), pt.is_boolean),
+    DataType.TIMESTAMP: Storage(pa.timestamp("ms", "UTC"), pa.int64(), np.dtype(">i8"), _is_instant),
+    DataType.JSON: Storage(pa.string(), pa.large_string(), None, _is_text),
+    DataType.BYTES: Storage(pa.binary(), pa.large_binary(), None, _is_bytes),
+    # Arrow's decimals have one scale for the whole column; text loses nothing.
+    DataType.BIG_DECIMAL: Storage(pa.string(), None, None, _is_exact),
+}
+
+Default = int | float | str | bytes | Decimal
+
+# What a null becomes when the schema names nothing else (`FieldSpec`, spec section 5 rule 3).
+_NULL: dict[DataType, Default] = {
+    DataType.INT: -(2**31),
+    DataType.LONG: -(2**63),
+    DataType.FLOAT: float("-inf"),
+    DataType.DOUBLE: float("-inf"),
+    DataType.STRING: "null",
+    DataType.BOOLEAN: 0,
+    DataType.TIMESTAMP: 0,
+    DataType.JSON: "null",
+    DataType.BYTES: b"",
+    DataType.BIG_DECIMAL: Decimal(0),
+}
+_METRIC_NULL: dict[DataType, Default] = {
+    DataType.INT: 0,
+    DataType.LONG: 0,
+    DataType.FLOAT: 0.0,
+    DataType.DOUBLE: 0.0,
+    DataType.BYTES: b"",
+    DataType.BIG_DECIMAL: Decimal(0),
+}
+METRIC_TYPES = frozenset(_METRIC_NULL)
+"""The types that a METRIC may have (`Schema.validate`)."""
+
+
+def implicit_default(data_type: DataType, field_type: FieldType) -> Default:
+    """What a null becomes in a column whose schema sets no `defaultNullValue`."""
+    return _METRIC_NULL[data_type] if field_type is FieldType.METRIC else _NULL[data_type]
+
+
+_BITS = {DataType.INT: 31, DataType.LONG: 63, DataType.TIMESTAMP: 63}
+
+
+def parse_default(data_type: DataType, value: object) -> Default:
+    """The stored form of a schema's `defaultNullValue` (`FieldSpec.DataType.convert`).
+
+    :raises ValueError: Pinot would not accept the value, or its meaning depends on the server's time zone.
+    """
+    text = _json_text(value)
+    if data_type.is_text:
+        return text
+    if data_type is DataType.BYTES:
+        if not re.fullmatch(r"([0-9a-fA-F]{2})*", text):
+            raise ValueError("not an even number of hex digits")
+        return bytes.fromhex(text)
+    if data_type is DataType.BIG_DECIMAL:
+        return parse_decimal(text)
+    if data_type is DataType.BOOLEAN:
+        return int(text == "1" or text.lower() == "true")
+    if data_type in _BITS:
+        if not re.fullmatch(r"[+-]?[0-9]+", text):
+            raise ValueError("not an integer")
+        number, limit = int(text), 2 ** _BITS[data_type]
+        if not -limit <= number < limit:
+            raise ValueError("out of range")
+        return number
+    # Arrow parses straight to the column's width, as Java does; by way of a double some texts round twice.
+    real = float(pa.scalar(text).cast(STORAGE[data_type].stored).as_py())
+    if np.isnan(real) or (real == 0.0 and np.signbit(real)):
+        raise ValueError("NaN and -0.0 never reach a dictionary")
+    return real
+
+
+def _json_text(value: object) -> str:
+    """A JSON value as Jackson's `asText` gives it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return java_double(value)
+        case int() | str():
+            return str(value)
+    raise ValueError("neither text nor number")

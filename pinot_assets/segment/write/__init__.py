@@ -1,0 +1,1 @@
+"""A segment's folder: columns, metadata, archive. Uses `config`, `values` and `indexes`."""

@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+import http.server
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pinot_assets.errors import (
+    PinotError,
+    PinotNotFound,
+    PinotUnreachable,
+    PushRefused,
+    SwitchConflict,
+    SwitchStateUnknown,
+)
+from pinot_assets.pinot import BasicAuth, PinotConnection, Timeouts, Tls, TokenAuth
+from pinot_assets.pinot.client.http import (
+    ATTEMPTS,
+    Call,
+    CutOff,
+    Door,
+    Kind,
+    NotReady,
+    UploadFailed,
+    pinots_own_words,
+)
+
+URL = "http://127.0.0.1:9000"
+WRITES = (Kind.WRITE, Kind.UPLOAD, Kind.LINEAGE)
+
+
+def call(kind: Kind, deadline: float = 5.0) -> Call:
+    return Call("GET" if kind is Kind.READ else "POST", "/it", kind, deadline)
+
+
+def door(
+    answer: Callable[[httpx.Request], httpx.Response], auth: BasicAuth | TokenAuth | None = None
+) -> Door:
+    return Door(URL, PinotConnection(URL, auth=auth), httpx.MockTransport(answer))
+
+
+class Failing:
+    """Fails the first calls, then answers."""
+
+    def __init__(self, error: type[httpx.TransportError], times: int) -> None:
+        self.error, self.times, self.calls = error, times, 0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.calls += 1
+        if self.calls <= self.times:
+            raise self.error("it broke", request=request)
+        return httpx.Response(200, text="done")
+
+
+# --- what an answer means ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "error"),
+    [
+        (400, Kind.READ, PinotError),
+        (400, Kind.LINEAGE, PinotError),
+        (400, Kind.UPLOAD, PushRefused),
+        (401, Kind.UPLOAD, PinotError),
+        (403, Kind.READ, PinotError),
+        (403, Kind.UPLOAD, PushRefused),
+        (404, Kind.READ, PinotNotFound),
+        (404, Kind.LINEAGE, PinotNotFound),
+        (409, Kind.WRITE, PinotError),
+        (409, Kind.UPLOAD, PushRefused),
+        (410, Kind.UPLOAD, PushRefused),
+        (412, Kind.UPLOAD, PushRefused),
+        (500, Kind.READ, PinotError),
+        (500, Kind.WRITE, PinotError),
+        (500, Kind.UPLOAD, UploadFailed),
+        (500, Kind.LINEAGE, SwitchConflict),
+        (502, Kind.LINEAGE, CutOff),
+        (503, Kind.WRITE, CutOff),
+        (504, Kind.UPLOAD, SwitchStateUnknown),
+        (502, Kind.READ, PinotUnreachable),
+        (503, Kind.READ, NotReady),
+    ],
+)
+def test_status_to_error(status: int, kind: Kind, error: type[PinotError]) -> None:
+    with (
+        door(lambda _: httpx.Response(status, json={"code": status, "error": "the reason"})) as it,
+        pytest.raises(PinotError) as caught,
+    ):
+        it.send(call(kind))
+    assert type(caught.value) is error
+    text = str(caught.value)
+    assert "the reason" in text
+    assert f"{URL}/it" in text
+    assert str(status) in text
+
+
+def test_a_redirect_is_not_followed_with_credentials() -> None:
+    with (
+        door(lambda _: httpx.Response(302, headers={"location": "http://elsewhere/"})) as it,
+        pytest.raises(PinotError, match="302"),
+    ):
+        it.send(call(Kind.READ))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"code":500,"error":"Segment: a does not exist"}', "Segment: a does not exist"),
+        ('{"message":"Table x does not exist","status":404}', "Table x does not exist"),
+        ('{"code": 5}', '{"code": 5}'),
+        ('["a"]', '["a"]'),
+        ("plain", "plain"),
+        (
+            "<html><head><title>Grizzly</title><style>a{}</style></head><body>Request <b>failed.</b></body>",
+            "Request failed.",
+        ),
+        ("", ""),
+    ],
+)
+def test_pinots_own_words(text: str, words: str) -> None:
+    assert pinots_own_words(text) == words
+
+
+def test_a_long_error_is_cut() -> None:
+    with (
+        door(lambda _: httpx.Response(500, json={"error": "x" * 100_000})) as it,
+        pytest.raises(PinotError) as caught,
+    ):
+        it.send(call(Kind.WRITE))
+    assert len(str(caught.value)) < 1000
+
+
+# --- what no answer means ----------------------------------------------------------------------------
+
+NOT_SENT = [httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout]
+LATE = [httpx.ReadTimeout, httpx.WriteTimeout]
+BROKEN = [httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError]
+SENT = [*LATE, *BROKEN]
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("error", NOT_SENT)
+def test_what_was_never_sent_was_not_done(kind: Kind, error: type[httpx.TransportError]) -> None:
+    failing = Failing(error, times=99)
+    with door(failing) as it, pytest.raises(PinotUnreachable, match="this call was not sent"):
+        it.send(call(kind))
+    assert failing.calls == ATTEMPTS
+
+
+@pytest.mark.parametrize("kind", WRITES)
+@pytest.mark.parametrize("error", SENT)
+def test_a_lost_answer_to_a_write_is_unknown_and_never_repeated(
+    kind: Kind, error: type[httpx.TransportError]
+) -> None:
+    """Only where the connection broke it may never have been heard, and may be sent again by who looked."""
+    failing = Failing(error, times=1)
+    with door(failing) as it, pytest.raises(SwitchStateUnknown) as caught:
+        it.send(call(kind))
+    assert failing.calls == 1
+    assert isinstance(caught.value, CutOff) == (error in BROKEN)
+
+
+@pytest.mark.parametrize("error", SENT)
+def test_a_read_is_repeated(error: type[httpx.TransportError]) -> None:
+    failing = Failing(error, times=ATTEMPTS - 1)
+    with door(failing) as it:
+        assert it.send(call(Kind.READ)) == "done"
+    failing = Failing(error, times=99)
+    with door(failing) as it, pytest.raises(PinotUnreachable):
+        it.send(call(Kind.READ))
+    assert failing.calls == ATTEMPTS
+
+
+@pytest.mark.parametrize("kind", WRITES)
+def test_a_write_is_repeated_only_while_it_was_not_sent(kind: Kind) -> None:
+    failing = Failing(httpx.ConnectError, times=ATTEMPTS - 1)
+    with door(failing) as it:
+        assert it.send(call(kind)) == "done"
+
+
+# --- the deadline, on real sockets -------------------------------------------------------------------
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A server that accepts and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def trickling() -> Iterator[str]:
+    """A server that answers one byte at a time, for ever."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000000")
+            self.end_headers()
+            try:
+                while True:
+                    self.wfile.write(b"x")
+                    self.wfile.flush()
+                    time.sleep(0.02)
+            except OSError:
+                self.close_connection = True
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with _serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as url:
+        yield url
+
+
+class _serving:
+    def __init__(self, server: http.server.HTTPServer, scheme: str = "http") -> None:
+        self.server, self.scheme = server, scheme
+        self.thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+
+    def __enter__(self) -> str:
+        self.thread.start()
+        return f"{self.scheme}://127.0.0.1:{self.server.server_port}"
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+@pytest.fixture
+def blocked() -> Iterator[str]:
+    """A server that takes two calls without an answer, as a controller whose ZooKeeper is away, and answers
+    the third."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone"
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as kept:
+
+        def serve() -> None:
+            for _ in range(2):
+                kept.enter_context(server.accept()[0])
+            with server.accept()[0] as last:
+                last.recv(4096)
+                last.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        thread.join(10)
+
+
+def test_a_read_that_got_no_answer_in_time_is_repeated(blocked: str) -> None:
+    with Door(blocked, PinotConnection(blocked)) as it:
+        assert it.send(call(Kind.READ, deadline=0.3)) == "done"
+
+
+@pytest.mark.parametrize("server", ["silent", "trickling"])
+def test_the_deadline_holds_for_the_whole_call(server: str, request: pytest.FixtureRequest) -> None:
+    url = request.getfixturevalue(server)
+    started = time.monotonic()
+    with Door(url, PinotConnection(url)) as it, pytest.raises(SwitchStateUnknown):
+        it.send(call(Kind.LINEAGE, deadline=0.3))
+    assert time.monotonic() - started < 2.0
+
+
+def test_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+    with Door(url, PinotConnection(url)) as it, pytest.raises(PinotUnreachable):
+        it.send(call(Kind.LINEAGE))
+
+
+# --- credentials and TLS -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("auth", "header"),
+    [(BasicAuth("ada", "s3cret"), "Basic YWRhOnMzY3JldA=="), (TokenAuth("s3cret"), "Bearer s3cret")],
+)
+def test_credentials_are_sent_and_never_told(auth: BasicAuth | TokenAuth, header: str) -> None:
+    seen: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers["Authorization"])
+        return httpx.Response(500, text=f"who is {request.headers['Authorization']} with s3cret?")
+
+    with door(answer, auth) as it, pytest.raises(PinotError) as caught:
+        it.send(call(Kind.WRITE))
+    assert seen == [header]
+    assert "s3cret" not in str(caught.value)
+    assert header.partition(" ")[2] not in str(caught.value)
+
+
+def test_no_credentials_no_header(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login ada password s3cret\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert "Authorization" not in request.headers
+        return httpx.Response(200, text="done")
+
+    with door(answer) as it:
+        assert it.send(call(Kind.READ)) == "done"
+
+
+@pytest.fixture
+def https(certificate: tuple[Path, Path]) -> Iterator[str]:
+    """A TLS server that wants a client certificate."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"OK")
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    class Server(http.server.ThreadingHTTPServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            pass
+
+    server = Server(("127.0.0.1", 0), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    context.load_verify_locations(certificate[0])
+    context.verify_mode = ssl.CERT_REQUIRED
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    with _serving(server, "https") as url:
+        yield url
+
+
+def test_tls_with_our_own_authority_and_client_certificate(
+    https: str, certificate: tuple[Path, Path]
+) -> None:
+    cert, key = map(str, certificate)
+    tls = Tls(ca_bundle=cert, client_cert=cert, client_key=key)
+    with Door(https, PinotConnection(https, tls=tls)) as it:
+        assert it.send(call(Kind.READ)) == "OK"
+
+
+@pytest.mark.parametrize("with_authority", [True, False])
+def test_tls_that_does_not_fit_is_no_connection(
+    https: str, certificate: tuple[Path, Path], with_authority: bool
+) -> None:
+    # Without the authority we refuse the server; without a client certificate the server refuses us.
+    tls = Tls(ca_bundle=str(certificate[0])) if with_authority else Tls()
+    connection = PinotConnection(https, tls=tls, timeouts=Timeouts(call=2))
+    with Door(https, connection) as it, pytest.raises(PinotUnreachable):
+        it.send(call(Kind.READ))
+
+
+# --- JSON --------------------------------------------------------------------------------------------
+
+
+def test_an_empty_reply_is_none() -> None:
+    with door(lambda _: httpx.Response(200, text=" ")) as it:
+        assert it.send_json(call(Kind.READ)) is None
+
+
+def test_what_is_not_json_is_told() -> None:
+    with (
+        door(lambda _: httpx.Response(200, text="<html>login</html>")) as it,
+        pytest.raises(PinotError, match="did not answer with JSON"),
+    ):
+        it.send_json(call(Kind.READ))

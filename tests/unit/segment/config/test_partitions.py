@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pinot_assets.segment.config.fields import Column, read_columns
+from pinot_assets.segment.config.partitions import read_partitionings, read_sort_order
+from pinot_assets.segment.indexes.partition import Function, Partitioning
+
+NOW, OLD = (1, 5), (0, 11)
+
+
+def columns(kind: str = "STRING", **options: Any) -> list[Column]:
+    return read_columns({"dimensionFieldSpecs": [{"name": "c", "dataType": kind, **options}]}, False)[0]
+
+
+def read(entry: dict[str, Any], kind: str = "STRING", server: tuple[int, int] = NOW) -> Any:
+    config = {"segmentPartitionConfig": {"columnPartitionMap": {"c": entry, "elsewhere": {}}}}
+    found, problems = read_partitionings(config, columns(kind), server)
+    return found.get("c") or problems
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("modulo", Function.MODULO),
+        ("MURMUR", Function.MURMUR),
+        ("Murmur2", Function.MURMUR),
+        ("Murmur3", Function.MURMUR3),
+        ("byteArray", Function.BYTE_ARRAY),
+        ("HashCode", Function.HASH_CODE),
+    ],
+)
+def test_functions_are_known_whatever_their_case(name: str, function: Function) -> None:
+    assert read({"functionName": name, "numPartitions": "4"}) == Partitioning(function, 4)
+
+
+def test_settings_are_texts_in_their_order() -> None:
+    entry = {
+        "functionName": "Murmur3",
+        "numPartitions": 4,
+        "functionConfig": {"variant": "x64_32", "seed": -7},
+    }
+    assert read(entry) == Partitioning(Function.MURMUR3, 4, (("variant", "x64_32"), ("seed", "-7")))
+
+
+BOUNDED = {"functionName": "BoundedColumnValue", "numPartitions": 3}
+
+
+@pytest.mark.parametrize(
+    ("entry", "kind", "why"),
+    [
+        ({"functionName": "Custom", "numPartitions": 4}, "STRING", "no function Custom"),
+        ({"numPartitions": 4}, "STRING", "no function None"),
+        ({"functionName": "Murmur"}, "STRING", "numPartitions None"),
+        ({"functionName": "Murmur", "numPartitions": 0}, "STRING", "numPartitions 0"),
+        ({"functionName": "Murmur", "numPartitions": 2**31}, "STRING", "numPartitions"),
+        ({"functionName": "Modulo", "numPartitions": 4}, "DOUBLE", "Modulo of DOUBLE"),
+        ({"functionName": "Modulo", "numPartitions": 4}, "JSON", "Modulo of JSON"),
+        ({"functionName": "Murmur3", "numPartitions": 4, "functionConfig": {"seed": "x"}}, "INT", "seed x"),
+        ({"functionName": "Murmur3", "numPartitions": 4, "functionConfig": {"seed": 2**31}}, "INT", "seed"),
+        (
+            {"functionName": "Murmur3", "numPartitions": 4, "functionConfig": {"variant": "x64"}},
+            "INT",
+            "variant x64",
+        ),
+        (
+            {"functionName": "Murmur", "numPartitions": 4, "functionConfig": {"useRawBytes": "true"}},
+            "BYTES",
+            "useRawBytes",
+        ),
+        (BOUNDED, "STRING", "no columnValues and no columnValuesDelimiter"),
+        ({**BOUNDED, "functionConfig": {"columnValues": "a|b"}}, "STRING", "no columnValuesDelimiter"),
+        (
+            {**BOUNDED, "functionConfig": {"columnValues": "a", "columnValuesDelimiter": "|"}},
+            "STRING",
+            "numPartitions 3 for 1 values",
+        ),
+        (
+            {**BOUNDED, "functionConfig": {"columnValues": "a| b ", "columnValuesDelimiter": "|"}},
+            "STRING",
+            "would not come back",
+        ),
+    ],
+)
+def test_what_has_no_partition_is_refused_by_name(entry: dict[str, Any], kind: str, why: str) -> None:
+    (problem,) = read(entry, kind)
+    assert problem.startswith("column c: partition metadata (segmentPartitionConfig): ")
+    assert why in problem
+    assert "PARTITION_COLUMN_INVALID" in problem
+
+
+@pytest.mark.parametrize("server", [OLD, (1, 0)])
+def test_murmur3_is_refused_for_servers_that_cannot_load_it(server: tuple[int, int]) -> None:
+    entry = {"functionName": "Murmur3", "numPartitions": 4}
+    assert "cannot load a segment with Murmur3" in read(entry, server=server)[0]
+    assert read({**entry, "functionName": "Murmur2"}, server=server) == Partitioning(Function.MURMUR, 4)
+
+
+def test_a_multi_value_column_has_no_partitions() -> None:
+    config = {"segmentPartitionConfig": {"columnPartitionMap": {"c": {"functionName": "Murmur"}}}}
+    found, (problem,) = read_partitionings(config, columns(singleValueField=False), NOW)
+    assert (found, "multi-value column" in problem) == ({}, True)
+
+
+def test_sorted_columns_keep_their_order_and_must_be_single_values() -> None:
+    assert read_sort_order({"sortedColumn": ["c"]}, columns()) == (("c",), [])
+    assert read_sort_order({}, columns()) == ((), [])
+    _, problems = read_sort_order({"sortedColumn": ["c", "gone"]}, columns(singleValueField=False))
+    assert [problem.split(":")[0] for problem in problems] == ["column c", "column gone"]

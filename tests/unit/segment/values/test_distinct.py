@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pinot_assets.segment.values.distinct import NULL, distinct
+
+ROWS = 70_000
+RNG = np.random.default_rng(5)
+
+
+def columns() -> dict[str, pa.Array]:
+    unique = RNG.permutation(ROWS)
+    mask = RNG.random(ROWS) < 0.1
+    return {
+        "unique": pa.array(unique),
+        "unique with nulls": pa.array(unique, mask=mask),
+        "unique texts": pa.array(unique).cast(pa.string()),
+        "texts with nulls": pa.array(unique, mask=mask).cast(pa.large_string()),
+        "bytes": pa.array(unique).cast(pa.string()).cast(pa.binary()),
+        "decimals": pa.array(unique).cast(pa.decimal128(20, 0)),
+        "few": pa.array(unique % 7),
+        "mostly unique": pa.array(np.where(unique < 100, 7, unique)),
+        "nulls": pa.nulls(ROWS, pa.int32()),
+    }
+
+
+@pytest.mark.parametrize("cut", ["whole", "slice", "chunks"])
+@pytest.mark.parametrize("name", columns())
+def test_trap33_values_and_codes_give_the_column_back(name: str, cut: str) -> None:
+    column = columns()[name]
+    parts = {"whole": [column], "slice": [column[1:-1]], "chunks": [column[:9], column[9:9], column[9:]]}[cut]
+    values, codes = distinct(pa.chunked_array(parts))
+    assert values.null_count == 0
+    assert sorted(set(codes.tolist()) - {NULL}) == [*range(len(values))]
+    found: list[Any] = values.take(pa.array(codes, mask=codes == NULL)).to_pylist()
+    wanted = [
+        cell.decode() if isinstance(cell, bytes) else cell for part in parts for cell in part.to_pylist()
+    ]
+    assert [cell.decode() if isinstance(cell, bytes) else cell for cell in found] == wanted
+
+
+def test_values_that_repeat_are_found_once() -> None:
+    values, _ = distinct(pa.chunked_array([columns()["few"]]))
+    assert len(values) == 7
