@@ -19,7 +19,7 @@ from pinot_assets.session.report import Progress, Report, Result
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.source import SourceFile, open_store
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 NAME = "scale"
 

@@ -17,11 +17,11 @@ from measure import Cost, Meter, answer, in_process_of_its_own, peak_bytes, work
 from pinot_builder import CREATED_MS, NAME
 from samples import Sample
 
-from pinot_assets.build.cut import cut
-from pinot_assets.build.read import read_batches
-from pinot_assets.build.verdicts import Verdicts
-from pinot_assets.build.wanted import Wanted
 from pinot_assets.core.memory import keep_freed_memory, take_memory_from_system
+from pinot_assets.ingest.cast.row_groups import cut
+from pinot_assets.ingest.contract.bad_rows import Verdicts
+from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.segment import Segment, SegmentSpec, build_segment, write_tar
 
 _ALL_ROWS = 1 << 40

@@ -50,7 +50,7 @@ from pinot_assets.session.sweep import Bookmark, Sweep, go_on
 from pinot_assets.snapshot.manifest import PublishedFiles, Snapshot, SnapshotRef, sha256_hex
 from pinot_assets.source import open_store
 from pinot_assets.source.bucket_store import BucketObjectStore
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 ROUNDS = 5
 OBJECTS = 1_000_000

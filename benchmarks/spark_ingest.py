@@ -39,10 +39,10 @@ from pinot_builder import CREATED_MS, HEAP, compiled, pinot_jars
 from pyspark import SparkConf, SparkContext
 from samples import Sample, events
 
-from pinot_assets.build.local_spark import local_context, local_session
-from pinot_assets.build.order import BuildOrder, FileTask
-from pinot_assets.build.spark import Result, SparkBuilder
 from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
+from pinot_assets.ingest.spark.builder import Result, SparkBuilder
+from pinot_assets.ingest.spark.local import local_context, local_session
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import open_store

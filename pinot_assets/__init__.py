@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pinot_assets.left_out_definitions import build_left_out_definitions
     from pinot_assets.realtime_definitions import build_realtime_definitions
     from pinot_assets.resources import profile_resources, with_object_store
-    from pinot_assets.spec import load_any_table, load_table, load_tables, read_tables
     from pinot_assets.table_definitions import build_table_definitions
+    from pinot_assets.table_spec import load_any_table, load_table, load_tables, read_tables
 
 __all__ = [
     "build_left_out_definitions",
@@ -31,11 +31,11 @@ _HOMES = {
     "build_left_out_definitions": "pinot_assets.left_out_definitions",
     "build_realtime_definitions": "pinot_assets.realtime_definitions",
     "build_table_definitions": "pinot_assets.table_definitions",
-    "load_any_table": "pinot_assets.spec",
-    "load_table": "pinot_assets.spec",
-    "load_tables": "pinot_assets.spec",
+    "load_any_table": "pinot_assets.table_spec",
+    "load_table": "pinot_assets.table_spec",
+    "load_tables": "pinot_assets.table_spec",
     "profile_resources": "pinot_assets.resources",
-    "read_tables": "pinot_assets.spec",
+    "read_tables": "pinot_assets.table_spec",
     "with_object_store": "pinot_assets.resources",
 }
 

@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 from rich.markup import escape
 
 from pinot_assets.settings.environment import tables_directory
-from pinot_assets.spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, read_tables
-from pinot_assets.spec.left_out import spec_error
+from pinot_assets.table_spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, read_tables
+from pinot_assets.table_spec.tables.left_out import spec_error
 from pinot_assets.terminal import Terminal
 
 Spec = TypeVar("Spec", bound=AnyTableSpec)

@@ -15,7 +15,6 @@ import typer
 from rich.markup import escape
 
 from pinot_assets.audit import Finding
-from pinot_assets.build.order import Builder
 from pinot_assets.chosen_tables import Chosen, offline_tables, one_table
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.cli_panels import arrange, flow
@@ -27,6 +26,7 @@ from pinot_assets.demo.sample import first_days, write_days
 from pinot_assets.doctor import doctor
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.gc_cli import add_gc_command
+from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.init_cli import add_init_command
 from pinot_assets.lineage_events import lineage_after
 from pinot_assets.local import default_home, ui
@@ -49,12 +49,12 @@ from pinot_assets.session_cli import session_app
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.simulate.cli import register as add_simulate_command
 from pinot_assets.source.uris import parse_root
-from pinot_assets.spec import TableSpec
-from pinot_assets.spec.apply import ApplyPlan
-from pinot_assets.spec.applying import apply_each, exit_code_of, plan_each
-from pinot_assets.spec.cli import show_failures, tables_app
 from pinot_assets.state_cli import state_app
 from pinot_assets.status_shown import status_lines, status_values
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.cli import show_failures, tables_app
+from pinot_assets.table_spec.tables.apply import ApplyPlan
+from pinot_assets.table_spec.tables.apply_all import apply_each, exit_code_of, plan_each
 from pinot_assets.terminal import Terminal
 from pinot_assets.watch_cli import add_watch_command
 
@@ -241,8 +241,8 @@ app.add_typer(state_app(lambda name, tables: _spec(name, tables), _driver), name
 
 def _spark_builder() -> Builder:
     # Imported here: half of this command's start-up time is PySpark's, and most commands never build.
-    from pinot_assets.build.environment_spark import environment_context, environment_session
-    from pinot_assets.build.spark import SparkBuilder
+    from pinot_assets.ingest.spark.builder import SparkBuilder
+    from pinot_assets.ingest.spark.environment import environment_context, environment_session
 
     return SparkBuilder(environment_session, environment_context)
 

@@ -28,7 +28,7 @@ def kept_snapshots(ctx: typer.Context, incomplete: str) -> list[str]:
     """Numbers of the snapshots that are kept of the table that was named before, newest first."""
     from pinot_assets.connect import open_staging
     from pinot_assets.session.kept import kept_refs
-    from pinot_assets.spec import read_tables
+    from pinot_assets.table_spec import read_tables
 
     try:
         spec = read_tables(_directory(ctx)).choose([str(ctx.params.get("table"))])[0]

@@ -16,11 +16,11 @@ from pydantic import BaseModel, Field, PrivateAttr
 
 import pinot_assets  # whose parts are loaded when they are asked for: every command of `dg` loads this module
 from pinot_assets.settings.environment import Profile
-from pinot_assets.spec.starter import TableType, starting_spec
+from pinot_assets.table_spec.starter import TableType, starting_spec
 
 if TYPE_CHECKING:
-    from pinot_assets.spec import AnyTableSpec
-    from pinot_assets.spec.load import Reading
+    from pinot_assets.table_spec import AnyTableSpec
+    from pinot_assets.table_spec.tables.load import Reading
 
 SPEC_FILE = "table.yaml"
 """What the scaffolder calls the table spec."""
@@ -74,7 +74,7 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
         says why: the rest of the project loads.
         """
         from pinot_assets.left_out_definitions import built_or_left_out, in_place_of
-        from pinot_assets.spec import LeftOut
+        from pinot_assets.table_spec import LeftOut
 
         file, _ = self._place
         project = self._project or self._read_project(context)
@@ -87,7 +87,7 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
 
     def _read_project(self, context: dg.ComponentLoadContext) -> "Reading":
         """The specs of all components as one set, read once: two of them may be about one table."""
-        from pinot_assets.spec.load import read_named
+        from pinot_assets.table_spec.tables.load import read_named
 
         tables = [self, *context.component_tree.get_all_components(of_type=PinotTable)]
         project = read_named(dict(table._place for table in tables))
@@ -97,7 +97,7 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
 
 
 def _definitions_of(spec: "AnyTableSpec") -> dg.Definitions:
-    from pinot_assets.spec import RealtimeTableSpec
+    from pinot_assets.table_spec import RealtimeTableSpec
 
     if isinstance(spec, RealtimeTableSpec):
         return pinot_assets.build_realtime_definitions(spec)

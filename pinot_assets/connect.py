@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, contextmanager
 
 from kazoo.client import KazooClient
 
-from pinot_assets.build.order import Builder
 from pinot_assets.core.memory import take_memory_from_system
 from pinot_assets.errors import SpecError
+from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.staging import Staging
@@ -19,7 +19,7 @@ from pinot_assets.settings.environment import Settings
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.source.notifications import Hints, SqsHints
 from pinot_assets.source.uris import parse_root
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 def open_source(spec: TableSpec) -> ObjectStore:

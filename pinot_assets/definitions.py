@@ -12,8 +12,8 @@ from pinot_assets.realtime_definitions import build_realtime_definitions
 from pinot_assets.resources import profile_resources, with_object_store
 from pinot_assets.sensors import failure_sensor
 from pinot_assets.settings.environment import tables_directory
-from pinot_assets.spec import AnyTableSpec, LeftOut, RealtimeTableSpec, read_tables
 from pinot_assets.table_definitions import build_table_definitions
+from pinot_assets.table_spec import AnyTableSpec, LeftOut, RealtimeTableSpec, read_tables
 
 
 def build_definitions(directory: Path) -> dg.Definitions:

@@ -14,9 +14,9 @@ from pinot_assets.assets.left_out import left_out_asset, left_out_check
 from pinot_assets.core.printable import visible
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.sensors import left_out_sensor
-from pinot_assets.spec import AnyTableSpec, LeftOut, Problem
-from pinot_assets.spec.asset_names import asset_name
-from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
+from pinot_assets.table_spec import AnyTableSpec, LeftOut, Problem
+from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
+from pinot_assets.table_spec.tables.asset_names import asset_name
 
 _LOG = logging.getLogger(__name__)
 

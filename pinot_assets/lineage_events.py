@@ -22,8 +22,8 @@ from pinot_assets.session.kept import headers, read_kept
 from pinot_assets.session.model import Outcome, Session
 from pinot_assets.session.staging import Staging, staged
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.spec import TableSpec
-from pinot_assets.spec.document import read_document
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.yaml.document import read_document
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent

@@ -20,7 +20,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import default_home
 from pinot_assets.session.observe import list_source, observe
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 from pinot_assets.terminal import Terminal
 
 if TYPE_CHECKING:

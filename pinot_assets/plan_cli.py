@@ -26,7 +26,7 @@ from pinot_assets.session.outlook_words import (
     risk_lines,
     room_lines,
 )
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 STYLES = {"+": "green", "~": "yellow", "-": "red", "=": "dim", "h": "magenta", "…": "cyan"}
 """Of the marks before files."""

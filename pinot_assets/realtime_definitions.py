@@ -7,7 +7,7 @@ import dagster as dg
 from pinot_assets.assets.realtime import realtime_asset, realtime_health, realtime_health_job
 from pinot_assets.assets.realtime_jobs import realtime_jobs
 from pinot_assets.sensors.realtime import realtime_sensor
-from pinot_assets.spec import RealtimeTableSpec
+from pinot_assets.table_spec import RealtimeTableSpec
 
 
 def build_realtime_definitions(spec: RealtimeTableSpec) -> dg.Definitions:

@@ -26,7 +26,7 @@ from pinot_assets.session.model import table_of, utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.provenance import Stay, difference, of_file, of_segment
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 SHOWN = 20
 """Files of a kind that `diff` lists."""

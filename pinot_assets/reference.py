@@ -9,7 +9,7 @@ import sys
 from typing import Final
 
 from pinot_assets.settings.variables import VARIABLES, Variable
-from pinot_assets.spec.reference import HEAD, spec_reference
+from pinot_assets.table_spec.reference import HEAD, spec_reference
 
 _TOP: Final = """\
 <!-- python -m pinot_assets.reference > docs/reference/configuration.md -->

@@ -21,7 +21,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import utc_text
 from pinot_assets.session.preview import preview, reach
 from pinot_assets.session.way_back import WayBack
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 def add_rollback_commands(

@@ -29,7 +29,7 @@ from pinot_assets.session.history import (
 from pinot_assets.session.model import Session, utc_text
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 SpecOf = Callable[[str, Path | None], TableSpec]
 DriverOf = Callable[[TableSpec, str], AbstractContextManager[Driver]]

@@ -32,7 +32,7 @@ from pinot_assets.settings.environment import (
 )
 from pinot_assets.settings.file_limits import Limits
 from pinot_assets.settings.variables import VARIABLES
-from pinot_assets.spec.policy_file import policy_notes, policy_of
+from pinot_assets.table_spec.yaml.policy_file import policy_notes, policy_of
 
 _TIMEOUTS: Final = Timeouts(connect=1.0, call=3.0)
 _PATIENCE_S: Final = 3.0
@@ -155,7 +155,7 @@ def _tables(env: Mapping[str, str]) -> Iterator[Check]:
 
 def _spark(env: Mapping[str, str], profile: Profile) -> Iterator[Check]:
     # Here: it brings nothing of Spark's along, but much that no other check needs.
-    from pinot_assets.build.environment_spark import check_settings
+    from pinot_assets.ingest.spark.environment import check_settings
 
     try:
         if check_settings(env, profile):

@@ -19,7 +19,7 @@ from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.formats import POINTER, Found, look
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 SpecOf = Callable[[str, Path | None], TableSpec]
 DriverOf = Callable[[TableSpec, str], AbstractContextManager[Driver]]

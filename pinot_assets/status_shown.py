@@ -11,7 +11,7 @@ from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, Sighting
 from pinot_assets.session.trouble import again_ms, lasts, since_ms
 from pinot_assets.source.readiness import told
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 COUNTS = ("files", "done", "failed", "pending", "gone", "removals")
 SHOWN = 10

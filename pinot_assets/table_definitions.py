@@ -11,7 +11,7 @@ from pinot_assets.assets.health import health_job, table_health
 from pinot_assets.assets.plan import plan_job
 from pinot_assets.assets.table import table_assets
 from pinot_assets.sensors import files_sensor, health_sensor, session_sensor, table_schedule
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 def build_table_definitions(spec: TableSpec) -> dg.Definitions:

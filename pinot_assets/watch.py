@@ -20,7 +20,7 @@ from pinot_assets.program import of_system
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.trouble import aged
 from pinot_assets.source import Inventory
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 LONGEST_S: Final = 600
 """Between two looks at a table that cannot be looked at: doubled up to that."""

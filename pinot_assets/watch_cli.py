@@ -30,8 +30,8 @@ from pinot_assets.session.model import utc_text
 from pinot_assets.session.observe import Observation, list_source, observe
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.source import Inventory
-from pinot_assets.spec import LeftOut, TableSpec
-from pinot_assets.spec.load import NO_DIRECTORY
+from pinot_assets.table_spec import LeftOut, TableSpec
+from pinot_assets.table_spec.tables.load import NO_DIRECTORY
 from pinot_assets.terminal import Terminal
 from pinot_assets.watch import State, Watched, look_at, watch
 

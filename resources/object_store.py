@@ -17,7 +17,7 @@ from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SourceError, SpecError
 from pinot_assets.source import resolve_env
 from pinot_assets.source.settings.references import referenced
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 _ADDRESS: Final = {"region_name": "region", "endpoint_url": "endpoint"}
 _KEYS: Final = {

@@ -6,8 +6,8 @@ from dagster_pyspark import LazyPySparkResource
 from dagster_spark.utils import flatten_dict
 from pydantic import Field, PrivateAttr
 
-from pinot_assets.build.environment_spark import environment_context, environment_session
-from pinot_assets.build.spark_gone import is_stopped
+from pinot_assets.ingest.spark.environment import environment_context, environment_session
+from pinot_assets.ingest.spark.stopped import is_stopped
 from pinot_assets.settings.environment import Profile, load_profile
 
 

@@ -25,7 +25,7 @@ from pinot_assets.session.trouble import again_ms, causes
 from pinot_assets.snapshot.failure_code import BECAME_FOLDER
 from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.source import Inventory, told
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 FIRST_WAIT_S = 300
 """Until a listing that was launched in vain is launched again; doubled each time. Above the time-outs of one

@@ -24,7 +24,7 @@ from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import notice
 from pinot_assets.sensors.webhook import URL_VARIABLE, NoticeRefused, Webhook
 from pinot_assets.session.observe import observe
-from pinot_assets.spec import AnyTableSpec, TableSpec
+from pinot_assets.table_spec import AnyTableSpec, TableSpec
 
 UI_VARIABLE = "DAGSTER_WEBSERVER_URL"
 INTERVAL_S = 30

@@ -33,7 +33,7 @@ from pinot_assets.session.sweep import Bookmark, Sweep, go_on
 from pinot_assets.session.trouble import aged
 from pinot_assets.settings.environment import Settings
 from pinot_assets.source.notifications import Hints
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 INTERVAL_S = 30
 

@@ -18,7 +18,7 @@ from pinot_assets.core.timeouts import Late, Patience
 from pinot_assets.health import CHECKS, Health, summary
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 def health_sensor(spec: TableSpec) -> dg.SensorDefinition:

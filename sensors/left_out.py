@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from pinot_assets.assets.left_out import CHECK, problems_of
-from pinot_assets.spec import LeftOut
+from pinot_assets.table_spec import LeftOut
 
 INTERVAL_S = 30
 

@@ -26,7 +26,7 @@ from pinot_assets.realtime.repair.apply import preview
 from pinot_assets.realtime.repair.model import Limits
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings
-from pinot_assets.spec import RealtimeTableSpec
+from pinot_assets.table_spec import RealtimeTableSpec
 
 
 def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:

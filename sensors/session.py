@@ -23,7 +23,7 @@ from pinot_assets.sensors.standstill import decide_session
 from pinot_assets.session.observe import Observation, observe
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings.environment import Settings
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 INTERVAL_S = 30
 

@@ -21,7 +21,7 @@ from pinot_assets.session.model import Mode, Session, utc_text
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.run import WRITER_VERSION
 from pinot_assets.session.trouble import again_ms, since_ms
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 PATIENCE_S = 60
 """How long a session stands still before it is gone on with: Dagster's own retry of a run comes first."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 Condition = dg.AutomationCondition[Any]
 

@@ -13,7 +13,7 @@ from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.report import Report
 from pinot_assets.session.store import SessionStore
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 SLACK_S = 5
 """How much longer than its time-out a dead run's lease is waited for: ZooKeeper ends sessions in ticks."""

@@ -22,7 +22,7 @@ from pinot_assets.assets.history import checked_materialization
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.health import Health, source
 from pinot_assets.settings.environment import Settings
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 Examine = Callable[[TableSpec, Callable[[], Settings]], tuple[Health, ...]]
 

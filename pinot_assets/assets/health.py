@@ -16,7 +16,7 @@ from pinot_assets.assets.evaluations import examine_table, metadata_of, severity
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.health import CHECKS
 from pinot_assets.resources import PinotResource
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 WARN_SHARE = 0.75
 """Share of the promised freshness after which Dagster warns."""

@@ -26,7 +26,7 @@ from pinot_assets.assets.budget import Budget
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.metadata import Metadata
 from pinot_assets.session.run import WRITER_VERSION
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 STAGED = "staged:"
 """Data versions of segments that are built and not published begin with it."""

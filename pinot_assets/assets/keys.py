@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from pinot_assets.spec import AnyTableSpec, TableSpec, label_of
+from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
 
 TABLE_TAG = "pinot/table"
 """Run tag with the table's name, for concurrency limits and filters."""

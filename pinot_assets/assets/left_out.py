@@ -8,7 +8,7 @@ import dagster as dg
 
 from pinot_assets.assets.metadata import plain
 from pinot_assets.core.printable import visible
-from pinot_assets.spec import LeftOut
+from pinot_assets.table_spec import LeftOut
 
 CHECK = "table_spec"
 """The check that fails as long as the spec is wrong."""

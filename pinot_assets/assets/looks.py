@@ -7,7 +7,7 @@ from typing import TypedDict
 from dagster import DynamicPartitionsDefinition
 
 from pinot_assets.assets.keys import partitions_name
-from pinot_assets.spec import AnyTableSpec, TableSpec
+from pinot_assets.table_spec import AnyTableSpec, TableSpec
 
 
 class Looks(TypedDict):

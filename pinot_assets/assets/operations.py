@@ -25,7 +25,7 @@ from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.preview import preview
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 TARGET_TAG = "pinot/target"
 """Run tag with what the run acts on. A run that is executed again inherits it, and acts on nothing else."""

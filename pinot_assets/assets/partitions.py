@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from pinot_assets.source.uris import unquote_key
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 LONGEST = 60
 """Characters of a key that Dagster's pages show unelided."""

@@ -18,7 +18,7 @@ from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import SourceFile
 from pinot_assets.source.file_table import ListedFiles
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 Event = dg.AssetObservation | dg.AssetMaterialization
 

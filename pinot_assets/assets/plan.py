@@ -21,7 +21,7 @@ from pinot_assets.session.outlook_words import (
     risk_lines,
     room_lines,
 )
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 def plan_job(spec: TableSpec) -> dg.JobDefinition:

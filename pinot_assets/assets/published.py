@@ -25,7 +25,7 @@ from pinot_assets.session.store import SessionStore
 from pinot_assets.session.way_back import revert_until_ms
 from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 @dataclass(frozen=True)

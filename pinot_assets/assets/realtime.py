@@ -24,7 +24,7 @@ from pinot_assets.realtime.settings import RealtimeSettings
 from pinot_assets.realtime.state import RealtimeState
 from pinot_assets.realtime.table_settings import table_settings
 from pinot_assets.resources import PinotResource
-from pinot_assets.spec import RealtimeTableSpec
+from pinot_assets.table_spec import RealtimeTableSpec
 
 SHOWN = 20
 """Segments with a note that an observation lists; `pinot-assets realtime status` lists them all."""

@@ -13,7 +13,7 @@ from pinot_assets.assets.realtime_confirmed import CONFIRMED
 from pinot_assets.assets.realtime_operations import OPERATIONS, Operation, Work
 from pinot_assets.realtime.looking import look
 from pinot_assets.resources import PinotResource
-from pinot_assets.spec import RealtimeTableSpec
+from pinot_assets.table_spec import RealtimeTableSpec
 
 
 def realtime_jobs(spec: RealtimeTableSpec) -> tuple[dg.JobDefinition, ...]:

@@ -36,7 +36,7 @@ from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Plan
 from pinot_assets.realtime.repair.words import manual
 from pinot_assets.realtime.table_settings import table_settings
 from pinot_assets.settings.environment import Settings
-from pinot_assets.spec import RealtimeTableSpec
+from pinot_assets.table_spec import RealtimeTableSpec
 
 _UPLOAD_ROUNDS = 20
 """Plans of a repair before a rebalance; the guard refuses where they were not enough."""

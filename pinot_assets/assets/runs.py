@@ -7,7 +7,7 @@ from dagster._core.storage.tags import PARTITION_NAME_TAG, RETRY_NUMBER_TAG
 
 from pinot_assets.assets.keys import TABLE_TAG, partitions_name, pool_of, tag_of
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.spec import AnyTableSpec, TableSpec
+from pinot_assets.table_spec import AnyTableSpec, TableSpec
 
 WHY_TAG = "pinot/tick"
 """Run tag with what the sensor or schedule said that started the run."""

@@ -32,7 +32,7 @@ from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import Outcome, PushKind, Session
 from pinot_assets.session.report import Report, Result
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:

@@ -21,7 +21,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import Checked
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 _COUNTED = ("files_built", "rows_kept")
 """Checks of which the gate's last word has a sentence of its own."""

@@ -16,7 +16,7 @@ from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.core.text import plural
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.observe import list_source, observe
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:

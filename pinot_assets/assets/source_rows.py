@@ -20,7 +20,7 @@ from pinot_assets.assets.versions import DELETED, by_partition
 from pinot_assets.snapshot.manifest import Snapshot, tokens_of, versions_of
 from pinot_assets.source.diff import differing
 from pinot_assets.source.file_table import files_of, in_order, text_of, without_root
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 _NOTHING = pa.Table.from_batches([], pa.schema({"uri": pa.string(), "version": pa.string()}))
 _SLASH, _LINE_END = ord("/"), b"\n"

@@ -19,7 +19,7 @@ from pinot_assets.assets.runs import job_name, job_tags
 from pinot_assets.assets.segments import consistent_push_check, segments_asset
 from pinot_assets.assets.snapshot import snapshot_asset, table_asset
 from pinot_assets.assets.source_files import source_files_asset
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from pinot_assets.assets.partitions import ALL_FILES, KeyOf, is_group, path_of
 from pinot_assets.snapshot.manifest import PublishedFile
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 DELETED = "deleted"
 """Version of a file that is published and gone from the source."""

@@ -12,9 +12,9 @@ from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import QueryResult
 from pinot_assets.pinot.client.data_table import DataTable, Scalar
-from pinot_assets.spec.audit_block import Assertion
-from pinot_assets.spec.expectation import Side
-from pinot_assets.spec.question import MOST_GROUPS, Question
+from pinot_assets.table_spec.blocks.assertion_query import MOST_GROUPS, Question
+from pinot_assets.table_spec.blocks.audit import Assertion
+from pinot_assets.table_spec.blocks.expectation import Side
 
 Group = tuple[Scalar, ...]
 Tally = Mapping[Group, tuple[float, ...]]

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pinot_assets.audit.built import base_name, file_name
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.snapshot.receipt import Output, Receipt
-from pinot_assets.spec.audit_check import EmptyOutputs, RowChange, TimeRange, moment_ms
+from pinot_assets.table_spec.blocks.audit_checks import EmptyOutputs, RowChange, TimeRange, moment_ms
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

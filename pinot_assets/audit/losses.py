@@ -16,7 +16,7 @@ from pinot_assets.audit.built import file_name
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.core.text import counted
 from pinot_assets.snapshot.receipt import Receipt
-from pinot_assets.spec.audit_check import Loss, LossName
+from pinot_assets.table_spec.blocks.audit_checks import Loss, LossName
 
 MOST_PERCENT: Final = 90
 """A file, or a table, that loses a larger part of its rows than this is held back."""

@@ -21,8 +21,6 @@ from rich.console import Console
 from rich.table import Table
 
 from pinot_assets.audit import Finding
-from pinot_assets.build.environment_spark import environment_context, environment_session
-from pinot_assets.build.spark import SparkBuilder
 from pinot_assets.connect import open_edges
 from pinot_assets.demo.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, WrongOnTheWay, tar_of, write_spec
 from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
@@ -30,13 +28,15 @@ from pinot_assets.demo.own_stack import own_stack
 from pinot_assets.demo.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story, show_queries
 from pinot_assets.demo.world import World
 from pinot_assets.errors import SnapshotIncomplete
+from pinot_assets.ingest.spark.builder import SparkBuilder
+from pinot_assets.ingest.spark.environment import environment_context, environment_session
 from pinot_assets.pinot import Pinot, PinotCluster
 from pinot_assets.pinot.shadow_table import shadow_tables
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.report import Result
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.spec import TableSpec, load_tables
-from pinot_assets.spec.apply import apply_plan, plan_apply
+from pinot_assets.table_spec import TableSpec, load_tables
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
 DAYS = 10
 CASES = 3

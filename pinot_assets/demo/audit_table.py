@@ -12,7 +12,7 @@ from pinot_assets.pinot import PushReport
 from pinot_assets.segment import rename_tar
 from pinot_assets.settings.environment import tables_directory
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.spec.written_yaml import dumped
+from pinot_assets.table_spec.yaml.writer import dumped
 
 BY_FILE: Final = [{"check": "row_change", "of": "file", "min": "-20%"}]
 """Tier 1: a file that is written again does not lose more than a fifth of its rows."""

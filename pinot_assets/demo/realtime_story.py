@@ -34,8 +34,8 @@ from pinot_assets.realtime.preflight_cli import gate
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.realtime.state import RealtimeState, Status
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.spec import load_tables
-from pinot_assets.spec.apply import apply_plan, plan_apply
+from pinot_assets.table_spec import load_tables
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
 BACKLOG: Final = 10_000
 """Messages that wait: more than Pinot takes between two looks."""

@@ -33,8 +33,8 @@ from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.observe import observe
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.snapshot import Snapshot
-from pinot_assets.spec import TableSpec, load_tables
-from pinot_assets.spec.apply import apply_plan, plan_apply
+from pinot_assets.table_spec import TableSpec, load_tables
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
 CONTROL = "f"
 DAYS = 30

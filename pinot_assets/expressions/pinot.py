@@ -2,7 +2,7 @@
 
 A server that is asked by gRPC runs Groovy whatever the brokers forbid, and LOOKUP reads any of its tables.
 So the text is read here before it is sent, word by word as Calcite reads it. What the SELECT means is for
-`pinot_assets.spec.assertion_sql` and `shadow_sql` to say.
+`pinot_assets.table_spec.blocks.assertion_sql` and `shadow_sql` to say.
 """
 
 from __future__ import annotations

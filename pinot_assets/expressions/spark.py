@@ -1,7 +1,7 @@
 """What `filter` and `transforms` may say in Spark SQL: one expression, of functions that are on the list.
 
 Spark's own tree of the expression is looked at as well, where it is compiled
-(`pinot_assets.build.spark_expression`). Here it is read without Spark, for the commands that have none.
+(`pinot_assets.ingest.spark.expression`). Here it is read without Spark, for the commands that have none.
 """
 
 from __future__ import annotations

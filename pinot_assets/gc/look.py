@@ -15,7 +15,7 @@ from pinot_assets.session.kept import Header, headers
 from pinot_assets.session.model import Pointer, Session, is_ours
 from pinot_assets.session.retention import Retention, needed, reach_of, why_none_goes
 from pinot_assets.session.staging import Reach, staged
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 GRACE_HOURS = 24
 """How old an orphan has to be before it goes, where nobody says otherwise: no upload, no call to Pinot and no

@@ -23,7 +23,7 @@ from pinot_assets.health.look import Look, open_look
 from pinot_assets.health.room import Room
 from pinot_assets.session.room import quota_bytes, replication_of
 from pinot_assets.settings.environment import Settings
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 LOOK_AGAIN_S = 20.0
 """A look that took longer is not repeated: Dagster ends a sensor's tick after 60 s."""

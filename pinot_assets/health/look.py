@@ -38,8 +38,8 @@ from pinot_assets.snapshot.receipt import Failure, Output
 from pinot_assets.source import Inventory
 from pinot_assets.source.readiness import Readiness
 from pinot_assets.source.uris import parse_root
-from pinot_assets.spec import TableSpec
-from pinot_assets.spec.apply import held_table_config
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.tables.apply import held_table_config
 
 MOST_OBJECTS = 200_000
 """Staged objects that a look lists at most: about 40 s on an object store."""

@@ -13,7 +13,7 @@ from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings.environment import Settings
 from pinot_assets.source import ObjectStore
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 @dataclass(frozen=True, slots=True)

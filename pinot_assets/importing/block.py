@@ -10,7 +10,7 @@ from pinot_assets.importing.found import FILE_INGESTION, Found
 from pinot_assets.importing.secrets import Secrets
 from pinot_assets.importing.told import Fate, Told
 from pinot_assets.pinot.table_config import is_refresh
-from pinot_assets.spec.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
+from pinot_assets.table_spec.blocks.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
 
 STAGING: Final = "output.segment.dir.uri"
 SWAP: Final = "consistentPushSwapEnabled"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pinot_assets.importing.told import Fate, Told
-from pinot_assets.spec.written_yaml import dumped
+from pinot_assets.table_spec.yaml.writer import dumped
 
 
 def spec_text(

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from pinot_assets.build.casts import plain
 from pinot_assets.infer.kinds import Kind, moment_ms, of_cell, of_member, of_text, patterns_of, together
+from pinot_assets.ingest.cast.casts import plain
 from pinot_assets.segment.config.time_format import parse_date
 
 PARTS: Final = ";"

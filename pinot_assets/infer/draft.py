@@ -17,8 +17,8 @@ from pinot_assets.infer.rows import Start, read_start, tried
 from pinot_assets.infer.sample import Sample, local_copies
 from pinot_assets.infer.yaml_text import Place, spec_text
 from pinot_assets.source.uris import parse_root
-from pinot_assets.spec import TableSpec
-from pinot_assets.spec.location import is_within
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.yaml.location import is_within
 
 _BINARY = re.compile(r"\.(?:parquet|avro|orc)(?:\.(?:gz|bz2|zst))?$", re.IGNORECASE)
 

@@ -1,6 +1,6 @@
 """What a single value is, and what values of two kinds are together.
 
-A kind is only given where the readers (`pinot_assets.build`) take every such value for that type: what Pinot
+A kind is only given where the readers (`pinot_assets.ingest`) take every such value for that type: what Pinot
 could be told is never wider than what a run can build.
 """
 
@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from pinot_assets.build.json_values import Real
 from pinot_assets.core.untrusted import read_json
+from pinot_assets.ingest.formats.json_values import Real
 from pinot_assets.segment.config.time_format import PATTERNS, parse_date
 
 

@@ -16,10 +16,10 @@ from pinot_assets.infer.names import pinot_names
 from pinot_assets.segment.config.pinot_expression import quoted
 from pinot_assets.segment.config.time_format import VALID_FROM_MS, VALID_TO_MS
 from pinot_assets.segment.values.types import FieldType
-from pinot_assets.spec.document import Part, parse_document
-from pinot_assets.spec.ingestion import FileIngestion
-from pinot_assets.spec.pinot_json import schema_problems
-from pinot_assets.spec.writable import writer_findings
+from pinot_assets.table_spec.blocks.ingestion import FileIngestion
+from pinot_assets.table_spec.blocks.pinot_json import schema_problems
+from pinot_assets.table_spec.blocks.writable import writer_findings
+from pinot_assets.table_spec.yaml.document import Part, parse_document
 
 GROUPS: Final = {
     FieldType.DIMENSION: "dimensionFieldSpecs",

@@ -12,23 +12,23 @@ from typing import Final
 
 import pyarrow as pa
 
-from pinot_assets.build.avro_file import first_avro
-from pinot_assets.build.content import format_of, plain_file, text_blocks
-from pinot_assets.build.json_blocks import document_blocks
-from pinot_assets.build.json_documents import members_of
-from pinot_assets.build.orc_file import first_orc
-from pinot_assets.build.parquet_file import first_parquet
-from pinot_assets.build.read import read_batches
-from pinot_assets.build.typed import check_values
-from pinot_assets.build.verdicts import Verdicts
-from pinot_assets.build.wanted import Wanted
 from pinot_assets.core.file_errors import FileRejected, Unreadable, one_line
 from pinot_assets.infer.column import Column, of_arrow, of_cells, of_members
 from pinot_assets.infer.csv_shape import CsvShape, rows_of, shape_of
 from pinot_assets.infer.proposal import GROUPS
+from pinot_assets.ingest.contract.bad_rows import Verdicts
+from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.formats.avro import first_avro
+from pinot_assets.ingest.formats.content import format_of, plain_file, text_blocks
+from pinot_assets.ingest.formats.json_blocks import document_blocks
+from pinot_assets.ingest.formats.json_documents import members_of
+from pinot_assets.ingest.formats.orc import first_orc
+from pinot_assets.ingest.formats.parquet import first_parquet
+from pinot_assets.ingest.formats.read import read_batches
+from pinot_assets.ingest.formats.typed import check_values
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.settings.file_limits import Limits
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 ROWS: Final = 10_000
 """So many rows of a file are looked at, or as many as its first block holds."""

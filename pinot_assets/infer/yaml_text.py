@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pinot_assets.infer.csv_shape import CsvShape
 from pinot_assets.infer.proposal import GROUPS, Field, Proposal
 from pinot_assets.segment.values.types import FieldType
-from pinot_assets.spec.written_yaml import in_line
+from pinot_assets.table_spec.yaml.writer import in_line
 
 _GROUPS = (
     (FieldType.DIMENSION, "What queries filter and group by."),

@@ -23,7 +23,7 @@ from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings.environment import Settings
-from pinot_assets.spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, label_of
+from pinot_assets.table_spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, label_of
 
 SettingsOf = Callable[[], Settings]
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pinot_assets.core.timeouts import in_time
 from pinot_assets.metrics.family import Sample
 from pinot_assets.session.driver import Driver, was_turned_away
-from pinot_assets.spec import label_of
+from pinot_assets.table_spec import label_of
 
 GATEWAY = "PINOT_ASSETS_PUSHGATEWAY"
 USER, PASSWORD = "PINOT_ASSETS_PUSHGATEWAY_USER", "PINOT_ASSETS_PUSHGATEWAY_PASSWORD"

@@ -19,7 +19,7 @@ from pinot_assets.realtime.preflight import Aim, Verdict, judge, judge_change, r
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.preflight.show import show, values
 from pinot_assets.settings.environment import load_settings, tables_directory
-from pinot_assets.spec.apply import ApplyPlan
+from pinot_assets.table_spec.tables.apply import ApplyPlan
 
 For = Annotated[
     Aim | None, typer.Option("--for", help="What is to be switched on; without it, what the config has on.")

@@ -18,8 +18,8 @@ from pinot_assets.realtime.names import PARTITIONS_A_STREAM
 from pinot_assets.realtime.state import StreamPartition
 from pinot_assets.settings.environment import tables_directory
 from pinot_assets.source import resolve_env
-from pinot_assets.spec.pinot_reach import require_stream
-from pinot_assets.spec.policy_file import policy_of
+from pinot_assets.table_spec.blocks.pinot_permissions import require_stream
+from pinot_assets.table_spec.yaml.policy_file import policy_of
 
 SECONDS: Final = 10.0
 """How long one question to the stream may take."""

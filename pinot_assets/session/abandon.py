@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
-from pinot_assets.build.keys import CUT_VALUES
 from pinot_assets.errors import SessionError
+from pinot_assets.ingest.contract.keys import CUT_VALUES
 from pinot_assets.session.kept import kept_refs, segments_of
 from pinot_assets.session.model import Mode, Outcome, Pointer, Session, State, close, is_ours
 from pinot_assets.session.record import note_foreign, read_switch

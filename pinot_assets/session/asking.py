@@ -14,10 +14,10 @@ from pinot_assets.pinot.api import Pinot
 from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.receipt import Output, Receipt
-from pinot_assets.spec.audit_block import Assertion
-from pinot_assets.spec.expectation import Side
-from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
-from pinot_assets.spec.question import Question
+from pinot_assets.table_spec.blocks.assertion_query import Question
+from pinot_assets.table_spec.blocks.audit import Assertion
+from pinot_assets.table_spec.blocks.expectation import Side
+from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 
 THREADS = 8
 """Servers that are asked at a time."""

@@ -17,8 +17,8 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.shadow import ShadowTable, ask_table
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.receipt import Output, Receipt
-from pinot_assets.spec.audit_block import Assertion
-from pinot_assets.spec.expectation import Side
+from pinot_assets.table_spec.blocks.audit import Assertion
+from pinot_assets.table_spec.blocks.expectation import Side
 
 
 def assertion_findings(run: Run, switch: Switch, receipts: Iterable[Receipt]) -> tuple[Finding, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinot_assets.errors import PlanOutdated
-from pinot_assets.spec.document import canonical_json
+from pinot_assets.table_spec.yaml.document import canonical_json
 
 SHORTEST = 8
 """Digits of a hash that are enough to name it: two plans of one table that share them are one in 2^32."""

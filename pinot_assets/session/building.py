@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from pinot_assets.build.order import BuildOrder, FileTask
-from pinot_assets.build.query import Query
+from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
+from pinot_assets.ingest.contract.query import Query
 from pinot_assets.session import put_aside, small_files
 from pinot_assets.session.model import Session
 from pinot_assets.session.plan import Plan
@@ -15,7 +15,7 @@ from pinot_assets.session.run import Run
 from pinot_assets.settings.file_limits import Limits
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.spec.ingestion import FileIngestion
+from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 
 
 def build(run: Run, session: Session, plan: Plan) -> tuple[list[Receipt], list[Failure]]:

@@ -27,7 +27,7 @@ from pinot_assets.session.model import Session
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import THREADS, Staging, Switch
 from pinot_assets.snapshot.receipt import Output, Receipt
-from pinot_assets.spec.audit_check import CutCheck, EmptyOutputs, RowChange, TimeRange
+from pinot_assets.table_spec.blocks.audit_checks import CutCheck, EmptyOutputs, RowChange, TimeRange
 
 LOOKS: Final = 32
 """Tars that are looked at a time, one small request each: some seconds for thousands of them on S3. A listing

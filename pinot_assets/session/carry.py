@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.build.order import segment_name
 from pinot_assets.errors import SwitchConflict
+from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
 from pinot_assets.session.model import PushKind
 from pinot_assets.session.plan import Plan

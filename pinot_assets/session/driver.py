@@ -47,7 +47,7 @@ from pinot_assets.session.watchdog import Fed, Watchdog
 from pinot_assets.session.way_back import WayBack, ways
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 P = ParamSpec("P")
 T = TypeVar("T")

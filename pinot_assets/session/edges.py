@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pinot_assets.build.order import Builder
+from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.pinot.api import Pinot
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore

@@ -9,7 +9,7 @@ from pinot_assets.session.model import Mode, utc_text
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.spec.pinot_settings import TASKS
+from pinot_assets.table_spec.blocks.pinot_settings import TASKS
 
 _MOVER = "RealtimeToOfflineSegmentsTask"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from pinot_assets.build.keys import attempt_of, file_id
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import SourceError
+from pinot_assets.ingest.contract.keys import attempt_of, file_id
 from pinot_assets.session.staging import THREADS, Staging, staged
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source.object_store import ObjectInfo

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 
-from pinot_assets.build.order import segment_name
 from pinot_assets.core.text import counted, plural_are
 from pinot_assets.errors import PushRefused
+from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.plan import Plan, Row
 

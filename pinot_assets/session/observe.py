@@ -33,7 +33,7 @@ from pinot_assets.source.diff import differing
 from pinot_assets.source.file_table import columns_of, files_of
 from pinot_assets.source.listing import Choice
 from pinot_assets.source.policy import require_all_data
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 @dataclass(frozen=True, slots=True)

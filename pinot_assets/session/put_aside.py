@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pinot_assets.audit import Finding, rows_kept
 from pinot_assets.core.text import plural
 from pinot_assets.snapshot.receipt import Receipt
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 def notes(receipts: Sequence[Receipt]) -> tuple[str, ...]:

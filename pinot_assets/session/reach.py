@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pinot_assets.build.order import Builder
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import PinotAssetsError, SettingError, SourceError
+from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.session.staging import Staging
 from pinot_assets.source import open_store
 from pinot_assets.source.object_store import probe_key

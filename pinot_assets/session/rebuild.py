@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pinot_assets.build.keys import version_from_text
 from pinot_assets.core.stored_format import FIRST
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
+from pinot_assets.ingest.contract.keys import version_from_text
 from pinot_assets.pinot.api import SegmentMetadata
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.hold import still_held

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.build.order import segment_name
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import BuildError, RollbackRefused, SnapshotCorrupt, SourceError
+from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
 from pinot_assets.session.model import Mode, Session, State
 from pinot_assets.session.publish import audit, end_switch

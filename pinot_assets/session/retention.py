@@ -25,8 +25,8 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Reach, Staging, staged
 from pinot_assets.snapshot.manifest import SnapshotRef
 from pinot_assets.source.object_store import ObjectInfo, ObjectStore
-from pinot_assets.spec import TableSpec
-from pinot_assets.spec.apply import held_table_config
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.tables.apply import held_table_config
 
 SHARE = 10
 """After a switch, nothing is taken away before one in so many kept snapshots has to go: all that stay are

@@ -37,7 +37,7 @@ from pinot_assets.session.run import Run
 from pinot_assets.session.sequence import next_seq
 from pinot_assets.session.way_back import Way, WayBack, look
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 def way_back(spec: TableSpec, edges: Edges, wanted: str = "") -> WayBack:

@@ -20,8 +20,8 @@ from pinot_assets.session.report import Progress
 from pinot_assets.session.store import Lease
 from pinot_assets.session.switch import Switcher
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
-from pinot_assets.spec import TableSpec
-from pinot_assets.spec.apply import held_table_config
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.tables.apply import held_table_config
 
 WRITER_VERSION = "2"
 """Part of the config fingerprint: a writer that makes other bytes starts a new session (rule R28)."""

@@ -22,8 +22,8 @@ from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_confi
 from pinot_assets.session.pushing import push_missing
 from pinot_assets.session.run import Run
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
-from pinot_assets.spec.question import Question
+from pinot_assets.table_spec.blocks.assertion_query import Question
+from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 
 POLL_SECONDS = 0.25
 AGAIN_SECONDS = 1.0

@@ -14,7 +14,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pinot_assets.build.keys import CUT_VALUES, attempt_of, cut_key, file_id, receipt_key
 from pinot_assets.core.limits import MIB, OBJECT, RECEIPT, RECEIPTS, Limit
 from pinot_assets.core.stored_format import FIRST, Marks, Stored, marks, plain, structured
 from pinot_assets.core.temporary_folders import temporary_folder
@@ -22,8 +21,9 @@ from pinot_assets.core.text import plural, size
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.core.untrusted import listed, read_json, reading
 from pinot_assets.errors import SnapshotCorrupt, SourceChanged, SourceError, TooLarge
+from pinot_assets.ingest.contract.keys import CUT_VALUES, attempt_of, cut_key, file_id, receipt_key
+from pinot_assets.ingest.contract.truncations import CutValues
 from pinot_assets.segment import rename_tar
-from pinot_assets.session.cut_values import CutValues
 from pinot_assets.session.model import ObjectRef
 from pinot_assets.session.plan import Hold, Plan, Row, plan_from_parquet, plan_to_parquet
 from pinot_assets.snapshot.manifest import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pinot_assets.session.hybrid import refuse_second_writer
 from pinot_assets.session.model import Mode, Session
 from pinot_assets.session.run import Run
-from pinot_assets.spec.apply import refuse_drift
-from pinot_assets.spec.pinot_settings import refuse_settings
+from pinot_assets.table_spec.blocks.pinot_settings import refuse_settings
+from pinot_assets.table_spec.tables.apply import refuse_drift
 
 
 def refuse_absent(run: Run) -> None:

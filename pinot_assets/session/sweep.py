@@ -27,7 +27,7 @@ from pinot_assets.source.file_table import ListedFiles
 from pinot_assets.source.listing import inventory_of, list_part
 from pinot_assets.source.listing_part import Part, part_from_arrow, part_to_arrow
 from pinot_assets.source.policy import require_all_data
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 KEPT_S: Final = 24 * 3600
 """After which a part that no sweep took away is taken for one that nobody will."""

@@ -12,7 +12,7 @@ from pinot_assets.session.model import Pointer, Session
 from pinot_assets.session.report import Progress
 from pinot_assets.session.run import Run
 from pinot_assets.session.store import Lease, SessionStore
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 class Unleased(Lease):

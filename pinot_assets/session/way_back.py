@@ -21,8 +21,8 @@ from pinot_assets.session.model import Session, is_ours
 from pinot_assets.session.staging import staged
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.spec import TableSpec
-from pinot_assets.spec.apply import held_table_config
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.tables.apply import held_table_config
 
 
 class Way(StrEnum):

@@ -9,10 +9,10 @@ from types import ModuleType
 
 import pytest
 
-from pinot_assets.build import Builder, BuildOrder
-from pinot_assets.build.local_spark import local_session
-from pinot_assets.build.spark import SparkBuilder
 from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.ingest import Builder, BuildOrder
+from pinot_assets.ingest.spark.builder import SparkBuilder
+from pinot_assets.ingest.spark.local import local_session
 from pinot_assets.session.reach import require_reach
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.receipt import Failure, Receipt

@@ -9,7 +9,7 @@ from fakes.staged import STAGED
 
 from pinot_assets.audit.assertions import tally
 from pinot_assets.errors import PinotError
-from pinot_assets.spec.assertion_sql import read_question
+from pinot_assets.table_spec.blocks.assertion_sql import read_question
 
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
 

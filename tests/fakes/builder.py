@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pinot_assets.build import BuildOrder, FileTask, build_file, nobody
 from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.ingest import BuildOrder, FileTask, build_file, nobody
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import SourceFile, open_store
 

@@ -25,7 +25,7 @@ from pinot_assets.pinot.client.broker import NoResult
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.observe import Observation, observe
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 _numbers = itertools.count()
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}

@@ -14,10 +14,10 @@ from fakes.legitimate_expressions import LEGITIMATE
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pinot_assets.build.spark_reader import reading_session, use_in_thread
+from pinot_assets.ingest.spark.reader import reading_session, use_in_thread
 from pinot_assets.segment.config.pinot_expression import translate
-from pinot_assets.spec.assertion_sql import read_question
-from pinot_assets.spec.shadow_sql import read_shadow_question
+from pinot_assets.table_spec.blocks.assertion_sql import read_question
+from pinot_assets.table_spec.blocks.shadow_sql import read_shadow_question
 
 Key = tuple[str, str]
 """Place and expression."""
@@ -82,6 +82,6 @@ def _record(session: SparkSession) -> None:
 
 
 if __name__ == "__main__":
-    from pinot_assets.build.local_spark import local_session
+    from pinot_assets.ingest.spark.local import local_session
 
     _record(local_session("record", 1))

@@ -14,7 +14,7 @@ context = multiprocessing.get_context("forkserver")
 # What is imported late, too: pandas, where there is one, by pyarrow.
 _PRELOADED = (
     "crash.driver", "obstore.store", "httpcore", "pandas", "dagster", "prometheus_client", "simpy",
-    "pinot_assets.cli", "pinot_assets.build.spark", "pinot_assets.realtime.cli",
+    "pinot_assets.cli", "pinot_assets.ingest.spark.builder", "pinot_assets.realtime.cli",
     "pinot_assets.sensors.decision", "pinot_assets.metrics.looking", "pinot_assets.assets.picture",
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pinot_assets import definitions
-from pinot_assets.build import BuildOrder, FileTask, build_file, nobody
+from pinot_assets.ingest import BuildOrder, FileTask, build_file, nobody
 from pinot_assets.resources import consistent_push
 from pinot_assets.sensors import session, standstill
 from pinot_assets.snapshot.receipt import Failure, Receipt

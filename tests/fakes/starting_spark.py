@@ -23,8 +23,8 @@ def _begin(environment: dict[str, str], said: Path) -> None:
 
 
 def start_spark(environment: dict[str, str], said: Path) -> None:
-    from pinot_assets.build.environment_spark import environment_context
     from pinot_assets.core.interrupts import take_signals
+    from pinot_assets.ingest.spark.environment import environment_context
 
     _begin(environment, said)
     take_signals()
@@ -35,7 +35,7 @@ def start_spark(environment: dict[str, str], said: Path) -> None:
 
 
 def live_on(environment: dict[str, str], said: Path) -> None:
-    from pinot_assets.build.environment_spark import environment_context
+    from pinot_assets.ingest.spark.environment import environment_context
 
     _begin(environment, said)
     try:

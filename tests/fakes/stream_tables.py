@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from pinot_assets.spec import RealtimeTableSpec, load_tables
+from pinot_assets.table_spec import RealtimeTableSpec, load_tables
 
 SCHEMA: dict[str, Any] = {
     "schemaName": "clicks",

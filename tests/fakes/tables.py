@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from pinot_assets.spec import TableSpec, load_table
+from pinot_assets.table_spec import TableSpec, load_table
 
 SYNC = {"consistentPushEnabled": "true", "ingestionMode": "sync"}
 APPEND = {"consistentPushEnabled": "true", "ingestionMode": "append"}

@@ -18,7 +18,7 @@ from model.table import CLUSTER, MODES, START_MS, TABLE, Table
 from pinot_assets.pinot import LineageEntry, LineageState, SegmentMetadata
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 def place(name: str) -> MemoryObjectStore:

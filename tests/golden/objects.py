@@ -17,10 +17,10 @@ import pyarrow as pa
 from fakes.objects import new_memory
 
 from pinot_assets.core.stored_format import NEWEST, Stored, plain
+from pinot_assets.ingest.contract.truncations import CutValues
 from pinot_assets.segment.values.truncation import Cut
 from pinot_assets.sensors.decision import Cursor
 from pinot_assets.sensors.standstill import Watch
-from pinot_assets.session.cut_values import CutValues
 from pinot_assets.session.model import (
     AuditReceipt,
     Checked,

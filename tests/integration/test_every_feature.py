@@ -22,7 +22,7 @@ import pytest
 from fakes.staged import STAGED
 from fakes.waiting import until
 
-from pinot_assets.build import build_file
+from pinot_assets.ingest import build_file
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection, wait_online
 from pinot_assets.pinot.client.broker import Broker, NoResult

@@ -27,8 +27,8 @@ from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.model import Outcome, Session
 from pinot_assets.session.observe import Observation, observe
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.spec import TableSpec
-from pinot_assets.spec.apply import apply_plan, plan_apply
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
 pytestmark = pytest.mark.integration
 

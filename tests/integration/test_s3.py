@@ -31,12 +31,12 @@ from fakes import spoiler as spoiling
 from fakes.builder import BuildsHere
 
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.build import BuildOrder, FileTask, build_file, nobody
-from pinot_assets.build.local_spark import local_session
-from pinot_assets.build.order import Builder
-from pinot_assets.build.spark import SparkBuilder
 from pinot_assets.connect import open_edges, open_session_store, open_staging
 from pinot_assets.errors import ListingFailed, SourceError
+from pinot_assets.ingest import BuildOrder, FileTask, build_file, nobody
+from pinot_assets.ingest.contract.build_spec import Builder
+from pinot_assets.ingest.spark.builder import SparkBuilder
+from pinot_assets.ingest.spark.local import local_session
 from pinot_assets.local import Stack, StackState
 from pinot_assets.local.moto import moto_server
 from pinot_assets.pinot import PinotCluster, PinotConnection
@@ -47,7 +47,7 @@ from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.settings import endpoints
-from pinot_assets.spec import TableSpec, load_tables
+from pinot_assets.table_spec import TableSpec, load_tables
 
 pytestmark = pytest.mark.integration
 

@@ -16,10 +16,10 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from pinot_assets.build import BuildOrder
-from pinot_assets.build.local_spark import local_session
-from pinot_assets.build.spark import SparkBuilder
 from pinot_assets.errors import BuildError
+from pinot_assets.ingest import BuildOrder
+from pinot_assets.ingest.spark.builder import SparkBuilder
+from pinot_assets.ingest.spark.local import local_session
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.spark

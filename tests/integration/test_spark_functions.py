@@ -12,14 +12,14 @@ from fakes.legitimate_expressions import LEGITIMATE
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
-from pinot_assets.build import spark_expression
-from pinot_assets.build.local_spark import local_session
-from pinot_assets.build.spark_expression import compiled, parsed
-from pinot_assets.build.spark_reader import reading_session
 from pinot_assets.errors import BuildError
 from pinot_assets.expressions.spark_names import ALLOWED, OPERATORS, REFUSED
 from pinot_assets.expressions.tokens import SPARK, read_tokens
 from pinot_assets.expressions.whole import check_whole
+from pinot_assets.ingest import spark_expression
+from pinot_assets.ingest.spark.expression import compiled, parsed
+from pinot_assets.ingest.spark.local import local_session
+from pinot_assets.ingest.spark.reader import reading_session
 
 pytestmark = pytest.mark.spark
 

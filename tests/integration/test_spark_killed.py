@@ -15,8 +15,8 @@ import pytest
 DRIVER = """
 import os, time
 from pathlib import Path
-from pinot_assets.build.local_spark import local_context
-from pinot_assets.build.spark import SparkBuilder
+from pinot_assets.ingest.spark.local import local_context
+from pinot_assets.ingest.spark.builder import SparkBuilder
 
 def look():
     Path(os.environ["TMPDIR"], f"looks-{os.getpid()}").touch()
@@ -69,8 +69,8 @@ LIVES_ON = """
 import os, signal, sys, threading, time
 from pathlib import Path
 from pyspark import SparkContext
-from pinot_assets.build.environment_spark import environment_context, environment_session
-from pinot_assets.build.spark import SparkBuilder
+from pinot_assets.ingest.spark.environment import environment_context, environment_session
+from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.errors import BuildError
 
 def here():

@@ -19,7 +19,8 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from pinot_assets.build import (
+from pinot_assets.errors import BuildError
+from pinot_assets.ingest import (
     BuildOrder,
     build_file,
     moving,
@@ -27,11 +28,10 @@ from pinot_assets.build import (
     spark_files,
     spark_reader,
 )
-from pinot_assets.build.local_spark import local_session
-from pinot_assets.build.query import Query
-from pinot_assets.build.spark import SparkBuilder
-from pinot_assets.build.spark_reader import reading_session, size_for_spark
-from pinot_assets.errors import BuildError
+from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.spark.builder import SparkBuilder
+from pinot_assets.ingest.spark.local import local_session
+from pinot_assets.ingest.spark.reader import reading_session, size_for_spark
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.spark

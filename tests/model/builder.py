@@ -12,12 +12,12 @@ from fakes.builder import BuildsInMemory
 from fakes.objects import open_memory
 from model.process import Died, Process
 
-from pinot_assets.build.keys import cut_key, receipt_key, version_text
-from pinot_assets.build.order import BuildOrder, FileTask, nobody, segment_name
 from pinot_assets.errors import BuildError
+from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, nobody, segment_name
+from pinot_assets.ingest.contract.keys import cut_key, receipt_key, version_text
+from pinot_assets.ingest.contract.truncations import CutValues
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.write.segment import ColumnStats
-from pinot_assets.session.cut_values import CutValues
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import ObjectStore
 
@@ -70,7 +70,7 @@ class ModelBuilder(BuildsInMemory):
 
 
 def build(order: BuildOrder, task: FileTask, source: ObjectStore, built: Built) -> Receipt | Failure:
-    """As `pinot_assets.build.task.build_file` does it."""
+    """As `pinot_assets.ingest.task.build_file.build_file` does it."""
     key = source.key_of(task.file.uri)
     read = source.stat(key)
     if read is None:

@@ -11,9 +11,9 @@ from typing import Any, get_args
 from fakes.tables import write_table
 from model.table import TABLE
 
-from pinot_assets.spec import TableSpec
-from pinot_assets.spec.audit_block import Audit
-from pinot_assets.spec.audit_check import Loss, LossName
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.blocks.audit import Audit
+from pinot_assets.table_spec.blocks.audit_checks import Loss, LossName
 
 FOLDERS = {"inputDirURI": "s3://model/source", "output.segment.dir.uri": "s3://model/staging"}
 

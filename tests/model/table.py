@@ -19,8 +19,8 @@ from model.process import Process, Trouble
 from model.truth import Actor, Truth
 from model.watched import WatchedPinot
 
-from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.errors import ListingFailed, PinotAssetsError, PinotError, SourceError
+from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.edges import Edges
 from pinot_assets.session.model import is_ours
@@ -28,7 +28,7 @@ from pinot_assets.session.report import Report, Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 CLUSTER = "pinot"
 TABLE = "model"

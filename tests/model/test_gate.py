@@ -13,8 +13,8 @@ from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.forecast import Step
 from pinot_assets.session.report import Report, Result
-from pinot_assets.spec.audit_block import Assertion, Audit
-from pinot_assets.spec.audit_check import EmptyOutputs
+from pinot_assets.table_spec.blocks.audit import Assertion, Audit
+from pinot_assets.table_spec.blocks.audit_checks import EmptyOutputs
 
 
 def staged_and_audited(driver: Driver) -> Report:

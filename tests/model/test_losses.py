@@ -18,8 +18,8 @@ from pinot_assets.session.model import Session
 from pinot_assets.session.outlook_words import risk_lines
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
-from pinot_assets.spec.audit_block import Audit
-from pinot_assets.spec.audit_check import Check, EmptyOutputs, Loss, LossName, RowChange
+from pinot_assets.table_spec.blocks.audit import Audit
+from pinot_assets.table_spec.blocks.audit_checks import Check, EmptyOutputs, Loss, LossName, RowChange
 
 TEN = " ".join(f"A{n}" for n in range(10))
 TWENTY = " ".join(f"A{n}" for n in range(20))

@@ -41,9 +41,9 @@ from pinot_assets.session.report import Report, Result
 from pinot_assets.session.run import Run
 from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.spec import TableSpec
-from pinot_assets.spec.audit_block import Assertion, Audit
-from pinot_assets.spec.audit_check import RowChange
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.blocks.audit import Assertion, Audit
+from pinot_assets.table_spec.blocks.audit_checks import RowChange
 
 STRAY = f"{TABLE}__cp1-0a1b2c_0_0_0"
 

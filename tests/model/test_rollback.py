@@ -15,7 +15,7 @@ from pinot_assets.session.kept import headers, kept_refs
 from pinot_assets.session.preview import preview
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.way_back import WayBack
-from pinot_assets.spec.audit_block import Assertion, Audit
+from pinot_assets.table_spec.blocks.audit import Assertion, Audit
 
 
 @pytest.fixture

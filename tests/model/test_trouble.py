@@ -12,8 +12,8 @@ from model.lives import make_table, of_format_1
 from model.process import Kind, Trouble
 from model.table import MODES, TABLE, Table
 
-from pinot_assets.build.order import BuildOrder, FileTask
 from pinot_assets.errors import PinotUnreachable, SessionHeld, SourceError
+from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
 from pinot_assets.one_run import Outcome
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import Session
@@ -22,7 +22,7 @@ from pinot_assets.session.report import Report, Result
 from pinot_assets.session.staging import Staging
 from pinot_assets.session.store import SessionStore
 from pinot_assets.source import Inventory
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 from pinot_assets.watch import Watched, look_at
 
 

@@ -16,7 +16,7 @@ from fakes.zookeeper import FakeClient, FakeZooKeeper, Write
 from model.builder import ROWS
 from model.oracle import Files, Ledger, Names, Work, rows_of
 
-from pinot_assets.build.order import BuildOrder, FileTask
+from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.model import is_ours
 

@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from pinot_assets.build.local_spark import local_session
-from pinot_assets.build.spark_reader import reading_session
+from pinot_assets.ingest.spark.local import local_session
+from pinot_assets.ingest.spark.reader import reading_session
 from pinot_assets.segment.config.pinot_expression import NotTranslated, translate
 from pinot_assets.segment.config.pinot_functions import FUNCTIONS
 from pinot_assets.segment.config.time_format import PATTERNS

@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from pinot_assets.build import BuildOrder
-from pinot_assets.build.local_spark import local_session
-from pinot_assets.build.query import Query
-from pinot_assets.build.spark import SparkBuilder
+from pinot_assets.ingest import BuildOrder
+from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.spark.builder import SparkBuilder
+from pinot_assets.ingest.spark.local import local_session
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.spark

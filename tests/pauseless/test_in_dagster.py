@@ -16,7 +16,7 @@ from pinot_assets.errors import SpecDrift
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime_definitions import build_realtime_definitions
 from pinot_assets.resources import PinotResource
-from pinot_assets.spec import RealtimeTableSpec, load_tables
+from pinot_assets.table_spec import RealtimeTableSpec, load_tables
 
 pytestmark = pytest.mark.integration
 

@@ -30,8 +30,8 @@ from pinot_assets.local import StackState, ports
 from pinot_assets.local.processes import stop
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.spec import load_tables
-from pinot_assets.spec.apply import apply_plan, plan_apply
+from pinot_assets.table_spec import load_tables
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
 pytestmark = pytest.mark.timeout(1200)
 

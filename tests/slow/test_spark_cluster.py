@@ -26,8 +26,8 @@ import pyspark
 import pytest
 
 import pinot_assets
-from pinot_assets.build import BuildOrder
-from pinot_assets.build.query import Query
+from pinot_assets.ingest import BuildOrder
+from pinot_assets.ingest.contract.query import Query
 from pinot_assets.local.ports import pick
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -40,8 +40,8 @@ _DEADLINE_S = 300
 _DRIVER = """
 import dataclasses, json, pickle, sys
 from pathlib import Path
-from pinot_assets.build.environment_spark import environment_session
-from pinot_assets.build.spark import SparkBuilder
+from pinot_assets.ingest.spark.environment import environment_session
+from pinot_assets.ingest.spark.builder import SparkBuilder
 
 def where():
     import pinot_assets

@@ -27,7 +27,7 @@ from pinot_assets.sensors import notice
 from pinot_assets.session.counted import Counted
 from pinot_assets.session.history import FileState
 from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.spec.problem import Note, Problem
+from pinot_assets.table_spec.yaml.problem import Note, Problem
 from surface.json_keys import Reader, Scope
 
 MEANINGS: dict[str, Any] = {

@@ -29,7 +29,7 @@ from pinot_assets.segment.config.support import Feature
 from pinot_assets.session import owner
 from pinot_assets.session.store import SessionStore
 from pinot_assets.settings.variables import VARIABLES
-from pinot_assets.spec.editor import editor_schema
+from pinot_assets.table_spec.yaml.editor import editor_schema
 from surface.compare import together
 from surface.dagster_names import dagster_names
 from surface.json_keys import text_of

@@ -11,8 +11,8 @@ from fakes.tables import document
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.pinot.client.broker import NoResult
-from pinot_assets.spec import load_tables
-from pinot_assets.spec.apply import apply_plan, plan_apply
+from pinot_assets.table_spec import load_tables
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
 NAME = "flights"
 COLUMNS = ("carrier", "origin", "dest", "distance")

@@ -41,7 +41,7 @@ ONE_TABLE = (
 )
 OF_REALTIME = tuple(middle.words for name, middle in MIDDLES.items() if name.startswith("realtime "))
 ELSEWHERE = {"tables apply"}
-"""In `tests/unit/spec/test_cli.py`."""
+"""In `tests/unit/table_spec/test_cli.py`."""
 
 
 @pytest.fixture(autouse=True)

@@ -22,9 +22,9 @@ import pinot_assets.definitions as definitions_module
 from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.definitions import build_definitions
 from pinot_assets.errors import SpecError
-from pinot_assets.spec import TableSpec
-from pinot_assets.spec.asset_names import RESERVED, asset_name
-from pinot_assets.spec.pinot_json import OFFLINE_SUFFIX
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
+from pinot_assets.table_spec.tables.asset_names import RESERVED, asset_name
 
 ROOT = Path(__file__).parents[2]
 

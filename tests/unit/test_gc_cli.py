@@ -22,7 +22,7 @@ from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.look import Garbage
 from pinot_assets.gc.orphans import Kind, Orphan
 from pinot_assets.gc_cli import add_gc_command
-from pinot_assets.spec import LeftOut, Problem
+from pinot_assets.table_spec import LeftOut, Problem
 
 HOUR_MS = 3_600_000
 TAR = Orphan(Kind.TAR, "segments/[a].tar.gz", "no kept snapshot names it", 3 * 1024**2, 30 * HOUR_MS)

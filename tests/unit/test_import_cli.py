@@ -19,7 +19,7 @@ from pinot_assets.importing.block import block_of
 from pinot_assets.importing.found import Found
 from pinot_assets.importing.secrets import Secrets
 from pinot_assets.importing.told import Told
-from pinot_assets.spec.load import load_table
+from pinot_assets.table_spec.tables.load import load_table
 
 SECRETS = ("hunter2", "AKIAIOSFODNN7EXAMPLE", "swordfish")
 SCHEMA = {"schemaName": "air", "dimensionFieldSpecs": [{"name": "a", "dataType": "STRING"}]}

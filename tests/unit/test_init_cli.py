@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from pinot_assets import cli
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.spec import load_tables
+from pinot_assets.table_spec import load_tables
 
 
 @pytest.fixture(autouse=True)

@@ -21,8 +21,8 @@ from pinot_assets.plan_cli import add_plan_command
 from pinot_assets.session.model import Owner
 from pinot_assets.session.outlook import Outlook
 from pinot_assets.session.outlook_words import SHOWN
-from pinot_assets.spec.audit_block import Audit
-from pinot_assets.spec.audit_check import RowChange
+from pinot_assets.table_spec.blocks.audit import Audit
+from pinot_assets.table_spec.blocks.audit_checks import RowChange
 
 CHANGED = "a new, a rewritten, a deleted"
 

@@ -11,7 +11,7 @@ from fakes.tables import write_table
 
 import pinot_assets
 from pinot_assets.errors import SpecError
-from pinot_assets.spec import load_table
+from pinot_assets.table_spec import load_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "library.md"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from pinot_assets.reference import configuration_page
 from pinot_assets.settings import environment
 from pinot_assets.settings.variables import VARIABLES
-from pinot_assets.spec.audit_block import Assertion
-from pinot_assets.spec.dagster_block import DagsterSettings
-from pinot_assets.spec.described import described_schema
-from pinot_assets.spec.ingestion import FAMILIES, FileIngestion
-from pinot_assets.spec.realtime_block import RealtimeBlock
+from pinot_assets.table_spec.blocks.audit import Assertion
+from pinot_assets.table_spec.blocks.dagster import DagsterSettings
+from pinot_assets.table_spec.blocks.ingestion import FAMILIES, FileIngestion
+from pinot_assets.table_spec.blocks.realtime import RealtimeBlock
+from pinot_assets.table_spec.yaml.descriptions import described_schema
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "configuration.md"

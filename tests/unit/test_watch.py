@@ -24,7 +24,7 @@ from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.session.report import Report, Result
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.source import Inventory
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 from pinot_assets.watch import State, Watched, look_at, watch
 
 NOW = 1_800_000_000

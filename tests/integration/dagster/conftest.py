@@ -15,7 +15,7 @@ from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.resources import consistent_push
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.spec.apply import apply_plan, plan_apply
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from dagster._core.storage.tags import ASSET_EVALUATION_ID_TAG
 from fakes.code_location import Table, failure
 
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.spec import load_table
+from pinot_assets.table_spec import load_table
 
 pytestmark = [
     pytest.mark.integration,

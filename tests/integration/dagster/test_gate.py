@@ -14,8 +14,8 @@ from fakes.code_location import Table, failure, materializations, staged_and_pub
 from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.build import BuildOrder, FileTask, nobody
 from pinot_assets.errors import PinotUnreachable
+from pinot_assets.ingest import BuildOrder, FileTask, nobody
 from pinot_assets.resources import consistent_push
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.model import State

@@ -22,8 +22,8 @@ from pinot_assets.realtime.preflight import Aim, Facts, Verdict, judge, refuse_u
 from pinot_assets.realtime.preflight.facts import Retention
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.preflight.rules_config import PAUSELESS_SINCE
-from pinot_assets.spec import RealtimeTableSpec, load_tables
-from pinot_assets.spec.apply import apply_plan, plan_apply
+from pinot_assets.table_spec import RealtimeTableSpec, load_tables
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
 pytestmark = pytest.mark.integration
 WEEK = Retention(7 * 86_400_000)

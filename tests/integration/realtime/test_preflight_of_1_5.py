@@ -16,8 +16,8 @@ from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.realtime.preflight import Aim, Verdict, judge
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.state import Status
-from pinot_assets.spec import RealtimeTableSpec, load_tables
-from pinot_assets.spec.apply import apply_plan, plan_apply
+from pinot_assets.table_spec import RealtimeTableSpec, load_tables
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
 pytestmark = pytest.mark.integration
 

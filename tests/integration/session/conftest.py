@@ -24,9 +24,9 @@ from fakes.zookeeper import FakeZooKeeper
 from fakes.zookeeper_server import zookeeper_server
 
 from pinot_assets.audit import Finding
-from pinot_assets.build.order import BuildOrder, FileTask, nobody
-from pinot_assets.build.task import build_file
 from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, nobody
+from pinot_assets.ingest.task.build_file import build_file
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.session.driver import Driver
@@ -40,7 +40,7 @@ from pinot_assets.settings.session_waits import Waits
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import ObjectStore, open_store
-from pinot_assets.spec import TableSpec, load_tables
+from pinot_assets.table_spec import TableSpec, load_tables
 
 CLUSTER = "pinot"
 HOUR_MS = 3_600_000

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pinot_assets.build.local_spark import local_session
-from pinot_assets.build.spark import SparkBuilder
+from pinot_assets.ingest.spark.builder import SparkBuilder
+from pinot_assets.ingest.spark.local import local_session
 from pinot_assets.session.model import Outcome
 from pinot_assets.session.report import Result
 

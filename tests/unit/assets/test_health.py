@@ -16,7 +16,7 @@ from pinot_assets.assets.runs import works_on
 from pinot_assets.core.check_result import unknown
 from pinot_assets.health import CHECKS, Health, Severity
 from pinot_assets.resources import PinotResource
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 HALF_SET = PinotResource(controller_url="http://127.0.0.1:1")  # refused before anything is asked
 

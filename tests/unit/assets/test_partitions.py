@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pinot_assets.assets.partitions import ALL_FILES, LONGEST, choose, file_key, is_group, path_of
 from pinot_assets.assets.versions import by_partition
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 PARTS = [
     f"lake/events/dt=2024-01-{day:02}/part-{n:05}-5b6f0f6e-7b0c-4a52-9d2e-1f3a5c7e9b{day:02}.c000.snappy.parquet"

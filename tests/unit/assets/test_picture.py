@@ -22,7 +22,7 @@ from pinot_assets.resources import profile_resources
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.source import Fingerprint, SourceFile
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 class World:

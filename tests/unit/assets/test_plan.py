@@ -17,7 +17,7 @@ from pinot_assets.assets.plan import metadata_of, plan_job
 from pinot_assets.assets.runs import works_on
 from pinot_assets.resources import ConsistentPushResource, PinotResource
 from pinot_assets.session.outlook import Outlook
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from pinot_assets.realtime.preflight.facts import Facts, Retention
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime_definitions import build_realtime_definitions
 from pinot_assets.resources import PinotResource
-from pinot_assets.spec import RealtimeTableSpec
+from pinot_assets.table_spec import RealtimeTableSpec
 
 JOBS = ("preflight", "repair", "pauseless_enable", "pauseless_disable", "rebalance")
 KEY = dg.AssetKey("clicks_realtime")

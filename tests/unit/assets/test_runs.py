@@ -19,7 +19,7 @@ from pinot_assets.assets.runs import (
     trigger_of,
     works_on,
 )
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 @pytest.fixture

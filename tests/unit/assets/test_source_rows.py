@@ -20,7 +20,7 @@ from pinot_assets.snapshot.manifest import PublishedFile, PublishedFiles, Snapsh
 from pinot_assets.source import Fingerprint, SourceFile
 from pinot_assets.source.file_table import ListedFiles
 from pinot_assets.source.uris import quote_key
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 NAMES = [
     "1",

@@ -13,7 +13,7 @@ import yaml
 
 from pinot_assets.core.policy import NEVER_READ, UNLIMITED, Layer, Policy, Refusal
 from pinot_assets.settings.variables import VARIABLES
-from pinot_assets.spec.policy_file import read_layer
+from pinot_assets.table_spec.yaml.policy_file import read_layer
 
 LOCAL, AWAY = ("loopback",), ()
 

@@ -18,7 +18,7 @@ from pinot_assets.demo.steps import LEAST_ANSWERS
 from pinot_assets.demo.world import World
 from pinot_assets.segment import SegmentSpec, build_segment, read_segment_info, write_tar
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.spec import load_tables
+from pinot_assets.table_spec import load_tables
 
 SCHEMA = {"schemaName": "t", "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}]}
 TABLE = {"tableName": "t", "tableType": "OFFLINE", "tableIndexConfig": {}}

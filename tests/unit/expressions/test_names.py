@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pinot_assets.build.spark_reader import SETTINGS
 from pinot_assets.expressions import pinot_names, spark_names
 from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
 from pinot_assets.expressions.spark_costs import COSTS_OF_SPARK
+from pinot_assets.ingest.spark.reader import SETTINGS
 
 
 def test_no_function_is_allowed_and_refused() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.build.csv_settings import CsvSettings
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.infer.csv_shape import shape_of
+from pinot_assets.ingest.formats.csv_settings import CsvSettings
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t", ";", "|"])

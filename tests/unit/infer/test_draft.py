@@ -18,9 +18,6 @@ from fastavro import writer as write_avro
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.build.read import read_batches
-from pinot_assets.build.verdicts import Verdicts
-from pinot_assets.build.wanted import Wanted
 from pinot_assets.core.file_errors import TooLarge
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SourceError
@@ -28,10 +25,13 @@ from pinot_assets.infer import sample as sampling
 from pinot_assets.infer.draft import Draft, draft, trouble
 from pinot_assets.infer.rows import read_start
 from pinot_assets.infer.sample import ending_of, find_sample
+from pinot_assets.ingest.contract.bad_rows import Verdicts
+from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.segment import SegmentSpec, build_segment
 from pinot_assets.settings.file_limits import COLUMNS, VALUE
-from pinot_assets.spec import TableSpec
-from pinot_assets.spec.load import load_any_table
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.tables.load import load_any_table
 
 Rows = Sequence[Mapping[str, Any]]
 _NO_PROPS: dict[str, str] = {}

@@ -21,8 +21,8 @@ from pinot_assets.realtime.preflight.facts import Facts, Retention
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.settings.environment import Settings
 from pinot_assets.settings.pinot_connection import PinotConnection
-from pinot_assets.spec import load_tables
-from pinot_assets.spec.apply import ApplyPlan, plan_apply
+from pinot_assets.table_spec import load_tables
+from pinot_assets.table_spec.tables.apply import ApplyPlan, plan_apply
 
 COMMANDS = ("preflight", "status", "health", "repair", "restart-from", "pauseless", "rebalance", "drill")
 

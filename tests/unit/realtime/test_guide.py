@@ -14,8 +14,8 @@ from pinot_assets.realtime.cli import app
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.preflight.judge import RULES
 from pinot_assets.realtime.table_settings import table_settings
-from pinot_assets.spec import load_tables
-from pinot_assets.spec.realtime_block import KEYS
+from pinot_assets.table_spec import load_tables
+from pinot_assets.table_spec.blocks.realtime import KEYS
 
 DOCS = Path(__file__).parents[3] / "docs"
 GUIDE = (DOCS / "guides" / "realtime.md").read_text()

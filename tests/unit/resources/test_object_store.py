@@ -14,7 +14,7 @@ from pinot_assets.errors import SpecError
 from pinot_assets.resources import with_object_store
 from pinot_assets.resources.object_store import object_store_defaults
 from pinot_assets.source.notifications import SqsHints
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 HERE = S3Resource(
     region_name="eu-central-1",

@@ -19,7 +19,7 @@ from pinot_assets.session.run import WRITER_VERSION
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.source import Fingerprint, Inventory, SourceFile
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 NOW = 1_800_000_000
 REF = ObjectRef("some/key", "00")

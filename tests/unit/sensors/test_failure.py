@@ -21,7 +21,7 @@ from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import failure
 from pinot_assets.sensors import webhook as delivery
 from pinot_assets.sensors.failure import failure_sensor
-from pinot_assets.spec import AnyTableSpec
+from pinot_assets.table_spec import AnyTableSpec
 
 SERVED = {"text": "still served: cp1-aaaaaa", "session": None, "snapshot": {"rows": 3}}
 

@@ -30,7 +30,7 @@ from pinot_assets.session.model import Pointer
 from pinot_assets.session.observe import Observation
 from pinot_assets.session.plan import NO_HOLD
 from pinot_assets.source import ObjectStore, file_table, open_store
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 
 class Table:

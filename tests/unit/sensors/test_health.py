@@ -17,7 +17,7 @@ from pinot_assets.core.check_result import unknown
 from pinot_assets.health import CHECKS, Health, Severity, source
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.health import health_sensor
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 HALF_SET = PinotResource(controller_url="http://127.0.0.1:1")  # refused before anything is asked
 

@@ -16,7 +16,7 @@ from pinot_assets.session.asking import sides_of
 from pinot_assets.session.assertions import assertion_findings
 from pinot_assets.session.staging import Switch
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.spec.audit_block import Assertion, Audit
+from pinot_assets.table_spec.blocks.audit import Assertion, Audit
 
 COUNT = "SELECT COUNT(*) FROM t"
 

@@ -12,7 +12,7 @@ from pinot_assets.session import attempt
 from pinot_assets.session.attempt import Opened, go_on
 from pinot_assets.session.model import AuditReceipt, Mode, ObjectRef, Session, State
 from pinot_assets.session.plan import Changes, Next, Plan
-from pinot_assets.spec.audit_block import Assertion, Audit
+from pinot_assets.table_spec.blocks.audit import Assertion, Audit
 
 SWITCH = ObjectRef("switch-1", "abc")
 AUDITED = Session(

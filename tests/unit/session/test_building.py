@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import pytest
 
-from pinot_assets.build.query import Query
+from pinot_assets.ingest.contract.query import Query
 from pinot_assets.session.building import _skipped, query_of
 from pinot_assets.snapshot.failure_code import CODES
-from pinot_assets.spec.ingestion import FileIngestion, model_input
+from pinot_assets.table_spec.blocks.ingestion import FileIngestion, model_input
 
 DERIVED = {"transformConfigs": [{"columnName": "day", "transformFunction": "toEpochDays(at)"}]}
 

@@ -19,9 +19,9 @@ from fakes.objects import new_memory
 from pinot_assets.core.parquet_bytes import metadata_of, table_of
 from pinot_assets.core.stored_format import NEWEST, RELEASES, plain, structured
 from pinot_assets.errors import NeedsNewerRelease, SnapshotCorrupt
+from pinot_assets.ingest.contract.truncations import CutValues
 from pinot_assets.sensors.decision import Cursor
 from pinot_assets.sensors.standstill import Watch
-from pinot_assets.session.cut_values import CutValues
 from pinot_assets.session.model import (
     ObjectRef,
     Owner,

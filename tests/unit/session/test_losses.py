@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from fakes.builder import make_order, tasks_of
 
-from pinot_assets.build import BuildOrder, build_file
-from pinot_assets.build.values import Values
 from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.ingest import BuildOrder, build_file
+from pinot_assets.ingest.cast.empty_columns import Values
 from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.losses import loss_findings
 from pinot_assets.session.model import Mode
@@ -20,8 +20,8 @@ from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import PublishedFile
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import open_store
-from pinot_assets.spec.audit_block import Audit
-from pinot_assets.spec.audit_check import Check, Loss
+from pinot_assets.table_spec.blocks.audit import Audit
+from pinot_assets.table_spec.blocks.audit_checks import Check, Loss
 
 WHOLE = "name,count,at\na,1,2020-01-01T00:00:00Z\nb,2,2020-01-01T00:00:00Z\n"
 RENAMED = WHOLE.replace("count", "Count", 1)

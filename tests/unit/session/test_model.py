@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.build.order import segment_name
+from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.session.model import (
     AuditReceipt,
     Checked,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.build.keys import receipt_key
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
+from pinot_assets.ingest.contract.keys import receipt_key
 from pinot_assets.session.kept_receipts import kept_receipts
 from pinot_assets.session.model import Mode, ObjectRef
 from pinot_assets.session.plan import HeldVersion, Hold, Plan, Row, Status

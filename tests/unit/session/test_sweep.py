@@ -24,7 +24,7 @@ from pinot_assets.session.observe import list_source
 from pinot_assets.session.sweep import Bookmark, Sweep, go_on
 from pinot_assets.source import Inventory, file_table, open_store
 from pinot_assets.source.object_store import ObjectStore
-from pinot_assets.spec import TableSpec
+from pinot_assets.table_spec import TableSpec
 
 NAMES = st.sampled_from([f"{d}/{n}" for d in "ab" for n in ("1", "2.tmp", "3", "done", "é")] + ["c", "d"])
 

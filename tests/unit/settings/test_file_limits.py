@@ -13,10 +13,10 @@ import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 import pytest
 
-from pinot_assets.build import Verdicts, Wanted, read_batches
-from pinot_assets.build.avro_blocks import count_rows
 from pinot_assets.core.file_errors import TooLarge, Unreadable
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.ingest import Verdicts, Wanted, read_batches
+from pinot_assets.ingest.formats.avro_blocks import count_rows
 from pinot_assets.settings import file_limits
 from pinot_assets.settings.file_limits import COLUMNS, FREE_BYTES, MEMORY, UNPACKED, VALUE, Limits
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import pinot_assets.build
+import pinot_assets.ingest
 from pinot_assets import error_codes
-from pinot_assets.build import task
 from pinot_assets.core.file_errors import FileRejected
+from pinot_assets.ingest.task import build_file
 from pinot_assets.pinot import api
 from pinot_assets.session import publisher
 from pinot_assets.snapshot.failure_code import CODES, is_transient
@@ -53,10 +53,10 @@ def test_what_time_alone_may_mend_is_transient_and_nothing_else(code: str) -> No
 
 
 def test_every_code_that_a_file_can_fail_with_is_listed() -> None:
-    for module in pkgutil.iter_modules(pinot_assets.build.__path__):
+    for module in pkgutil.iter_modules(pinot_assets.ingest.__path__):
         if module.name != "worker_daemon":
-            importlib.import_module(f"pinot_assets.build.{module.name}")
-    codes = {kind.code for kind in _kinds(FileRejected)} | {code for _, code in task._CODES}
+            importlib.import_module(f"pinot_assets.ingest.{module.name}")
+    codes = {kind.code for kind in _kinds(FileRejected)} | {code for _, code in build_file._CODES}
     assert codes | {publisher.REFUSED} <= CODES.keys()
 
 

@@ -1,0 +1,39 @@
+"""Files become staged segments, one Spark task per file.
+
+`SparkBuilder` is imported from `pinot_assets.ingest.spark.builder`, so that an executor's task, and whoever only
+checks settings, does not pay for PySpark's driver side.
+"""
+
+from pinot_assets.core.file_errors import FileRejected
+from pinot_assets.ingest.contract.bad_rows import Quarantine, Verdicts
+from pinot_assets.ingest.contract.build_spec import Builder, BuildOrder, FileTask, nobody, segment_name
+from pinot_assets.ingest.contract.keys import (
+    bad_rows_key,
+    file_id,
+    receipt_key,
+    version_from_text,
+    version_text,
+)
+from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.formats.read import check_reader, read_batches
+from pinot_assets.ingest.task.build_file import build_file
+
+__all__ = [
+    "BuildOrder",
+    "Builder",
+    "FileRejected",
+    "FileTask",
+    "Quarantine",
+    "Verdicts",
+    "Wanted",
+    "bad_rows_key",
+    "build_file",
+    "check_reader",
+    "file_id",
+    "nobody",
+    "read_batches",
+    "receipt_key",
+    "segment_name",
+    "version_from_text",
+    "version_text",
+]

@@ -1,0 +1,1 @@
+"""Values of a file become values of the table's schema."""

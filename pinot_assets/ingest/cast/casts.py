@@ -1,0 +1,258 @@
+"""How to get from one Arrow type to another, where there is a way that everybody would agree on.
+
+A cast takes a chunked array and raises ArrowInvalid where a value cannot be had without loss.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.segment.values.decimals import unstorable
+
+Cast = Callable[[pa.ChunkedArray], pa.ChunkedArray]
+
+DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?$"
+_FINER = (r"(\.[0-9]{3})[0-9]{1,6}([^0-9]|$)", r"\1\2")
+"""Digits of a second below milliseconds, and what is left without them."""
+_DAY = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]([ T]|$)")
+_FINER_UNITS = {"us": 1_000, "ns": 1_000_000}
+"""How many of a unit are a millisecond."""
+HEX = r"^([0-9a-fA-F]{2})*$"
+
+
+def cast_for(source: pa.DataType, field: pa.Field, wanted: Wanted) -> Cast | None:
+    """How a column of a file becomes one of the table, None if there is no way.
+
+    :param source: a type that `plain` leaves.
+    """
+    if pt.is_null(source):
+        return lambda column: column.cast(field.type)
+    if field.name in wanted.json and (pt.is_nested(source) and not pt.is_union(source)):
+        return _json
+    if not pt.is_list(field.type):
+        return _single(source, field.type, field.name in wanted.decimals)
+    inner = field.type.value_type
+    if pt.is_list(source) or pt.is_large_list(source):
+        of_items = _single(source.value_type, inner, field.name in wanted.decimals)
+        return None if of_items is None else lambda column: _lists(column, of_items)
+    of_value = _single(source, inner, field.name in wanted.decimals)
+    return None if of_value is None else lambda column: _wrapped(of_value(column))
+
+
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same values without dictionaries, views, lists of fixed size and extension types (JSON and UUID of
+    Parquet, which are text and bytes), which not every kernel knows."""
+    kind = _plain(column.type)
+    return column if kind == column.type else column.cast(kind)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pt.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(kind.storage_type)
+    if pt.is_string_view(kind):
+        return pa.string()
+    if pt.is_binary_view(kind):
+        return pa.binary()
+    if pt.is_large_list(kind) or pt.is_large_list_view(kind):
+        return pa.large_list(_plain(kind.value_type))
+    if pt.is_list(kind) or pt.is_list_view(kind) or pt.is_fixed_size_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    if pt.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type), kind.keys_sorted)
+    if pt.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    return kind
+
+
+def _single(source: pa.DataType, target: pa.DataType, is_decimal: bool) -> Cast | None:
+    text = pt.is_string(source) or pt.is_large_string(source)
+    number = pt.is_integer(source) or pt.is_floating(source) or pt.is_decimal(source)
+    if pt.is_null(source):
+        return lambda column: column.cast(target)
+    if pt.is_timestamp(target):
+        return _to_moment(source, target, text)
+    if pt.is_binary(target):
+        return _hex if text else _to_bytes(source)
+    if is_decimal:
+        return _decimal if text else _text if pt.is_integer(source) or pt.is_decimal(source) else None
+    if pt.is_string(target):
+        return _text if text or pt.is_integer(source) or pt.is_boolean(source) else None
+    if text:
+        return lambda column: _from_text(column, target)
+    if pt.is_floating(target) and number:
+        return lambda column: column.cast(options=pc.CastOptions(target, allow_float_truncate=True))
+    exact = source == target or (number and pt.is_integer(target))
+    return (lambda column: column.cast(target)) if exact else None
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    texts = column.cast(pa.string())
+    texts.validate(full=True)  # readers do not look at UTF-8
+    return texts
+
+
+def _decimal(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    texts = pc.utf8_trim_whitespace(_text(column))
+    if pc.all(pc.match_substring_regex(texts, DECIMAL)).as_py() is False:
+        raise pa.ArrowInvalid("not a number")
+    if unstorable(texts).any():
+        raise pa.ArrowInvalid("a number that cannot be stored")
+    return texts
+
+
+def _from_text(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    if pt.is_integer(target) and _has_hex(column):
+        raise pa.ArrowInvalid("Arrow takes 0x10 for a number, Pinot does not")
+    try:
+        return column.cast(target)
+    except pa.ArrowInvalid:
+        trimmed = pc.utf8_trim_whitespace(_text(column))  # Pinot trims, too, and takes a plus
+        return pc.replace_substring_regex(trimmed, r"^\+([0-9])", r"\1").cast(target)
+
+
+def _has_hex(column: pa.ChunkedArray) -> bool:
+    # A look at the bytes is nearly free; only where they hold an x the values are looked at.
+    if not any(np.isin(_bytes(chunk), (ord("x"), ord("X"))).any() for chunk in column.chunks):
+        return False
+    return bool(pc.any(pc.match_substring_regex(column, r"^\s*[+-]?0[xX]")).as_py())
+
+
+def _bytes(texts: pa.Array) -> npt.NDArray[np.uint8]:
+    """What the texts hold, one after the other; of a slice, no more than that."""
+    _, offsets, data = texts.buffers()
+    if data is None or not len(texts):
+        return np.empty(0, np.uint8)
+    places = np.frombuffer(offsets, np.int64 if pt.is_large_string(texts.type) else np.int32)
+    first, last = places[texts.offset], places[texts.offset + len(texts)]
+    return np.frombuffer(data, np.uint8)[first:last]
+
+
+def _hex(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Pairs of hex digits, as Pinot reads BYTES from text."""
+    if pc.all(pc.match_substring_regex(column, HEX)).as_py() is False:
+        raise pa.ArrowInvalid("not an even number of hex digits")
+    return pa.chunked_array([_unhexed(chunk) for chunk in column.cast(pa.large_string()).chunks], pa.binary())
+
+
+def _unhexed(texts: pa.LargeStringArray) -> pa.Array:
+    valid = texts.is_valid().to_numpy(zero_copy_only=False)
+    dense = texts.drop_null()
+    offsets = np.frombuffer(dense.buffers()[1] or bytes(8), np.int64)[dense.offset :][: len(dense) + 1]
+    digits = dense.buffers()[2].slice(offsets[0], offsets[-1] - offsets[0]) if len(dense) else b""
+    values = pa.Array.from_buffers(
+        pa.large_binary(),
+        len(dense),
+        [
+            None,
+            pa.py_buffer((offsets - offsets[0]) // 2),
+            pa.py_buffer(bytes.fromhex(bytes(digits).decode())),
+        ],
+    )
+    return values.take(pa.array(np.cumsum(valid) - 1, mask=~valid)).cast(pa.binary())
+
+
+def _to_bytes(source: pa.DataType) -> Cast | None:
+    binary = pt.is_binary(source) or pt.is_large_binary(source) or pt.is_fixed_size_binary(source)
+    return (lambda column: column.cast(pa.binary())) if binary else None
+
+
+def _to_moment(source: pa.DataType, target: pa.DataType, text: bool) -> Cast | None:
+    if text:
+        return lambda column: _moments(_text(column), target)
+    if pt.is_integer(source):
+        return lambda column: column.cast(pa.int64()).cast(target)
+    # Zone-less timestamps of files that know types are taken as UTC, as Pinot takes them.
+    return (lambda column: _floored(column, target)) if pt.is_timestamp(source) else None
+
+
+def _moments(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    """Epoch milliseconds or ISO-8601 with a zone, in text."""
+    try:
+        if not _has_hex(column):
+            return column.cast(pa.int64()).cast(target)  # all of them, as a rule
+    except pa.ArrowInvalid:
+        pass
+    column = pc.utf8_trim_whitespace(column)
+    epoch = pc.match_substring_regex(column, r"^[+-]?[0-9]+$")
+    millis = pc.if_else(epoch, pc.utf8_ltrim(column, "+"), None).cast(pa.int64()).cast(target)
+    iso = pc.if_else(epoch, None, column)
+    return pc.coalesce(millis, _iso(iso, target))
+
+
+def _iso(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    # By milliseconds alone: a year like 9999 has no room in a unit that could tell nanoseconds apart.
+    return pc.replace_substring_regex(column, *_FINER).cast(target)
+
+
+def _floored(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    """Times without what is below milliseconds: the millisecond that they lie in, before 1970 as after.
+
+    Arrow's cast goes towards 1970, and its `floor_temporal` overflows at the ends of its calendar.
+    """
+    finer = _FINER_UNITS.get(column.type.unit)
+    if finer is None:
+        return column.cast(target)
+    ticks = column.cast(pa.int64())
+    millis = pc.divide(ticks, finer)
+    later = pc.greater(pc.multiply(millis, finer), ticks)
+    return pc.subtract(millis, later.cast(pa.int64())).cast(target)
+
+
+def is_local_time(text: str) -> bool:
+    """Whether a text is a time that lacks nothing but its zone."""
+    if not _DAY.match(text):
+        return False
+    try:
+        _iso(pa.chunked_array([[text]], pa.string()), pa.timestamp("ms"))
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _lists(column: pa.ChunkedArray, of_items: Cast) -> pa.ChunkedArray:
+    array = column.combine_chunks()
+    items = of_items(pa.chunked_array([array.flatten()])).combine_chunks()
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    offsets = pa.array(_offsets(lengths, np.int32))
+    return pa.chunked_array([pa.ListArray.from_arrays(offsets, items, mask=array.is_null())])
+
+
+def _wrapped(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Single values as lists of one; a null stays one."""
+    array = column.combine_chunks()
+    valid = array.is_valid()
+    offsets = pa.array(_offsets(valid.to_numpy(zero_copy_only=False), np.int32))
+    return pa.chunked_array([pa.ListArray.from_arrays(offsets, array.drop_null(), mask=array.is_null())])
+
+
+def _offsets(lengths: np.ndarray, kind: type[np.signedinteger]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(kind)
+
+
+def _json(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Structures as JSON text. Arrow cannot, so this one goes row by row.
+
+    What has no place in JSON is refused: times, decimals, bytes, NaN, a map with one key twice.
+    """
+    try:
+        texts = [
+            None if value is None else _dumped(value) for value in column.to_pylist(maps_as_pydicts="strict")
+        ]
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        raise pa.ArrowInvalid(str(error)) from error
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,121 @@
+"""What the session asks of a builder, as plain picklable values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from pinot_assets.core.policy import Policy
+from pinot_assets.core.stored_format import FIRST
+from pinot_assets.ingest.contract.bad_rows import MissingColumn
+from pinot_assets.ingest.contract.query import Query
+from pinot_assets.settings.file_limits import Limits
+from pinot_assets.snapshot.fingerprint import SourceFile
+from pinot_assets.snapshot.receipt import Failure, Receipt
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOrder:
+    """What all files of one attempt have in common.
+
+    :ivar table: raw table name.
+    :ivar session: session id, `cp<seq>-<nonce>`.
+    :ivar attempt: number of the attempt; stands in receipts and segment names.
+    :ivar creation_time_ms: creation time written into every segment of the session, so that a task run
+        twice makes the same bytes.
+    :ivar schema: Pinot schema, as JSON values.
+    :ivar table_config: Pinot table config, as JSON values.
+    :ivar input_format: `csv`, `json`, `parquet`, `avro` or `orc`.
+    :ivar reader: format settings (`delimiter`, `header`, `nullStringValue`, …).
+    :ivar source_uri: the input directory.
+    :ivar source_props: how to reach it; names of environment variables, never secrets.
+    :ivar staging_uri: the session's own folder in the staging area
+        (`<output.segment.dir.uri>/sessions/<session>`): receipts go to `files/` below it.
+    :ivar segments_uri: where tars go (`<output.segment.dir.uri>/segments`).
+    :ivar staging_props: how to reach the staging area.
+    :ivar max_rows_per_segment: a larger file becomes several segments.
+    :ivar min_server: oldest Pinot server that must be able to read the segments.
+    :ivar desired_segment_bytes: about how large a segment's rows may be in memory, None if that is no matter.
+    :ivar max_bad_rows: how many rows of a file may be put aside (`100`, `0.5%`), None if a bad one fails it.
+    :ivar missing_column: what a column becomes that a file lacks: `null`, or the file fails (`fail`).
+    :ivar policy: what the table spec may reach, on every machine that builds.
+    :ivar query: what Spark SQL makes of the rows, which Spark's own readers then read; None where they are
+        read through Arrow.
+    :ivar limits: how much of one file a worker takes in.
+    :ivar format: of the receipts.
+    """
+
+    table: str
+    session: str
+    attempt: int
+    creation_time_ms: int
+    schema: Mapping[str, Any]
+    table_config: Mapping[str, Any]
+    input_format: str
+    reader: Mapping[str, str]
+    source_uri: str
+    source_props: Mapping[str, str]
+    staging_uri: str
+    segments_uri: str
+    staging_props: Mapping[str, str]
+    max_rows_per_segment: int
+    min_server: str
+    policy: Policy
+    desired_segment_bytes: int | None = None
+    max_bad_rows: str | None = None
+    missing_column: MissingColumn = "null"
+    query: Query | None = None
+    limits: Limits = field(default_factory=Limits)
+    format: int = FIRST
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """One file to build: the version planned and its number in the session."""
+
+    file: SourceFile
+    ordinal: int
+
+
+def segment_name(table: str, session: str, attempt: int, ordinal: int, k: int) -> str:
+    """Name of the k-th segment of one file: `<table>__<session>_<attempt>_<ordinal>_<k>`.
+
+    Source: spec/session.md section 1, rules R16 and R17.
+    """
+    return f"{table}__{session}_{attempt}_{ordinal}_{k}"
+
+
+def nobody(rows: int) -> None:
+    """Hears how many rows are read, and does nothing."""
+
+
+class Builder(Protocol):
+    """Turns files into staged segments; Spark's in production."""
+
+    def build(
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Receipt | Failure], None],
+        on_rows: Callable[[int], None] = nobody,
+    ) -> None:
+        """Build all tasks; call `on_done` once for each, in any order, from the calling thread.
+
+        `on_rows` is told, from the same thread, how many rows are read of files that are not done: only when
+        a task has come further, so that it never speaks for one that hangs.
+
+        One file's failure is a `Failure`, never an exception. An exception means that the builder itself
+        broke (the Spark application died); the files without an `on_done` are then not built.
+        """
+        ...
+
+    def everywhere(self, look: Callable[[], T]) -> list[T]:
+        """Run something at about every place where files are built; what they return.
+
+        :param look: picklable, as its answer is.
+        :raises BuildError: the builder itself broke.
+        """
+        ...

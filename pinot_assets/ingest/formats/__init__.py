@@ -1,0 +1,1 @@
+"""Files of each format become Arrow batches. Imports no Spark."""

@@ -1,0 +1,234 @@
+"""A file's bytes, unpacked, a block at a time. First bytes say what a file is, its name does not count."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import IO, Final, cast
+
+import pyarrow as pa
+from isal import igzip, igzip_lib
+
+from pinot_assets.core.file_errors import Unreadable, one_line
+from pinot_assets.ingest.contract.machine_trouble import trouble_of
+from pinot_assets.settings.file_limits import DEFAULTS, Limits
+
+BLOCK_BYTES: Final = 4 << 20
+"""How much of a text file is read at a time, unpacked. A row of CSV must fit into it, and Arrow reads up to
+32 of them ahead."""
+
+_BOM: Final = b"\xef\xbb\xbf"
+_PACKED: Final = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    "bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)"),  # text may begin with BZh
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),  # the latter is to be skipped
+}
+_FORMATS: Final = {b"PAR1": "parquet", b"Obj\x01": "avro", b"ORC": "orc"}
+_NAMES: Final = {"parquet": "a Parquet file", "avro": "an Avro file", "orc": "an ORC file"}
+_OTHER_KINDS: Final = {
+    b"\x04\x22\x4d\x18": "lz4-compressed",
+    b"\xfd7zXZ": "xz-compressed",
+    b"\xff\x06\x00\x00sNaPpY": "snappy-compressed",
+    b"PK\x03\x04": "a zip archive",
+}
+_PACKED_NAME: Final = re.compile(r"\.(gz|gzip|bz2|zst|zstd|snappy|lz4|xz|zip|br|z)$", re.IGNORECASE)
+_START: Final = 1 << 13
+_DOCUMENT: Final = re.compile(rb"\{|\[\s*[{\]]")
+"""How JSON documents start, or the array around them."""
+
+
+def check_not_torn(name: str, size: int, input_format: str) -> None:
+    """Refuse a file of 0 bytes that should have some: text without rows may have none, nothing else.
+
+    A torn upload would otherwise take the rows of the file's last version away.
+
+    :param name: the file's name or URI; its copy here has another one.
+    :raises Unreadable: it has none.
+    """
+    if size:
+        return
+    if (found := _PACKED_NAME.search(name)) is not None:
+        what = f"no {found[0].lower()} file has 0 bytes"
+    elif input_format in _NAMES:
+        what = f"{_NAMES[input_format]} has more than 0 bytes"
+    else:
+        return
+    raise Unreadable(
+        "the file has 0 bytes",
+        why=f"{what}, not even one without rows",
+        hint="the upload was torn: deliver it again, or remove the file if its rows are to go",
+    )
+
+
+def text_blocks(path: Path, input_format: str, limits: Limits = DEFAULTS) -> Iterator[bytes]:
+    """A text file unpacked, without blank blocks at its start and a byte order mark; none if it is blank.
+
+    :raises Unreadable: it is damaged or cut, or plainly of another kind than the format says.
+    :raises TooLarge: it unpacks to too much.
+    """
+    started = False
+    for block in _blocks(path, limits):
+        if not started:
+            block = block.removeprefix(_BOM)
+            if not block.strip():
+                continue
+            _check_text(block, input_format)
+            started = True
+        yield block
+
+
+def plain_file(path: Path, input_format: str, limits: Limits = DEFAULTS) -> Path | None:
+    """A file of a binary format, unpacked beside itself where it is packed; None if it is blank.
+
+    :raises Unreadable: it is damaged or cut, or does not start as the format does.
+    :raises TooLarge: it unpacks to too much.
+    """
+    blocks = _blocks(path, limits)
+    first = next(blocks, b"")
+    if len(first) < BLOCK_BYTES and not first.removeprefix(_BOM).strip():
+        return None
+    _check_binary(first, input_format)
+    if packing(path) is None:
+        return path
+    plain = path.with_name(path.name + ".plain")
+    with plain.open("wb") as out:
+        out.writelines(chain([first], blocks))
+    return plain
+
+
+def format_of(path: Path) -> str | None:
+    """What a file is by its first bytes: `parquet`, `avro`, `orc`, `json` or `csv`; None if it is blank.
+
+    :raises Unreadable: it is damaged, or nothing that is read here.
+    """
+    first = next(_blocks(path, DEFAULTS), b"").removeprefix(_BOM).lstrip()
+    if not first:
+        return None
+    binary = _FORMATS.get(_magic(first, _FORMATS))
+    if binary is not None and (b"\0" in first[:_START] or not _is_utf_8(first[:_START])):
+        return binary
+    _check_text(first, "csv, json, parquet, avro or orc")
+    return "json" if _DOCUMENT.match(first) else "csv"
+
+
+def packing(path: Path) -> str | None:
+    """How a file is packed: `gzip`, `bz2` or `zstd`."""
+    with path.open("rb") as file:
+        start = file.read(10)
+    return next((kind for kind, magic in _PACKED.items() if magic.match(start)), None)
+
+
+class Readable(io.RawIOBase):
+    """Blocks as a file that Arrow reads: every read gives what was asked for, but for the last."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._left = b""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """So many bytes, fewer only at the end."""
+        parts, count = [self._left], len(self._left)
+        while count < size or size < 0:
+            block = next(self._blocks, None)
+            if block is None:
+                break
+            parts.append(block)
+            count += len(block)
+        data = parts[-1] if count == len(parts[-1]) else b"".join(parts)
+        if size < 0 or count <= size:
+            self._left = b""
+            return data
+        self._left = data[size:]
+        return data[:size]
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
+    match packing(path):
+        case "gzip":
+            with igzip.open(path) as file:  # type: ignore[no-untyped-call]
+                yield cast(IO[bytes], file)
+        case None:
+            with path.open("rb") as plain:
+                yield plain
+        case kind:
+            with pa.CompressedInputStream(pa.OSFile(str(path)), kind) as stream:
+                yield cast(IO[bytes], stream)
+
+
+def _blocks(path: Path, limits: Limits) -> Iterator[bytes]:
+    """The file unpacked; every block is whole but the last."""
+    packed, unpacked = path.stat().st_size, 0
+    is_packed = packing(path) is not None
+    try:
+        with _open(path) as file:
+            while block := _read(file):
+                unpacked += len(block)
+                if is_packed:
+                    limits.check_unpacked(packed, unpacked)
+                yield block
+    except (EOFError, OSError, igzip_lib.IsalError) as error:  # type: ignore[misc]
+        if trouble_of(error) is not None:
+            raise
+        raise Unreadable(
+            f"the {packing(path)} file is damaged or cut short",
+            why=one_line(error),
+            hint="write the file again; nothing that was read of it is used",
+        ) from error
+
+
+def _read(file: IO[bytes]) -> bytes:
+    parts: list[bytes] = []
+    left = BLOCK_BYTES
+    while left and (part := file.read(left)):
+        parts.append(part)
+        left -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _magic(start: bytes, table: dict[bytes, str]) -> bytes:
+    return next((magic for magic in table if start.startswith(magic)), b"")
+
+
+def _check_text(block: bytes, input_format: str) -> None:
+    start = block[:_START]
+    kind = _OTHER_KINDS.get(_magic(start, _OTHER_KINDS))
+    if kind is None and (b"\0" in start or not _is_utf_8(start)):  # ORCID may be the name of a column
+        kind = _NAMES.get(_FORMATS.get(_magic(start, _FORMATS), ""))
+    if kind is None and b"\0" in start and not _is_utf_8(start):
+        kind = "binary or UTF-16 text"  # a stray zero byte in UTF-8 text is a value like others
+    if kind is not None:
+        raise Unreadable(
+            f"the file is {kind}, not {input_format}",
+            hint="plain, gzip, bzip2 and zstd files of inputFormat are read",
+        )
+
+
+def _check_binary(block: bytes, input_format: str) -> None:
+    if _FORMATS.get(_magic(block, _FORMATS)) == input_format:
+        return
+    known = {magic: _NAMES[kind] for magic, kind in _FORMATS.items()} | _OTHER_KINDS
+    found = known.get(_magic(block, known))
+    magic = next(magic for magic, kind in _FORMATS.items() if kind == input_format)
+    raise Unreadable(
+        f"not {_NAMES[input_format]}",
+        why=f"it is {found}" if found else f"it does not start with {magic.decode().strip()}",
+        hint="check inputFormat",
+    )
+
+
+def _is_utf_8(start: bytes) -> bool:
+    try:
+        codecs.utf_8_decode(start, "strict", False)
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,293 @@
+"""JSON documents, one after the other or in one array: Arrow where it can, Python's parser where it cannot.
+
+Arrow is about ten times faster but knows one kind of value per column, keeps no object's text and does not
+say in which row a value failed. So its refusal is never final: the block is then read document by document,
+which accepts what Pinot accepts without loss and names row and column of what nobody can accept.
+Rows are counted from 1, blank lines left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pajson
+import pyarrow.types as pt
+
+from pinot_assets.core.file_errors import BadRow, FileRejected, TypeMismatch, Unreadable, shown
+from pinot_assets.ingest.cast.conform import conform
+from pinot_assets.ingest.contract.bad_rows import Verdicts
+from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.formats.json_blocks import document_blocks, enough_for
+from pinot_assets.ingest.formats.json_documents import BLANKS, is_document, key_pattern, members_of
+from pinot_assets.ingest.formats.json_values import NOT_UTF_8, Real, arrow_type, converter, parsed
+from pinot_assets.ingest.formats.typed import check_values
+from pinot_assets.settings.file_limits import DEFAULTS, Limits
+
+_LOOK_AHEAD: Final = 1 << 16
+
+
+def read_json(
+    blocks: Iterator[bytes], wanted: Wanted, verdicts: Verdicts, limits: Limits = DEFAULTS
+) -> Iterator[pa.Table]:
+    """Documents as the columns of `wanted`; a missing member is null, an unknown one is left out.
+
+    :param blocks: the file, see `text_blocks`.
+    :raises FileRejected: names column and row.
+    """
+    reader = _Reader(wanted, verdicts, limits)
+    held, enough = b"", 1
+    for block in document_blocks(blocks):
+        if len(held) >= enough:
+            yield reader.read(held)
+            held, enough = reader.rest, max(1, enough_for(reader.rest))
+        held = held + block if held else block
+    if held:
+        yield reader.read(held, is_last=True)
+    reader.finish()
+
+
+class _NotForArrow(Exception):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    row: int
+    members: dict[str, Any]
+    text: str
+
+
+class _Reader:
+    """Where one file's reading stands.
+
+    :ivar rest: the start of a document whose end comes with the next block.
+    """
+
+    def __init__(self, wanted: Wanted, verdicts: Verdicts, limits: Limits = DEFAULTS) -> None:
+        self.rest = b""
+        self._wanted, self._verdicts, self._limits = wanted, verdicts, limits
+        self._plan = [(f, converter(f, wanted)) for f in wanted.schema]
+        self._row, self._line = 1, 1
+        self._by_line: bool | None = None  # whether every document stands on a line of its own
+        self._unseen = {name: key_pattern(name) for name in wanted.schema.names}  # no document had them
+        self._known: bool | None = None  # whether a document has a member that is wanted; None without any
+        self._names = ""
+
+    def read(self, block: bytes, *, is_last: bool = False) -> pa.Table:
+        """The rows of one block; what it holds of a document whose end it lacks is `rest` then."""
+        self.rest = b""
+        if self._by_line is None:
+            self._by_line = is_document(block.lstrip().partition(b"\n")[0])
+        try:
+            table = self._by_arrow(block)
+            self._row += table.num_rows
+            for members in members_of(block.decode(errors="surrogateescape")) if not self._known else ():
+                self._note(members)
+                if self._known:
+                    break
+            self._look(table, block)
+        except MemoryError:
+            raise  # one of Arrow's is an ArrowException, too; Python's parser would need more
+        except (pa.ArrowException, ValueError, OverflowError, RecursionError, _NotForArrow, FileRejected):
+            table = self._by_python(block, is_last)
+        self._line += block.count(b"\n") - self.rest.count(b"\n")
+        check_values(table, self._limits)
+        return table
+
+    def finish(self) -> None:
+        """What only the whole file tells.
+
+        :raises FileRejected: it has none of the columns, or lacks one that it may not lack.
+        """
+        self._verdicts.holds(self._row - 1)
+        if self._row == 1:
+            return
+        if self._known is False:
+            raise Unreadable(
+                "the file has none of the table's columns", why=f"its first row has {self._names or 'none'}"
+            )
+        self._verdicts.lacks(tuple(self._unseen))
+
+    def _look(self, table: pa.Table, block: bytes) -> None:
+        """Which columns a block that Arrow read has; one may be there and null in all of its documents."""
+        self._seen([name for name in self._unseen if table.column(name).null_count < table.num_rows])
+        if any(key.search(block) for key in self._unseen.values()):
+            for members in members_of(block.decode(errors="surrogateescape")):
+                self._seen(members)
+                if not self._unseen:
+                    break
+
+    def _seen(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._unseen.pop(name, None)
+
+    def _note(self, members: dict[str, Any]) -> None:
+        self._names = self._names or ", ".join(members)[:200]
+        self._known = bool(self._known) or not members.keys().isdisjoint(self._wanted.schema.names)
+
+    # --- by Arrow ------------------------------------------------------------------------------------
+
+    def _by_arrow(self, block: bytes) -> pa.Table:
+        # Most documents are short; the rest of the block need not become text for the first one.
+        first = next(members_of(block[:_LOOK_AHEAD].decode(errors="surrogateescape")), None)
+        if first is None:
+            raise _NotForArrow
+        self._limits.check_columns(len(first))
+        # What Arrow makes of an object is not its text, so these columns alone are read document by document.
+        own = [f for f in self._wanted.schema if self._holds_objects(f, first.get(f.name))]
+        table = pajson.read_json(
+            pa.BufferReader(block),
+            read_options=pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
+            parse_options=pajson.ParseOptions(
+                explicit_schema=self._guess(first, own),
+                newlines_in_values=not self._by_line,
+                unexpected_field_behavior="ignore",
+            ),
+        )
+        if any(_holds_constants(column) for column in table.columns):
+            raise _NotForArrow
+        for name, values in self._texts(block, own).items():
+            table = table.append_column(name, [values])
+        return conform(table, self._wanted, range(table.num_rows), Verdicts())
+
+    def _holds_objects(self, field: pa.Field, value: Any) -> bool:
+        return field.name in self._wanted.json and value is not None and not isinstance(value, str)
+
+    def _texts(self, block: bytes, fields: list[pa.Field]) -> dict[str, pa.Array]:
+        """JSON columns of a block that Arrow read otherwise."""
+        if not fields:
+            return {}
+        plan = [(field.name, converter(field, self._wanted)) for field in fields]
+        texts: dict[str, list[str | None]] = {name: [] for name, _ in plan}
+        for members in members_of(block.decode(errors="surrogateescape")):
+            for name, convert in plan:
+                value = members.get(name)
+                texts[name].append(None if value is None else convert(value))
+        return {name: pa.array(values, pa.string()) for name, values in texts.items()}
+
+    def _guess(self, first: dict[str, Any], without: list[pa.Field]) -> pa.Schema:
+        """What Arrow is to expect, judged by one document. A wrong guess costs time, never a value."""
+        return pa.schema(
+            [(f.name, self._guessed(f, first.get(f.name))) for f in self._wanted.schema if f not in without]
+        )
+
+    def _guessed(self, field: pa.Field, value: Any) -> pa.DataType:
+        is_list = pt.is_list(field.type)
+        item = field.type.value_type if is_list else field.type
+        if is_list and isinstance(value, list):
+            value = next((one for one in value if one is not None), None)
+        elif is_list and value is not None:
+            is_list = False  # single values in a multi-value column
+        if pt.is_timestamp(item) or pt.is_string(item) or pt.is_binary(item):
+            item = pa.int64() if type(value) is int else pa.string()
+        return pa.list_(item) if is_list else item
+
+    # --- by Python -----------------------------------------------------------------------------------
+
+    def _by_python(self, block: bytes, is_last: bool) -> pa.Table:
+        bad: list[BadRow] = []
+        rows: list[int] = []
+        cells: list[list[Any]] = [[] for _ in self._plan]
+        end = self._row
+        for document in self._documents(block, is_last, bad):
+            end = document.row + 1
+            if not self._known:
+                self._note(document.members)
+            if self._unseen:
+                self._seen(document.members)
+            row = self._cells(document, bad)
+            if row is not None:
+                rows.append(document.row)
+                for column, value in zip(cells, row, strict=True):
+                    column.append(value)
+        self._row = max([end, *(one.row + 1 for one in bad)])
+        if bad:
+            self._verdicts.bad(bad)
+        arrays = {
+            f.name: pa.array(column, arrow_type(f)) for (f, _), column in zip(self._plan, cells, strict=True)
+        }
+        return conform(pa.table(arrays), self._wanted, rows, self._verdicts)
+
+    def _cells(self, document: _Document, bad: list[BadRow]) -> list[Any] | None:
+        """The row's values; None if one is wrong."""
+        cells = []
+        for field, convert in self._plan:
+            value = document.members.get(field.name)
+            try:
+                cells.append(None if value is None else convert(value))
+            except (ValueError, OverflowError, RecursionError):
+                bad.append(_wrong(document, field, value, self._wanted.type_name(field)))
+                self._check_room(bad)
+                return None
+        return cells
+
+    def _check_room(self, bad: list[BadRow]) -> None:
+        if len(bad) >= self._verdicts.room:
+            self._verdicts.bad(bad)
+
+    def _documents(self, block: bytes, is_last: bool, bad: list[BadRow]) -> Iterator[_Document]:
+        """The documents of a block; what is none goes to `bad`, and what is not complete to `rest`."""
+        text = block.decode(errors="surrogateescape")
+        position, row, end = 0, self._row, len(text)
+        while (position := BLANKS.match(text, position).end()) < end:  # type: ignore[union-attr]
+            try:
+                value, stop = parsed(text, position)
+            except (ValueError, RecursionError) as error:
+                place = getattr(error, "pos", position)
+                if not is_last and not text[place:].strip():
+                    self.rest = text[position:].encode(errors="surrogateescape")
+                    return
+                stop = self._skip(text, position, row, error, bad)
+            else:
+                if isinstance(value, dict):
+                    self._limits.check_columns(len(value))
+                    yield _Document(row, value, text[position:stop])
+                else:
+                    why = f"{shown(value)} is not a JSON object"
+                    hint = "write one object per row"
+                    bad.append(BadRow(row, "", "", why, Unreadable, text[position:stop], hint))
+                    self._check_room(bad)
+            row, position = row + 1, stop
+
+    def _skip(self, text: str, position: int, row: int, error: Exception, bad: list[BadRow]) -> int:
+        """Where to go on behind a document that cannot be parsed."""
+        if isinstance(error, RecursionError):
+            why = "values are nested too deeply"
+        else:
+            line = self._line + text.count("\n", 0, getattr(error, "pos", position))
+            why = f"line {line}: {getattr(error, 'msg', None) or error}"
+        stop = text.find("\n", position)
+        stop = len(text) if stop < 0 else stop
+        found = BadRow(row, "", "", why, Unreadable, text[position:stop])
+        if not self._by_line:
+            self._end(bad, found)
+        bad.append(found)
+        self._check_room(bad)
+        return stop
+
+    def _end(self, bad: list[BadRow], found: BadRow) -> NoReturn:
+        """Where objects take several lines, nobody can say where the next one begins."""
+        if bad:
+            self._verdicts.bad(bad)
+        raise found.verdict()
+
+
+def _holds_constants(column: pa.ChunkedArray) -> bool:
+    """Whether there may be `NaN` or `Infinity` among numbers, which Arrow takes and JSON does not know."""
+    if pt.is_list(column.type):
+        column = pc.list_flatten(column)
+    return pt.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is False
+
+
+def _wrong(document: _Document, field: pa.Field, value: Any, target: str) -> BadRow:
+    text = document.text
+    if isinstance(value, str) and NOT_UTF_8.search(value):
+        raw = value.encode(errors="surrogateescape")
+        return BadRow(document.row, field.name, shown(raw), "is not UTF-8", Unreadable, text)
+    value = value.text if isinstance(value, Real) else shown(value)
+    why = f"cannot become {target}"
+    return BadRow(document.row, field.name, value, why, TypeMismatch, text)

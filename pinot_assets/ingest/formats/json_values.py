@@ -1,0 +1,187 @@
+"""Values of JSON documents in the table's types, in Python: what Arrow refuses, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.segment.values.decimals import MAX_DIGITS, is_storable
+
+Convert = Callable[[Any], Any]
+
+NOT_UTF_8: Final = re.compile("[\udc80-\udcff]")
+"""What bytes that are not UTF-8 are decoded to (`surrogateescape`)."""
+
+_DIGITS: Final = re.compile(r"[+-]?[0-9]{1,20}")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
+_TRUE: Final = frozenset(("true", "1"))
+_FALSE: Final = frozenset(("false", "0"))
+
+
+class Real:
+    """A number with fraction or exponent, as it is written: a float would have lost some of it."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def parsed(text: str, position: int) -> tuple[Any, int]:
+    """The JSON value at a place of a text, numbers with a fraction as `Real`, and where it ends.
+
+    :raises ValueError: there is none.
+    :raises RecursionError: it is nested too deeply.
+    """
+    try:
+        return _DECODER.raw_decode(text, position)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # a number of more digits than Python makes an int of
+        return _LONG_NUMBERS.raw_decode(text, position)
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=Real)
+_LONG_NUMBERS: Final = json.JSONDecoder(
+    parse_float=Real, parse_int=lambda text: int(text) if len(text) < 4000 else Real(text)
+)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def converter(field: pa.Field, wanted: Wanted) -> Convert:
+    """A function that gives a value, not None, the column's type, and is a ValueError where it cannot.
+
+    Timestamps and bytes come as text: one place knows how to read that.
+    """
+    if not pt.is_list(field.type):
+        return _single(field.type, field.name, wanted)
+    inner = _single(field.type.value_type, field.name, wanted)
+
+    def values(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            return [inner(value)]
+        return [None if item is None else inner(item) for item in value]
+
+    return values
+
+
+def arrow_type(field: pa.Field) -> pa.DataType:
+    """The type of what `converter` makes."""
+    if pt.is_list(field.type):
+        return pa.list_(_raw_type(field.type.value_type))
+    return _raw_type(field.type)
+
+
+def json_text(value: Any) -> str:
+    """A value as compact JSON, its numbers as they were written."""
+    try:
+        text = _ENCODER.encode(value)
+    except TypeError:
+        text = _written(value)
+    text.encode()  # half a surrogate pair is a ValueError
+    return text
+
+
+def _raw_type(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pt.is_timestamp(kind) or pt.is_binary(kind) else kind
+
+
+def _single(kind: pa.DataType, name: str, wanted: Wanted) -> Convert:
+    if name in wanted.json:
+        return lambda value: _string(value) if type(value) is str else json_text(value)
+    if name in wanted.decimals:
+        return _decimal
+    if pt.is_integer(kind):
+        limit = 1 << (kind.bit_width - 1)
+        return lambda value: _integer(value, limit)
+    if pt.is_floating(kind):
+        return _floating
+    if pt.is_boolean(kind):
+        return _boolean
+    return _moment if pt.is_timestamp(kind) else _string
+
+
+def _integer(value: Any, limit: int) -> int:
+    if type(value) is str and _DIGITS.fullmatch(value.strip()):
+        value = int(value)
+    elif type(value) is Real:
+        value = _whole(value, limit)
+    if type(value) is not int or not -limit <= value < limit:
+        raise ValueError
+    return value
+
+
+def _whole(value: Real, limit: int) -> int:
+    """A number with fraction or exponent that is whole nevertheless, as 1.0 and 1e3 are."""
+    try:
+        exact = Decimal(value.text)
+    except InvalidOperation:
+        raise ValueError from None
+    if not -limit <= exact < limit or exact != exact.to_integral_value():
+        raise ValueError
+    return int(exact)
+
+
+def _floating(value: Any) -> float:
+    if type(value) is Real:
+        return float(value.text)
+    if type(value) is str and (not value.strip().isascii() or "_" in value):
+        raise ValueError
+    if type(value) not in (int, str):  # a float is what Python, not JSON, takes NaN and Infinity for
+        raise ValueError
+    return float(value)
+
+
+def _boolean(value: Any) -> bool:
+    if type(value) is bool:
+        return value
+    text = value.lower() if type(value) is str else ""
+    if text not in _TRUE | _FALSE:
+        raise ValueError
+    return text in _TRUE
+
+
+def _string(value: Any) -> str:
+    if type(value) is str:
+        value.encode()  # half a surrogate pair is a ValueError
+        return value
+    if type(value) is bool:
+        return "true" if value else "false"
+    if type(value) is not int:
+        raise ValueError  # people do not agree on how a float is written
+    return str(value)
+
+
+def _decimal(value: Any) -> str:
+    text = value.text if type(value) is Real else str(value) if type(value) is int else value
+    if type(text) is not str or not _NUMBER.fullmatch(text := text.strip()):
+        raise ValueError
+    if (len(text) > MAX_DIGITS or "e" in text or "E" in text) and not is_storable(text):
+        raise ValueError
+    return text
+
+
+def _moment(value: Any) -> str:
+    if type(value) is Real:
+        value = _whole(value, 1 << 63)
+    if type(value) not in (int, str):
+        raise ValueError
+    return str(value)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_ENCODER.encode(key)}:{_written(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_written, value)) + "]"
+    return value.text if type(value) is Real else _ENCODER.encode(value)

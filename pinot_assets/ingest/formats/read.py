@@ -1,0 +1,77 @@
+"""One file as Arrow tables in the types of the segment writer. All of it, or an error that says where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from pinot_assets.core.file_errors import ReaderSettings
+from pinot_assets.ingest.contract.bad_rows import Verdicts
+from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.formats.avro import check_avro, read_avro
+from pinot_assets.ingest.formats.content import plain_file, text_blocks
+from pinot_assets.ingest.formats.csv import read_csv
+from pinot_assets.ingest.formats.csv_settings import CsvSettings
+from pinot_assets.ingest.formats.json import read_json
+from pinot_assets.ingest.formats.orc import read_orc
+from pinot_assets.ingest.formats.parquet import read_parquet
+from pinot_assets.settings.file_limits import DEFAULTS, Limits
+
+_BINARY: Final = {"avro": read_avro, "orc": read_orc, "parquet": read_parquet}
+FORMATS: Final = ("csv", "json", *_BINARY)
+"""What `inputFormat` may be."""
+
+
+def check_reader(input_format: str, reader: Mapping[str, str]) -> None:
+    """Whether files can be read with these settings, before any is.
+
+    :raises ReaderSettings: they cannot.
+    """
+    if input_format == "csv":
+        CsvSettings.from_reader(reader)
+    elif input_format not in FORMATS:
+        raise ReaderSettings(
+            f"inputFormat {input_format} is not supported", hint=f"one of {', '.join(FORMATS)}"
+        )
+    elif reader:
+        raise ReaderSettings(
+            f"{input_format} has no reader settings, but there is {', '.join(sorted(reader))}"
+        )
+    if input_format == "avro":
+        check_avro()
+
+
+def read_batches(
+    path: Path,
+    wanted: Wanted,
+    input_format: str,
+    *,
+    reader: Mapping[str, str],
+    verdicts: Verdicts,
+    limits: Limits = DEFAULTS,
+) -> Iterator[pa.Table]:
+    """Read one file, plain or packed by gzip, bzip2 or zstd, some rows at a time.
+
+    Columns go by name. One that the file lacks is all null, one that the table lacks is left out; a file
+    with none of the table's columns is refused. A blank file has no rows, whatever its format (edge case E5);
+    whether a file of 0 bytes may be blank is for its name to say (`content.check_not_torn`).
+
+    :param path: a local file; a packed one of a binary format is unpacked beside it.
+    :param input_format: one of `FORMATS`.
+    :param reader: format settings, see `CsvSettings`.
+    :param verdicts: is told what is wrong, and says when it is too much.
+    :returns: tables of exactly `wanted.schema`; some may be empty.
+    :param limits: how much of a file may be taken in.
+    :raises FileRejected: the file or the settings are wrong; names row and column where there is one.
+    """
+    check_reader(input_format, reader)
+    if input_format == "csv":
+        blocks = text_blocks(path, "csv", limits)
+        yield from read_csv(blocks, wanted, CsvSettings.from_reader(reader), verdicts, limits)
+    elif input_format == "json":
+        yield from read_json(text_blocks(path, "json", limits), wanted, verdicts, limits)
+    elif (plain := plain_file(path, input_format, limits)) is not None:
+        yield from _BINARY[input_format](plain, wanted, verdicts, limits)

@@ -1,0 +1,1 @@
+"""Spark: sessions, jobs, SQL of a spec. Only here is pyspark imported."""

@@ -1,0 +1,125 @@
+"""The builder of production: one Spark task per file, in the Python workers of Spark's executors.
+
+Files are read there through Arrow (`spark_jobs`); where the order has a query, by Spark itself
+(`spark_files`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, suppress
+from typing import Protocol, TypeVar
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from pinot_assets.errors import BuildError
+from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, nobody
+from pinot_assets.ingest.contract.heartbeat import Watch
+from pinot_assets.ingest.spark.arrow_jobs import SparkJobs, cause_of
+from pinot_assets.ingest.spark.file_jobs import SparkFiles
+from pinot_assets.ingest.spark.restarts import RestartedFiles
+from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.source.object_store import open_store
+
+T = TypeVar("T")
+Result = Receipt | Failure
+
+
+class SparkBuilder:
+    """A `Builder` (see there) on a Spark session.
+
+    A worker that dies is first a matter for Spark (`spark.task.maxFailures`). The file that it dies of again
+    and again fails alone, and the others are built. The package must be installed where the executors run.
+
+    :param session_factory: gives the session when the first file is to be built by SQL.
+    :param context_factory: gives the context where no SQL is asked for; the session's where not given.
+    """
+
+    def __init__(
+        self,
+        session_factory: Callable[[], SparkSession],
+        context_factory: Callable[[], SparkContext] | None = None,
+    ) -> None:
+        self._session = session_factory
+        self._context = context_factory or (lambda: session_factory().sparkContext)
+
+    def build(
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Result], None],
+        on_rows: Callable[[int], None] = nobody,
+    ) -> None:
+        """Build all tasks, largest files first; see `Builder.build`.
+
+        :raises BuildError: Spark gave the job up for no file's sake. What `on_done` was told stays true.
+        """
+        if not tasks:
+            return
+        tasks = sorted(tasks, key=lambda task: -task.file.fingerprint.size)
+        told: set[int] = set()
+        jobs = self._jobs(order, tasks)
+        watch = Watch(
+            open_store(order.staging_uri, order.staging_props, order.policy), order.attempt, jobs.moved
+        )
+        with closing(jobs.results()) as results:
+            for result in results:
+                if result is None:
+                    if (rows := watch.look(told)) is not None:
+                        on_rows(rows)
+                elif result.ordinal not in told:
+                    told.add(result.ordinal)
+                    on_done(result)
+
+    def everywhere(self, look: Callable[[], T]) -> list[T]:
+        """One task for each core that the executors have now.
+
+        :raises BuildError: Spark gave the job up.
+        """
+        context = self._context()
+        try:
+            places = range(context.defaultParallelism)
+            context.setJobDescription("what executors reach")
+            return list(context.parallelize(places, len(places)).map(lambda _: look()).collect())
+        except Exception as error:
+            raise BuildError(
+                "Spark cannot run tasks of this package",
+                why=cause_of(error),
+                hint="see Spark's UI or log; pinot-assets must be installed where the executors run",
+            ) from error
+        finally:
+            with suppress(OSError, Py4JError):  # Spark may be what failed
+                context.setJobDescription(None)  # type: ignore[arg-type]
+
+    def _jobs(self, order: BuildOrder, tasks: Sequence[FileTask]) -> _Jobs:
+        query = order.query
+        if query is None:
+            return _answered(order, lambda: SparkJobs(self._context(), order, tasks))
+        return RestartedFiles(
+            lambda: _answered(order, lambda: SparkFiles(self._session(), order, query)), order, tasks
+        )
+
+
+def _answered(order: BuildOrder, start: Callable[[], T]) -> T:
+    try:
+        return start()
+    except (OSError, Py4JError) as error:
+        raise BuildError(
+            f"Spark does not answer; no file of {order.table} was built",
+            why=cause_of(error),
+            hint="see Spark's UI or log; the next run starts a Spark where this process had one",
+        ) from error
+
+
+class _Jobs(Protocol):
+    """What Spark runs for one build."""
+
+    def results(self) -> Generator[Result | None, None, None]:
+        """Every file's result, some twice, and None after every look. Leaving early cancels the jobs."""
+        ...
+
+    def moved(self) -> bool:
+        """Whether Spark came further since this was last asked, where no task tells."""
+        ...

@@ -1,0 +1,170 @@
+"""The Spark that the environment asks for: any master, properties as `spark-submit` takes them.
+
+PINOT_ASSETS_SPARK_MASTER names the master, PINOT_ASSETS_SPARK_PROPERTIES a file in the style of
+`spark-defaults.conf`. Neither is looked at before a session is made.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.ingest.spark.home import temporary_files_in, usual_signals
+from pinot_assets.settings.environment import Profile, load_profile
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+MASTER: Final = "PINOT_ASSETS_SPARK_MASTER"
+PROPERTIES: Final = "PINOT_ASSETS_SPARK_PROPERTIES"
+
+APP_NAME: Final = "pinot-assets"
+
+# `key value`, `key=value` or `key: value`.
+_PROPERTY: Final = re.compile(r"(spark\.[^\s=:]+)(?:\s*[=:]\s*|\s+)(.*)")
+
+
+def environment_session(
+    own: Mapping[str, str] | None = None,
+    profile: Profile | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The session of this process, started on first use.
+
+    :param own: settings that go before those of the environment.
+    :param profile: `local` starts a small Spark in this process where nothing is set at all;
+        PINOT_ASSETS_PROFILE where not given.
+    :raises PinotAssetsError: no master is set, or the file of properties cannot be used.
+    :raises LocalStackError: there is no Java for a Spark in this process, or it is too old.
+    """
+    settings = _asked(own, profile, environ)
+    if settings is None:
+        from pinot_assets.ingest.spark.local import local_session
+
+        return local_session(APP_NAME, os.cpu_count() or 1)
+
+    from pyspark.sql import SparkSession
+
+    with _jvm(settings):
+        return SparkSession.builder.config(map={**settings}).getOrCreate()
+
+
+def environment_context(
+    own: Mapping[str, str] | None = None,
+    profile: Profile | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> SparkContext:
+    """The context of this process, as `environment_session` but without what SQL needs."""
+    settings = _asked(own, profile, environ)
+    if settings is None:
+        from pinot_assets.ingest.spark.local import local_context
+
+        return local_context(APP_NAME, os.cpu_count() or 1)
+
+    from pyspark import SparkConf, SparkContext
+
+    with _jvm(settings):
+        return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
+
+
+@contextmanager
+def _jvm(settings: Mapping[str, str]) -> Iterator[None]:
+    """This process's JVM, started where there is none: around what makes a context of it."""
+    from pinot_assets.ingest.spark.jvm import start_jvm
+    from pinot_assets.ingest.spark.stopped import forget_what_is_gone
+
+    forget_what_is_gone()
+    with usual_signals():
+        with temporary_folder("spark") as folder, temporary_files_in(folder):
+            start_jvm(settings)
+        yield
+
+
+def _asked(
+    own: Mapping[str, str] | None, profile: Profile | None, environ: Mapping[str, str] | None
+) -> dict[str, str] | None:
+    """What Spark is asked for; None for the small one of this process."""
+    env = os.environ if environ is None else environ
+    profile = profile or load_profile(env)
+    settings = {**environment_settings(env), **(own or {})}
+    if not settings and profile is Profile.LOCAL:
+        return None
+    master = _checked_master(settings.get("spark.master"), profile)
+    # PySpark asks the environment alone for the workers' Python. On this machine it is our own.
+    python = settings.get("spark.pyspark.python") or (sys.executable if master.startswith("local") else None)
+    if python:
+        os.environ.setdefault("PYSPARK_PYTHON", python)
+    # A copy of resources/ or sensors/ in a worker's folder must not be imported there.
+    named = {"spark.app.name": APP_NAME, "spark.executorEnv.PYTHONSAFEPATH": "1", **settings}
+    # Whatever is set: nothing of the environment gets into an expression.
+    return named | {"spark.sql.variable.substitute": "false"}
+
+
+def environment_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Spark's settings of the file of properties, and the master, which goes before the file's.
+
+    :raises PinotAssetsError: the file cannot be read, or a line is no property; never shows a value.
+    """
+    path, master = environ.get(PROPERTIES), environ.get(MASTER)
+    settings = _read(Path(path)) if path else {}
+    return settings | ({"spark.master": master} if master else {})
+
+
+def check_settings(environ: Mapping[str, str], profile: Profile) -> bool:
+    """Whether the environment asks for a Spark, looked at without starting it.
+
+    :raises PinotAssetsError: as `environment_session`, but for what only a start tells.
+    """
+    settings = environment_settings(environ)
+    if settings or profile is not Profile.LOCAL:
+        _checked_master(settings.get("spark.master"), profile)
+    return bool(settings)
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PinotAssetsError(
+            f"Spark's properties cannot be read from {path}",
+            why=str(error),
+            hint=f"point {PROPERTIES} at a file like spark-defaults.conf",
+        ) from None
+    settings = {}
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if not line or line.startswith("#"):
+            continue
+        found = _PROPERTY.fullmatch(line)
+        if found is None:
+            raise PinotAssetsError(
+                f"line {number} of {path} is no property of Spark", hint="write `spark.key value`"
+            )
+        settings[found[1]] = found[2]
+    return settings
+
+
+def _checked_master(master: str | None, profile: Profile) -> str:
+    if not master:
+        raise PinotAssetsError(
+            f"{MASTER} is not set",
+            why="Spark is configured, but for a master"
+            if profile is Profile.LOCAL
+            else f"the profile {profile} starts no Spark of its own",
+            hint=f"set {MASTER} (k8s://…, spark://…, yarn, local[4]), or spark.master in the file that "
+            f"{PROPERTIES} names",
+        )
+    if master.startswith("sc://"):
+        raise PinotAssetsError(
+            "Spark Connect is not supported",
+            why="one task per file needs Spark's own scheduler, which Connect does not show",
+            hint=f"set {MASTER} to the cluster itself: k8s://…, spark://… or yarn",
+        )
+    return master

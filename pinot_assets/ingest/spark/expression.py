@@ -1,0 +1,105 @@
+"""The one place where a text becomes Spark SQL: `filter`, `transforms`, and Pinot's functions as translated.
+
+Spark would run code, read files and put variables of the environment into it (`pinot_assets.expressions`). So
+a text is refused here before Spark sees it, whoever made it, and once more by the tree that Spark made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pyspark.errors import ParseException
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from pinot_assets.errors import BuildError
+from pinot_assets.expressions.refused import ExpressionRefused
+from pinot_assets.expressions.spark import check_spark_expression, reads_table, refused_function
+from pinot_assets.expressions.spark_names import OPERATORS
+from pinot_assets.ingest.spark.reader import use_in_thread
+
+_CALL: Final = "UnresolvedFunction"
+_BY_A_MADE_NAME: Final = "ExpressionWithUnresolvedIdentifier"
+
+
+def compiled(sql: str) -> Column:
+    """An expression as a column.
+
+    :raises BuildError: it says what no expression may say.
+    """
+    try:
+        check_spark_expression(sql)
+    except ExpressionRefused as refused:
+        raise BuildError(f"an expression {refused.reason}", hint=refused.fix) from None
+    return F.expr(sql)
+
+
+def parsed(session: SparkSession, name: str, sql: str) -> Any:
+    """An expression as Spark's parser reads it; no column or table is looked up.
+
+    :param session: a `reading_session`.
+    :param name: what people call it: `filter`, `transforms.day`.
+    :raises BuildError: it is no Spark SQL, or says what no expression may say.
+    """
+    try:
+        check_spark_expression(sql)
+        with _active(session):
+            tree = session._jsparkSession.sessionState().sqlParser().parseExpression(sql)
+        _check_tree(session, tree)
+    except ExpressionRefused as refused:
+        raise BuildError(f"{name} {refused.reason}", hint=refused.fix) from None
+    except ParseException as error:
+        raise BuildError(
+            f"{name} is not Spark SQL", why=first_line(error), hint="write one expression, as in SELECT"
+        ) from error
+    return tree
+
+
+def first_line(error: Exception) -> str:
+    """What Spark says, without its plans and stack traces."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line[line.index("[") :] for line in lines if ": [" in line or line.startswith("[")]
+    java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    return (named or java or lines or [type(error).__name__])[0][:500]
+
+
+def _check_tree(session: SparkSession, tree: Any) -> None:
+    """Refuse by what Spark has read, should it ever be something else than what was read here."""
+    jvm: Any = session._jvm
+    if tree.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION()):
+        raise reads_table("a subquery")
+    for node in _nodes(tree):
+        kind = node.getClass().getSimpleName()
+        if kind == _BY_A_MADE_NAME:
+            raise ExpressionRefused("calls IDENTIFIER(), whose argument is the name of another function")
+        if kind == _CALL:
+            parts = node.nameParts()
+            name = ".".join(parts.apply(n) for n in range(parts.size()))
+            if name.lower() not in OPERATORS and (refused := refused_function(name)) is not None:
+                raise refused
+
+
+def _nodes(tree: Any) -> Iterator[Any]:
+    yield tree
+    children = tree.children()
+    for n in range(children.size()):
+        yield from _nodes(children.apply(n))
+
+
+@contextmanager
+def _active(session: SparkSession) -> Iterator[None]:
+    """Have the session's settings count in this thread: Spark's parser takes those of the thread's session,
+    that of substitution as well, whichever session it was taken from."""
+    classes: Any = getattr(SparkSession, "_get_j_spark_session_class", lambda jvm: jvm.SparkSession)
+    sessions = classes(session._jvm)
+    before = sessions.getActiveSession()
+    use_in_thread(session)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()

@@ -1,0 +1,239 @@
+"""Files that Spark reads itself: one job per file, so that one file's trouble stays its own."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import uuid
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from importlib.util import find_spec
+from threading import Lock
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
+from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
+from pinot_assets.ingest.contract.deaths import Death, death_of, death_of_executor, death_of_memory
+from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.spark.expression import first_line
+from pinot_assets.ingest.spark.progress import Reading
+from pinot_assets.ingest.spark.query import (
+    check_expressions,
+    columns_read,
+    missing_columns,
+    shaped,
+    untouched_json,
+)
+from pinot_assets.ingest.spark.reader import (
+    check_readers,
+    open_file,
+    reading_session,
+    size_for_spark,
+    use_in_thread,
+)
+from pinot_assets.ingest.spark.rows import RESULT, ConfirmBlank, FindFault, LookAtFile, WriteFile
+from pinot_assets.ingest.spark.stopped import is_stopped
+from pinot_assets.ingest.task.build_file import failure_of
+from pinot_assets.segment import SegmentSpec
+from pinot_assets.snapshot.failure_code import OUT_OF_MEMORY, WORKER_DIED
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Failure, Receipt
+
+Result = Receipt | Failure
+
+_MOST_JOBS: Final = 64
+"""A thread of the driver for each file under way. Never as many as there are cores: a cluster that grows with
+its work has few of them when a build begins, and grows only if it is asked for more."""
+_LOOK_S: Final = 0.2
+_SPARKS: Final = (PySparkException, Py4JError)
+_WARNINGS: Final = Lock()  # Python's filters belong to the process
+
+
+class SparkEnded(BuildError):
+    """Spark takes no jobs any more: its JVM died, or its cluster ended the application.
+
+    :ivar under_way: ordinals of the files that had begun and were not done.
+    :ivar code: what the JVM returned, None where that is not known.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__("Spark stopped while files were built", why=why, hint="see Spark's UI or log")
+        self.under_way: frozenset[int] = frozenset()
+        self.code: int | None = None
+
+
+class SparkFiles:
+    """The jobs of one build in one Spark.
+
+    :param query: what is made of the rows.
+    :raises BuildError: Spark lacks a reader, pandas is missing, or an expression is not SQL.
+    """
+
+    def __init__(self, session: SparkSession, order: BuildOrder, query: Query) -> None:
+        _require_pandas()
+        self._session = reading_session(session)
+        self._order, self._query = order, query
+        self._wanted = Wanted.of(
+            SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
+        )
+        self._group = f"{order.session}-{order.attempt}-{uuid.uuid4().hex[:8]}"
+        self._reading = Reading(session.sparkContext, self._group)
+        # PySpark logs every refused expression with its whole stack trace; the error says it once.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+        check_readers(self._session, order)
+        check_expressions(self._session, query, order.table)
+        self._columns = columns_read(self._session, query, self._wanted)
+        self._texts = untouched_json(self._session, query, self._wanted)
+        self._look = LookAtFile(order, frozenset(self._columns))
+        self._under_way: set[int] = set()
+
+    def results(self, tasks: Sequence[FileTask]) -> Generator[Result | None, None, None]:
+        """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
+
+        :raises SparkEnded: Spark is gone.
+        """
+        known = {task.ordinal: task for task in tasks}
+        suspects = []
+        try:
+            for result in as_they_finish(self._build, tasks, self._cancel):
+                if isinstance(result, Failure) and result.code in (OUT_OF_MEMORY, WORKER_DIED):
+                    suspects.append(known[result.ordinal])  # maybe for the others beside it
+                else:
+                    yield result
+            for task in suspects:
+                yield from as_they_finish(self._build, [task], self._cancel)
+        except SparkEnded as ended:
+            ended.under_way = frozenset(self._under_way)
+            raise
+
+    def moved(self) -> bool:
+        """Whether Spark came further since this was last asked, where no task tells."""
+        return self._reading.moved()
+
+    def _cancel(self) -> None:
+        with suppress(Exception):  # Spark may be what failed
+            self._session.sparkContext.cancelJobGroup(self._group)
+
+    def _build(self, task: FileTask) -> Result:
+        self._under_way.add(task.ordinal)
+        result = self._once(task)
+        if isinstance(result, Failure) and result.code == "CHANGED_DURING_READ":
+            result = self._once(task)
+        if isinstance(result, Failure) and is_stopped(self._session.sparkContext):
+            raise SparkEnded(result.reason)  # whatever it is that the file failed of
+        self._under_way.discard(task.ordinal)
+        return result
+
+    def _once(self, task: FileTask) -> Result:
+        uri = task.file.uri
+        context = self._session.sparkContext
+        try:
+            context.setJobGroup(self._group, f"{self._order.table}: {uri}", interruptOnCancel=True)
+            use_in_thread(self._session)
+            [version] = context.parallelize([task], 1).map(self._look).collect()
+            if isinstance(version, Failure):
+                return version
+            frame = open_file(self._session, self._order, uri, self._texts)
+            same_file(uri, version, size_for_spark(self._session, uri))
+            if frame is None:
+                return self._blank(task, version)
+            return self._written(task, version, frame)
+        except PinotAssetsError as error:
+            return failure_of(self._order, task, error)
+        except Exception as error:
+            if is_stopped(context):
+                raise SparkEnded(first_line(error)) from error
+            if (death := death_of(str(error))) is not None:
+                return self._dead(task, death, first_line(error))
+            if isinstance(error, _SPARKS):
+                return self._judged(task, first_line(error))
+            return failure_of(self._order, task, error)  # the other files go on
+
+    def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> Result:
+        missing = missing_columns(frame, self._query, self._columns)
+        rows = shaped(frame, self._query, missing, self._wanted)
+        write = WriteFile(self._order, task, version, missing, tuple(rows.columns))
+        with _WARNINGS, warnings.catch_warnings():
+            # PySpark looks at pandas, which nothing here uses, and complains of its version.
+            warnings.filterwarnings("ignore", category=FutureWarning, message=r".*pandas")
+            job = rows.toDF(*map(str, range(len(rows.columns)))).mapInArrow(write, RESULT)
+        [row] = job.collect()
+        result: Result = pickle.loads(row[0])
+        return result
+
+    def _dead(self, task: FileTask, death: Death, why: str) -> Failure:
+        if death.of_memory:
+            return death_of_memory(self._order, task, why)
+        return death_of_executor(self._order, task, why)
+
+    def _judged(self, task: FileTask, why: str) -> Result:
+        """Spark failed: whether the file is to blame is for its bytes to say, not for Spark's errors."""
+        context, find = self._session.sparkContext, FindFault(self._order, why)
+        try:
+            [result] = context.parallelize([task], 1).map(find).collect()
+        except _SPARKS as error:
+            if (death := death_of(str(error))) is not None:
+                return self._dead(task, death, first_line(error))
+            return failure_of(self._order, task, find.failed)
+        return result
+
+    def _blank(self, task: FileTask, version: Fingerprint) -> Result:
+        """A file without columns: the direct reader says whether it is blank or none at all."""
+        context, confirm = self._session.sparkContext, ConfirmBlank(self._order, version)
+        [result] = context.parallelize([task], 1).map(confirm).collect()
+        return result
+
+
+def as_they_finish(
+    build: Callable[[FileTask], Result], tasks: Sequence[FileTask], cancel: Callable[[], object]
+) -> Generator[Result | None, None, None]:
+    """Run `build` for all tasks in threads: every result, and None after every look.
+
+    :param build: its error ends everything.
+    :param cancel: ends what `build` waits for; called until no thread is left, when the caller leaves early
+        and after an error.
+    """
+    with ThreadPoolExecutor(min(len(tasks), _MOST_JOBS)) as pool:
+        jobs: list[Future[Result]] = [pool.submit(build, task) for task in tasks]
+        building = set(jobs)
+        try:
+            while building:
+                done, building = wait(building, _LOOK_S, FIRST_COMPLETED)
+                yield from (job.result() for job in done)
+                yield None
+        finally:
+            left = {job for job in jobs if not job.cancel()}
+            while left:
+                left = wait(left, timeout=_LOOK_S).not_done
+                if left:  # again and again: a thread may just be starting its job
+                    cancel()
+
+
+def same_file(uri: str, version: Fingerprint, size: int) -> None:
+    """Spark has settings of its own for a store: they may lead to another file of this name.
+
+    :param size: bytes of the one that it finds.
+    :raises SourceChanged: it is another one.
+    """
+    if size != version.size:
+        raise SourceChanged(
+            f"{uri} has {version.size} bytes, for Spark {size}",
+            why="it is being written, or Spark reads another store",
+            hint="let its writer finish; for s3, spark.hadoop.fs.s3a.endpoint must be that of input.fs.prop",
+        )
+
+
+def _require_pandas() -> None:
+    if find_spec("pandas") is None:
+        raise BuildError(
+            "files cannot be read with SQL here",
+            why="PySpark asks for pandas before it hands rows to Python",
+            hint='pip install "pinot-assets[sql]" where the driver runs',
+        )

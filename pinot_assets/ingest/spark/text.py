@@ -1,0 +1,134 @@
+"""What Spark's readers of text take without a word, found by a look at the bytes beforehand.
+
+They put U+FFFD for what is not UTF-8, pack a file out by its name, hold a JSON array or a row of any length
+in memory, take the first JSON value of a line alone (`json_lines`), and have ways of their own with quotes
+and line ends of CSV (`csv_scan`).
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.orc as paorc
+import pyarrow.parquet as pq
+
+from pinot_assets.core.file_errors import Unreadable
+from pinot_assets.ingest.formats.avro_blocks import count_rows
+from pinot_assets.ingest.formats.content import packing, text_blocks
+from pinot_assets.ingest.formats.csv_scan import scan_csv
+from pinot_assets.ingest.formats.csv_settings import CsvSettings
+from pinot_assets.ingest.formats.json_lines import check_lines
+from pinot_assets.ingest.formats.typed import BATCH_ROWS, damaged
+from pinot_assets.settings.file_limits import DEFAULTS, Limits
+
+LONGEST_ROW: Final = 64 << 20
+"""Bytes of a JSON object, as in the direct reader."""
+
+_SUFFIXES: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+
+
+def check_packing(local: Path, uri: str, input_format: str) -> None:
+    """Whether Spark will read the file as it is packed.
+
+    :param local: its copy here.
+    :raises Unreadable: it will not.
+    """
+    found = packing(local)
+    if input_format not in ("csv", "json"):
+        if found is not None:
+            raise Unreadable(f"Spark reads no {input_format} file that is packed by {found}", hint=_HINT)
+    elif found != (named := _SUFFIXES.get(Path(uri).suffix)):
+        raise Unreadable(
+            f"by its name the file is {named or 'plain text'} for Spark, but it is {found or 'plain text'}",
+            hint=f"name it {_SUFFIX_OF.get(found or '', 'without such an ending')}, or {_HINT}",
+        )
+
+
+def footer_rows(local: Path, input_format: str) -> int | None:
+    """How many rows a file says that it has; None for text, which does not.
+
+    :raises Unreadable: it is damaged.
+    """
+    with damaged(input_format):
+        if input_format == "parquet":
+            with pq.ParquetFile(local) as file:
+                return int(file.metadata.num_rows)
+        if input_format == "orc":
+            with pa.memory_map(str(local)) as data:
+                return int(paorc.ORCFile(data).nrows)
+    return count_rows(local) if input_format == "avro" else None
+
+
+def check_binary(local: Path, input_format: str) -> None:
+    """Whether a Parquet or ORC file is whole; nothing is said of others.
+
+    :raises Unreadable: it is not.
+    """
+    with damaged(input_format):
+        if input_format == "parquet":
+            with pq.ParquetFile(local, page_checksum_verification=True) as file:
+                for _ in file.iter_batches(BATCH_ROWS, use_threads=False):
+                    pass
+        elif input_format == "orc":
+            with pa.memory_map(str(local)) as data:
+                orc = paorc.ORCFile(data)
+                for n in range(orc.nstripes):
+                    orc.read_stripe(n)
+
+
+def check_csv(local: Path, settings: CsvSettings, limits: Limits = DEFAULTS) -> None:
+    """Whether Spark will find in a CSV file what is in it.
+
+    :raises Unreadable: it would not, or the file is damaged.
+    """
+    scan_csv(_utf8(text_blocks(local, "csv", limits)), settings)
+
+
+def check_json(local: Path, limits: Limits = DEFAULTS) -> None:
+    """Whether Spark will find in a JSON file what is in it: one object a line, and nothing behind it.
+
+    :raises Unreadable: it would not, or the file is damaged.
+    """
+    line, is_first = 1, True
+    held: list[bytes] = []  # of a line that goes on
+    for block in _utf8(text_blocks(local, "json", limits)):
+        if is_first and block.lstrip()[:1] == b"[":
+            raise Unreadable("Spark would hold a JSON array in memory as a whole", hint=f"write {_LINES}")
+        is_first = False
+        end = block.rfind(b"\n") + 1
+        _check_length(sum(map(len, held)) + (block.find(b"\n") if end else len(block)))
+        held.append(block[:end] or block)
+        if end:
+            line += check_lines(b"".join(held), line)
+            held = [block[end:]]
+            _check_length(len(block) - end)
+    check_lines(b"".join(held), line)
+
+
+def _check_length(length: int) -> None:
+    if length > LONGEST_ROW:
+        raise Unreadable(f"a line is longer than {LONGEST_ROW >> 20} MB", hint=f"write {_LINES}")
+
+
+_HINT: Final = "leave out transforms, filter and engine: spark, which the direct reader does not need"
+_LINES: Final = "one object a line, or leave out transforms, filter and engine: spark"
+_SUFFIX_OF: Final = {kind: f"….{suffix[1:]}" for suffix, kind in _SUFFIXES.items()}
+
+
+def _utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    row = 1
+    for block in blocks:
+        try:
+            decoder.decode(block)
+        except UnicodeDecodeError as error:
+            line = row + block[: error.start].count(b"\n")
+            raise Unreadable(f"line {line}: is not UTF-8") from None
+        row += block.count(b"\n")
+        yield block
+    if decoder.getstate()[0]:
+        raise Unreadable(f"line {row}: is not UTF-8")

@@ -1,0 +1,1 @@
+"""What a worker does with one file. Imports no Spark."""

@@ -1,0 +1,352 @@
+"""What one task does with one file: read it once, unchanged; stage its segments; say so last.
+
+Everything is written under names that only this attempt of this session uses, and put-if-absent, so a task
+that runs twice (a lost executor, speculation) does no harm. The receipt comes after all tars: a file is done
+when, and only when, its receipt exists (spec/session.md section 1).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from pinot_assets.core.file_errors import FileRejected
+from pinot_assets.core.limits import RECEIPT
+from pinot_assets.core.memory import keep_freed_memory, take_memory_from_system
+from pinot_assets.errors import (
+    BuildError,
+    PinotAssetsError,
+    SettingError,
+    SourceChanged,
+    SourceError,
+    StoreConflict,
+    UnsupportedFeature,
+)
+from pinot_assets.ingest.cast.empty_columns import Values
+from pinot_assets.ingest.cast.row_groups import cut
+from pinot_assets.ingest.contract.bad_rows import Limit, Quarantine, Verdicts
+from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, segment_name
+from pinot_assets.ingest.contract.heartbeat import Signs
+from pinot_assets.ingest.contract.keys import bad_rows_key, cut_key, receipt_key, version_text
+from pinot_assets.ingest.contract.machine_trouble import ADVICE, trouble_of
+from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.truncations import CutValues
+from pinot_assets.ingest.formats.content import check_not_torn
+from pinot_assets.ingest.formats.read import read_batches
+from pinot_assets.ingest.task.scratch import scratch_folder
+from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
+from pinot_assets.segment.write.metadata_reader import read_facts
+from pinot_assets.segment.write.segment import ColumnStats
+from pinot_assets.snapshot.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt, SegmentFacts
+from pinot_assets.source.object_store import ObjectStore, open_store
+from pinot_assets.source.policy import require_data
+
+Rows = Callable[[Path, Fingerprint, Wanted, Verdicts], Iterator[pa.Table]]
+"""Where a file's rows come from: its local copy, the copy's version, what is wanted, who is told what is
+wrong. Gives tables of exactly what is wanted."""
+
+_BAD_ROWS = "bad-rows.parquet"
+
+
+class Vanished(SourceError):
+    """The file is not there any more."""
+
+
+class BecameFolder(SourceError):
+    """A folder is where the file was."""
+
+
+_CODES: tuple[tuple[type[PinotAssetsError], str], ...] = (
+    (BecameFolder, BECAME_FOLDER),
+    (Vanished, "VANISHED"),
+    (SourceChanged, "CHANGED_DURING_READ"),
+    (StoreConflict, "STAGING_CONFLICT"),
+    (SettingError, "SETTINGS"),
+    (SourceError, "STORE"),
+    (UnsupportedFeature, "UNSUPPORTED"),
+    (PinotAssetsError, "BUILD"),
+)
+
+
+def build_file(order: BuildOrder, task: FileTask) -> Receipt | Failure:
+    """Build one file, read through Arrow; see `build_from`.
+
+    An order with a query fails: here nobody could do what it says.
+    """
+
+    def rows(local: Path, _: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+        if order.query is not None:
+            raise BuildError("a file with SQL was about to be read without it")
+        return read_batches(
+            local,
+            wanted,
+            order.input_format,
+            reader=order.reader,
+            verdicts=verdicts,
+            limits=order.limits,
+        )
+
+    return build_from(order, task, rows)
+
+
+def build_from(order: BuildOrder, task: FileTask, rows: Rows) -> Receipt | Failure:
+    """Build one file; whatever goes wrong with it is a `Failure`.
+
+    :returns: the receipt that stands in the staging area. Where another run of this task wrote one for the
+        same version first, that one (rule R13).
+    """
+    take_memory_from_system()
+    keep_freed_memory()
+    try:
+        with scratch_folder() as folder, _signs(order, task) as signs:
+            return _build(order, task, rows, folder, signs)
+    except Exception as error:
+        # A bug or a full disk under one file must not take the other files' job with it.
+        return failure_of(order, task, error)
+
+
+def look_at(order: BuildOrder, task: FileTask, look: Callable[[Path], None]) -> Fingerprint | Failure:
+    """Copy one file in one version and look at it; nothing is built.
+
+    :param look: is given the copy; what it raises is the file's failure.
+    :returns: the version that was looked at.
+    """
+    try:
+        with scratch_folder() as folder, _signs(order, task):
+            read, _ = _fetch(order, task.file.uri, folder / "source")
+            check_not_torn(task.file.uri, read.size, order.input_format)
+            look(folder / "source")
+            return read
+    except Exception as error:
+        return failure_of(order, task, error)
+
+
+@contextmanager
+def _signs(order: BuildOrder, task: FileTask) -> Iterator[Signs]:
+    signs = Signs(
+        open_store(order.staging_uri, order.staging_props, order.policy), order.attempt, task.ordinal
+    )
+    try:
+        yield signs
+    finally:
+        signs.remove()
+
+
+def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs: Signs) -> Receipt:
+    started = time.monotonic()
+    spec = SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
+    local = folder / "source"
+    read, sha256 = _fetch(order, task.file.uri, local)
+    signs.worked()
+    check_not_torn(task.file.uri, read.size, order.input_format)
+    verdicts = _verdicts(order, task, folder)
+    wanted = Wanted.of(spec)
+    values = Values(wanted.schema.names)
+    tables = values.watched(rows_of(local, read, wanted, verdicts))
+    segments = open_store(order.segments_uri, order.staging_props, order.policy)
+    staged = [
+        _stage(order, task, spec, segments, rows, k, read, folder, signs)
+        for k, rows in enumerate(
+            cut(signs.counted(tables), order.max_rows_per_segment, order.desired_segment_bytes)
+        )
+    ]
+    outputs = tuple(output for output, _, _ in staged)
+    rows = sum(output.rows for output in outputs)
+    verdicts.finish(rows)
+    receipt = Receipt(
+        uri=task.file.uri,
+        ordinal=task.ordinal,
+        attempt=order.attempt,
+        read=read,
+        sha256=sha256,
+        rows=rows,
+        bad_rows=verdicts.bad_rows,
+        outputs=outputs,
+        seconds=round(time.monotonic() - started, 3),
+        worker=f"{socket.gethostname()}/{os.getpid()}",
+        tars=tuple(_token(segments, output) for output in outputs),
+        bad_rows_uri=_put_bad_rows(order, task, read, folder) if verdicts.bad_rows else "",
+        missing=values.missing(verdicts.missing),
+        rows_read=verdicts.rows,
+        rows_filtered=_filtered(order, verdicts, rows),
+        facts=tuple(facts for _, facts, _ in staged),
+        format=order.format,
+    )
+    _put_cut(order, task, read, CutValues.of((columns for _, _, columns in staged), order.format))
+    return _record(order, receipt)
+
+
+def _filtered(order: BuildOrder, verdicts: Verdicts, rows: int) -> int:
+    """Nobody counts rows that Spark's filter leaves out: what the file has more, if there is a filter."""
+    if verdicts.rows is None or order.query is None or not order.query.drops_rows:
+        return 0
+    return max(0, verdicts.rows - verdicts.bad_rows - rows)
+
+
+def _fetch(order: BuildOrder, uri: str, local: Path) -> tuple[Fingerprint, str]:
+    """Copy the file in one version: version and sha256 of what was copied (edge case E1).
+
+    :raises SettingError: the policy says that it is no data, seen from this machine.
+    :raises SourceChanged: it changed while it was copied, twice.
+    """
+    require_data(uri, order.policy)
+    source = open_store(order.source_uri, order.source_props, order.policy)
+    key = source.key_of(uri)
+    for attempt in range(2):
+        before = version_of(source, uri)
+        try:
+            sha256 = source.download(key, local, before.size)
+        except SourceError as error:
+            version_of(source, uri)  # gone says more than unreadable
+            if attempt or not isinstance(error, SourceChanged):
+                raise
+            continue
+        if version_of(source, uri) == before:
+            return before, sha256
+    raise SourceChanged(
+        f"{uri} changed while it was read, twice",
+        hint="let its writer finish; the next trigger reads it again",
+    )
+
+
+def version_of(source: ObjectStore, uri: str) -> Fingerprint:
+    """The version in which a file is there now.
+
+    :raises SourceError: it is not, or the store cannot say.
+    """
+    key = source.key_of(uri)
+    found = source.stat(key)
+    if found is None:
+        if source.is_folder(key):
+            raise BecameFolder(
+                f"{uri} was a file and became a folder",
+                why="a writer that makes folders of that name, or a slip of the hand",
+                hint="move the folder, or deliver the file again; its published rows stay until it is gone",
+            )
+        raise Vanished(f"{uri} is not there any more", hint="the next trigger lists again")
+    return found
+
+
+def _verdicts(order: BuildOrder, task: FileTask, folder: Path) -> Verdicts:
+    if order.max_bad_rows is None:
+        return Verdicts(order.missing_column)
+    limit = Limit.parse(order.max_bad_rows)
+    return Quarantine(folder / _BAD_ROWS, task.file.uri, limit, order.missing_column)
+
+
+def _put_bad_rows(order: BuildOrder, task: FileTask, read: Fingerprint, folder: Path) -> str:
+    staging = open_store(order.staging_uri, order.staging_props, order.policy)
+    key = bad_rows_key(task.file.uri, read, order.attempt)
+    staging.put_file_if_absent(key, folder / _BAD_ROWS)
+    return staging.uri_of(key)
+
+
+def _put_cut(order: BuildOrder, task: FileTask, read: Fingerprint, cut: CutValues) -> None:
+    """Beside the receipt, not in it: a release before this one refuses a receipt with more keys."""
+    if cut.columns:
+        staging = open_store(order.staging_uri, order.staging_props, order.policy)
+        staging.put_if_absent(cut_key(task.file.uri, read, order.attempt), cut.to_bytes())
+
+
+def _stage(
+    order: BuildOrder,
+    task: FileTask,
+    spec: SegmentSpec,
+    segments: ObjectStore,
+    rows: pa.Table,
+    k: int,
+    read: Fingerprint,
+    folder: Path,
+    signs: Signs,
+) -> tuple[Output, SegmentFacts, tuple[ColumnStats, ...]]:
+    """Build one segment and put its two tars; with what its metadata say, and what its columns lost."""
+    name = segment_name(order.table, order.session, order.attempt, task.ordinal, k)
+    segment = build_segment(
+        rows,
+        spec,
+        name=name,
+        table_name=order.table,
+        creation_time_ms=order.creation_time_ms,
+        now_ms=order.creation_time_ms,  # a task run twice makes the same bytes
+        custom={
+            "input.data.file.uri": task.file.uri,  # the key that Pinot's own batch jobs write
+            "pinotAssets.file": task.file.uri,
+            "pinotAssets.session": order.session,
+            "pinotAssets.version": version_text(read),
+        },
+    )
+    signs.worked()
+    path = folder / "segment.tar.gz"
+    tar = write_tar(segment, path)
+    signs.worked()
+    tar_key, metadata_key = f"{name}.tar.gz", f"{name}.metadata.tar.gz"
+    segments.put_file_if_absent(tar_key, path)
+    segments.put_if_absent(metadata_key, metadata_tar(segment))
+    signs.worked()
+    output = Output(
+        segment=name,
+        crc=segment.crc,
+        rows=segment.rows,
+        tar_uri=segments.uri_of(tar_key),
+        tar_bytes=tar.bytes,
+        tar_sha256=tar.sha256,
+        metadata_uri=segments.uri_of(metadata_key),
+        start_ms=segment.start_ms,
+        end_ms=segment.end_ms,
+        unpacked_bytes=sum(len(content) for content in segment.files.values()),
+    )
+    return output, read_facts(segment.files["metadata.properties"]), segment.columns
+
+
+def _token(segments: ObjectStore, output: Output) -> str:
+    """The tar's version as the store shows it, from which it is known unchanged later on (rule R12)."""
+    found = segments.stat(segments.key_of(output.tar_uri))
+    return found.token if found is not None else ""
+
+
+def _record(order: BuildOrder, receipt: Receipt) -> Receipt:
+    """Write the receipt, or obey the one that another run of this task wrote first (rule R13)."""
+    staging = open_store(order.staging_uri, order.staging_props, order.policy)
+    key = receipt_key(receipt.uri, receipt.read, receipt.attempt)
+    try:
+        staging.put_if_absent(key, receipt.to_bytes())
+    except StoreConflict as conflict:
+        try:
+            winner = Receipt.from_bytes(staging.read(key, RECEIPT), staging.uri_of(key))
+        except ValueError:
+            raise conflict from None  # no receipt: the next attempt has a name of its own
+        if winner.outputs != receipt.outputs or winner.uri != receipt.uri:
+            raise
+        return winner
+    return receipt
+
+
+def failure_of(order: BuildOrder, task: FileTask, error: Exception) -> Failure:
+    """What went wrong with one file as its outcome; `INTERNAL` for what is none of our own errors."""
+    code, reason = _code(error), str(error)
+    if not isinstance(error, PinotAssetsError):
+        reason = f"{type(error).__name__}: {error}"
+    if code == OUT_OF_MEMORY:
+        reason = f"the worker had too little memory for the file: {reason} → {ADVICE}"
+    elif code == MACHINE:
+        reason = f"the machine {socket.gethostname()} failed, not the file: {reason}"
+    # A damaged file may be quoted; its bytes must not steer the terminal that shows them.
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(reason.split()))
+    return Failure(task.file.uri, task.ordinal, order.attempt, code, text)
+
+
+def _code(error: Exception) -> str:
+    trouble = trouble_of(error)
+    if trouble == OUT_OF_MEMORY or (trouble == MACHINE and not isinstance(error, SourceError)):
+        return trouble
+    if isinstance(error, FileRejected):
+        return error.code
+    return next((code for kind, code in _CODES if isinstance(error, kind)), "INTERNAL")

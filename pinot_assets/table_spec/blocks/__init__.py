@@ -1,0 +1,1 @@
+"""The blocks of a table spec, each a model that checks itself."""

@@ -1,0 +1,208 @@
+"""The `audit:` block: what queries must answer of staged segments before anybody else can ask them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema, model_validator
+from pydantic_core import ErrorDetails
+
+from pinot_assets.expressions.refused import ExpressionRefused
+from pinot_assets.table_spec.blocks.assertion_query import Question
+from pinot_assets.table_spec.blocks.audit_checks import CHECKS, Check, Replicas, Severity, TimeRange
+from pinot_assets.table_spec.blocks.expectation import Expectation, read_expectation
+from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
+from pinot_assets.table_spec.yaml.document import Part, canonical_json
+from pinot_assets.table_spec.yaml.environment import has_reference
+from pinot_assets.table_spec.yaml.problem import Problem, did_you_mean
+from pinot_assets.table_spec.yaml.values import any_case, one_of
+
+Via = Literal["servers", "shadow"]
+
+
+def _read(sql: str, via: Via) -> Question:
+    # Here: few commands need their parser of SQL.
+    from pinot_assets.table_spec.blocks.assertion_sql import read_question
+    from pinot_assets.table_spec.blocks.shadow_sql import read_shadow_question
+
+    return read_shadow_question(sql) if via == "shadow" else read_question(sql)
+
+
+def _sql(value: object) -> object:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("is empty")
+    return value.strip()
+
+
+def _expect(value: object) -> object:
+    read_expectation(str(value))
+    return str(value).strip()
+
+
+class Assertion(BaseModel):
+    """What one query has to answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sql: Annotated[str, BeforeValidator(_sql), WithJsonSchema({"type": "string", "minLength": 1})]
+    """SELECT of COUNT, SUM, MIN, MAX from this table, with WHERE, GROUP BY; via shadow, any aggregation."""
+    expect: Annotated[
+        str, BeforeValidator(_expect), WithJsonSchema({"type": ["string", "number"], "minLength": 1})
+    ]
+    """[staged | after] [= | != | < | <= | > | >=] number, or [factor *] live; for each value and group."""
+    severity: Severity = "error"
+    """error keeps the gate shut; warn is shown."""
+    via: Annotated[Via, BeforeValidator(one_of("servers", "shadow")), any_case("servers", "shadow")] = (
+        "servers"
+    )
+    """servers: each is asked for its staged segments. shadow: a broker is asked, of a table made for it."""
+
+    @model_validator(mode="after")
+    def _is_understood(self) -> Assertion:
+        _ = self.question
+        return self
+
+    @cached_property
+    def question(self) -> Question:
+        """The SQL, read."""
+        return _read(self.sql, self.via)
+
+    @cached_property
+    def expectation(self) -> Expectation:
+        """The comparison, read."""
+        return read_expectation(self.expect)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What must hold of staged segments, beyond that they are what was built.
+
+    :ivar assertions: what servers must answer, in their order.
+    :ivar checks: bounds of other checks, in their order; one check may have several.
+    :ivar replicas: `one`: of each segment one replica must be known to be as built, of `all` every one.
+    """
+
+    assertions: tuple[Assertion, ...] = ()
+    checks: tuple[Check, ...] = ()
+    replicas: Literal["all", "one"] = "all"
+
+    @property
+    def digest(self) -> str:
+        """The same where the same is asked for, in the same order."""
+        items = [item.model_dump(mode="json") for item in (*self.assertions, *self.checks)]
+        return hashlib.sha256(canonical_json([items, self.replicas]).encode()).hexdigest()[:16]
+
+
+_KINDS: Final[Mapping[str, str]] = {"sql": "an assertion", "check": "a check", "replicas": "replicas"}
+"""The key that says what an item is."""
+
+
+def read_audit_block(
+    block: Part,
+    table: str,
+    columns: Collection[str],
+    nullable: Collection[str],
+    time_column: str | None,
+) -> tuple[Audit, list[Problem]]:
+    """Read the `audit:` block.
+
+    :param table: raw name of the table that assertions may ask.
+    :param columns: its columns; a server answers 0 for a filter on one that is not there.
+    :param nullable: those whose segments say where nulls are; of another one, a server finds none.
+    :param time_column: the table's, None where it has none; no segment has times then.
+    :returns: what it asks for (nothing, where there are problems) and its problems.
+    """
+    if not isinstance(block.value, list):
+        return Audit(), [block.problem("is no list", "write - sql: … and expect: … below it")]
+    problems: list[Problem] = []
+    assertions: list[Assertion] = []
+    checks: list[Check] = []
+    replicas: list[Replicas] = []
+    for number in range(len(block.value)):
+        place = block.at(number)
+        item, found = _item(place)
+        problems += found
+        if isinstance(item, Assertion):
+            problems += _misplaced(place.at("sql"), item.question, table, columns, nullable)
+            assertions.append(item)
+        elif isinstance(item, Replicas):
+            if replicas:
+                problems.append(place.at("replicas").problem("is said twice", "keep one of the two"))
+            replicas.append(item)
+        elif item is not None:
+            if isinstance(item, TimeRange) and time_column is None:
+                reason = "time_range has nothing to look at: the table has no time column"
+                fix = "name one in timeColumnName of segmentsConfig, or ask an assertion"
+                problems.append(place.at("check").problem(reason, fix))
+            checks.append(item)
+    if problems:
+        return Audit(), problems
+    policy = replicas[0].replicas if replicas else "all"
+    return Audit(tuple(assertions), tuple(checks), policy), []
+
+
+def _item(place: Part) -> tuple[Assertion | Check | Replicas | None, list[Problem]]:
+    """One item of the list; None where it has problems."""
+    if not isinstance(place.value, dict):
+        return None, [place.problem("is no mapping", f"it begins with {', '.join(_KINDS)}")]
+    kind: type[Assertion] | type[Replicas] | type[Check] = Assertion
+    if "check" in place.value:
+        name = str(place.value["check"])
+        if name not in CHECKS:
+            fix = did_you_mean(name, CHECKS) or f"those are {', '.join(CHECKS)}; all others always hold"
+            return None, [place.at("check").problem("is no check with something to set", fix)]
+        kind = CHECKS[name]
+    elif "replicas" in place.value:
+        kind = Replicas
+    problems = list(_strange(place, kind))
+    if problems:
+        return None, problems
+    try:
+        return kind.model_validate(place.value), []
+    except ValidationError as invalid:
+        for error in invalid.errors(include_input=False, include_url=False):
+            # What none of its keys has alone is about the SQL, read as `via` says.
+            where = error["loc"] or (("sql",) if kind is Assertion else ())
+            problems.append(place.at(*where).problem(*_reason(error)))
+        return None, problems
+
+
+def _reason(error: ErrorDetails) -> tuple[str, str | None]:
+    """What is wrong, and what to write instead where that is known."""
+    raised = error.get("ctx", {}).get("error")
+    if isinstance(raised, ExpressionRefused):
+        return raised.reason, raised.fix
+    return error["msg"].removeprefix("Value error, ").replace("Field required", "is missing"), None
+
+
+def _strange(place: Part, kind: type[BaseModel]) -> Iterator[Problem]:
+    keys = [field.alias or name for name, field in kind.model_fields.items()]
+    for key, value in place.value.items():
+        inner = place.at(key)
+        if key not in keys:
+            what = next(text for word, text in _KINDS.items() if word in keys)
+            # An item that says not what it is may have that key misspelled.
+            known = keys if _KINDS.keys() & place.value.keys() else [*keys, *_KINDS]
+            fix = did_you_mean(key, known) or f"the keys are {', '.join(keys)}"
+            yield inner.problem(f"is not a key of {what}", fix)
+        elif isinstance(value, str) and has_reference(value):
+            yield inner.problem("refers to the environment, which is not read here", "write the value")
+
+
+def _misplaced(
+    place: Part, question: Question, table: str, columns: Collection[str], nullable: Collection[str]
+) -> Iterator[Problem]:
+    """What a question names that the table does not have."""
+    if question.table not in (table, table + OFFLINE_SUFFIX):
+        yield place.problem(f"reads {question.table}", f"read {table}")
+    for column in sorted(question.columns.difference(columns)):
+        fix = did_you_mean(column, columns) or "name a column of the schema"
+        yield place.problem(f"names {column}, which the table does not have", fix)
+    for column in sorted(question.null_columns.intersection(columns).difference(nullable)):
+        text = f"asks for nulls of {column}, whose segments do not tell them: none is ever found"
+        fix = "set nullHandlingEnabled in tableIndexConfig, or ask for the column's default value"
+        yield place.problem(text, fix)

@@ -1,0 +1,189 @@
+"""The `dagster:` block: how one table shows in Dagster, and what watches over it there.
+
+Dagster's own rules for names, owners and tags are checked here, with the line to go to; Dagster itself would
+stop the whole code location. They are spelled out, since loading Dagster takes seconds that `tables validate`
+need not spend; a test holds them against Dagster's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+
+from pinot_assets.table_spec.yaml.document import Part
+from pinot_assets.table_spec.yaml.environment import has_reference
+from pinot_assets.table_spec.yaml.problem import Problem, did_you_mean
+from pinot_assets.table_spec.yaml.values import Count, Flag, Positive
+
+_GROUP: Final = re.compile(r"[A-Za-z0-9_]+(?:/[A-Za-z0-9_]+)*")
+_OWNER: Final = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
+_TAG_KEY: Final = re.compile(r"(?:[A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}")
+_TAG_VALUE: Final = re.compile(r"[A-Za-z0-9_.-]{0,63}")
+_SHORTEST_FRESHNESS_HOURS: Final = 1 / 60
+"""Dagster takes no freshness window below a minute."""
+
+
+def _group(value: object) -> object:
+    if not isinstance(value, str) or not _GROUP.fullmatch(value):
+        raise ValueError("is no group name: letters, digits and _, with / between levels")
+    return value
+
+
+def _owner(value: object) -> object:
+    if not isinstance(value, str) or not _OWNER.fullmatch(value):
+        raise ValueError("is no owner: Dagster wants team:<name> or an e-mail address")
+    return value
+
+
+def _tags(value: object) -> object:
+    assert isinstance(value, dict)  # the block's reader has seen to it
+    for key, text in value.items():
+        if key.startswith("dagster/"):
+            raise ValueError(f"{key} is one of Dagster's own tags")
+        if not _TAG_KEY.fullmatch(key):
+            raise ValueError(
+                f"{key} is no tag: letters, digits, _, - and ., up to 63, with one / after a namespace"
+            )
+        if not _TAG_VALUE.fullmatch(text):
+            raise ValueError(
+                f"the value of {key} is none for a tag: letters, digits, _, - and ., up to 63 of them"
+            )
+    return value
+
+
+def _description(value: object) -> object:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("is empty")
+    return value.strip()
+
+
+def _hours(value: object) -> object:
+    text = str(value).strip()
+    if not re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", text):
+        raise ValueError("is not a number of hours; write 26 or 0.5")
+    if float(text) < _SHORTEST_FRESHNESS_HOURS:
+        raise ValueError("is less than a minute")
+    return float(text)
+
+
+_TEXT_JSON: Final = {"type": "string", "minLength": 1}
+
+
+class DagsterSettings(BaseModel):
+    """How Dagster shows and watches one table. None of it shapes segments."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    group: Annotated[str, BeforeValidator(_group), WithJsonSchema(_TEXT_JSON)] | None = None
+    """Asset group; the table's own name where it is left out."""
+    owners: tuple[Annotated[str, BeforeValidator(_owner), WithJsonSchema(_TEXT_JSON)], ...] = ()
+    """Who is asked: team:<name> or e-mail addresses."""
+    tags: Annotated[
+        Mapping[str, str],
+        BeforeValidator(_tags),
+        WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),
+    ] = Field(default_factory=dict)
+    """Tags of the table's assets."""
+    description: Annotated[str, BeforeValidator(_description), WithJsonSchema(_TEXT_JSON)] | None = None
+    """What the table is, in Markdown."""
+    automation: Flag = False
+    """Whether automation conditions start runs, beside or instead of the files sensor."""
+    freshness_hours: Annotated[
+        Annotated[
+            float, BeforeValidator(_hours), WithJsonSchema({"type": ["number", "string"], "minimum": 0})
+        ]
+        | None,
+        Field(alias="freshnessHours"),
+    ] = None
+    """How old the last switch may be before Dagster says that the table is stale."""
+    health_interval_sec: Annotated[Positive, Field(alias="healthIntervalSec")] = 600
+    """How often the standing health checks are run."""
+    repair_limit: Annotated[Count, Field(alias="repairLimit")] = 0
+    """How many repairs of a REALTIME table the sensor may start at one look; 0: people start them."""
+
+
+_NOT_OF: Final = {
+    "OFFLINE": {"repairLimit": "is of REALTIME tables alone: nothing of an OFFLINE table is repaired"},
+    "REALTIME": {
+        "automation": "is of OFFLINE tables alone: nothing starts a run of a REALTIME table but its health",
+        "freshnessHours": "is of OFFLINE tables alone: how far a REALTIME table lags is one of its checks",
+    },
+}
+"""Keys that mean nothing to the tables of one type, and why."""
+_KEYS: Final = tuple(field.alias or name for name, field in DagsterSettings.model_fields.items())
+
+
+def read_dagster_block(block: Part) -> tuple[DagsterSettings, list[Problem]]:
+    """Read the `dagster:` block.
+
+    :returns: its settings (those in order alone, where there are problems) and its problems.
+    """
+    if not isinstance(block.value, dict):
+        return DagsterSettings(), [block.problem("is no mapping", f"the keys are {', '.join(_KEYS)}")]
+    values: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for key in block.value:
+        place = block.at(key)
+        if key not in _KEYS:
+            fix = did_you_mean(key, _KEYS) or f"the keys are {', '.join(_KEYS)}"
+            problems.append(place.problem("is not a key of the dagster block", fix))
+            continue
+        found = list(_misshapen(place, key))
+        problems += found
+        if not found:
+            values[key] = _texts(place)
+    try:
+        return DagsterSettings.model_validate(values), problems
+    except ValidationError as invalid:
+        for error in invalid.errors(include_input=False, include_url=False):
+            where = block.at(*error["loc"])
+            reason = {"greater_than": "is not above 0", "less_than_equal": "is above 2147483647"}
+            text = reason.get(error["type"], error["msg"].removeprefix("Value error, "))
+            problems.append(where.problem(text))
+        return DagsterSettings(), problems
+
+
+def stray_keys(block: Part, table_type: str) -> Iterator[Problem]:
+    """Keys of the block that mean nothing to such a table.
+
+    :param table_type: `OFFLINE` or `REALTIME`.
+    """
+    for key, why in _NOT_OF[table_type].items():
+        if isinstance(block.value, dict) and key in block.value:
+            yield block.at(key).problem(why, "remove it")
+
+
+def _misshapen(place: Part, key: str) -> Iterator[Problem]:
+    """What is wrong with a value's shape: owners are a list, tags a mapping, the rest single values."""
+    wanted, fix = {
+        "owners": (list, "write a list: [team:data]"),
+        "tags": (dict, "write a mapping: {tier: gold}"),
+    }.get(key, (None, None))
+    if wanted is not None and not isinstance(place.value, wanted):
+        yield place.problem(f"is no {'list' if wanted is list else 'mapping'}", fix)
+        return
+    inner = [place] if wanted is None else [place.at(step) for step in _steps(place.value)]
+    for part in inner:
+        text = part.text()
+        if isinstance(part.value, dict | list):
+            yield part.problem("holds more than a single value")
+        elif text is None:
+            yield part.problem("has no value", "write a value or leave it out")
+        elif has_reference(text):
+            yield part.problem("refers to the environment, which is not read here", "write the value")
+
+
+def _steps(value: Any) -> list[Any]:
+    return list(range(len(value))) if isinstance(value, list) else list(value)
+
+
+def _texts(place: Part) -> Any:
+    """The value with every scalar as it is written, so that `tier: 0.10` stays `0.10`."""
+    if isinstance(place.value, dict):
+        return {key: place.at(key).text() for key in place.value}
+    if isinstance(place.value, list):
+        return [place.at(step).text() for step in _steps(place.value)]
+    return place.text()

@@ -1,0 +1,330 @@
+"""The `fileIngestion` block: StarTree's FileIngestionTask keys in their own spelling, and a few of ours.
+
+Source: spec/consistent-push.md section 1. Values may be texts, as in Pinot's task configs (`"true"`, `"3"`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from pinot_assets.expressions.refused import ExpressionRefused
+from pinot_assets.expressions.spark import check_spark_expression
+from pinot_assets.table_spec.yaml.environment import has_reference, malformed_reference
+from pinot_assets.table_spec.yaml.quartz import to_cron
+from pinot_assets.table_spec.yaml.values import (
+    BadRowLimit,
+    Count,
+    FileName,
+    Flag,
+    Location,
+    PartitionGroup,
+    Pattern,
+    Positive,
+    Props,
+    Schedule,
+    Server,
+    Size,
+    Text,
+    Timezone,
+    any_case,
+    one_of,
+    size_bytes,
+)
+
+Mode = Literal["append", "sync", "swap"]
+PushKind = Literal["consistent", "atomic", "plain"]
+"""What queries see at one instant: a session's files, those of one run, or each file on its own."""
+
+DEFAULT_MAX_ROWS: Final = 5_000_000
+"""Pinot's own default for `maxNumRecordsPerSegment` in its segment processing framework."""
+
+INPUT_PROP: Final = "input.fs.prop"
+OUTPUT_PROP: Final = "output.fs.prop"
+READER_PROP: Final = "recordReader.prop"
+TRANSFORMS: Final = "transforms"
+FILTER: Final = "filter"
+FAMILIES: Final = (INPUT_PROP, OUTPUT_PROP, READER_PROP, TRANSFORMS)
+"""Keys that are the beginning of many: `input.fs.prop.region`."""
+
+CSV_READER_KEYS: Final = frozenset(
+    [
+        "commentMarker",
+        "delimiter",
+        "escapeCharacter",
+        "fileFormat",
+        "header",
+        "ignoreEmptyLines",
+        "ignoreSurroundingSpaces",
+        "multiValueDelimiter",
+        "multiValueDelimiterEnabled",
+        "nullStringValue",
+        "quoteCharacter",
+        "quoteMode",
+        "recordSeparator",
+        "skipHeader",
+        "skipUnParseableLines",
+        "stopOnError",
+    ]
+)
+"""Properties of upstream's CSVRecordReaderConfig, 0.11 and 1.5."""
+
+SINGLE_CHARACTER: Final = frozenset(
+    ("commentMarker", "delimiter", "escapeCharacter", "multiValueDelimiter", "quoteCharacter")
+)
+"""Those of them that are one character."""
+
+UNUSED_KEYS: Final = {
+    "authToken": "pushes authenticate as the Pinot resource says",
+    "checkpointTTLSec": "the ledger is the last snapshot; there are no checkpoints to expire",
+    "hasDirectories": "directories are recognised by themselves",
+    "input.data.file.uri": "it belongs to one run of a Minion task",
+    "input.fs.className": "the store is chosen by the scheme of inputDirURI",
+    "maxNumAttemptsPerTask": "Spark retries tasks; consistentPushMaxRetries retries sessions",
+    "numConcurrentTasksPerInstance": "Spark decides how many files are built at a time",
+    "output.fs.className": "the store is chosen by the scheme of output.segment.dir.uri",
+    "push.controllerUri": "the Pinot resource knows the controller",
+    "recordReader.className": "the reader is chosen by inputFormat",
+    "recordReader.configClassName": "the reader is chosen by inputFormat",
+    "segmentNameGenerator.type": "segment names are given by the session",
+    "segmentNamePostfix": "segment names are given by the session",
+    "segmentNamePrefix": "segment names are given by the session and begin with the table's name",
+    "sequenceId": "it belongs to one run of a Minion task",
+    "tableMaxNumTasks": "every file is one Spark task, and a session is never cut into two publications",
+    "taskMaxDataSize": "every file is one Spark task, so files are not packed",
+    "taskMaxNumFiles": "every file is one Spark task, so files are not packed",
+    "timeoutMs": "Spark and the session have their own limits",
+    "uploadURL": "the Pinot resource knows the controller",
+}
+"""Keys of StarTree's that are accepted, and why they change nothing here."""
+
+
+class FileIngestion(BaseModel):
+    """How files become segments of one table.
+
+    References to the environment are kept as they are written. Field names are this project's; the aliases
+    are the keys in the YAML.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    input_dir_uri: Annotated[Location, Field(alias="inputDirURI")]
+    """Folder of the files: file, s3, gs or abfss URI, or path relative to this file; ${TABLE_…} allowed."""
+    input_format: Annotated[
+        Literal["csv", "json", "parquet", "avro", "orc"],
+        BeforeValidator(one_of("csv", "json", "parquet", "avro", "orc")),
+        any_case("csv", "json", "parquet", "avro", "orc"),
+        Field(alias="inputFormat"),
+    ]
+    """Format of every file; gzip, bzip2 and zstd are recognised by the content."""
+    include: Annotated[Pattern | None, Field(alias="includeFileNamePattern")] = None
+    """Files to take, in Java path-matcher syntax: glob:**/*.csv.gz."""
+    exclude: Annotated[Pattern | None, Field(alias="excludeFileNamePattern")] = None
+    """Files to leave out, in Java path-matcher syntax."""
+    input_props: Annotated[Props, Field(alias=INPUT_PROP)] = {}
+    """How to reach the input; secrets as ${TABLE_…} only."""
+    staging_uri: Annotated[Location, Field(alias="output.segment.dir.uri")]
+    """Staging area for built segments and receipts, outside inputDirURI and outside Pinot's data."""
+    output_props: Annotated[Props, Field(alias=OUTPUT_PROP)] = {}
+    """How to reach the staging area; secrets as ${TABLE_…} only."""
+
+    ingestion_mode: Annotated[
+        Literal["append", "sync"],
+        BeforeValidator(one_of("append", "sync")),
+        any_case("append", "sync"),
+        Field(alias="ingestionMode"),
+    ] = "append"
+    """append adds new and rewritten files; sync also replaces rewritten and removes deleted ones."""
+    consistent_push: Annotated[Flag, Field(alias="consistentPushEnabled")] = False
+    """Publish a session's files all together; without it, each file is shown as soon as it is pushed."""
+    consistent_push_swap: Annotated[Flag, Field(alias="consistentPushSwapEnabled")] = False
+    """Replace the whole table by the present files, at one instant."""
+    max_retries: Annotated[Count, Field(alias="consistentPushMaxRetries")] = 0
+    """How many later triggers may continue a failed session before it starts over."""
+    clear_state: Annotated[Flag, Field(alias="clearConsistentPushState")] = False
+    """Drop the unpublished session, once per change of this value to true."""
+    atomic_upload: Annotated[Flag, Field(alias="enableAtomicUpload")] = False
+    """StarTree's older switch for sync mode: a run publishes all of its files, or none and starts over."""
+
+    schedule: Schedule | None = None
+    """Quartz cron with seconds: 0 */30 * * * ?."""
+    push_mode: Annotated[
+        Literal["TAR", "METADATA"] | None,
+        BeforeValidator(one_of("TAR", "METADATA")),
+        WithJsonSchema({"enum": ["TAR", "METADATA", "tar", "metadata", "Tar", "Metadata"]}),
+        Field(alias="push.mode"),
+    ] = None
+    """How segments get into Pinot; left out, whatever works is chosen."""
+    skip_unreadable: Annotated[Flag, Field(alias="skipFileIfFailToInitReader")] = False
+    """Publish without files that cannot be read. StarTree has this on; here only an explicit true counts."""
+    max_rows_per_segment: Annotated[Positive, Field(alias="maxNumRecordsPerSegment")] = DEFAULT_MAX_ROWS
+    """A file with more rows becomes several segments."""
+    desired_segment_size: Annotated[Size | None, Field(alias="desiredSegmentSize")] = None
+    """About how large a segment's rows may be in memory; a larger file becomes several segments."""
+    reader: Annotated[dict[str, str], Field(alias=READER_PROP)] = {}
+    """Settings of the csv reader: delimiter, header, skipHeader, nullStringValue, …"""
+    on_bad_row: Annotated[
+        Literal["fail", "quarantine"],
+        BeforeValidator(one_of("fail", "quarantine")),
+        any_case("fail", "quarantine"),
+        Field(alias="onBadRow"),
+    ] = "fail"
+    """What a row that cannot be read does: fail its file, or be put aside into a Parquet file."""
+    max_bad_rows: Annotated[BadRowLimit, Field(alias="maxBadRows")] = "1%"
+    """How many rows of one file may be put aside: 100, or 0.5% of them."""
+    on_missing_column: Annotated[
+        Literal["null", "fail"],
+        BeforeValidator(one_of("null", "fail")),
+        any_case("null", "fail"),
+        Field(alias="onMissingColumn"),
+    ] = "null"
+    """What a column becomes that a file lacks: null, or the file fails."""
+    engine: Annotated[
+        Literal["arrow", "spark"],
+        BeforeValidator(one_of("arrow", "spark")),
+        any_case("arrow", "spark"),
+    ] = "arrow"
+    """Who reads the files: the tasks themselves, or Spark's own readers, as transforms and filter need it."""
+    transforms: dict[str, str] = {}
+    """Columns of the table as Spark SQL expressions of the file's columns: transforms.day: to_date(at)."""
+    filter: Text = ""
+    """Rows to take, as a Spark SQL condition on the file's columns."""
+
+    rollback_window: Annotated[
+        Literal["keepUntilSwitch", "pinotDefault"],
+        BeforeValidator(one_of("keepUntilSwitch", "pinotDefault")),
+        WithJsonSchema({"enum": ["keepUntilSwitch", "pinotDefault"]}),
+        Field(alias="rollbackWindow"),
+    ] = "keepUntilSwitch"
+    """How long the previous snapshot stays: until the switch (room for three), or only its start (two)."""
+    snapshots_to_keep: Annotated[Positive | None, Field(alias="snapshotsToKeep")] = None
+    """How many of the newest snapshots are kept, with their tars; left out, all are."""
+    snapshot_days_to_keep: Annotated[Positive | None, Field(alias="snapshotDaysToKeep")] = None
+    """Snapshots younger than so many days are kept; with snapshotsToKeep, what either of them asks for."""
+    empty_source_action: Annotated[
+        Literal["APPLY", "REFUSE"],
+        BeforeValidator(one_of("APPLY", "REFUSE")),
+        any_case("APPLY", "REFUSE"),
+        Field(alias="emptySourceAction"),
+    ] = "APPLY"
+    """What to do when every file is gone: empty the table, or refuse."""
+    min_server: Annotated[Server, Field(alias="minServer")] = "0.11"
+    """The oldest Pinot server that must be able to read the segments."""
+    min_file_age_sec: Annotated[Count, Field(alias="minFileAgeSec")] = 0
+    """Files younger than this are not there yet, and a rewritten one makes the whole trigger wait."""
+    completeness_marker: Annotated[FileName | None, Field(alias="completenessMarker")] = None
+    """Name of a file, e.g. _SUCCESS, without which a directory's files are not there yet."""
+    settle_seconds: Annotated[Count, Field(alias="settleSeconds")] = 0
+    """How long a listing must have stayed the same before the files sensor starts a run."""
+    notification_queue: Annotated[Location | None, Field(alias="notificationQueue")] = None
+    """URL of an SQS queue with the bucket's notifications: the files sensor lists when a message came."""
+    sweep_seconds: Annotated[Positive, Field(alias="sweepSeconds")] = 900
+    """With notificationQueue: how long the files sensor may go without listing when no message comes."""
+    sensor_retries: Annotated[Flag, Field(alias="sensorRetries")] = False
+    """Whether the files sensor may spend a retry of a failed session."""
+    schedule_timezone: Annotated[Timezone, Field(alias="scheduleTimezone")] = "UTC"
+    """Time zone of schedule, as Europe/Berlin."""
+    max_file_partitions: Annotated[Positive, Field(alias="maxFilePartitions")] = 2000
+    """Up to so many files are one partition each in Dagster; more are gathered by partitionGroup."""
+    partition_group: Annotated[PartitionGroup, Field(alias="partitionGroup")] = "directory"
+    """How many files are gathered: directory, regex:<expression with one group> or hash:<buckets>."""
+
+    @property
+    def mode(self) -> Mode:
+        """What a session does to the table; swap wins over append and sync."""
+        return "swap" if self.consistent_push_swap else self.ingestion_mode
+
+    @property
+    def push_kind(self) -> PushKind:
+        """Swap > consistent push > atomic upload (of sync alone) > plain (spec/session.md section 2)."""
+        if self.consistent_push_swap or self.consistent_push:
+            return "consistent"
+        return "atomic" if self.atomic_upload and self.ingestion_mode == "sync" else "plain"
+
+    @property
+    def desired_segment_bytes(self) -> int | None:
+        """`desiredSegmentSize` in bytes."""
+        return None if self.desired_segment_size is None else size_bytes(self.desired_segment_size)
+
+    @property
+    def bad_row_limit(self) -> str | None:
+        """How many rows of a file may be put aside, None if a bad one fails it."""
+        return self.max_bad_rows if self.on_bad_row == "quarantine" else None
+
+    @property
+    def retries(self) -> int:
+        """How many retries a session has: sessions that go on are consistent push's alone (edge case E16)."""
+        return self.max_retries if self.push_kind == "consistent" else 0
+
+    @property
+    def cron(self) -> str | None:
+        """`schedule` as the five-field cron that Dagster runs, None without one."""
+        return None if self.schedule is None else to_cron(self.schedule)
+
+
+KNOWN_KEYS: Final = frozenset(
+    field.alias or name for name, field in FileIngestion.model_fields.items()
+) - frozenset(FAMILIES)
+"""Keys with a meaning, the families left out."""
+
+REFERRING_KEYS: Final = frozenset(("inputDirURI", "output.segment.dir.uri", "notificationQueue"))
+"""Keys outside the families that may refer to the environment."""
+
+
+def reader_problem(name: str, text: str, input_format: str) -> str | None:
+    """What is wrong with one `recordReader.prop.<name>`, None if nothing is.
+
+    :param text: its value.
+    :param input_format: properties are only known for csv.
+    """
+    if input_format != "csv":
+        return None
+    if name not in CSV_READER_KEYS:
+        return "is not a property of the csv reader"
+    if name in SINGLE_CHARACTER:
+        from pinot_assets.ingest.formats.csv_settings import (
+            character_problem,  # here, since it brings Spark along
+        )
+
+        return character_problem(text)
+    return None
+
+
+def stray_reference(key: str, text: str) -> str | None:
+    """What is wrong with a reference at a key that is not resolved, None if there is none."""
+    may_refer = key in REFERRING_KEYS or key.startswith((f"{INPUT_PROP}.", f"{OUTPUT_PROP}."))
+    if may_refer or not (has_reference(text) or malformed_reference(text)):
+        return None
+    return "refers to the environment, which is only read for directories and fs properties"
+
+
+def refused_expression(key: str, text: str) -> ExpressionRefused | None:
+    """What a value of Spark SQL may not say, None if it may or is none."""
+    if key != FILTER and not key.startswith(f"{TRANSFORMS}."):
+        return None
+    try:
+        check_spark_expression(text)
+    except ExpressionRefused as refused:
+        return refused
+    return None
+
+
+def family_of(key: str) -> tuple[str, str] | None:
+    """`input.fs.prop.region` → (`input.fs.prop`, `region`); None for a key of no family."""
+    for family in FAMILIES:
+        if key.startswith(f"{family}.") and len(key) > len(family) + 1:
+            return family, key[len(family) + 1 :]
+    return None
+
+
+def model_input(texts: dict[str, Any]) -> dict[str, Any]:
+    """The flat block with its families gathered, as `FileIngestion` wants it."""
+    gathered: dict[str, Any] = {}
+    for key, value in texts.items():
+        family = family_of(key)
+        if family is None:
+            gathered[key] = value
+        else:
+            gathered.setdefault(family[0], {})[family[1]] = value
+    return gathered

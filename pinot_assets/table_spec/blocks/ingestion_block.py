@@ -1,0 +1,177 @@
+"""From the written `fileIngestion` block to a `FileIngestion`, with everything that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from pinot_assets.table_spec.blocks.ingestion import (
+    FAMILIES,
+    KNOWN_KEYS,
+    READER_PROP,
+    UNUSED_KEYS,
+    FileIngestion,
+    family_of,
+    model_input,
+    reader_problem,
+    refused_expression,
+    stray_reference,
+)
+from pinot_assets.table_spec.blocks.ingestion_rules import RULES, Case, Finding, Surroundings
+from pinot_assets.table_spec.blocks.permissions import policy_findings
+from pinot_assets.table_spec.yaml.document import Part
+from pinot_assets.table_spec.yaml.environment import missing_variables
+from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, nearest
+
+_REQUIRED: Final = {
+    "inputDirURI": (
+        "/unknown-input",
+        "write the directory of the files, e.g. inputDirURI: s3://bucket/flights",
+    ),
+    "inputFormat": ("csv", "write inputFormat: csv, json or parquet"),
+    "output.segment.dir.uri": (
+        "/unknown-staging",
+        "write a directory for built segments, e.g. output.segment.dir.uri: s3://bucket/staging/flights",
+    ),
+}
+"""Required key → a stand-in, so that the rest can still be judged, and the fix to show."""
+
+_NAME_GENERATOR: Final = "segmentNameGenerator"
+_OWN_NAME_GENERATORS: Final = ("fixed", "inputfile")
+
+
+def read_block(
+    block: Part, refused: Collection[KeyPath], surroundings: Surroundings
+) -> tuple[FileIngestion | None, list[Problem], list[Note]]:
+    """Read one ingestion block.
+
+    :param block: the mapping, at either of its two places.
+    :param refused: paths whose values were refused as secrets and are left out.
+    :param surroundings: what the rules need to know of the rest of the spec.
+    :returns: the ingestion (None where there are problems), the problems and the notes.
+    """
+    if not isinstance(block.value, dict):
+        return None, [block.problem("is no mapping", "write its keys below it, indented")], []
+    reading = _Reading(block)
+    for key in block.value:
+        if block.at(key).path in refused:
+            reading.broken.add(key)
+        else:
+            reading.take(key)
+    ingestion = reading.validate()
+    reading.apply_rules(ingestion, surroundings)
+    return (None if reading.problems or refused else ingestion), reading.problems, reading.notes
+
+
+class _Reading:
+    """One block being read: the texts that are in order so far, and what was found."""
+
+    def __init__(self, block: Part) -> None:
+        self.block = block
+        self.texts: dict[str, str] = {}
+        self.broken: set[str] = set()
+        self.problems: list[Problem] = []
+        self.notes: list[Note] = []
+
+    def take(self, key: str) -> None:
+        """Sort one key: with a meaning, without one here, or unknown."""
+        place = self.block.at(key)
+        text = place.text()
+        if isinstance(self.block.value[key], dict | list):
+            nested = [family for family in FAMILIES if family == key or family.startswith(f"{key}.")]
+            fix = f"write flat keys, {nested[0]}.<name>: …" if nested else None
+            self._refuse(key, "holds more than a single value", fix)
+        elif text is None:
+            self._refuse(key, "has no value", "write a value or leave the key out")
+        elif key in KNOWN_KEYS or family_of(key) is not None:
+            if stray := stray_reference(key, text):
+                self._refuse(key, stray, "write the value")
+            elif refused := refused_expression(key, text):
+                self._refuse(key, refused.reason, refused.fix)
+            else:
+                self.texts[key] = text
+        elif key == _NAME_GENERATOR or key.startswith(f"{_NAME_GENERATOR}."):
+            self._name_generator(key, text)
+        elif key in UNUSED_KEYS:
+            self.notes.append(place.note(f"has no use here: {UNUSED_KEYS[key]}"))
+        else:
+            meant = nearest(key, (*KNOWN_KEYS, *UNUSED_KEYS, *FAMILIES))
+            fix = None if meant is None else f"did you mean {meant}?"
+            self._refuse(key, "is not a key of FileIngestionTask", fix)
+            if meant is not None and meant not in self.block.value:
+                self.broken.add(meant)  # one slip, one problem
+
+    def validate(self) -> FileIngestion:
+        """Build the model; broken keys are left out, required ones replaced by stand-ins."""
+        for key, (_, fix) in _REQUIRED.items():
+            if key not in self.texts and key not in self.broken:
+                self.broken.add(key)
+                self.problems.append(self.block.problem(f"{key} is missing", fix))
+        self._check_reader()
+        values = model_input(self.texts)
+        try:
+            return FileIngestion.model_validate(values | self._stand_ins(values))
+        except ValidationError as invalid:
+            for error in invalid.errors(include_input=False, include_url=False):
+                self._refuse(".".join(map(str, error["loc"])), _reason(error["type"], error["msg"]))
+        values = model_input({k: v for k, v in self.texts.items() if k not in self.broken})
+        return FileIngestion.model_validate(values | self._stand_ins(values))
+
+    def apply_rules(self, ingestion: FileIngestion, surroundings: Surroundings) -> None:
+        """Judge the keys together; a rule about a broken key says nothing."""
+        for rule in RULES:
+            if self.broken.isdisjoint(rule.keys):
+                for finding in rule.check(Case(ingestion, surroundings, frozenset(self.texts))):
+                    self._report(finding)
+        case = Case(ingestion, surroundings, frozenset(self.texts))
+        for finding in policy_findings(case, self.broken):
+            self._report(finding)
+        for key, text in self.texts.items():
+            for name in missing_variables(text):
+                self.notes.append(self.block.at(key).note(f"the environment variable {name} is not set here"))
+
+    def _report(self, finding: Finding) -> None:
+        place = self.block.at(finding.key) if finding.key in self.block.value else self.block
+        if finding.is_note:
+            self.notes.append(place.note(finding.text))
+        else:
+            self.problems.append(place.problem(finding.text, finding.fix))
+
+    def _check_reader(self) -> None:
+        input_format = self.texts.get("inputFormat", "csv").strip().lower()
+        for key, text in list(self.texts.items()):
+            family, name = family_of(key) or ("", "")
+            if family == READER_PROP and (reason := reader_problem(name, text, input_format)):
+                self._refuse(key, reason)
+
+    def _name_generator(self, key: str, text: str) -> None:
+        if text.replace("_", "").lower() in _OWN_NAME_GENERATORS:
+            reason = (
+                "would give two versions of a file the same segment name, which no atomic switch survives"
+            )
+            self._refuse(key, reason, "leave it out; the session names its segments")
+        else:
+            self.notes.append(
+                self.block.at(key).note(f"has no use here: {UNUSED_KEYS['segmentNameGenerator.type']}")
+            )
+
+    def _refuse(self, key: str, reason: str, fix: str | None = None) -> None:
+        self.broken.add(key)
+        self.texts.pop(key, None)
+        self.problems.append(self.block.at(key).problem(reason, fix))
+
+    def _stand_ins(self, values: dict[str, Any]) -> dict[str, str]:
+        return {key: stand_in for key, (stand_in, _) in _REQUIRED.items() if key not in values}
+
+
+def _reason(kind: str, message: str) -> str:
+    if kind == "value_error":
+        return message.removeprefix("Value error, ")
+    limits = {
+        "greater_than": "is not above 0",
+        "greater_than_equal": "is negative",
+        "less_than_equal": "is above 2147483647",
+    }
+    return limits.get(kind, message.lower())

@@ -1,0 +1,111 @@
+"""Code, variables and costs in expressions that Pinot evaluates: those of REALTIME tables, and of queries.
+
+pinot-assets hands such a table config to Pinot with rights of its own, which whoever writes the spec may not
+have. Pinot runs Groovy where its installation lets it, and puts variables of its servers into a table config
+(`${NAME}`). What an expression makes of either becomes the table's data. Variables are refused always, Groovy
+unless the policy of the installation allows code. What a server cannot finish holds up all of its tables, so
+patterns and sizes are bounded as in assertions (`pinot_assets.expressions.costs`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from pinot_assets.core.policy import Policy
+from pinot_assets.expressions.pinot import check_pinot_costs
+from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
+from pinot_assets.expressions.pinot_names import canonical
+from pinot_assets.expressions.refused import ExpressionRefused, refuse_length, refuse_reference
+from pinot_assets.expressions.tokens import END, PINOT, Token, read_tokens
+from pinot_assets.expressions.whole import check_whole
+from pinot_assets.table_spec.blocks.pinot_json import field_specs
+from pinot_assets.table_spec.yaml.document import Part
+from pinot_assets.table_spec.yaml.problem import Problem
+
+_GROOVY: Final = re.compile(
+    r"groovy(?:[\s\"]|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|--[^\n]*+\n)*+\(|u&\"", re.IGNORECASE
+)
+"""Its call as Pinot finds it, whatever stands between name and parenthesis; or a name spelled in escapes.
+How a comment was read is never tried again in another way: that would double the time with each comment."""
+_CALLED: Final = re.compile(r"\w+")
+_FUNCTIONS: Final = ("transformFunction", "filterFunction")
+"""Keys whose value is an expression, and nothing else."""
+_FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
+"""Without expressions; the settings of a stream may refer to the environment."""
+
+
+def code_problems(schema: Part, table: Part, policy: Policy) -> list[Problem]:
+    """Every expression of a REALTIME table that has code or refers to the environment.
+
+    :param schema: a schema, a mapping.
+    :param table: a table config, a mapping.
+    """
+    ingestion = table.value.get("ingestionConfig")
+    parts = [
+        field.at("transformFunction")
+        for _, field in field_specs(schema)
+        if "transformFunction" in field.value
+    ]
+    parts += [
+        table.at("ingestionConfig", key)
+        for key in (ingestion if isinstance(ingestion, dict) else {})
+        if key not in _FEEDS
+    ]
+    return [*_in_all(parts, policy), *query_code_problems(table, policy)]
+
+
+def query_code_problems(table: Part, policy: Policy) -> list[Problem]:
+    """The same of what brokers put into queries of any table (`query.expressionOverrideMap`)."""
+    return list(_in_all([table.at("query")] if "query" in table.value else [], policy))
+
+
+def _in_all(parts: Iterable[Part], policy: Policy) -> Iterator[Problem]:
+    for part in parts:
+        for place, text in _texts(part, part.value):
+            if (problem := _problem(place, text, policy)) is not None:
+                yield problem
+
+
+def _texts(part: Part, value: Any) -> Iterator[tuple[Part, str]]:
+    """Every text at or below a place: keys, which are expressions in some maps, as well as values."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield part.at(key), key
+            yield from _texts(part.at(key), inner)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _texts(part.at(number), inner)
+    elif isinstance(value, str):
+        yield part, value
+
+
+def _problem(place: Part, text: str, policy: Policy) -> Problem | None:
+    try:
+        refuse_reference(text)
+        refuse_length(text)
+        tokens = _tokens(text)
+        check_pinot_costs([END, *tokens, END])
+        if tokens and place.path[-1] in _FUNCTIONS and not _GROOVY.search(canonical(text)):
+            check_whole(tokens)
+    except ExpressionRefused as refused:
+        return place.problem(refused.reason, refused.fix or "write the value")
+    refusal = policy.refuses_code()
+    if refusal is not None and _GROOVY.search(canonical(text)):
+        fix = f"write it with Pinot's own functions, or {refusal.fix}"
+        return place.problem("calls Groovy(), which runs code on Pinot's servers", fix)
+    return None
+
+
+def _tokens(text: str) -> list[Token]:
+    """Of what is an expression; a name or a delimiter need not be one, and has none where it cannot be read.
+
+    :raises ExpressionRefused: it cannot be read, and calls what Pinot may take long for.
+    """
+    try:
+        return read_tokens(text, PINOT)
+    except ExpressionRefused:
+        if any(name in COSTS_OF_PINOT.judged for name in map(canonical, _CALLED.findall(text))):
+            raise
+    return []

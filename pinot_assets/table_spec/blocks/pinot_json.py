@@ -1,0 +1,302 @@
+"""What must hold for the Pinot schema and table config of a spec; Pinot's own checks come on top.
+
+Only what this project relies on is looked at, and what would otherwise be noticed late.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pinot_assets.segment.config.json_values import is_true
+from pinot_assets.table_spec.blocks.column_names import has_blank, without_blanks
+from pinot_assets.table_spec.blocks.pinot_settings import bearings
+from pinot_assets.table_spec.yaml.document import Part
+from pinot_assets.table_spec.yaml.problem import Note, Problem, did_you_mean
+
+FIELD_KINDS: Final = {
+    "dimensionFieldSpecs": "DIMENSION",
+    "metricFieldSpecs": "METRIC",
+    "dateTimeFieldSpecs": "DATE_TIME",
+    "complexFieldSpecs": "COMPLEX",
+}
+DATA_TYPES: Final = (
+    *("INT", "LONG", "FLOAT", "DOUBLE", "BIG_DECIMAL", "BOOLEAN", "TIMESTAMP", "STRING", "JSON", "BYTES"),
+    *("UUID", "MAP", "LIST", "STRUCT", "OPEN_STRUCT"),
+)
+"""All of Pinot's; which of them can be written is the segment writer's to say."""
+OFFLINE_SUFFIX: Final = "_OFFLINE"
+REALTIME_SUFFIX: Final = "_REALTIME"
+FILE_INGESTION_TASK: Final = "FileIngestionTask"
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+NAMES: Final = "use letters, digits, _ and -, and not __cp, our mark in segment names"
+"""What a table may be called."""
+
+
+def raw_table_name(name: str) -> str:
+    """`flights_OFFLINE`, `flights_REALTIME` → `flights`."""
+    return name.removesuffix(OFFLINE_SUFFIX).removesuffix(REALTIME_SUFFIX)
+
+
+def field_specs(schema: Part) -> Iterator[tuple[str, Part]]:
+    """Every well-formed field spec of a schema with its kind (`DIMENSION`, …)."""
+    for group, kind in FIELD_KINDS.items():
+        specs = schema.value.get(group)
+        if isinstance(specs, list):
+            for position, spec in enumerate(specs):
+                if isinstance(spec, dict) and isinstance(spec.get("name"), str):
+                    yield kind, schema.at(group, position)
+
+
+def nullable_columns(schema: Part, table: Part) -> frozenset[str]:
+    """Columns whose segments say which rows are null: those of a table with `nullHandlingEnabled`, or, with
+    the schema's `enableColumnBasedNullHandling`, those without `notNull`."""
+    by_column = is_true(schema.value.get("enableColumnBasedNullHandling"))
+    of_table = is_true(_get(table.value, "tableIndexConfig", "nullHandlingEnabled"))
+    return frozenset(
+        place.value["name"]
+        for _, place in field_specs(schema)
+        if (not is_true(place.value.get("notNull")) if by_column else of_table)
+    )
+
+
+def schema_problems(schema: Part) -> list[Problem]:
+    """What is wrong with the schema itself."""
+    if not isinstance(schema.value, dict):
+        return [schema.problem("is no mapping", "paste the Pinot schema as it is")]
+    return [*_schema_shape(schema), *_fields(schema)]
+
+
+def schema_notes(schema: Part) -> list[Note]:
+    """What is accepted in a schema, a mapping, but worth knowing."""
+    first: dict[str, str] = {}
+    notes: list[Note] = []
+    for _, place in field_specs(schema):
+        name = place.value["name"]
+        other = first.setdefault(name.lower(), name)
+        if other != name:
+            notes.append(
+                place.note(
+                    f"column {name} differs from {other} in upper and lower case alone, which Pinot's "
+                    "brokers do not tell apart (their setting enable.case.insensitive, on by default): "
+                    "queries reach one of the two; give one another name"
+                )
+            )
+    return notes
+
+
+def table_problems(table: Part) -> list[Problem]:
+    """What is wrong with the config of an OFFLINE table itself."""
+    if not isinstance(table.value, dict):
+        return [table.problem("is no mapping", "paste the Pinot table config as it is")]
+    return [*_table_name(table), *_is_offline(table), *_table_shape(table), *_refused_settings(table)]
+
+
+def realtime_table_problems(table: Part) -> list[Problem]:
+    """What is wrong with the config of a REALTIME table itself."""
+    if not isinstance(table.value, dict):
+        return [table.problem("is no mapping", "paste the Pinot table config as it is")]
+    return [*_table_name(table), *_is_realtime(table), *_table_shape(table), *_stream_shape(table)]
+
+
+def agreement_problems(schema: Part, table: Part) -> list[Problem]:
+    """Where schema and table config, each a mapping, do not fit together."""
+    return [*_same_name(schema, table), *_columns_exist(schema, table)]
+
+
+def table_notes(table: Part) -> list[Note]:
+    """What is accepted in the table config but worth knowing."""
+    return [table.at(*b.path).note(b.text) for b in bearings(table.value) if b.fix is None]
+
+
+def without_file_ingestion(table: dict[str, Any]) -> dict[str, Any]:
+    """The table config as open-source Pinot can take it: it does not know the task type."""
+    task = table.get("task")
+    by_type = _get(task, "taskTypeConfigsMap")
+    if not isinstance(task, dict) or not isinstance(by_type, dict) or FILE_INGESTION_TASK not in by_type:
+        return table
+    others = {k: v for k, v in by_type.items() if k != FILE_INGESTION_TASK}
+    rest = {k: v for k, v in table.items() if k != "task"}
+    if others or len(task) > 1:
+        rest["task"] = {**task, "taskTypeConfigsMap": others}
+    return rest
+
+
+def _schema_shape(schema: Part) -> Iterator[Problem]:
+    if not isinstance(schema.value.get("schemaName"), str):
+        yield schema.problem("schemaName is missing", "write schemaName: <table name>")
+    for group in FIELD_KINDS:
+        specs = schema.value.get(group)
+        if specs is not None and not isinstance(specs, list):
+            yield schema.at(group).problem("is no list")
+    if "timeFieldSpec" in schema.value:
+        yield schema.at("timeFieldSpec").problem("is deprecated in Pinot", "write a dateTimeFieldSpecs entry")
+    if not any(True for _ in field_specs(schema)):
+        yield schema.problem("has no columns", "write dimensionFieldSpecs")
+
+
+def _fields(schema: Part) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for group in FIELD_KINDS:
+        specs = schema.value.get(group)
+        for position, spec in enumerate(specs if isinstance(specs, list) else ()):
+            place = schema.at(group, position)
+            if not isinstance(spec, dict) or not isinstance(spec.get("name"), str) or not spec["name"]:
+                yield place.problem("has no name", "write name: <column>")
+                continue
+            name, line = spec["name"], place.document.line(place.path)
+            if name in first:
+                yield place.problem(f"column {name} is there twice, first in line {first[name]}")
+            first.setdefault(name, line)
+            if has_blank(name):
+                yield place.problem(
+                    f"column {name} has a blank in its name, and Pinot refuses the schema",
+                    f"call it {without_blanks(name)}; docs/tables.md, Names of columns, says how it is read",
+                )
+            yield from _data_type(place, name, spec.get("dataType"))
+            if group == "dateTimeFieldSpecs":
+                for key in ("format", "granularity"):
+                    if not isinstance(spec.get(key), str):
+                        yield place.problem(f"column {name} has no {key}")
+
+
+def _data_type(place: Part, name: str, data_type: object) -> Iterator[Problem]:
+    if not isinstance(data_type, str):
+        yield place.problem(f"column {name} has no dataType", f"one of {', '.join(DATA_TYPES)}")
+    elif data_type not in DATA_TYPES:
+        fix = did_you_mean(data_type, DATA_TYPES) or f"one of {', '.join(DATA_TYPES)}"
+        yield place.at("dataType").problem(f"column {name} has an unknown type", fix)
+
+
+def usable_name(name: str) -> bool:
+    """Whether a table may be called so, without its type.
+
+    `__cp` marks our segments, a dot is Pinot's database separator, a comma joins lineage lists.
+    """
+    return _NAME.fullmatch(name) is not None and "__cp" not in name
+
+
+def _table_name(table: Part) -> Iterator[Problem]:
+    name = table.value.get("tableName")
+    if not isinstance(name, str) or not name:
+        yield table.problem("tableName is missing", "write tableName: <name>")
+    elif not usable_name(raw_table_name(name)):
+        yield table.at("tableName").problem("is not a usable table name", NAMES)
+
+
+def _is_offline(table: Part) -> Iterator[Problem]:
+    if _kind(table) != "OFFLINE":
+        place = table.at("tableType") if "tableType" in table.value else table
+        is_realtime = _kind(table) == "REALTIME"
+        reason = (
+            "REALTIME tables cannot be pushed to consistently: consuming segments cannot be replaced"
+            if is_realtime
+            else "tableType is not OFFLINE"
+        )
+        yield place.problem(reason, "write tableType: OFFLINE, or realtime: in place of fileIngestion:")
+    if str(table.value.get("isDimTable")).lower() == "true":
+        yield table.at("isDimTable").problem(
+            "dimension tables are not supported: servers load all their segments, lineage or not",
+            "remove isDimTable",
+        )
+
+
+def _is_realtime(table: Part) -> Iterator[Problem]:
+    if _kind(table) != "REALTIME":
+        place = table.at("tableType") if "tableType" in table.value else table
+        fix = "write tableType: REALTIME, or fileIngestion: in place of realtime:"
+        yield place.problem("tableType is not REALTIME", fix)
+    if not isinstance(_get(table.value, "segmentsConfig", "timeColumnName"), str):
+        yield table.at("segmentsConfig").problem(
+            "timeColumnName is missing, and Pinot wants it of a REALTIME table",
+            "write timeColumnName: <column of dateTimeFieldSpecs>",
+        )
+
+
+def _kind(table: Part) -> str | None:
+    kind = table.value.get("tableType")
+    return kind.upper() if isinstance(kind, str) else None
+
+
+def _table_shape(table: Part) -> Iterator[Problem]:
+    for key in ("segmentsConfig", "tenants", "tableIndexConfig", "metadata"):
+        value = table.value.get(key)
+        if value is None:
+            yield table.problem(f"{key} is missing, and Pinot wants it", f"write {key}: {{}}")
+        elif not isinstance(value, dict):
+            yield table.at(key).problem("is no mapping")
+
+
+def _refused_settings(table: Part) -> Iterator[Problem]:
+    for bearing in bearings(table.value):
+        if bearing.fix is not None:
+            yield table.at(*bearing.path).problem(bearing.text, bearing.fix)
+
+
+def _stream_shape(table: Part) -> Iterator[Problem]:
+    ingestion = table.value.get("ingestionConfig")
+    for path in (("ingestionConfig",), ("ingestionConfig", "streamIngestionConfig")):
+        value = _get(table.value, *path)
+        if value is not None and not isinstance(value, dict):
+            yield table.at(*path).problem("is no mapping")
+    former = _get(table.value, "tableIndexConfig", "streamConfigs")
+    if former is not None and not isinstance(former, dict):
+        yield table.at("tableIndexConfig", "streamConfigs").problem("is no mapping")
+    streams = _get(ingestion, "streamIngestionConfig", "streamConfigMaps")
+    if streams is not None and not (isinstance(streams, list) and all(isinstance(s, dict) for s in streams)):
+        place = table.at("ingestionConfig", "streamIngestionConfig", "streamConfigMaps")
+        yield place.problem("is no list of mappings", "write - streamType: kafka, …")
+
+
+def _same_name(schema: Part, table: Part) -> Iterator[Problem]:
+    schema_name, table_name = schema.value.get("schemaName"), table.value.get("tableName")
+    if not isinstance(schema_name, str) or not isinstance(table_name, str):
+        return
+    raw = raw_table_name(table_name)
+    if schema_name != raw:
+        place = schema.at("schemaName")
+        yield place.problem(
+            f"is not the table's name, {raw}: Pinot finds a schema by it", f"schemaName: {raw}"
+        )
+    other = _get(table.value, "segmentsConfig", "schemaName")
+    if isinstance(other, str) and other != raw:
+        place = table.at("segmentsConfig", "schemaName")
+        yield place.problem(f"is not the table's name, {raw}", "remove it")
+
+
+def _columns_exist(schema: Part, table: Part) -> Iterator[Problem]:
+    columns = {place.value["name"] for _, place in field_specs(schema)}
+    for place, name in _mentioned_columns(table):
+        if name not in columns and not name.startswith("$"):
+            yield place.problem(f"column {name} is not in the schema", did_you_mean(name, columns))
+    time_column = _get(table.value, "segmentsConfig", "timeColumnName")
+    times = {place.value["name"] for kind, place in field_specs(schema) if kind == "DATE_TIME"}
+    if isinstance(time_column, str) and time_column in columns - times:
+        place = table.at("segmentsConfig", "timeColumnName")
+        yield place.problem(f"column {time_column} is none of the schema's dateTimeFieldSpecs")
+
+
+def _mentioned_columns(table: Part) -> Iterator[tuple[Part, str]]:
+    """Places of the table config that name a column."""
+    segments, index = table.value.get("segmentsConfig"), table.value.get("tableIndexConfig")
+    if isinstance(segments, dict) and isinstance(segments.get("timeColumnName"), str):
+        yield table.at("segmentsConfig", "timeColumnName"), segments["timeColumnName"]
+    for key, value in index.items() if isinstance(index, dict) else ():
+        if key == "sortedColumn" or key.endswith("Columns"):
+            for position, name in enumerate(value if isinstance(value, list) else ()):
+                if isinstance(name, str):
+                    yield table.at("tableIndexConfig", key, position), name
+    fields = table.value.get("fieldConfigList")
+    for position, field in enumerate(fields if isinstance(fields, list) else ()):
+        if isinstance(field, dict) and isinstance(field.get("name"), str):
+            yield table.at("fieldConfigList", position, "name"), field["name"]
+
+
+def _get(value: Any, *steps: str) -> Any:
+    for step in steps:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(step)
+    return value

@@ -1,0 +1,412 @@
+"""What a schema and a table config let Pinot reach, judged by the policy.
+
+Pinot's controllers, servers and minions read streams, files and other services for a table, and load classes
+by their names, with credentials of their own. So the policy decides here as it does for the files of a table
+spec. `validate` asks, `apply` asks again, and so does whatever talks to a stream from here.
+
+A setting is judged by the words of its key (`ssl.truststore.location`), as Pinot, its plugins and the clients
+of Kafka and Pulsar name theirs, and by a value that is a URL or a whole path, whatever its key. A value that
+is one `${NAME}` is the installation's own word for a file or a class; an endpoint is judged all the same,
+where the variable is set.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+from urllib.parse import unquote
+
+from pinot_assets.core.policy import Policy, Refusal
+from pinot_assets.errors import SourceError, SpecError
+from pinot_assets.source.policy import refused_place, refused_variables
+from pinot_assets.source.settings.references import is_reference, referenced
+from pinot_assets.source.uris import parse_root
+from pinot_assets.table_spec.blocks.pinot_json import raw_table_name
+from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAMS, TABLE_PATHS
+from pinot_assets.table_spec.tables.realtime import AnyTableSpec
+from pinot_assets.table_spec.yaml.environment import is_secret_key, variable_for
+from pinot_assets.table_spec.yaml.problem import KeyPath, show_path
+
+Refused = tuple[KeyPath, Refusal]
+"""The place of a setting, and why."""
+
+_EXPRESSIONS: Final = {
+    ("query",),
+    *(
+        ("ingestionConfig", key)
+        for key in ("transformConfigs", "filterConfig", "aggregationConfigs", "enrichmentConfigs")
+    ),
+}
+"""Judged by `pinot_code` and by the segment writer, each text as an expression."""
+_NOTES: Final = ("metadata",)
+"""What people write beside a table; Pinot opens none of it."""
+_BATCH: Final = ("ingestionConfig", "batchIngestionConfig", "batchConfigMaps")
+_TASKS: Final = ("task",)
+_FEEDS: Final = (STREAMS, FORMER_STREAM, _BATCH, _TASKS, ("tierConfigs",))
+"""Settings of readers and plugins, where a relative path is one, too."""
+_PEER_SCHEME: Final = TABLE_PATHS["peerSegmentDownloadScheme"]
+_PEER_SCHEMES: Final = ("http", "https")
+
+_CODE: Final = re.compile(
+    r"class(?!ic)|factory|implementation|serializer|interceptor|reporter|provider|strateg|handler|jarfile"
+    r"|plugin|valuetype$"
+)
+_COMMAND: Final = re.compile(r"cmd$|command$|script$")
+"""Kafka's `sasl.kerberos.kinit.cmd` is run as it is."""
+_NO_CODE: Final = re.compile(r"protoclassname$")
+"""A message of a descriptor file; in a jar, it is the jar that is refused."""
+_JAAS: Final = re.compile(r"jaasconfig$")
+_BROKERS: Final = {
+    re.compile(r"brokerlist$|bootstrapservers?$"): "kafka",
+    re.compile(r"zkbrokerurl$|zkconnectstring$|zookeeperconnect$"): "zookeeper",
+    re.compile(r"proxyhost$"): "http",
+}
+_SERVICE: Final = re.compile(r"(?:url|endpoint)$")
+_FILE: Final = re.compile(r"(?:location|file|path|dir|directory|keytab|uri)$")
+_DATA: Final = re.compile(r"(?:input|output)diruri$")
+_PATTERN: Final = re.compile(r"pattern$")
+_TABLE: Final = re.compile(r"tables?$|tablenames?(?:withtype)?$")
+_SQL: Final = re.compile(r"(?:sql|query)$")
+_SELECT: Final = re.compile(r"\bselect\b.*\bfrom\b|^\W*(?:table|values|with)\s", re.IGNORECASE | re.DOTALL)
+"""A query, whatever comments stand in it."""
+_VIEW: Final = "materializedview"
+"""In the name of a task that fills its table with what a query gives."""
+
+_KNOWN_CLASS: Final = re.compile(
+    r"org\.apache\.pinot\.(?!shaded\.)[\w.$]+"
+    r"|(?:org\.apache\.pinot\.shaded\.)?org\.apache\.kafka\.(?:common\.serialization\.\w+"
+    r"|clients\.consumer\.\w+Assignor)"
+    r"|io\.confluent\.kafka\.serializers\.subject\.\w+"
+    r"|org\.apache\.lucene\.(?:analysis|queryparser)\.[\w.]+",
+    re.ASCII,
+)
+"""Pinot's own, and what only says how bytes, partitions, names and words are read."""
+_LOGIN: Final = re.compile(
+    r"(?:org\.apache\.pinot\.shaded\.)?org\.apache\.kafka\.common\.security\."
+    r"(?:plain\.Plain|scram\.Scram|oauthbearer\.OAuthBearer)LoginModule\s+required\b[^;]*;\s*"
+)
+_BROKER: Final = re.compile(r"(?:[A-Za-z_]+://)?((?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?)", re.ASCII)
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]*?):/")
+_PATH: Final = re.compile(r"/+[\w.~%]")
+"""A delimiter may be a slash."""
+_FILE_URI: Final = re.compile(r"file:(?:///+|/)(?!/)")
+"""Another one has a host, which readers of its path leave out."""
+_TOPIC: Final = re.compile(r"(?:non-)?persistent://[\w./%+=:-]+", re.ASCII)
+"""Pulsar's full name of a topic: tenant, namespace, name. It says nothing of a host."""
+_KEYS: Final = ("accessKey", "secretKey")
+_ENDPOINT: Final = "endpoint"
+_STORE_ENDPOINT: Final = f".fs.prop.{_ENDPOINT}"
+"""Of `input.fs.prop.endpoint` and its like: of a bucket's file system (`S3Config`)."""
+_FACTORY: Final = "factory.class.name"
+_KINESIS: Final = ".stream.kinesis."
+_STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss")
+
+
+def refused_table(config: Mapping[str, Any], policy: Policy) -> Iterator[Refused]:
+    """Everything in a table config that the policy refuses.
+
+    :param config: as it is applied, a `realtime:` block laid into it.
+    """
+    table = raw_table_name(str(config.get("tableName", "")))
+    for path, text in _texts((), config):
+        if any(path[: len(part)] == part for part in _EXPRESSIONS):
+            continue
+        judge = _in_notes if path[:1] == _NOTES else _in_feed if _is_feed(path) else _in_table
+        refusal = judge(str(path[-1]), text, policy)
+        if refusal is None and path == _PEER_SCHEME and not is_reference(text):
+            refusal = _peer_scheme(text)
+        if refusal is None and path[:1] == _TASKS:
+            refusal = _in_task(path, text, table, policy)
+        if refusal is not None:
+            yield path, refusal
+    yield from _ambient(config, policy)
+
+
+def refused_schema(schema: Mapping[str, Any], policy: Policy) -> Iterator[Refused]:
+    """Everything in a schema that the policy refuses: classes that fill columns, and variables."""
+    for path, text in _texts((), schema):
+        if "transformFunction" in path:
+            continue
+        key = str(path[-1])
+        refusal = _in_notes(key, text, policy)
+        if refusal is None and not is_reference(text) and _is_code(key, text):
+            refusal = policy.refuses_code()
+        if refusal is not None:
+            yield path, refusal
+
+
+def require_table(spec: AnyTableSpec) -> None:
+    """Hand nothing to Pinot that the policy refuses, however the spec was made.
+
+    :raises SpecError: it refuses something; says which line of the policy would allow it.
+    """
+    of_table = (*refused_table(spec.table_json, spec.policy), *_literal_secrets(spec.table_json))
+    for part, refused in (
+        ("schema", refused_schema(spec.schema_json, spec.policy)),
+        ("table", of_table),
+    ):
+        for path, refusal in refused:
+            raise SpecError(
+                f"{spec.path}: {show_path((part, *path))} {refusal.reason}; nothing was changed",
+                hint=refusal.fix,
+            )
+
+
+def require_stream(stream: Mapping[str, str], policy: Policy) -> None:
+    """Connect to no broker and open no file that the policy refuses.
+
+    Classes are Pinot's to load; nothing of them is loaded here.
+
+    :param stream: a stream config as Pinot shows it.
+    :raises SettingError: the policy refuses something; says which line of it would allow it.
+    """
+    for key, text in stream.items():
+        for refusal in refused_variables(text, policy):
+            raise refusal.error(f"{key} of the stream")
+        if (reach := _refused_reach(key, text, policy)) is not None:
+            raise reach.error(f"{key} of the stream")
+
+
+def _in_notes(key: str, text: str, policy: Policy) -> Refusal | None:
+    """What Pinot puts in place of a value: its environment's variables."""
+    if "${" not in text:
+        return None
+    if not is_reference(text):
+        return Refusal(
+            "refers to the environment in the midst of a text, with a default, or in a way of its own",
+            f"write the value, or let all of it be one ${{{variable_for(key)}}}",
+        )
+    return next(refused_variables(text, policy), None)
+
+
+def _in_table(key: str, text: str, policy: Policy) -> Refusal | None:
+    """Outside of feeds a key may be the name of a column, so a plain word is no class and no path."""
+    if (refusal := _in_notes(key, text, policy)) or is_reference(text):
+        return refusal
+    if _is_code(key, text) and (refusal := policy.refuses_code()):
+        return _or_variable(refusal, key)
+    if _PATH.match(text.strip()) or _URL.match(text.strip()):
+        return _refused_places(key, text, policy)
+    return None
+
+
+def _in_feed(key: str, text: str, policy: Policy) -> Refusal | None:
+    if refusal := _in_notes(key, text, policy):
+        return refusal
+    if not is_reference(text) and _is_code(key, text) and (refusal := policy.refuses_code()):
+        return _or_variable(refusal, key)
+    return _refused_reach(key, text, policy)
+
+
+def _refused_reach(key: str, text: str, policy: Policy) -> Refusal | None:
+    """Why a reader's setting may not name a service or a file; None if it may, or names neither."""
+    plain = _plain(key)
+    is_own = is_reference(text)
+    text = _value_of(text) if is_own else text.strip()
+    for kind, scheme in _BROKERS.items():
+        if kind.search(plain):
+            return _first(partial(_refused_broker, policy, scheme), text)
+    if plain.endswith("topicname") and _TOPIC.fullmatch(text):
+        return None
+    if is_secret_key(key) or _PATTERN.search(plain):
+        return None  # a password may begin with a slash, and a pattern opens nothing
+    if _SERVICE.search(plain) or (is_own and _URL.match(text)):
+        return _first(lambda one: _refused_service(one, policy), text)
+    if is_own:
+        return None
+    if text and (_FILE.search(plain) or _PATH.match(text) or _URL.match(text)):
+        return _refused_places(key, text, policy)
+    return None
+
+
+def _refused_broker(policy: Policy, scheme: str, text: str) -> Refusal | None:
+    return policy.refuses_endpoint(_broker(text, scheme))
+
+
+def _refused_service(url: str, policy: Policy) -> Refusal | None:
+    scheme = _URL.match(url)
+    if scheme and scheme[1].lower() in _STORES:
+        return _refused_store(url, policy)
+    return policy.refuses_endpoint(url)
+
+
+def _refused_places(key: str, text: str, policy: Policy) -> Refusal | None:
+    return _first(lambda one: _refused_location(key, one, policy), text)
+
+
+def _refused_location(key: str, text: str, policy: Policy) -> Refusal | None:
+    """A file of Pinot's machines, or what a URL names."""
+    if _URL.match(text) and not _FILE_URI.match(text.lower()):
+        return _refused_service(text, policy)
+    path = text.partition(":")[2] if _URL.match(text) else text
+    if not path.startswith("/"):
+        if not policy.layers:
+            return None
+        what = "names a file of Pinot's machines without saying where it lies"
+        return _or_variable(Refusal(what, "write its whole path"), key)
+    refuses = policy.refuses_data if _DATA.search(_plain(key)) else policy.refuses_path
+    # Pinot takes some paths for URIs, whose escapes are other characters, and others not.
+    for one in (unquote(path), path):
+        if refusal := refuses(re.sub("^/+", "/", one)):
+            return _or_variable(refusal, key)
+    return None
+
+
+def _refused_store(url: str, policy: Policy) -> Refusal | None:
+    """A bucket that Pinot opens with credentials of its own."""
+    try:
+        root = parse_root(url)
+    except SourceError as error:
+        return Refusal(f"names a place that cannot be: {error.why or error.what}", error.hint or "correct it")
+    return next((refusal for _, refusal in refused_place(root, {}, policy)), None)
+
+
+def _literal_secrets(config: Mapping[str, Any]) -> Iterator[Refused]:
+    """Of a spec that no file was checked for; `literal_secret` judges those of files."""
+    for path, text in _texts((), config):
+        key = str(path[-1])
+        if text and _is_feed(path) and is_secret_key(key) and not is_reference(text):
+            yield path, Refusal("holds a literal secret", f"write {key}: ${{{variable_for(key)}}}")
+
+
+def _ambient(config: Mapping[str, Any], policy: Policy) -> Iterator[Refused]:
+    """Streams of Kinesis, and other services of buckets, that have no keys of their own.
+
+    Keys are looked for by the very names that Pinot's plugins know: one that is written otherwise, or holds
+    nothing, is none to them, and they take the machine's.
+    """
+    for path, settings in _maps((), config):
+        if not _is_feed(path):
+            continue
+        places = {"": str(settings.get(_ENDPOINT) or "")} if _is_kinesis(settings) else {}
+        places |= {
+            key.removesuffix(_ENDPOINT): text
+            for key, text in settings.items()
+            if isinstance(text, str) and text and key.endswith(_STORE_ENDPOINT)
+        }
+        for prefix, text in places.items():
+            if all(str(settings.get(prefix + key) or "").strip() for key in _KEYS):
+                continue
+            url = _value_of(text) if is_reference(text) else text
+            if refusal := policy.refuses_credentials(url or None):
+                yield (*path, f"{prefix}{_ENDPOINT}" if text else "streamType"), refusal
+
+
+def _is_kinesis(settings: Mapping[str, Any]) -> bool:
+    """By its name, or by the class that reads it, whatever the stream is called."""
+    if str(settings.get("streamType")).lower() == "kinesis":
+        return True
+    return any(
+        key.endswith(_FACTORY) and _KINESIS in text for key, text in settings.items() if isinstance(text, str)
+    )
+
+
+def _value_of(reference: str) -> str:
+    """What the variable holds here; "" where it is not set."""
+    return "".join(os.environ.get(name, "") for name in referenced(reference))
+
+
+def _is_feed(path: KeyPath) -> bool:
+    return any(path[: len(part)] == part for part in _FEEDS)
+
+
+def _is_code(key: str, text: str) -> bool:
+    """Whether a value names a class that is none of Pinot's, or where to find one."""
+    plain = _plain(key)
+    if _COMMAND.search(plain):
+        return bool(text)
+    if _JAAS.search(plain):
+        return not re.fullmatch(f"(?:{_LOGIN.pattern})+", text)
+    if not _CODE.search(plain) or _NO_CODE.search(plain):
+        return False
+    names = [name.strip() for name in text.split(",")]
+    return any(("." in name or "/" in name) and not _KNOWN_CLASS.fullmatch(name) for name in names)
+
+
+def _broker(text: str, scheme: str) -> str:
+    """A broker as a URL; what is written in another way stays as it is, and is no endpoint."""
+    host = text if scheme == "kafka" else text.partition("/")[0]
+    if url := _URL.match(text):
+        return text if url[1].lower().startswith("pulsar") else f"{scheme}://{_host(text) or '@'}"
+    return f"{scheme}://{_host(host) or '@'}"
+
+
+def _host(text: str) -> str:
+    match = _BROKER.fullmatch(text)
+    return match[1] if match else ""
+
+
+def _peer_scheme(text: str) -> Refusal | None:
+    if text.lower() in _PEER_SCHEMES:
+        return None
+    return Refusal(
+        "is none of the ways by which servers take segments from each other", "write http or https"
+    )
+
+
+def _in_task(path: KeyPath, text: str, table: str, policy: Policy) -> Refusal | None:
+    """What a task may not work on: a query reads any table, with the rights of Pinot's minions."""
+    key = _plain(path[-1])
+    if _TABLE.search(key):
+        return _first(lambda name: _other_table(name, table), text)
+    is_query = _SQL.search(key) or _SELECT.search(text) or any(_VIEW in _plain(step) for step in path)
+    if not is_query or is_reference(text):
+        return None
+    refusal = policy.refuses_code()
+    if refusal is None:
+        return None
+    reason = "is, or is of, a query that Pinot's minions would run, and that may read any table"
+    return _or_variable(Refusal(reason, refusal.fix, refusal.line), str(path[-1]))
+
+
+def _other_table(text: str, table: str) -> Refusal | None:
+    if raw_table_name(text) == table:
+        return None
+    return Refusal("names another table than its own", f"write {table}, or remove it")
+
+
+def _or_variable(refusal: Refusal, key: str) -> Refusal:
+    name = variable_for(key)
+    fix = f"let a variable of Pinot's own machines say it ({key}: ${{{name}}}), or {refusal.fix}"
+    return Refusal(refusal.reason, fix, refusal.line)
+
+
+def _first(judge: Callable[[str], Refusal | None], text: str) -> Refusal | None:
+    """Of a list with commas, the first one that is refused."""
+    items = (item.strip() for item in text.split(","))
+    return next((refusal for item in items if item and (refusal := judge(item))), None)
+
+
+def _plain(key: object) -> str:
+    return re.sub(r"[._-]", "", str(key)).lower()
+
+
+def _texts(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, str]]:
+    """Every text, at the path of the nearest key: the items of a list stand at the list's."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _texts((*path, key), inner)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            inner_path = (*path, number) if isinstance(inner, dict | list) else path
+            yield from _texts(inner_path, inner)
+    elif isinstance(value, str):
+        yield path, value
+
+
+def _maps(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+    """Every mapping, with its path."""
+    if isinstance(value, dict):
+        yield path, value
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, one in inner:
+        yield from _maps((*path, step), one)
+
+
+def _at(value: Any, path: KeyPath) -> Any:
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value

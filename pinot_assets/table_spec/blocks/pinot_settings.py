@@ -1,0 +1,154 @@
+"""Settings of a Pinot table that bear on its sessions: each is handled, or refused with the reason.
+
+Judged twice by the same rules: as the spec says them, and, at every trigger, as Pinot holds them, where
+somebody may have added one that no spec speaks of. Sources: spec/lineage.md sections 8, 9 and 11, edge cases
+E21 and E23 of spec/consistent-push.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pinot_assets.errors import SpecError
+from pinot_assets.pinot.table_config import is_refresh, period_ms, setting
+from pinot_assets.pinot.versions import ENTRY_KEPT, HOUR_MS, REPLACED_KEPT
+from pinot_assets.table_spec.yaml.problem import KeyPath
+
+CONSISTENT_DATA_PUSH: Final = ("ingestionConfig", "batchIngestionConfig", "consistentDataPush")
+TASKS: Final = ("task", "taskTypeConfigsMap")
+PEER_SCHEME: Final = ("segmentsConfig", "peerSegmentDownloadScheme")
+
+SHORTEST_ENTRY_MS: Final = HOUR_MS
+"""A switch has to be pushed, audited and ended within half of what Pinot keeps its entry."""
+
+_MERGES: Final = "merges segments of several files, after which none of them can be replaced or taken back"
+_REFUSED_TASKS: Final = {
+    "MergeRollupTask": _MERGES,
+    "UpsertCompactMergeTask": _MERGES,
+    "SegmentGenerationAndPushTask": "pushes files into this table beside the session, one by one and visible "
+    "at once: a table has one master",
+}
+_NOTED_TASKS: Final = {
+    "PurgeTask": "rewrites published segments where they are: a way back to an older snapshot brings the "
+    "purged rows back",
+}
+_LATER: Final = "a Pinot up to 1.5.1 does not know it, and keeps 24 hours"
+
+
+@dataclass(frozen=True, slots=True)
+class Bearing:
+    """What one setting means for sessions.
+
+    :ivar path: where it stands in the table config.
+    :ivar text: what is wrong with it, or worth knowing.
+    :ivar fix: what to do; None for what is accepted.
+    """
+
+    path: KeyPath
+    text: str
+    fix: str | None = None
+
+
+def bearings(config: Mapping[str, Any]) -> Iterator[Bearing]:
+    """What the settings of an OFFLINE table mean for its sessions, those that are refused first.
+
+    :param config: the table config; parts of a wrong shape are passed over.
+    """
+    kinds = (_second_master, _tasks, _peers, _entry_kept, _replaced_kept)
+    found = [bearing for kind in kinds for bearing in kind(config)]
+    yield from sorted(found, key=lambda bearing: bearing.fix is None)
+
+
+def refuse_settings(table: str, config: Mapping[str, Any]) -> None:
+    """What a run does with the config that Pinot holds.
+
+    :param table: raw table name.
+    :raises SpecError: a setting in it and a session cannot live together.
+    """
+    refused = [b for b in bearings(config) if b.fix is not None]
+    if refused:
+        listed = "".join(f"\n  {'.'.join(map(str, b.path))}: {b.text}" for b in refused)
+        raise SpecError(
+            f"the config that Pinot holds for {table} has settings that a session cannot live with:{listed}",
+            hint=f"{refused[0].fix}, in Pinot",
+        )
+
+
+def _second_master(config: Mapping[str, Any]) -> Iterator[Bearing]:
+    if str(setting(config, *CONSISTENT_DATA_PUSH)).lower() == "true":
+        yield Bearing(
+            CONSISTENT_DATA_PUSH,
+            "makes every batch job of Pinot's own replace all visible segments, the session's too: "
+            "a table has one master",
+            "remove it: the session does its switch by itself",
+        )
+
+
+def _tasks(config: Mapping[str, Any]) -> Iterator[Bearing]:
+    tasks = setting(config, *TASKS)
+    for name in tasks if isinstance(tasks, Mapping) else ():
+        if name in _REFUSED_TASKS:
+            yield Bearing((*TASKS, name), _REFUSED_TASKS[name], "remove the task from this table")
+        elif name in _NOTED_TASKS:
+            yield Bearing((*TASKS, name), _NOTED_TASKS[name])
+
+
+def _peers(config: Mapping[str, Any]) -> Iterator[Bearing]:
+    """Seed 003, notes: two servers with an old version give it to each other for the new one."""
+    if setting(config, *PEER_SCHEME) is None:
+        return
+    tasks = setting(config, *TASKS)
+    if isinstance(tasks, Mapping) and "PurgeTask" in tasks:
+        yield Bearing(
+            PEER_SCHEME,
+            "stands beside a PurgeTask, which rewrites segments where they are: a server that misses the new "
+            "version of one can take the old one from a peer and believe that it is new",
+            "remove one of the two",
+        )
+    else:
+        yield Bearing(
+            PEER_SCHEME,
+            "is safe for what is pushed here, since no name is used twice; another program that refreshes "
+            "segments in place can leave servers with old ones",
+        )
+
+
+def _entry_kept(config: Mapping[str, Any]) -> Iterator[Bearing]:
+    text = setting(config, *ENTRY_KEPT)
+    if text is None:
+        return
+    kept = period_ms(text)
+    if kept is None:
+        yield _unreadable(ENTRY_KEPT)
+    elif kept < SHORTEST_ENTRY_MS:
+        yield Bearing(
+            ENTRY_KEPT,
+            "is shorter than a switch may take: Pinot would delete what is pushed while it is still hidden",
+            "write 1h or more; without it, it is one day",
+        )
+    else:
+        yield Bearing(ENTRY_KEPT, f"a switch that waits is opened anew at half of it ({_LATER})")
+
+
+def _replaced_kept(config: Mapping[str, Any]) -> Iterator[Bearing]:
+    text = setting(config, *REPLACED_KEPT)
+    if text is None:
+        return
+    kept = period_ms(text)
+    if kept is None:
+        yield _unreadable(REPLACED_KEPT)
+        return
+    told = (
+        f"what a switch replaces is kept for {text}"
+        if kept
+        else "no way back by reverting: what a switch replaces is deleted at Pinot's next clean-up"
+    )
+    yield Bearing(REPLACED_KEPT, f"{told} ({_LATER}{'' if is_refresh(config) else ', or nothing'})")
+
+
+def _unreadable(path: tuple[str, str]) -> Bearing:
+    return Bearing(
+        path, "is no period that Pinot can read; it would take its default", "write it as 1d, 12h or 1d12h"
+    )

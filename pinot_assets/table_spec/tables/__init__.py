@@ -1,0 +1,1 @@
+"""Whole table specs: loading a folder, comparing with Pinot, applying."""

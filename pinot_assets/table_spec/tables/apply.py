@@ -1,0 +1,248 @@
+"""Make Pinot hold what a spec says, and notice when it no longer does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol
+
+from pinot_assets.core.effects import recording
+from pinot_assets.errors import PinotError, PinotUnreachable, SpecDrift, SwitchStateUnknown
+from pinot_assets.table_spec.blocks.pinot_permissions import require_table
+from pinot_assets.table_spec.tables.difference import Difference, diff_schema, diff_table
+from pinot_assets.table_spec.tables.offline import TableSpec
+from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec
+
+Action = Literal["create", "update", "keep"]
+
+
+class SchemaAndTableStore(Protocol):
+    """The part of a Pinot controller that is needed here; `table` is a raw table name."""
+
+    def get_schema(self, name: str) -> dict[str, Any] | None:
+        """The schema as Pinot holds it, None where there is none."""
+        ...
+
+    def put_schema(self, schema: Mapping[str, Any]) -> None:
+        """Create the schema or update it in place."""
+        ...
+
+    def delete_schema(self, name: str) -> None:
+        """Delete a schema; the caller has seen that no table uses it."""
+        ...
+
+    def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+        """Let Pinot look at a schema together with a table config, and change nothing; raises its refusal."""
+        ...
+
+    def get_table_config(self, table: str) -> dict[str, Any] | None:
+        """The OFFLINE table config as Pinot holds it, None where there is none."""
+        ...
+
+    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+        """The REALTIME table config as Pinot holds it, None where there is none."""
+        ...
+
+    def create_table(self, config: Mapping[str, Any]) -> None:
+        """Create the table."""
+        ...
+
+    def update_table(self, config: Mapping[str, Any]) -> None:
+        """Replace the config of an existing table."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What applying a spec would do to its schema or its table."""
+
+    action: Action
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyPlan:
+    """What applying one spec would do to Pinot.
+
+    :ivar lasting: what of it Pinot cannot take back, one sentence each without a final full stop.
+    """
+
+    spec: AnyTableSpec
+    schema: Change
+    table: Change
+    lasting: tuple[str, ...] = ()
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether Pinot already holds what the spec says."""
+        return self.schema.action == self.table.action == "keep"
+
+
+def plan_apply(spec: AnyTableSpec, store: SchemaAndTableStore) -> ApplyPlan:
+    """Look what applying would change; changes nothing itself.
+
+    :raises PinotError: Pinot could not be asked.
+    """
+    schema, table = store.get_schema(spec.name), held_config(spec, store)
+    of_schema = Change("create", ()) if schema is None else _change(diff_schema(spec.schema_json, schema))
+    of_table = Change("create", ()) if table is None else _change(diff_table(spec.table_json, table))
+    return ApplyPlan(spec, of_schema, of_table, tuple(_lasting(of_schema, of_table)))
+
+
+def refuse_unless_valid(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
+    """Ask the policy and Pinot whether they take schema and table config, before anything of them is there.
+
+    :raises SpecError: the policy refuses what Pinot would reach by them. Nothing was changed.
+    :raises PinotError: Pinot would not take them, or could not be asked. Nothing was changed.
+    """
+    if plan.changes_nothing:
+        return
+    require_table(plan.spec)
+    try:
+        store.validate_table(plan.spec.schema_json, plan.spec.table_json)
+    except PinotUnreachable:
+        raise
+    except PinotError as refusal:
+        raise PinotError(
+            f"Pinot would not take {plan.spec.name_with_type}; nothing was changed",
+            why=refusal.reason,
+            hint=f"correct {plan.spec.path} and apply it again",
+        ) from refusal
+
+
+def apply_plan(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
+    """Carry out a plan, the schema first, and read back what Pinot made of it.
+
+    Pinot is asked first whether it would take both. A schema that this made, and of which no table is made
+    because Pinot refuses that, is deleted again: it would stand in the way of its own correction.
+
+    :raises PinotError: Pinot refused (a column removed or its type changed, for one); says what is left.
+    :raises SpecDrift: Pinot accepted everything and holds something else, so that every run would refuse.
+    """
+    with recording(store, f"`pinot-assets tables apply {plan.spec.name}` does what is left") as door:
+        refuse_unless_valid(plan, door)
+        left = _applied(plan, door)
+    if left:
+        raise SpecDrift(
+            f"Pinot took the configs of {plan.spec.name} but did not keep all of them:{_listed(left)}",
+            hint="this Pinot does not know these settings, or rewrites them: take them out of the spec",
+        )
+
+
+def _applied(plan: ApplyPlan, store: SchemaAndTableStore) -> list[Difference]:
+    """Write both, and say what Pinot made otherwise."""
+    spec = plan.spec
+    is_new = plan.schema.action == "create" and store.get_schema(spec.name) is None
+    if plan.schema.action != "keep":
+        store.put_schema(spec.schema_json)
+    try:
+        if plan.table.action == "create":
+            store.create_table(spec.table_json)
+        elif plan.table.action == "update":
+            store.update_table(spec.table_json)
+    except (SwitchStateUnknown, PinotUnreachable):
+        raise  # the table may be there, or be made by the next call, and would lack its schema
+    except PinotError as refusal:
+        raise type(refusal)(
+            refusal.what, why=refusal.why, hint=_and_then(refusal, _schema_after(plan, is_new, store))
+        ) from refusal
+    return drift(spec, store)
+
+
+def _schema_after(plan: ApplyPlan, is_new: bool, store: SchemaAndTableStore) -> str:
+    """What becomes of the schema of a table that Pinot refuses."""
+    name = plan.spec.name
+    if not is_new:
+        return f"the schema {name} stays as it is now" if plan.schema.action == "update" else ""
+    try:
+        # Pinot 0.11.0 deletes a schema in use, too.
+        if store.get_table_config(name) is not None or store.get_realtime_config(name) is not None:
+            return f"the schema {name} stays: a table uses it by now"
+        store.delete_schema(name)
+    except PinotError as error:
+        return f"the schema {name}, which this made, is still there: {error.reason}"
+    return f"the schema {name}, which this had made, was deleted again"
+
+
+def _and_then(refusal: PinotError, more: str) -> str | None:
+    return "; ".join(filter(None, (refusal.hint, more))) or None
+
+
+def _lasting(schema: Change, table: Change) -> Iterator[str]:
+    """What of these changes no later change undoes."""
+    added = [d.path.removeprefix(COLUMN) for d in schema.differences if _is_new_column(d)]
+    if added:
+        what = "the column" if len(added) == 1 else "the columns"
+        yield f"Pinot takes no column out of a schema again: {what} {', '.join(added)} will stay"
+    paths = {d.path for d in table.differences}
+    if paths & {f"table.segmentsConfig.retentionTime{part}" for part in ("Unit", "Value")}:
+        yield "Pinot deletes segments that are older than the new retention, and does not bring them back"
+    if "table.segmentsConfig.replacedSegmentsRetentionPeriod" in paths:
+        yield (
+            "Pinot keeps what earlier switches replaced for the new replacedSegmentsRetentionPeriod only; "
+            "after that no revert leads back to it"
+        )
+
+
+COLUMN: Final = "schema.columns."
+
+
+def _is_new_column(difference: Difference) -> bool:
+    name = difference.path.removeprefix(COLUMN)
+    return difference.path.startswith(COLUMN) and "." not in name and difference.found is None
+
+
+def drift(spec: AnyTableSpec, store: SchemaAndTableStore) -> list[Difference]:
+    """Where Pinot is not what the spec says; a missing schema or table is one difference.
+
+    :raises PinotError: Pinot could not be asked.
+    """
+    schema, table = store.get_schema(spec.name), held_config(spec, store)
+    return [
+        *(
+            [Difference("schema", spec.name, None)]
+            if schema is None
+            else diff_schema(spec.schema_json, schema)
+        ),
+        *(
+            [Difference("table", spec.name_with_type, None)]
+            if table is None
+            else diff_table(spec.table_json, table)
+        ),
+    ]
+
+
+def held_config(spec: AnyTableSpec, store: SchemaAndTableStore) -> dict[str, Any] | None:
+    """The table config as Pinot holds it, None where it has no such table.
+
+    :raises PinotError: Pinot could not be asked.
+    """
+    if isinstance(spec, RealtimeTableSpec):
+        return store.get_realtime_config(spec.name)
+    return store.get_table_config(spec.name)
+
+
+def held_table_config(spec: TableSpec, store: SchemaAndTableStore) -> Mapping[str, Any]:
+    """As Pinot holds it, which may say more than the spec; the spec's where Pinot has none."""
+    return store.get_table_config(spec.name) or spec.table_json
+
+
+def refuse_drift(spec: TableSpec, store: SchemaAndTableStore) -> None:
+    """What a run does first.
+
+    :raises SpecDrift: Pinot's schema or table config is not what the spec says; lists where.
+    :raises PinotError: Pinot could not be asked.
+    """
+    if found := drift(spec, store):
+        raise SpecDrift(
+            f"Pinot is not what {spec.path} says:{_listed(found)}",
+            hint=f"pinot-assets tables apply {spec.name}, or change the spec",
+        )
+
+
+def _change(differences: list[Difference]) -> Change:
+    return Change("update" if differences else "keep", tuple(differences))
+
+
+def _listed(differences: list[Difference]) -> str:
+    return "".join(f"\n  {difference}" for difference in differences)

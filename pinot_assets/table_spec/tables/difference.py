@@ -1,0 +1,279 @@
+"""Where Pinot's stored schema and table config are not what a spec says.
+
+Pinot does not store what it is given: it fills in defaults, drops values that equal a default, rewrites
+deprecated keys and turns some numbers into texts, and each version does so differently. So only three things
+count: what the spec says and Pinot lacks or holds otherwise, columns that Pinot has and the spec has not, and
+settings that shape segments or queries which Pinot has and the spec has not. What a newer Pinot adds by
+itself is no difference.
+
+Source: Schema, FieldSpec and TableConfig of pinot-spi, 0.11.0 and 1.5.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from pinot_assets.pinot.table_config import setting
+from pinot_assets.table_spec.blocks.pinot_json import FIELD_KINDS, raw_table_name, without_file_ingestion
+from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAMS, TABLE_PATHS
+from pinot_assets.table_spec.yaml.document import canonical_json
+from pinot_assets.table_spec.yaml.environment import has_reference, is_secret_key
+
+_HIDDEN: Final = "(hidden)"
+_ELEMENT_KEYS: Final = ("name", "columnName")
+"""Lists of objects that have one of these are compared object by object, whatever their order."""
+
+_ANY_CASE: Final = frozenset(
+    (
+        *("tableType", "dataType", "fieldType", "segmentIngestionType", "segmentIngestionFrequency"),
+        *("loadMode", "timeType", "retentionTimeUnit", "encodingType", "indexType", "compressionCodec"),
+    )
+)
+"""Enumerations, which some versions of Pinot write in upper case."""
+
+_WATCHED: Final = {
+    "tableIndexConfig": re.compile(r".*Columns|sortedColumn|starTreeIndexConfigs|segmentPartitionConfig"),
+    "ingestionConfig": re.compile(r"transformConfigs|filterConfig|complexTypeConfig|aggregationConfigs"),
+    "segmentsConfig": re.compile(r"timeColumnName|retentionTime(?:Unit|Value)"),
+}
+"""Settings that nobody but a user makes, so that their presence in Pinot alone is a difference."""
+
+_WATCHED_REALTIME: Final = {TABLE_PATHS["disasterRecoveryMode"]: "DEFAULT"} | {
+    TABLE_PATHS[key]: None for key in ("peerSegmentDownloadScheme", "pauselessConsumptionEnabled")
+}
+"""The same of REALTIME tables, with what Pinot writes there by itself."""
+
+_FIELD_DEFAULTS: Final = {
+    "singleValueField": True,
+    "notNull": False,
+    "allowTrailingZeros": False,
+    "maxLength": 512,
+}
+"""What a field spec means where it does not say; Pinot leaves these out."""
+
+_METRIC_NULLS: Final = {"INT": 0, "LONG": 0, "FLOAT": 0, "DOUBLE": 0, "BIG_DECIMAL": 0, "BYTES": ""}
+_DIMENSION_NULLS: Final = {
+    "INT": -(2**31),
+    "LONG": -(2**63),
+    "FLOAT": "-Infinity",
+    "DOUBLE": "-Infinity",
+    "BIG_DECIMAL": 0,
+    "BOOLEAN": False,
+    "TIMESTAMP": 0,
+    "STRING": "null",
+    "JSON": "null",
+    "BYTES": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where Pinot does not hold what the spec says.
+
+    :ivar path: dotted path, beginning with `schema` or `table`.
+    :ivar wanted: the spec's value, None where it has none.
+    :ivar found: Pinot's value, None where it has none.
+    """
+
+    path: str
+    wanted: Any
+    found: Any
+
+    def __str__(self) -> str:
+        return f"{self.path}: wanted {_shown(self.wanted)}, found {_shown(self.found)}"
+
+
+def diff_json(wanted: Any, found: Any, path: str = "") -> list[Difference]:
+    """Where `found` lacks or contradicts what `wanted` says; what only `found` has does not count.
+
+    Equal are: numbers, booleans and their texts (`1`, `"1"`); an empty value, false or null and no value at
+    all; a reference to the environment and whatever Pinot made of it.
+
+    :param path: where the two stand, for the result.
+    """
+    return list(_differences(wanted, found, path))
+
+
+def diff_schema(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
+    """Compare two Pinot schemas by column; columns that only `found` has are differences."""
+    ours, theirs = _columns(wanted), _columns(found)
+    result = diff_json({k: v for k, v in wanted.items() if k not in FIELD_KINDS}, found, "schema")
+    for name in sorted({*ours, *(name for name in theirs if not name.startswith("$"))}):
+        path = f"schema.columns.{name}"
+        if name in ours and name in theirs:
+            result += diff_json(_field(*ours[name]), _field(*theirs[name]), path)
+        else:
+            result.append(Difference(path, ours.get(name, (None,))[0], theirs.get(name, (None,))[0]))
+    return result
+
+
+def diff_table(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
+    """Compare two Pinot table configs; see the module for what counts."""
+    ours, theirs = _modern(wanted), _modern(found)
+    return [*diff_json(ours, theirs, "table"), *_surplus_settings(ours, theirs)]
+
+
+def _differences(wanted: Any, found: Any, path: str) -> Iterator[Difference]:
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping | None):
+        for name, value in wanted.items():
+            yield from _differences(value, (found or {}).get(name), f"{path}.{name}" if path else name)
+    elif (ours := _by_name(wanted)) is not None and (theirs := _by_name(found)) is not None:
+        yield from _differences(ours, theirs, path)
+        for name in theirs.keys() - ours.keys():
+            yield Difference(f"{path}.{name}", None, theirs[name])
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for position, (one, other) in enumerate(zip(wanted, found, strict=True)):
+            yield from _differences(one, other, f"{path}[{position}]")
+    elif not _same(wanted, found, _key_of(path)):
+        yield Difference(path, _without_secrets(wanted, path), _without_secrets(found, path))
+
+
+def _without_secrets(value: Any, path: str) -> Any:
+    """The value as it may be shown: Pinot shows table configs with its own environment filled in."""
+    if isinstance(value, Mapping):
+        return {name: _without_secrets(inner, f"{path}.{name}") for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets(inner, f"{path}[{place}]") for place, inner in enumerate(value)]
+    return _HIDDEN if value is not None and is_secret_key(_key_of(path)) else value
+
+
+def _key_of(path: str) -> str:
+    """The last step of a path; of a stream's settings, whose names have dots, the whole name."""
+    return path.rpartition("]." if ".streamConfigMaps[" in path else ".")[2]
+
+
+def _same(wanted: Any, found: Any, key: str) -> bool:
+    if _is_nothing(wanted) and (found is None or _is_nothing(found)):
+        return True
+    if isinstance(wanted, str) and has_reference(wanted):
+        return found is not None  # Pinot's API shows table configs with its own environment filled in
+    if isinstance(wanted, dict | list) or isinstance(found, dict | list) or found is None:
+        return bool(wanted == found)
+    one, other = _text(wanted), _text(found)
+    return one == other or (key in _ANY_CASE and one.lower() == other.lower())
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value is False or value == "" or value == [] or value == {}
+
+
+def _text(value: Any) -> str:
+    """One text for `1`, `1.0`, `"1"`, and for `true`, `"true"`."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if re.fullmatch(r"[-+]?[0-9]+(\.0*)?", text):
+        return str(int(text.split(".")[0]))
+    if re.fullmatch(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?", text):
+        try:
+            return repr(float(text))
+        except ValueError:
+            return text
+    return text
+
+
+def _by_name(value: Any) -> dict[str, Any] | None:
+    """A list of objects that all have a name, by that name; None for any other value."""
+    if not isinstance(value, list) or not value:
+        return None
+    for key in _ELEMENT_KEYS:
+        names = [element.get(key) if isinstance(element, Mapping) else None for element in value]
+        if all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
+            return {str(name): element for name, element in zip(names, value, strict=True)}
+    return None
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else canonical_json(value)
+
+
+# --- schemas -------------------------------------------------------------------------------------
+
+
+def _columns(schema: Mapping[str, Any]) -> dict[str, tuple[Mapping[str, Any], str]]:
+    """Field specs and their kinds by column."""
+    return {
+        spec["name"]: (spec, kind) for group, kind in FIELD_KINDS.items() for spec in schema.get(group) or ()
+    }
+
+
+def _field(spec: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """A field spec with its defaults written out."""
+    data_type = str(spec.get("dataType")).upper()
+    nulls = _METRIC_NULLS if kind == "METRIC" else _DIMENSION_NULLS
+    null = spec.get("defaultNullValue")
+    field = {**_FIELD_DEFAULTS, **spec, "fieldType": kind}
+    field["defaultNullValue"] = _null_value(nulls.get(data_type) if null is None else null, data_type)
+    if data_type == "TIMESTAMP":
+        field.pop("format", None)  # 1.5 always says TIMESTAMP, 0.11 keeps what was written
+    return field
+
+
+def _null_value(value: Any, data_type: str) -> Any:
+    """One spelling for one default."""
+    if data_type == "TIMESTAMP" and value is not None:
+        return _epoch_ms(str(value))
+    if data_type == "BOOLEAN":
+        return str(value).lower() in ("true", "1")
+    return value if value is None else _text(value)
+
+
+def _epoch_ms(text: str) -> str:
+    """Milliseconds of a timestamp, taken as UTC; the text itself where it is none.
+
+    The controller prints in its own time zone; where that is not UTC the spec has to say the same.
+    """
+    if re.fullmatch(r"-?[0-9]+", text):
+        return str(int(text))
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return text
+    return str((moment.replace(tzinfo=None) - datetime(1970, 1, 1)) // timedelta(milliseconds=1))
+
+
+# --- table configs -------------------------------------------------------------------------------
+
+
+def _modern(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A table config with the raw name, without StarTree's task, its deprecated push settings moved."""
+    table = without_file_ingestion(dict(config))
+    table["tableName"] = raw_table_name(str(table.get("tableName")))
+    segments = dict(table.get("segmentsConfig") or {})
+    segments.pop("schemaName", None)  # the table's own name, as the spec's check makes sure
+    batch = dict((table.get("ingestionConfig") or {}).get("batchIngestionConfig") or {})
+    for what in ("Type", "Frequency"):
+        legacy = segments.pop(f"segmentPush{what}", None)
+        if legacy is not None:
+            batch.setdefault(f"segmentIngestion{what}", legacy)
+    table["segmentsConfig"] = segments
+    if batch:
+        table["ingestionConfig"] = {**(table.get("ingestionConfig") or {}), "batchIngestionConfig": batch}
+    return _with_one_place_for_streams(table)
+
+
+def _with_one_place_for_streams(table: dict[str, Any]) -> dict[str, Any]:
+    section, key = FORMER_STREAM
+    index = dict(table.get(section) or {})
+    if not (stream := index.pop(key, None)):
+        return table
+    outer, inner, streams = STREAMS
+    ingestion = dict(table.get(outer) or {})
+    ingestion[inner] = {**(ingestion.get(inner) or {}), streams: [stream]}
+    return {**table, section: index, outer: ingestion}
+
+
+def _surplus_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[Difference]:
+    for section, watched in _WATCHED.items():
+        said = ours.get(section) or {}
+        for key, value in (theirs.get(section) or {}).items():
+            if watched.fullmatch(key) and _is_nothing(said.get(key)) and not _is_nothing(value):
+                yield Difference(f"table.{section}.{key}", None, value)
+    for path, usual in _WATCHED_REALTIME.items() if theirs.get("tableType") == "REALTIME" else ():
+        value = setting(theirs, *path)
+        if _is_nothing(setting(ours, *path)) and not _is_nothing(value) and value != usual:
+            yield Difference(".".join(("table", *path)), None, value)
+    if not ours.get("fieldConfigList") and theirs.get("fieldConfigList"):
+        yield Difference("table.fieldConfigList", None, theirs["fieldConfigList"])

@@ -1,0 +1,326 @@
+"""The check of one file of `tables/` and of the JSON files that it names: an OFFLINE or a REALTIME table."""
+
+from __future__ import annotations
+
+import os
+import re
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from pinot_assets.core.policy import Policy
+from pinot_assets.errors import SpecError
+from pinot_assets.pinot.table_config import has_transforms, is_refresh, setting
+from pinot_assets.table_spec.blocks.audit import Audit, read_audit_block
+from pinot_assets.table_spec.blocks.dagster import DagsterSettings, read_dagster_block, stray_keys
+from pinot_assets.table_spec.blocks.ingestion import FileIngestion
+from pinot_assets.table_spec.blocks.ingestion_block import read_block
+from pinot_assets.table_spec.blocks.ingestion_rules import Surroundings
+from pinot_assets.table_spec.blocks.pinot_code import code_problems, query_code_problems
+from pinot_assets.table_spec.blocks.pinot_json import (
+    FILE_INGESTION_TASK,
+    OFFLINE_SUFFIX,
+    REALTIME_SUFFIX,
+    agreement_problems,
+    field_specs,
+    nullable_columns,
+    raw_table_name,
+    realtime_table_problems,
+    schema_notes,
+    schema_problems,
+    table_notes,
+    table_problems,
+    without_file_ingestion,
+)
+from pinot_assets.table_spec.blocks.pinot_permissions import refused_schema, refused_table
+from pinot_assets.table_spec.blocks.realtime import merge_block, merged_from
+from pinot_assets.table_spec.blocks.writable import transform_problems, writer_findings
+from pinot_assets.table_spec.tables.left_out import EITHER
+from pinot_assets.table_spec.tables.offline import TableSpec
+from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec
+from pinot_assets.table_spec.yaml.document import TABLE_SPEC, Document, Part, read_document, read_spec_bytes
+from pinot_assets.table_spec.yaml.literal_secret import secret_problems
+from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, did_you_mean
+
+_FILES: Final = "fileIngestion"
+_REALTIME: Final = "realtime"
+_AUDIT: Final = "audit"
+_DAGSTER: Final = "dagster"
+_FILE_FOR: Final = {"schema": "schemaFile", "table": "tableFile"}
+_TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _FILES, _REALTIME, _AUDIT, _DAGSTER)
+_BLOCKS: Final = {_FILES: OFFLINE_SUFFIX, _REALTIME: REALTIME_SUFFIX}
+_TASK_PATH: Final = ("task", "taskTypeConfigsMap", FILE_INGESTION_TASK)
+
+
+class FileCheck:
+    """The check of one YAML file and the JSON files that it names.
+
+    :ivar policy: what its specs may reach.
+    :ivar name: raw name of its table, as the caller guesses it as long as the file does not say it.
+    :ivar problems: what is wrong with it.
+    :ivar notes: what is worth knowing.
+    :ivar kinds: `_OFFLINE`, `_REALTIME`, or both as long as it does not say which.
+    """
+
+    def __init__(self, file: Path, policy: Policy, name: str) -> None:
+        self.file = file
+        self.policy = policy
+        self.problems: list[Problem] = []
+        self.notes: list[Note] = []
+        self.name = name
+        self.kinds = EITHER
+        self._refused: set[KeyPath] = set()
+
+    def run(self) -> AnyTableSpec | None:
+        """The spec, None where there are problems."""
+        try:
+            return self._spec()
+        except Exception as error:
+            # A fault of ours, of which this table alone is to suffer. Its text may quote a secret.
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            what = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+            fix = "this is a fault of pinot-assets: report it, with the file if it holds no secret"
+            self.problems.append(Problem(self.file, 1, "", f"could not be checked: {what}", fix))
+            return None
+
+    def _spec(self) -> AnyTableSpec | None:
+        document = self._read(self.file)
+        if document is None:
+            self.kinds = _kinds_in(self.file)
+            return None
+        root = Part(document, ())
+        if not isinstance(root.value, dict):
+            self.problems.append(root.problem("is no mapping", f"write {', '.join(_TOP_KEYS)}"))
+            return None
+        self._top_keys(root)
+        schema, table = self._pinot_json(root, "schema"), self._pinot_json(root, "table")
+        self._identify(root.value, table)
+        if schema is not None:
+            self.problems += schema_problems(schema)
+            self.notes += schema_notes(schema) if isinstance(schema.value, dict) else []
+        if _REALTIME in root.value:
+            return self._realtime(root, schema, table)
+        return self._offline(root, schema, table)
+
+    def _identify(self, whole: Mapping[str, Any], table: Part | None) -> None:
+        """Which table it is about, as far as that can be seen: also of a file that is wrong elsewhere."""
+        config = table.value if table is not None and isinstance(table.value, dict) else {}
+        name, kind = config.get("tableName"), str(config.get("tableType")).upper()
+        if isinstance(name, str) and (raw := raw_table_name(name)):
+            self.name = raw
+        if f"_{kind}" in EITHER:
+            self.kinds = frozenset((f"_{kind}",))
+        elif (_REALTIME in whole) != (_FILES in whole):
+            self.kinds = frozenset((REALTIME_SUFFIX if _REALTIME in whole else OFFLINE_SUFFIX,))
+
+    def _offline(self, root: Part, schema: Part | None, table: Part | None) -> TableSpec | None:
+        if table is not None:
+            self.problems += table_problems(table)
+        table_value = {}
+        if both := _mappings(schema, table):
+            table_value = both[1].value
+            self.problems += [*agreement_problems(*both), *query_code_problems(both[1], self.policy)]
+            self.notes += table_notes(both[1])
+            self._reach(both[0], without_file_ingestion(table_value), both[1].at)
+        # What else goes by them is looked at whatever is wrong with the block: all problems are told at once.
+        sound = None if self.problems else both
+        settings = self._dagster(root, "OFFLINE")
+        block = self._block(root, table)
+        if block is None:
+            return None
+        around = Surroundings(
+            self.file.parent,
+            is_refresh(table_value),
+            has_transforms(table_value),
+            _column_names(schema),
+            self.policy,
+        )
+        ingestion, problems, notes = read_block(block, self._refused, around)
+        self.problems += problems
+        self.notes += notes
+        if sound is None:
+            return None
+        audit = self._audit(root, *sound, ingestion)
+        if ingestion is not None:
+            self.problems += transform_problems(block, sound[0], ingestion.transforms)
+            unwritable, left_to_server = writer_findings(*sound, ingestion.min_server)
+            self.problems += unwritable
+            self.notes += left_to_server
+        if self.problems or ingestion is None:
+            return None
+        return TableSpec(
+            name=raw_table_name(table_value["tableName"]),
+            path=self.file,
+            schema_json=sound[0].value,
+            table_json=without_file_ingestion(table_value),
+            policy=self.policy,
+            ingestion=ingestion,
+            audit=audit,
+            dagster=settings,
+            notes=tuple(self.notes),
+        )
+
+    def _realtime(self, root: Part, schema: Part | None, table: Part | None) -> RealtimeTableSpec | None:
+        if _FILES in root.value:
+            reason = f"stands beside {_FILES}: a table file is OFFLINE or REALTIME"
+            fix = "write the halves of a hybrid table into two files"
+            self.problems.append(root.at(_REALTIME).problem(reason, fix))
+        if _AUDIT in root.value:
+            reason = "is of OFFLINE tables alone: nothing is staged for a REALTIME table"
+            self.problems.append(root.at(_AUDIT).problem(reason, "remove it"))
+        found = realtime_table_problems(table) if table is not None else []
+        self.problems += found
+        settings = self._dagster(root, "REALTIME")
+        both = _mappings(schema, table)
+        if both is None:
+            return None
+        self.problems += [*agreement_problems(*both), *code_problems(*both, self.policy)]
+        if found:
+            return None
+        config, problems, notes = merge_block(root.at(_REALTIME), both[1], frozenset(self._refused))
+        self.problems += problems
+        self.notes += notes
+        self._reach(both[0], config, partial(merged_from, root.at(_REALTIME), both[1]))
+        if self.problems:
+            return None
+        return RealtimeTableSpec(
+            name=raw_table_name(config["tableName"]),
+            path=self.file,
+            schema_json=both[0].value,
+            table_json=config,
+            policy=self.policy,
+            dagster=settings,
+            notes=tuple(self.notes),
+        )
+
+    def _reach(self, schema: Part, config: Mapping[str, Any], place_of: Callable[..., Part]) -> None:
+        """What Pinot would open for the table, and the policy refuses.
+
+        :param config: the table config as it is applied.
+        :param place_of: where a path of it is written.
+        """
+        found = [(schema.at(*path), refusal) for path, refusal in refused_schema(schema.value, self.policy)]
+        found += [(place_of(*path), refusal) for path, refusal in refused_table(config, self.policy)]
+        self.problems += [place.problem(refusal.reason, refusal.fix) for place, refusal in found]
+
+    def _audit(self, root: Part, schema: Part, table: Part, ingestion: FileIngestion | None) -> Audit:
+        if _AUDIT not in root.value:
+            return Audit()
+        audit, found = read_audit_block(
+            root.at(_AUDIT),
+            raw_table_name(table.value["tableName"]),
+            [place.value["name"] for _, place in field_specs(schema)],
+            nullable_columns(schema, table),
+            setting(table.value, "segmentsConfig", "timeColumnName"),
+        )
+        self.problems += found
+        if audit != Audit() and ingestion is not None and ingestion.push_kind == "plain":
+            reason = "needs consistentPushEnabled: a plain push shows segments before they are looked at"
+            self.problems.append(root.at(_AUDIT).problem(reason, "remove it, or push consistently"))
+        return audit
+
+    def _dagster(self, root: Part, kind: str) -> DagsterSettings:
+        if _DAGSTER not in root.value:
+            return DagsterSettings()
+        settings, found = read_dagster_block(root.at(_DAGSTER))
+        self.problems += [*found, *stray_keys(root.at(_DAGSTER), kind)]
+        return settings
+
+    def _read(self, file: Path, content: str = TABLE_SPEC) -> Document | None:
+        document, problems = read_document(file, content)
+        self.problems += problems
+        if document is not None:
+            found, refused = secret_problems(Part(document, ()))
+            self.problems += found
+            if file == self.file:
+                self._refused |= refused
+        return document
+
+    def _top_keys(self, root: Part) -> None:
+        for key in root.value:
+            if key not in _TOP_KEYS:
+                fix = did_you_mean(key, _TOP_KEYS) or f"the keys are {', '.join(_TOP_KEYS)}"
+                self.problems.append(root.at(key).problem("is not a key of a table spec", fix))
+
+    def _pinot_json(self, root: Part, key: str) -> Part | None:
+        """The schema or the table config: written here, or in the file named."""
+        file_key = _FILE_FOR[key]
+        if key in root.value and file_key in root.value:
+            self.problems.append(root.at(file_key).problem(f"stands beside {key}", "keep one of the two"))
+        if key in root.value:
+            return root.at(key)
+        if file_key not in root.value:
+            fix = f"write {key}: with the Pinot JSON below it, or {file_key}: <path>"
+            self.problems.append(root.problem(f"{key} is missing", fix))
+            return None
+        name = root.value[file_key]
+        if not isinstance(name, str) or not name or "\0" in name:
+            self.problems.append(root.at(file_key).problem("is no path", "a path relative to this file"))
+            return None
+        other = self.file.parent / name
+        if not other.is_file():
+            self.problems.append(
+                root.at(file_key).problem(f"{other} is no file", "a path relative to this file")
+            )
+            return None
+        if refusal := self.policy.refuses_path(os.path.abspath(other)):
+            self.problems.append(root.at(file_key).problem(refusal.reason, refusal.fix))
+            return None
+        document = self._read(
+            other, f"write the Pinot {'schema' if key == 'schema' else 'table config'} into it"
+        )
+        return None if document is None else Part(document, ())
+
+    def _block(self, root: Part, table: Part | None) -> Part | None:
+        """The ingestion block at either of its two places."""
+        pasted = None
+        if table is not None and _has(table.value, _TASK_PATH):
+            pasted = table.at(*_TASK_PATH)
+            self.notes.append(
+                pasted.note("is left out of what is applied: open-source Pinot does not know this task type")
+            )
+        if _FILES not in root.value:
+            if pasted is None:
+                fix = (
+                    f"write {_FILES}: with the FileIngestionTask keys below it,"
+                    f" or {_REALTIME}: for a REALTIME table"
+                )
+                self.problems.append(root.problem(f"{_FILES} is missing", fix))
+            return pasted
+        if pasted is not None:
+            reason = f"stands beside {_FILES}, and only one can hold"
+            self.problems.append(pasted.problem(reason, "keep one of the two"))
+        return root.at(_FILES)
+
+
+def _kinds_in(file: Path) -> frozenset[str]:
+    """What the table of a file may be that is no YAML: as its block at the left margin says, if one does."""
+    try:
+        data = read_spec_bytes(file) if file.is_file() else b""  # a pipe would be waited for
+    except (OSError, SpecError):
+        return EITHER
+    found = {kind for block, kind in _BLOCKS.items() if re.search(rf"(?m)^{block}\s*:".encode(), data)}
+    return frozenset(found) if len(found) == 1 else EITHER
+
+
+def _mappings(schema: Part | None, table: Part | None) -> tuple[Part, Part] | None:
+    """Both, if they can be held against each other."""
+    if schema is None or table is None:
+        return None
+    return (schema, table) if isinstance(schema.value, dict) and isinstance(table.value, dict) else None
+
+
+def _column_names(schema: Part | None) -> frozenset[str]:
+    if schema is None or not isinstance(schema.value, dict):
+        return frozenset()
+    return frozenset(place.value["name"] for _, place in field_specs(schema))
+
+
+def _has(value: object, steps: Iterable[str]) -> bool:
+    for step in steps:
+        if not isinstance(value, dict) or step not in value:
+            return False
+        value = value[step]
+    return True

@@ -1,0 +1,245 @@
+"""`tables/*.yaml` in, table specs out, and everything that is wrong with the files that are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from pinot_assets.errors import SpecError
+from pinot_assets.table_spec.tables.asset_names import asset_name
+from pinot_assets.table_spec.tables.file_check import FileCheck
+from pinot_assets.table_spec.tables.left_out import EITHER, LeftOut, in_order, spec_error
+from pinot_assets.table_spec.tables.offline import TableSpec
+from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec
+from pinot_assets.table_spec.tables.tables import Tables
+from pinot_assets.table_spec.yaml.document import canonical_json
+from pinot_assets.table_spec.yaml.policy_file import FOLDER_POLICY, policy_notes, policy_of
+from pinot_assets.table_spec.yaml.problem import Note, Problem
+
+NO_DIRECTORY: Final = "run this where tables/ lies, or name it with --tables or PINOT_ASSETS_TABLES"
+_ENDINGS: Final = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of some files.
+
+    :ivar specs: of the files without problems, in the order of the files.
+    :ivar left_out: the other files.
+    :ivar notes: what is worth knowing of any of them, in the order of files and lines.
+    """
+
+    specs: tuple[AnyTableSpec, ...]
+    left_out: tuple[LeftOut, ...]
+    notes: tuple[Note, ...]
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Of all files that are left out, by file and line."""
+        return in_order(problem for one in self.left_out for problem in one.problems)
+
+
+def read_tables(directory: Path) -> Tables:
+    """The table specs of a directory; files that are wrong are in `left_out`, and keep no other table away.
+
+    :raises SpecError: there is no such directory.
+    """
+    if not directory.is_dir():
+        raise spec_error([_no_directory(directory)])
+    reading = read_files(_files_of(directory))
+    return Tables(reading.specs, reading.left_out)
+
+
+def load_tables(directory: Path) -> Tables:
+    """All table specs of a directory, or none of them.
+
+    :raises SpecError: anything is wrong with any of them; the text lists all of it.
+    """
+    specs, problems, _ = check_tables(directory)
+    if problems:
+        raise spec_error(problems)
+    return Tables(specs)
+
+
+def load_table(file: Path) -> TableSpec:
+    """One OFFLINE table's spec.
+
+    :raises SpecError: anything is wrong with it; the text lists all of it. Or it is a REALTIME table's.
+    """
+    spec = load_any_table(file)
+    if isinstance(spec, RealtimeTableSpec):
+        raise SpecError(f"{file} is the spec of a REALTIME table", hint="no files are pushed to it")
+    return spec
+
+
+def load_any_table(file: Path) -> AnyTableSpec:
+    """One table's spec, OFFLINE or REALTIME.
+
+    :raises SpecError: anything is wrong with it; the text lists all of it.
+    """
+    reading = read_files([file])
+    for one in reading.left_out:
+        raise one.error
+    (spec,) = reading.specs
+    return spec
+
+
+def check_tables(directory: Path) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
+    """Check all `*.yaml` and `*.yml` of a directory, its sub-directories left out.
+
+    :returns: the specs without problems, then all problems and all notes in the order of files and lines.
+    """
+    if not directory.is_dir():
+        return [], [_no_directory(directory)], []
+    return check_files(_files_of(directory))
+
+
+def check_files(files: Iterable[Path]) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
+    """Check these files as one set; results as `check_tables`.
+
+    :raises SpecError: a policy file cannot be used.
+    """
+    reading = read_files(files)
+    return [*reading.specs], reading.problems, [*reading.notes]
+
+
+def check_named(
+    names: Iterable[str], directory: Path
+) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
+    """Check what was named as one set, or the whole directory where nothing was; results as `check_tables`.
+
+    :param names: tables of the directory, or paths of files, or of folders of files.
+    :raises SpecError: there is no such table or folder, or a policy file cannot be used.
+    """
+    read = cache(read_tables)
+    files = dict.fromkeys(file for name in names for file in _files_named(name, directory, read))
+    return check_files(files) if files else check_tables(directory)
+
+
+def read_files(files: Iterable[Path]) -> Reading:
+    """Read these files as one set. Two files that are about one table are both left out.
+
+    :raises SpecError: a policy file cannot be used.
+    """
+    return read_named({file: file.stem for file in files})
+
+
+def read_named(files: Mapping[Path, str]) -> Reading:
+    """The same of files that are not called as their tables are.
+
+    :param files: the name of the table of each, where the file does not say it.
+    """
+    specs: list[AnyTableSpec] = []
+    wrong: list[LeftOut] = []
+    notes: list[Note] = []
+    policies = cache(policy_of)
+    for folder in dict.fromkeys(file.parent for file in files):
+        policies(folder)  # raises what is wrong with it, before anything is said of it
+        notes += policy_notes(folder)
+    for file, name in files.items():
+        check = FileCheck(file, policies(file.parent), name)
+        spec = check.run()
+        notes += check.notes
+        if spec is not None:
+            specs.append(spec)
+        else:
+            wrong.append(LeftOut(file, check.name, check.kinds, tuple(in_order(check.problems))))
+    wrong = [_narrowed(one, specs) for one in wrong]
+    clashes: dict[Path, list[Problem]] = {}
+    for file, problem in [*_clashes(specs, wrong), *_torn_hybrids(specs)]:
+        clashes.setdefault(file, []).append(problem)
+    wrong = [replace(one, problems=(*one.problems, *clashes.pop(one.file, ()))) for one in wrong]
+    good = tuple(spec for spec in specs if spec.path not in clashes)
+    for spec in specs:
+        if spec.path in clashes:
+            kinds = frozenset((spec.name_with_type.removeprefix(spec.name),))
+            wrong.append(LeftOut(spec.path, spec.name, kinds, tuple(in_order(clashes[spec.path]))))
+    return Reading(good, tuple(sorted(wrong, key=lambda one: one.file)), tuple(sorted(set(notes))))
+
+
+def displaced_by(written: Path, target: Path) -> list[Path]:
+    """Files of good tables that would be left out if a file were called so.
+
+    :param written: that file, which is called otherwise yet.
+    :param target: what it is to be called, in the folder of the others.
+    :raises SpecError: a policy file cannot be used.
+    """
+    if target.suffix not in _ENDINGS:
+        return []  # nothing reads it there
+    there = {file: file.stem for file in _files_of(target.parent)}
+    left = {spec.path for spec in read_named({**there, written: target.stem}).specs}
+    return [spec.path for spec in read_named(there).specs if spec.path not in left]
+
+
+def _files_of(directory: Path) -> list[Path]:
+    return sorted(p for p in directory.iterdir() if p.suffix in _ENDINGS and p.name != FOLDER_POLICY)
+
+
+def _files_named(name: str, directory: Path, read: Callable[[Path], Tables]) -> list[Path]:
+    path = Path(name)
+    if path.name == FOLDER_POLICY:
+        return []  # as a shell's *.yaml names it
+    if path.suffix in _ENDINGS or path.is_file():
+        return [path]
+    try:  # a table before a folder: its data may well lie in one of its name
+        specs, wrong = read(directory).sort_out([name])
+    except SpecError:
+        if not path.is_dir():
+            raise
+        found = _files_of(path)
+        if not found:
+            raise SpecError(
+                f"there is no *.yaml in {name}", hint="name a table, a file, or a folder of table specs"
+            ) from None
+        return found
+    return [*(spec.path for spec in specs), *(one.file for one in wrong)]
+
+
+def _no_directory(directory: Path) -> Problem:
+    return Problem(directory, 1, "", "is no directory", NO_DIRECTORY)
+
+
+def _narrowed(one: LeftOut, specs: list[AnyTableSpec]) -> LeftOut:
+    """A file that does not say its kind is of none that a good file already is: most likely it is the other
+    half of a hybrid table, and which it is must not stop the one that is there."""
+    if one.kinds != EITHER:
+        return one
+    taken = {spec.asset_name for spec in specs}
+    return replace(one, kinds=frozenset(kind for kind in EITHER if asset_name(one.name, kind) not in taken))
+
+
+def _clashes(specs: list[AnyTableSpec], wrong: list[LeftOut]) -> Iterator[tuple[Path, Problem]]:
+    """Files about one table, or about two tables whose assets would have one name.
+
+    A file with problems counts, too, as far as it says its kind: which of the two the table is to follow is
+    for a person to say.
+    """
+    claims: dict[str, dict[Path, str]] = {}
+    for spec in specs:
+        claims.setdefault(spec.asset_name, {})[spec.path] = spec.name
+    for one in wrong:
+        for kind in one.kinds:
+            claims.setdefault(asset_name(one.name, kind), {})[one.file] = one.name
+    for same in claims.values():
+        if len(same) == 1 or not any(spec.path in same for spec in specs):
+            continue
+        for file, name in same.items():
+            others = ", ".join(str(other) for other in same if other != file)
+            yield file, Problem(file, 1, "table.tableName", f"{name} clashes with {others}", "rename one")
+
+
+def _torn_hybrids(specs: list[AnyTableSpec]) -> Iterator[tuple[Path, Problem]]:
+    """A hybrid table whose halves want two schemas, of which Pinot can have one: neither is the right one."""
+    offline = {spec.name: spec for spec in specs if isinstance(spec, TableSpec)}
+    for spec in specs:
+        half = offline.get(spec.name)
+        if half is None or half is spec:
+            continue
+        if canonical_json(spec.schema_json) != canonical_json(half.schema_json):
+            reason = f"is not that of {half.path}, and both halves of a hybrid table have one"
+            problem = Problem(spec.path, 1, "schema", reason, "let both name the same schemaFile:")
+            yield spec.path, problem
+            yield half.path, problem

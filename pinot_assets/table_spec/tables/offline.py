@@ -1,0 +1,123 @@
+"""One OFFLINE table's whole spec, checked, as values."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Final
+
+from pinot_assets.errors import SourceError, SpecError
+from pinot_assets.segment.config.indexes import BUILD_INVERTED
+from pinot_assets.source import resolve_env
+from pinot_assets.table_spec.blocks.audit import Audit
+from pinot_assets.table_spec.blocks.ingestion import FileIngestion, Mode
+from pinot_assets.table_spec.blocks.ingestion_rules import check_apart
+from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
+from pinot_assets.table_spec.tables.asset_names import asset_name
+from pinot_assets.table_spec.tables.table_file import TableFile
+from pinot_assets.table_spec.yaml.document import canonical_json
+from pinot_assets.table_spec.yaml.location import normalise_location
+
+_SHAPING_CONFIG: Final = ("tableIndexConfig", "fieldConfigList", "upsertConfig", "dedupConfig")
+_SHAPING_INGESTION: Final = (
+    "aggregationConfigs",
+    "complexTypeConfig",
+    "continueOnError",
+    "enrichmentConfigs",
+    "filterConfig",
+    "rowTimeValueCheck",
+    "schemaConformingTransformerConfig",
+    "schemaConformingTransformerV2Config",
+    "segmentTimeValueCheck",
+    "transformConfigs",
+)
+_NOT_SHAPING_INDEX: Final = ("loadMode",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSpec(TableFile):
+    """What one `tables/*.yaml` says: its `table_json` is without the FileIngestionTask block.
+
+    :ivar ingestion: how files become segments.
+    :ivar audit: what must hold of staged segments before they are shown.
+    """
+
+    ingestion: FileIngestion
+    audit: Audit = field(default_factory=Audit)
+
+    @property
+    def name_with_type(self) -> str:
+        """`<name>_OFFLINE`."""
+        return self.name + OFFLINE_SUFFIX
+
+    @property
+    def asset_name(self) -> str:
+        """What its asset is called; unique among the tables loaded together."""
+        return asset_name(self.name, OFFLINE_SUFFIX)
+
+    @property
+    def mode(self) -> Mode:
+        """append, sync or swap."""
+        return self.ingestion.mode
+
+    def input_uri(self) -> str:
+        """The input directory: references resolved, relative to the YAML file, without a trailing slash.
+
+        :raises SpecError: a variable is not set, or the result is no usable directory.
+        """
+        return self._locate("inputDirURI", self.ingestion.input_dir_uri)
+
+    def staging_uri(self) -> str:
+        """The staging area, as `input_uri`.
+
+        :raises SpecError: as `input_uri`, or one of the two directories lies in the other.
+        """
+        staging = self._locate("output.segment.dir.uri", self.ingestion.staging_uri)
+        check_apart(self.input_uri(), staging)
+        return staging
+
+    def config_fingerprint(self, writer_version: str) -> str:
+        """What a session must not outlive: a change of it abandons an open one (rule R28, edge case E14).
+
+        Credentials, schedule, retries, parallelism, the push mode, when files count as ready and what Dagster
+        shows are not part of it.
+
+        :param writer_version: version of the segment writer.
+        :returns: 64 hex digits.
+        :raises SpecError: as `input_uri`.
+        """
+        index = self.table_json.get("tableIndexConfig") or {}
+        ingestion = self.table_json.get("ingestionConfig") or {}
+        segments = self.table_json.get("segmentsConfig") or {}
+        custom = (self.table_json.get("metadata") or {}).get("customConfigs") or {}
+        shaping = {
+            "mode": self.mode,
+            "push": self.ingestion.push_kind,
+            "input": self.input_uri(),
+            "patterns": [self.ingestion.include, self.ingestion.exclude],
+            "format": self.ingestion.input_format,
+            "reader": self.ingestion.reader,
+            "skipUnreadable": self.ingestion.skip_unreadable,
+            "maxRows": self.ingestion.max_rows_per_segment,
+            "desiredBytes": self.ingestion.desired_segment_bytes,
+            "badRows": self.ingestion.bad_row_limit,
+            "missingColumn": self.ingestion.on_missing_column,
+            "sql": [self.ingestion.engine, self.ingestion.filter, self.ingestion.transforms],
+            "minServer": self.ingestion.min_server,
+            "schema": self.schema_json,
+            "timeColumn": [segments.get("timeColumnName"), segments.get("timeType")],
+            "table": {key: self.table_json.get(key) for key in _SHAPING_CONFIG}
+            | {"tableIndexConfig": {k: v for k, v in index.items() if k not in _NOT_SHAPING_INDEX}},
+            "ingestion": {key: ingestion.get(key) for key in _SHAPING_INGESTION},
+            "invertedAtBuild": custom.get(BUILD_INVERTED),
+            "writer": writer_version,
+        }
+        return hashlib.sha256(canonical_json(shaping).encode()).hexdigest()
+
+    def _locate(self, key: str, text: str) -> str:
+        try:
+            return normalise_location(resolve_env(text, self.policy), self.path.parent)
+        except SourceError as error:
+            raise SpecError(
+                f"{self.path}: {key} is no usable directory", why=error.why or error.what, hint=error.hint
+            ) from None

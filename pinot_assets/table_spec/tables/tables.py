@@ -1,0 +1,154 @@
+"""The tables of one directory: those that can be used, and those that are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from pinot_assets.errors import SpecError
+from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
+from pinot_assets.table_spec.tables.left_out import LeftOut
+from pinot_assets.table_spec.tables.offline import TableSpec
+from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec
+from pinot_assets.table_spec.yaml.problem import did_you_mean
+
+T = TypeVar("T")
+
+
+class Tables(Mapping[str, TableSpec]):
+    """The table specs of one directory by raw table name, in the order of their names.
+
+    As a mapping it holds the OFFLINE tables, which files are pushed to.
+
+    :ivar realtime: the REALTIME tables by raw name; a hybrid table's two halves have the same.
+    :ivar left_out: tables whose files are wrong. To ask for one by its name raises what is wrong with it.
+    """
+
+    def __init__(self, specs: Iterable[AnyTableSpec], left_out: Iterable[LeftOut] = ()) -> None:
+        ordered = sorted(specs, key=lambda spec: spec.name)
+        self._offline = {spec.name: spec for spec in ordered if isinstance(spec, TableSpec)}
+        self.realtime: Mapping[str, RealtimeTableSpec] = {
+            spec.name: spec for spec in ordered if isinstance(spec, RealtimeTableSpec)
+        }
+        self.left_out: Sequence[LeftOut] = tuple(left_out)
+
+    def __getitem__(self, name: str) -> TableSpec:
+        return self._offline[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._offline)
+
+    def __len__(self) -> int:
+        return len(self._offline)
+
+    def choose(self, names: Iterable[str]) -> list[TableSpec]:
+        """The OFFLINE tables of these names in their order; where no name is given, all that can be used.
+
+        :raises SpecError: there is no such table, or its file is wrong.
+        """
+        wanted = list(names) or list(self._offline)
+        for name in wanted:
+            self._refuse_left_out(name, OFFLINE_SUFFIX, self._offline)
+            if name in self.realtime and name not in self._offline:
+                raise SpecError(f"{name} is a REALTIME table", hint="see `pinot-assets realtime --help`")
+            self._refuse_absent(name, self._offline)
+        return [self._offline[name] for name in wanted]
+
+    def choose_realtime(self, name: str) -> RealtimeTableSpec:
+        """The REALTIME table of that name, with or without `_REALTIME`.
+
+        :raises SpecError: there is no such table, or its file is wrong.
+        """
+        raw = name.removesuffix(REALTIME_SUFFIX)
+        found = self.find_realtime(raw)
+        if found is not None:
+            return found
+        if raw in self._offline:
+            raise SpecError(
+                f"{raw} is an OFFLINE table", hint="a REALTIME one has realtime: in place of fileIngestion:"
+            )
+        raise self._absent(raw, self.realtime)
+
+    def find_realtime(self, name: str) -> RealtimeTableSpec | None:
+        """The REALTIME table of that raw name, None where no file is about it.
+
+        :raises SpecError: its file is wrong.
+        """
+        self._refuse_left_out(name, REALTIME_SUFFIX, self.realtime)
+        return self.realtime.get(name)
+
+    def choose_any(self, names: Iterable[str]) -> list[AnyTableSpec]:
+        """The tables of these names, of either type; a hybrid's name stands for both halves, unless it ends
+        in `_OFFLINE` or `_REALTIME`. Where no name is given, all that can be used.
+
+        :raises SpecError: there is no such table, or its file is wrong.
+        """
+        chosen, missing = self.sort_out(names)
+        for one in missing:
+            raise one.error
+        return chosen
+
+    def sort_out(self, names: Iterable[str]) -> tuple[list[AnyTableSpec], list[LeftOut]]:
+        """As `choose_any`: the tables that can be used, and those of the names that are left out; each once,
+        however often and by whichever of its names it is named.
+
+        :raises SpecError: there is no such table.
+        """
+        known = dict.fromkeys([*self._offline, *self.realtime])
+        wanted = list(names)
+        if not wanted:
+            return [spec for name in sorted(known) for spec in self._halves(name)], [*self.left_out]
+        chosen: list[AnyTableSpec] = []
+        missing: list[LeftOut] = []
+        for name in wanted:
+            halves, wrong = self._halves(name), [one for one in self.left_out if one.answers_to(name)]
+            if not halves and not wrong:
+                raise self._absent(name, known)
+            chosen += halves
+            missing += wrong
+        return _once(chosen), _once(missing)
+
+    def sort_out_offline(self, names: Iterable[str]) -> tuple[list[TableSpec], list[LeftOut]]:
+        """As `choose`: the tables that can be used, and those of the names that are left out; each once.
+
+        :raises SpecError: there is no such table.
+        """
+        wrong = [one for one in self.left_out if OFFLINE_SUFFIX in one.kinds]
+        wanted = list(names)
+        if not wanted:
+            return self.choose([]), wrong
+        missing = {
+            name: one
+            for name in wanted
+            for one in wrong
+            if one.answers_to(name) and name not in self._offline
+        }
+        good = [name for name in wanted if name not in missing]
+        return _once(self.choose(good)) if good else [], _once(missing.values())
+
+    def _halves(self, name: str) -> list[AnyTableSpec]:
+        raw = name.removesuffix(OFFLINE_SUFFIX).removesuffix(REALTIME_SUFFIX)
+        return [
+            spec
+            for spec in (self._offline.get(raw), self.realtime.get(raw))
+            if spec is not None and name in (spec.name, spec.name_with_type)
+        ]
+
+    def _refuse_left_out(self, name: str, kind: str, good: Iterable[str]) -> None:
+        for one in self.left_out:
+            if one.answers_to(name) and kind in one.kinds and name not in good:
+                raise one.error
+
+    def _refuse_absent(self, name: str, known: Iterable[str]) -> None:
+        if name not in list(known):
+            raise self._absent(name, known)
+
+    def _absent(self, name: str, known: Iterable[str]) -> SpecError:
+        names = sorted({*known, *(one.name for one in self.left_out)})
+        hint = did_you_mean(name, names) or f"there are: {', '.join(names) or 'none'}"
+        return SpecError(f"there is no table spec for {name}", hint=hint)
+
+
+def _once(found: Iterable[T]) -> list[T]:
+    """Each of these in its first place; specs hold JSON and cannot be hashed."""
+    return [*{id(one): one for one in found}.values()]

@@ -1,0 +1,1 @@
+"""How a table spec is written: YAML, environment references, values, problems with their lines."""

@@ -1,0 +1,303 @@
+"""A YAML or JSON file as plain JSON values that remember their lines.
+
+PyYAML's own constructors are not used: they follow YAML 1.1, in which `NO` is false, `0.10` is `0.1` and
+`2013-01-01` is a date, none of which is what Pinot's JSON means. Scalars are read by the YAML 1.2 core
+schema instead. Whatever the text, the outcome is a document or problems, never another exception.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from pinot_assets.core.limits import SPEC_BYTES
+from pinot_assets.errors import SpecError
+from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, show_path
+
+MAX_VALUES: Final = 20_000
+"""Far above any real spec; aliases of aliases ("billion laughs") stop here."""
+MAX_CHARACTERS: Final = 2 * SPEC_BYTES
+"""Of all texts, keys among them: an alias of a few bytes repeats a text of a megabyte."""
+
+TABLE_SPEC: Final = "write schema:, table: and fileIngestion:"
+"""What belongs into an empty file that is to be a table spec."""
+
+_TAG: Final = "tag:yaml.org,2002:"
+_CORE: Final = {
+    "null": (re.compile(r"(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
+    "bool": (re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")),
+    "int": (re.compile(r"[-+]?[0-9]+$"), list("-+0123456789")),
+    "float": (
+        re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$"),
+        list("-+.0123456789"),
+    ),
+}
+_QUOTED_IN_MESSAGE: Final = re.compile(r"(?<![a-z])(['\"])(.+?)\1")
+"""What PyYAML quotes in its messages: pieces of the file's text, single characters, and names of tokens."""
+
+
+class _CoreLoader(yaml.SafeLoader):
+    """PyYAML's reader, scanner and parser with YAML 1.2's plain scalars."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
+
+CORE_RESOLVERS: Final = tuple((_TAG + name, regexp, first) for name, (regexp, first) in _CORE.items())
+"""Tag, expression and first characters of what is no text when it stands without quotes."""
+
+for _resolver in CORE_RESOLVERS:
+    _CoreLoader.add_implicit_resolver(*_resolver)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One parsed file.
+
+    :ivar file: where it came from.
+    :ivar value: JSON values; mappings keep their order.
+    :ivar lines: path → line, counted from 1; the line of the key for a mapping's value.
+    :ivar texts: path → the text of a scalar as written (`0.10` stays `0.10`), None for null.
+    """
+
+    file: Path
+    value: Any
+    lines: dict[KeyPath, int] = field(repr=False)
+    texts: dict[KeyPath, str | None] = field(repr=False)
+
+    def line(self, path: KeyPath) -> int:
+        """The line of this path, or of the nearest place around it."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A place in a document: the schema, the table config or the ingestion block, wherever it is written."""
+
+    document: Document
+    path: KeyPath
+
+    @property
+    def value(self) -> Any:
+        """The JSON value at this place."""
+        value = self.document.value
+        for step in self.path:
+            value = value[step]
+        return value
+
+    def at(self, *steps: str | int) -> Part:
+        """A place further in, which need not exist."""
+        return Part(self.document, self.path + steps)
+
+    def text(self) -> str | None:
+        """The scalar as written, None for null and for anything that is no scalar."""
+        return self.document.texts.get(self.path)
+
+    def problem(self, reason: str, fix: str | None = None) -> Problem:
+        """A problem at this place."""
+        return Problem(*self._where(), reason, fix)
+
+    def note(self, text: str) -> Note:
+        """A note at this place."""
+        return Note(*self._where(), text)
+
+    def _where(self) -> tuple[Path, int, str]:
+        return self.document.file, self.document.line(self.path), show_path(self.path)
+
+
+def read_document(file: Path, content: str = TABLE_SPEC) -> tuple[Document | None, list[Problem]]:
+    """Read one YAML or JSON file.
+
+    :param content: what to write into a file that is empty.
+    :returns: the document, None where the text is not YAML at all, and the problems found on the way.
+    """
+    try:
+        _require_no_pipe(file)
+        text = read_spec_bytes(file).decode("utf-8-sig")
+    except SpecError as error:
+        return None, [Problem(file, 1, "", error.why or error.what)]
+    except OSError as error:
+        return None, [Problem(file, 1, "", f"cannot be read: {error.strerror or type(error).__name__}")]
+    except UnicodeDecodeError as error:
+        return None, [Problem(file, 1, "", f"is not UTF-8 text (byte {error.start})", "save it as UTF-8")]
+    if file.suffix == ".json":
+        # JSON allows tabs between its tokens, YAML does not; inside strings JSON forbids raw tabs.
+        text = text.replace("\t", " ")
+    return parse_document(text, file, content)
+
+
+def _require_no_pipe(file: Path) -> None:
+    """A pipe that lies in a folder of tables would be waited for, and no other table be read."""
+    mode = file.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a directory says so when it is opened
+        raise SpecError(f"{file} cannot be read", why="is a pipe or a device and no file")
+
+
+def read_spec_bytes(file: Path) -> bytes:
+    """The content of a file that people write.
+
+    :raises SpecError: it is too large for one.
+    :raises OSError: it cannot be read.
+    """
+    with file.open("rb") as opened:
+        data = opened.read(SPEC_BYTES + 1)
+    if len(data) > SPEC_BYTES:
+        raise SpecError(
+            f"{file} cannot be read",
+            why=f"is larger than {SPEC_BYTES // 1024:,} KiB, which is more than a table spec or config needs",
+        )
+    return data
+
+
+def parse_document(text: str, file: Path, content: str = TABLE_SPEC) -> tuple[Document | None, list[Problem]]:
+    """As `read_document`, of a text; `file` is only for the messages."""
+    try:
+        node = yaml.compose(text, Loader=_CoreLoader)
+    except yaml.MarkedYAMLError as error:
+        return None, [_syntax_problem(file, error)]
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, int(error.position)) + 1
+        return None, [Problem(file, line, "", "holds a character that YAML does not allow", "remove it")]
+    except RecursionError:
+        return None, [Problem(file, 1, "", "is nested too deeply")]
+    except (yaml.YAMLError, ValueError, OverflowError, IndexError, TypeError, AttributeError):
+        # PyYAML lets a few of its own slips through, e.g. on "\UFFFFFFFF" or a malformed directive.
+        return None, [Problem(file, 1, "", "is not valid YAML")]
+    if node is None:
+        return None, [Problem(file, 1, "", "is empty", content)]
+    reading = _Reading(file)
+    try:
+        value = reading.value(node, (), node.start_mark.line + 1)
+    except RecursionError:
+        return None, [*reading.problems, Problem(file, 1, "", "is nested too deeply")]
+    except _TooLarge as error:
+        return None, [*reading.problems, Problem(file, 1, "", str(error))]
+    return Document(file, value, reading.lines, reading.texts), reading.problems
+
+
+class _TooLarge(Exception):
+    pass
+
+
+class _Reading:
+    """Turns the node tree of one file into values; collects lines and problems."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.lines: dict[KeyPath, int] = {}
+        self.texts: dict[KeyPath, str | None] = {}
+        self.problems: list[Problem] = []
+        self._open: set[int] = set()
+        self._characters = 0
+
+    def value(self, node: yaml.Node, path: KeyPath, line: int) -> Any:
+        self.lines[path] = line
+        if len(self.lines) > MAX_VALUES:
+            raise _TooLarge(f"holds more than {MAX_VALUES:,} values")
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        if node.tag not in (_TAG + "map", _TAG + "seq"):
+            return self._refuse(path, line, "carries a YAML tag, which has no meaning here", "remove the tag")
+        if id(node) in self._open:
+            return self._refuse(path, line, "contains itself through an alias", "write it out")
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.SequenceNode):
+                return [self.value(n, (*path, i), n.start_mark.line + 1) for i, n in enumerate(node.value)]
+            return self._mapping(node, path)
+        finally:
+            self._open.discard(id(node))
+
+    def _mapping(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._refuse(path, line, "has a key that is not a plain text", "use a text as the key")
+                continue
+            key = self._text(key_node)
+            here = (*path, key if key is not None else "?")
+            if key is None:
+                self._refuse(here, line, "has a character that is not valid Unicode", "remove it")
+            elif key == "<<" and key_node.style is None:
+                self._refuse(here, line, "YAML merge keys are not supported", "write the keys out")
+            elif key in result:
+                first = self.lines[here]
+                self._refuse(here, line, f"is written twice, first in line {first}", "keep one of the two")
+            else:
+                result[key] = self.value(value_node, here, line)
+        return result
+
+    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
+        line = self.lines[path]
+        kind = node.tag.removeprefix(_TAG)
+        text = self._text(node)
+        if text is None:
+            return self._refuse(path, line, "has a character that is not valid Unicode", "remove it")
+        self.texts[path] = None if kind == "null" else text
+        if kind == "str":
+            return text
+        if kind not in _CORE:
+            return self._refuse(path, line, "carries a YAML tag, which has no meaning here", "remove the tag")
+        if not _CORE[kind][0].match(text):
+            return self._refuse(path, line, f"is tagged as {kind} but is none", "remove the tag")
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return text.lower() == "true"
+        if len(text) <= 400:  # Python refuses to read integers of more than 4300 digits
+            number = int(text) if kind == "int" else float(text)
+            if kind == "int" or math.isfinite(number):
+                return number
+        return self._refuse(path, line, "is too large a number", "quote it if it is a text")
+
+    def _text(self, node: yaml.ScalarNode) -> str | None:
+        self._characters += len(node.value)
+        if self._characters > MAX_CHARACTERS:
+            raise _TooLarge("holds more text than a file may, by repeating it through aliases")
+        return _join_surrogates(node.value)
+
+    def _refuse(self, path: KeyPath, line: int, reason: str, fix: str) -> None:
+        self.problems.append(Problem(self.file, line, show_path(path), reason, fix))
+
+
+def _join_surrogates(text: str) -> str | None:
+    """Text whose surrogate pairs, as JSON escapes spell them, are one character; None with half a pair."""
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return None
+
+
+def _syntax_problem(file: Path, error: yaml.MarkedYAMLError) -> Problem:
+    # Not str(error): that quotes the line, which may hold a password.
+    mark = error.problem_mark or error.context_mark
+    reason = _without_literals(error.problem or "is malformed")
+    fix = None
+    if "'\\t'" in (error.problem or ""):
+        fix = "use spaces instead of tabs"
+    elif "expected a single document" in (error.context or ""):
+        reason, fix = "holds more than one YAML document", "one table per file"
+    elif error.context is not None:
+        reason = f"{_without_literals(error.context)}, {reason}"
+    return Problem(file, mark.line + 1 if mark else 1, "", f"not valid YAML: {reason}", fix)
+
+
+def _without_literals(message: str) -> str:
+    """Single characters and names of tokens, such as `'<scalar>'`, stay."""
+    return _QUOTED_IN_MESSAGE.sub(
+        lambda found: found[0] if len(found[2]) == 1 or found[2].startswith("<") else "…", message
+    )
+
+
+def canonical_json(value: Any) -> str:
+    """JSON text that is the same for equal values: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,154 @@
+"""The JSON Schema that gives editors completion and early warnings for `tables/*.yaml`.
+
+It is looser than `load_tables`, which stays the judge: it knows no rule between two keys.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from pinot_assets.table_spec.blocks.audit import Assertion
+from pinot_assets.table_spec.blocks.audit_checks import CHECK_KINDS, Replicas
+from pinot_assets.table_spec.blocks.dagster import DagsterSettings
+from pinot_assets.table_spec.blocks.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
+from pinot_assets.table_spec.blocks.pinot_json import DATA_TYPES, FILE_INGESTION_TASK
+from pinot_assets.table_spec.blocks.realtime import RealtimeBlock
+from pinot_assets.table_spec.yaml.descriptions import described_schema
+
+FILE_NAME: Final = "table.schema.json"
+"""What the committed file is called; sample tables refer to it in their first line."""
+
+_SCALAR: Final[dict[str, Any]] = {"type": ["string", "number", "boolean"]}
+
+
+def editor_schema() -> str:
+    """The JSON Schema as text, ending in a newline."""
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "pinot-assets table spec",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "schema": _pinot_schema(),
+            "schemaFile": {"type": "string", "description": "The Pinot schema, relative to this file."},
+            "table": _table_config(),
+            "tableFile": {"type": "string", "description": "The Pinot table config, relative to this file."},
+            "fileIngestion": {"$ref": f"#/definitions/{FILE_INGESTION_TASK}"},
+            "realtime": _realtime(),
+            "audit": _audit(),
+            "dagster": _dagster(),
+        },
+        "allOf": [
+            {"oneOf": [{"required": ["schema"]}, {"required": ["schemaFile"]}]},
+            {"oneOf": [{"required": ["table"]}, {"required": ["tableFile"]}]},
+            {"not": {"required": ["fileIngestion", "realtime"]}},
+        ],
+        "definitions": {FILE_INGESTION_TASK: _ingestion()},
+    }
+    return json.dumps(schema, indent=2) + "\n"
+
+
+def _ingestion() -> dict[str, Any]:
+    generated = described_schema(FileIngestion)
+    properties = {
+        key: {k: v for k, v in value.items() if k != "title"}
+        for key, value in generated["properties"].items()
+    }
+    families = {family: properties.pop(family) for family in FAMILIES}
+    for key, why in UNUSED_KEYS.items():
+        properties[key] = {**_SCALAR, "deprecated": True, "description": f"Accepted without effect: {why}."}
+    return {
+        "description": generated["description"],
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+        "patternProperties": {
+            f"^{family.replace('.', chr(92) + '.')}\\..": {
+                **_SCALAR,
+                "description": value.get("description", ""),
+            }
+            for family, value in families.items()
+        }
+        | {"^segmentNameGenerator(\\.|$)": _SCALAR},
+        "required": generated["required"],
+    }
+
+
+def _dagster() -> dict[str, Any]:
+    return _closed(described_schema(DagsterSettings))
+
+
+def _audit() -> dict[str, Any]:
+    kinds = [described_schema(kind) for kind in (Assertion, *CHECK_KINDS, Replicas)]
+    return {
+        "description": "What must hold of staged segments before queries see them.",
+        "type": "array",
+        "items": {"anyOf": [_closed(kind) | {"required": kind["required"]} for kind in kinds]},
+    }
+
+
+def _realtime() -> dict[str, Any]:
+    block = _closed(described_schema(RealtimeBlock))
+    block["properties"]["stream"]["additionalProperties"] = _SCALAR
+    return block
+
+
+def _closed(generated: dict[str, Any]) -> dict[str, Any]:
+    """A block that takes its own keys and no others."""
+    properties = {
+        key: {k: v for k, v in value.items() if k != "title"}
+        for key, value in generated["properties"].items()
+    }
+    return {
+        "description": generated["description"],
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+    }
+
+
+def _pinot_schema() -> dict[str, Any]:
+    field: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "dataType": {"enum": list(DATA_TYPES)},
+            "singleValueField": {"type": "boolean"},
+            "notNull": {"type": "boolean"},
+        },
+        "required": ["name", "dataType"],
+    }
+    moment = field | {"required": ["name", "dataType", "format", "granularity"]}
+    return {
+        "type": "object",
+        "description": "The Pinot schema, as Pinot's own JSON.",
+        "properties": {
+            "schemaName": {"type": "string", "description": "The table's name."},
+            "dimensionFieldSpecs": {"type": "array", "items": field},
+            "metricFieldSpecs": {"type": "array", "items": field},
+            "dateTimeFieldSpecs": {"type": "array", "items": moment},
+        },
+        "required": ["schemaName"],
+    }
+
+
+def _table_config() -> dict[str, Any]:
+    pasted = {
+        "type": "object",
+        "properties": {FILE_INGESTION_TASK: {"$ref": f"#/definitions/{FILE_INGESTION_TASK}"}},
+    }
+    return {
+        "type": "object",
+        "description": "The Pinot table config, as Pinot's own JSON.",
+        "properties": {
+            "tableName": {"type": "string"},
+            "tableType": {"enum": ["OFFLINE", "offline", "REALTIME", "realtime"]},
+            "segmentsConfig": {"type": "object"},
+            "tenants": {"type": "object"},
+            "tableIndexConfig": {"type": "object"},
+            "metadata": {"type": "object"},
+            "task": {"type": "object", "properties": {"taskTypeConfigsMap": pasted}},
+        },
+        "required": ["tableName", "tableType", "segmentsConfig", "tenants", "tableIndexConfig", "metadata"],
+    }

@@ -1,0 +1,193 @@
+"""Workers that die: what Spark says of them, who is to blame, and that all others are built."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pinot_assets.errors import BuildError
+from pinot_assets.ingest import BuildOrder, FileTask
+from pinot_assets.ingest.contract.deaths import Death, death_of
+from pinot_assets.ingest.spark.arrow_jobs import Build, JobDied, Result, in_spite_of_deaths
+from pinot_assets.ingest.task.isolated import build_alone, death
+from pinot_assets.settings.file_limits import Limits
+from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.source import Fingerprint, SourceFile
+
+ABORTED = ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 3 in stage 0.0 failed 4 "
+LOST = "times, most recent failure: Lost task 3.3 in stage 0.0 (TID 8) (host executor 1): "
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).", Death(3, False)),
+        ("ExecutorLostFailure (executor 1 exited caused by one of the running tasks)", Death(3, False)),
+        ("ExecutorLostFailure (executor 1 …) Reason: exited with exit code 137(SIGKILL)", Death(3, True)),
+        ("ExecutorLostFailure (…) Reason: Container killed by YARN for exceeding physical", Death(3, True)),
+        ("The value 'killed, exit code 137' of the type STRING cannot be cast", None),
+        ("java.lang.Exception\nCaused by: java.lang.OutOfMemoryError: Java heap space", Death(3, True)),
+        ("org.apache.spark.api.python.PythonException: Traceback: No module named pinot_assets", None),
+        ("java.lang.IllegalStateException: Error reading\nCaused by: java.io.EOFException: cut short", None),
+    ],
+)
+def test_what_spark_says_of_a_death(said: str, expected: Death | None) -> None:
+    assert death_of(ABORTED + LOST + said) == expected
+
+
+def test_an_error_of_python_is_no_death() -> None:
+    said = "\norg.apache.spark.api.python.PythonException: Traceback\nPython worker exited unexpectedly"
+    assert death_of(ABORTED + LOST + said) is None
+    assert death_of("Job cancelled because SparkContext was shut down") is None
+
+
+class Cluster:
+    """Runs jobs in this process: a task whose ordinal is in `killers` ends its job.
+
+    :ivar jobs: ordinals of each job, and whether each file had a process of its own.
+    """
+
+    def __init__(self, *killers: int, names: bool = True, kills_alone: bool = True) -> None:
+        self._killers, self._names, self._kills_alone = killers, names, kills_alone
+        self.jobs: list[tuple[list[int], bool]] = []
+
+    def run(self, tasks: Sequence[FileTask], build: Build) -> Generator[Result | None, None, None]:
+        is_alone = build is build_alone
+        self.jobs.append(([task.ordinal for task in tasks], is_alone))
+        for place, task in enumerate(tasks):
+            if task.ordinal in self._killers:
+                if not is_alone:
+                    raise JobDied(Death(place if self._names else None, False), "it died")
+                if self._kills_alone:
+                    yield Failure(task.file.uri, task.ordinal, 1, "WORKER_DIED", "it died")
+                    continue
+            yield receipt(task)
+            yield None
+
+
+def receipt(task: FileTask) -> Receipt:
+    read = task.file.fingerprint
+    return Receipt(task.file.uri, task.ordinal, 1, read, "", 0, 0, (), 0.0, "")
+
+
+@pytest.fixture
+def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
+    made: BuildOrder = fakes.make_order(tmp_path)
+    return made
+
+
+TASKS = [FileTask(SourceFile(f"file:///{n}", Fingerprint(1, 1)), n) for n in range(6)]
+
+
+def outcome(cluster: Cluster, order: BuildOrder) -> tuple[list[int], list[int]]:
+    """Ordinals of the files that were built, and of those that failed."""
+    results = [r for r in in_spite_of_deaths(cluster.run, order, TASKS) if r is not None]
+    built = {r.ordinal for r in results if isinstance(r, Receipt)}
+    failed = {r.ordinal for r in results if isinstance(r, Failure)}
+    assert not built & failed
+    return sorted(built), sorted(failed)
+
+
+def test_a_killer_fails_alone_and_all_others_are_built(order: BuildOrder) -> None:
+    cluster = Cluster(2)
+    assert outcome(cluster, order) == ([0, 1, 3, 4, 5], [2])
+    assert cluster.jobs == [([0, 1, 2, 3, 4, 5], False), ([2], True), ([3, 4, 5], False)]
+
+
+def test_one_that_is_built_when_alone_was_only_beside_the_culprit(order: BuildOrder) -> None:
+    assert outcome(Cluster(2, kills_alone=False), order) == ([0, 1, 2, 3, 4, 5], [])
+
+
+def test_many_killers_do_not_make_many_jobs(order: BuildOrder) -> None:
+    cluster = Cluster(0, 1, 2, 3, 5)
+    assert outcome(cluster, order) == ([4], [0, 1, 2, 3, 5])
+    assert cluster.jobs[-1] == ([3, 4, 5], True)
+
+
+def test_where_spark_does_not_say_which_it_was_each_has_a_process_of_its_own(order: BuildOrder) -> None:
+    cluster = Cluster(4, names=False)
+    assert outcome(cluster, order) == ([0, 1, 2, 3, 5], [4])
+    assert cluster.jobs == [([0, 1, 2, 3, 4, 5], False), ([4, 5], True)]
+
+
+@pytest.mark.parametrize(("of_memory", "code"), [(True, "OUT_OF_MEMORY"), (False, "WORKER_DIED")])
+def test_a_file_that_takes_its_executor_with_it_fails_alone(
+    order: BuildOrder, of_memory: bool, code: str
+) -> None:
+    def run(tasks: Sequence[FileTask], _: Build) -> Generator[Result | None, None, None]:
+        for place, task in enumerate(tasks):
+            if task.ordinal == 3:
+                raise JobDied(Death(place, of_memory), "executor 1 was lost")
+            yield receipt(task)
+
+    results = [r for r in in_spite_of_deaths(run, order, TASKS) if r is not None]
+    [failure] = [r for r in results if isinstance(r, Failure)]
+    assert (failure.ordinal, failure.code) == (3, code)
+    assert "executor 1 was lost" in failure.reason
+    assert len(results) == 6
+
+
+def test_a_spark_that_loses_all_and_blames_none_is_an_error(order: BuildOrder) -> None:
+    def run(_: Sequence[FileTask], __: Build) -> Generator[Result | None, None, None]:
+        yield None
+        raise JobDied(Death(None, False), "executors are lost")
+
+    with pytest.raises(BuildError, match="executors are lost"):
+        list(in_spite_of_deaths(run, order, TASKS))
+
+
+def test_how_a_process_ended_is_told(order: BuildOrder) -> None:
+    killed = death(order, TASKS[0], -signal.SIGKILL, "")
+    assert (killed.code, "SIGKILL" in killed.reason) == ("OUT_OF_MEMORY", True)
+    aborted = death(order, TASKS[0], -signal.SIGABRT, "x\nmemory allocation of 99 bytes failed\n")
+    assert aborted.code == "OUT_OF_MEMORY"
+    crashed = death(order, TASKS[0], -signal.SIGSEGV, "one\nFatal: two\n\n")
+    assert crashed.code == "WORKER_DIED"
+    assert "ended with SIGSEGV (Fatal: two)" in crashed.reason
+
+
+def test_a_file_is_built_in_a_process_of_its_own(
+    fakes: ModuleType, tmp_path: Path, order: BuildOrder
+) -> None:
+    fakes.write_names(tmp_path / "in" / "a.csv", 3)
+    [task] = fakes.tasks_of(order)
+    built = build_alone(order, task)
+    assert isinstance(built, Receipt), built
+    assert built.rows == 3
+    assert not built.worker.endswith(f"/{os.getpid()}")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(errno.ENOMEM, "OUT_OF_MEMORY"), (errno.ENOSPC, "MACHINE"), (errno.EAGAIN, "MACHINE")],
+)
+def test_a_process_that_cannot_be_started_fails_its_file_and_not_the_job(
+    order: BuildOrder, monkeypatch: pytest.MonkeyPatch, number: int, code: str
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    failed = build_alone(order, TASKS[0])
+    assert isinstance(failed, Failure)
+    assert (failed.uri, failed.code) == (TASKS[0].file.uri, code)
+
+
+def test_a_file_that_needs_more_memory_than_a_worker_may_take_says_so(
+    fakes: ModuleType, tmp_path: Path, order: BuildOrder
+) -> None:
+    fakes.write_names(tmp_path / "in" / "a.csv", 700_000)
+    [task] = fakes.tasks_of(order)
+    limits = Limits(worker_bytes=250 << 20)
+    failed = build_alone(replace(order, max_rows_per_segment=10**6, limits=limits), task)
+    assert isinstance(failed, Failure)
+    assert failed.code == "OUT_OF_MEMORY", failed
+    assert "PINOT_ASSETS_WORKER_MEMORY" in failed.reason

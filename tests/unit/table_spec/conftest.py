@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pinot_assets.table_spec import AnyTableSpec, Note, Problem, TableSpec, check_tables, load_tables
+from pinot_assets.table_spec.blocks.ingestion import FileIngestion, model_input
+
+SCHEMA: dict[str, Any] = {
+    "schemaName": "flights",
+    "dimensionFieldSpecs": [{"name": "carrier", "dataType": "STRING"}, {"name": "flight", "dataType": "INT"}],
+    "metricFieldSpecs": [{"name": "distance", "dataType": "DOUBLE"}],
+    "dateTimeFieldSpecs": [
+        {"name": "time_hour", "dataType": "TIMESTAMP", "format": "TIMESTAMP", "granularity": "1:HOURS"}
+    ],
+}
+TABLE: dict[str, Any] = {
+    "tableName": "flights",
+    "tableType": "OFFLINE",
+    "segmentsConfig": {"timeColumnName": "time_hour", "replication": "2"},
+    "tenants": {},
+    "tableIndexConfig": {"nullHandlingEnabled": True},
+    "ingestionConfig": {"batchIngestionConfig": {"segmentIngestionType": "REFRESH"}},
+    "metadata": {},
+}
+BLOCK: dict[str, Any] = {
+    "inputDirURI": "s3://flights-in/2013",
+    "inputFormat": "csv",
+    "output.segment.dir.uri": "s3://flights-staging/flights",
+    "consistentPushEnabled": "true",
+}
+
+
+STREAM: dict[str, Any] = {
+    "streamType": "kafka",
+    "stream.kafka.topic.name": "flights",
+    "stream.kafka.broker.list": "127.0.0.1:9092",
+}
+REALTIME_TABLE: dict[str, Any] = {
+    "tableName": "flights",
+    "tableType": "REALTIME",
+    "segmentsConfig": {"timeColumnName": "time_hour", "replication": "2"},
+    "tenants": {},
+    "tableIndexConfig": {"loadMode": "MMAP"},
+    "metadata": {},
+}
+
+
+class Folder:
+    """A folder of table specs being written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def text(self, text: str, name: str = "flights.yaml") -> Path:
+        file = self.path / name
+        file.write_text(text)
+        return file
+
+    def spec(
+        self,
+        block: dict[str, Any] | None = None,
+        *,
+        change: Callable[[dict[str, Any]], object] = lambda whole: None,
+        name: str = "flights.yaml",
+    ) -> Path:
+        """Write a good spec, with `block` laid over its ingestion (None as a value removes a key)."""
+        laid = {**BLOCK, **(block or {})}
+        whole = copy.deepcopy(
+            {
+                "schema": SCHEMA,
+                "table": TABLE,
+                "fileIngestion": {k: v for k, v in laid.items() if v is not None},
+            }
+        )
+        change(whole)
+        return self.text(yaml.safe_dump(whole, sort_keys=False), name)
+
+    def realtime(
+        self,
+        block: dict[str, Any] | None = None,
+        *,
+        change: Callable[[dict[str, Any]], object] = lambda whole: None,
+        name: str = "flights-realtime.yaml",
+    ) -> Path:
+        """Write a good spec of a REALTIME table, with `block` laid over its realtime block."""
+        laid = {"stream": STREAM, **(block or {})}
+        whole = copy.deepcopy(
+            {
+                "schema": SCHEMA,
+                "table": REALTIME_TABLE,
+                "realtime": {k: v for k, v in laid.items() if v is not None},
+            }
+        )
+        change(whole)
+        return self.text(yaml.safe_dump(whole, sort_keys=False), name)
+
+    def load(self, block: dict[str, Any] | None = None, **more: Any) -> TableSpec:
+        self.spec(block, **more)
+        return load_tables(self.path)["flights"]
+
+    def unchecked(self, block: dict[str, str]) -> TableSpec:
+        """A spec whose ingestion block no rule and no policy has seen."""
+        ingestion = FileIngestion.model_validate(model_input({**BLOCK, **block}))
+        return replace(self.load(), ingestion=ingestion)
+
+    def check(self) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
+        return check_tables(self.path)
+
+    def problems(self, block: dict[str, Any] | None = None, **more: Any) -> list[Problem]:
+        self.spec(block, **more)
+        return self.check()[1]
+
+    def notes(self, block: dict[str, Any] | None = None, **more: Any) -> dict[str, str]:
+        """Notes by key, of a spec that must be free of problems."""
+        self.spec(block, **more)
+        _, problems, notes = self.check()
+        assert problems == []
+        return {note.key: note.text for note in notes}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)

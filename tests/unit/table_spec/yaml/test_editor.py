@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pinot_assets.table_spec.yaml.document import read_document
+from pinot_assets.table_spec.yaml.editor import FILE_NAME, editor_schema
+
+TABLES = Path(__file__).parents[3] / "tables"
+SAMPLE = TABLES / "flights.yaml"
+
+
+def errors(value: object) -> list[str]:
+    validator = jsonschema.Draft7Validator(json.loads(editor_schema()))
+    return [error.json_path for error in validator.iter_errors(value)]
+
+
+def test_the_committed_file_is_fresh():
+    # Write it with: pinot-assets tables json-schema > tables/table.schema.json
+    assert (TABLES / FILE_NAME).read_text() == editor_schema()
+
+
+def test_it_is_a_json_schema():
+    jsonschema.Draft7Validator.check_schema(json.loads(editor_schema()))
+
+
+def test_it_takes_the_sample():
+    document, _ = read_document(SAMPLE)
+    assert document is not None
+    assert errors(document.value) == []
+    assert SAMPLE.read_text().splitlines()[0].endswith(f"$schema=./{FILE_NAME}")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "accepted"),
+    [
+        ("consistentPushMaxRetries", "3", True),
+        ("consistentPushMaxRetries", 3, True),
+        ("consistentPushMaxRetries", "-3", False),
+        ("consistentPushEnabled", "yes", False),
+        ("consistentPushEnabled", True, True),
+        ("input.fs.prop.region", "eu", True),
+        ("recordReader.prop.delimiter", ";", True),
+        ("tableMaxNumTasks", "1", True),
+        ("inputFormat", "thrift", False),
+        ("push.mode", "Tar", True),
+        ("minServer", 0.11, True),
+        ("inputFromat", "csv", False),
+        ("includeFileNamePattern", "*.csv", False),
+    ],
+)
+def test_it_warns_of_wrong_keys_and_values(key, value, accepted):
+    document, _ = read_document(SAMPLE)
+    assert document is not None
+    document.value["fileIngestion"][key] = value
+    assert (errors(document.value) == []) is accepted
