@@ -42,11 +42,11 @@ from pinot_assets.assets.picture import Picture
 from pinot_assets.core.memory import take_memory_from_system
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.sensors.decision import Cursor, decide, settlement
-from pinot_assets.session.kept_parts import KeptParts
-from pinot_assets.session.model import Pointer
-from pinot_assets.session.observe import Observation
-from pinot_assets.session.plan import NO_HOLD
-from pinot_assets.session.sweep import Bookmark, Sweep, go_on
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.detect.paged_listing import Bookmark, Sweep, go_on
+from pinot_assets.session.stores.listing_parts import KeptParts
+from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.state import Pointer
 from pinot_assets.snapshot.manifest import PublishedFiles, Snapshot, SnapshotRef, sha256_hex
 from pinot_assets.source import open_store
 from pinot_assets.source.bucket_store import BucketObjectStore

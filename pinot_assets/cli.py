@@ -19,7 +19,6 @@ from pinot_assets.chosen_tables import Chosen, offline_tables, one_table
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.cli_panels import arrange, flow
 from pinot_assets.cli_progress import ConsoleProgress
-from pinot_assets.connect import open_edges, open_known_stores, open_session_store, open_source, open_staging
 from pinot_assets.core.interrupts import saying
 from pinot_assets.core.text import plural
 from pinot_assets.demo.sample import first_days, write_days
@@ -35,7 +34,6 @@ from pinot_assets.local.cli import down as local_down
 from pinot_assets.local.cli import up as local_up
 from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.metrics_cli import register as add_metrics_command
-from pinot_assets.one_run import Outcome, finish
 from pinot_assets.partitions_cli import partitions_app
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.plan_cli import add_plan_command
@@ -43,8 +41,16 @@ from pinot_assets.program import Program, run_program
 from pinot_assets.realtime.lazy_group import realtime_app
 from pinot_assets.receipts_cli import add_receipt_commands
 from pinot_assets.rollback_cli import add_rollback_commands
+from pinot_assets.session.connect import (
+    open_edges,
+    open_known_stores,
+    open_session_store,
+    open_source,
+    open_staging,
+)
+from pinot_assets.session.detect.observe import list_source, observe, sight
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.observe import list_source, observe, sight
+from pinot_assets.session.gate_and_publish import Outcome, finish
 from pinot_assets.session_cli import session_app
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.simulate.cli import register as add_simulate_command

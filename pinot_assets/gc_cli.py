@@ -27,7 +27,7 @@ from pinot_assets.gc.told import lines, values
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.program import error_values, of_system
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.terminal import Terminal
 

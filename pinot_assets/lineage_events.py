@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from pinot_assets.core.timeouts import in_time
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.session.driver import Driver, was_turned_away
-from pinot_assets.session.kept import headers, read_kept
-from pinot_assets.session.model import Outcome, Session
-from pinot_assets.session.staging import Staging, staged
+from pinot_assets.session.stores.staging import Staging, staged
+from pinot_assets.session.stores.stored_snapshots import headers, read_kept
+from pinot_assets.session.values.state import Outcome, Session
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.yaml.document import read_document

@@ -14,11 +14,11 @@ import typer
 from rich.progress import track
 
 from pinot_assets.cli_options import AsJson, TableName, new_console, show_json
-from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import default_home
-from pinot_assets.session.observe import list_source, observe
+from pinot_assets.session.connect import open_session_store, open_source, open_staging
+from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.terminal import Terminal

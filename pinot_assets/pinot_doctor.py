@@ -25,7 +25,7 @@ from pinot_assets.pinot.versions import (
     honours_lineage_settings,
     traits_of,
 )
-from pinot_assets.session.model import seq_of
+from pinot_assets.session.values.state import seq_of
 from pinot_assets.settings.environment import load_settings
 
 _TIMEOUTS = Timeouts(connect=1.0, call=3.0)

@@ -13,10 +13,9 @@ from rich.text import Text
 
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.forecast import Step
-from pinot_assets.session.outlook import Outlook
-from pinot_assets.session.outlook_json import values
-from pinot_assets.session.outlook_words import (
+from pinot_assets.session.plan_report.decision import Step
+from pinot_assets.session.plan_report.plan_report import Outlook
+from pinot_assets.session.plan_report.rendering import (
     Line,
     file_counts,
     file_lines,
@@ -26,6 +25,7 @@ from pinot_assets.session.outlook_words import (
     risk_lines,
     room_lines,
 )
+from pinot_assets.session.plan_report.rendering_json import values
 from pinot_assets.table_spec import TableSpec
 
 STYLES = {"+": "green", "~": "yellow", "-": "red", "=": "dim", "h": "magenta", "…": "cyan"}

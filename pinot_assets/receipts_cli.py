@@ -18,11 +18,11 @@ from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.completion import kept_snapshots
-from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SessionError, SpecError
-from pinot_assets.session.kept import Kept, find_target, published
-from pinot_assets.session.model import table_of, utc_text
+from pinot_assets.session.connect import open_session_store, open_staging
+from pinot_assets.session.stores.stored_snapshots import Kept, find_target, published
+from pinot_assets.session.values.state import table_of, utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.provenance import Stay, difference, of_file, of_segment

@@ -18,9 +18,9 @@ from pinot_assets.completion import kept_snapshots
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import utc_text
-from pinot_assets.session.preview import preview, reach
-from pinot_assets.session.way_back import WayBack
+from pinot_assets.session.plan_report.rollback_preview import preview, reach
+from pinot_assets.session.rollback.rollback_options import WayBack
+from pinot_assets.session.values.state import utc_text
 from pinot_assets.table_spec import TableSpec
 
 

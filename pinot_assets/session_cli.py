@@ -13,11 +13,11 @@ import typer
 from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
-from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
+from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.history import (
+from pinot_assets.session.plan_report.history import (
     FileState,
     FileStatus,
     Unreadable,
@@ -26,8 +26,8 @@ from pinot_assets.session.history import (
     kept_sessions,
     session_values,
 )
-from pinot_assets.session.model import Session, utc_text
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.values.state import Session, utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
 

@@ -20,7 +20,7 @@ from pinot_assets.doctor_check import Check
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.metrics.pushing import PASSWORD, USER
 from pinot_assets.pinot import PinotCluster, Timeouts
-from pinot_assets.session.zookeeper import cluster_client
+from pinot_assets.session.stores.zookeeper import cluster_client
 from pinot_assets.settings.environment import (
     PROFILE,
     Profile,

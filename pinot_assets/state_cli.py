@@ -13,11 +13,11 @@ import typer
 from rich.markup import escape
 
 from pinot_assets.cli_options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
-from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.core.stored_format import NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease
+from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.formats import POINTER, Found, look
+from pinot_assets.session.stores.formats import POINTER, Found, look
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
 

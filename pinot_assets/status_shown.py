@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from rich.markup import escape
 
 from pinot_assets.core.text import plural
-from pinot_assets.session.model import utc_text
-from pinot_assets.session.observe import Observation, Sighting
-from pinot_assets.session.trouble import again_ms, lasts, since_ms
+from pinot_assets.session.detect.observe import Observation, Sighting
+from pinot_assets.session.values.state import utc_text
+from pinot_assets.session.values.trouble import again_ms, lasts, since_ms
 from pinot_assets.source.readiness import told
 from pinot_assets.table_spec import TableSpec
 

@@ -20,14 +20,14 @@ from rich.table import Table
 from pinot_assets.chosen_tables import Chosen, warn_of
 from pinot_assets.cli_options import AsJson, TablesOption, new_console
 from pinot_assets.completion import table_names
-from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.core import interrupts
 from pinot_assets.core.exit_codes import ExitCode, worst
 from pinot_assets.errors import SpecError, TypedWrong
-from pinot_assets.one_run import Outcome, finish
+from pinot_assets.session.connect import open_session_store, open_source, open_staging
+from pinot_assets.session.detect.observe import Observation, list_source, observe
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import utc_text
-from pinot_assets.session.observe import Observation, list_source, observe
+from pinot_assets.session.gate_and_publish import Outcome, finish
+from pinot_assets.session.values.state import utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.source import Inventory
 from pinot_assets.table_spec import LeftOut, TableSpec

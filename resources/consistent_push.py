@@ -10,13 +10,13 @@ from pydantic import PrivateAttr
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from pinot_assets.connect import open_edges
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.lineage_events import lineage_after
 from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.resources.pinot import PinotResource
+from pinot_assets.session.connect import open_edges
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.report import Progress
+from pinot_assets.session.values.report import Progress
 from pinot_assets.table_spec import TableSpec
 
 

@@ -19,18 +19,18 @@ from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.picture import Picture
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
 from pinot_assets.assets.table import TableAssets
-from pinot_assets.connect import open_hints, open_session_store, open_source, open_staging
 from pinot_assets.core.check_result import unknown
 from pinot_assets.core.timeouts import Late, Patience
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError, SourceError
 from pinot_assets.health import source
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.decision import Cursor, decide, settlement
-from pinot_assets.session.kept_parts import KeptParts
-from pinot_assets.session.observe import Observation, observe, standing
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.sweep import Bookmark, Sweep, go_on
-from pinot_assets.session.trouble import aged
+from pinot_assets.session.connect import open_hints, open_session_store, open_source, open_staging
+from pinot_assets.session.detect.observe import Observation, observe, standing
+from pinot_assets.session.detect.paged_listing import Bookmark, Sweep, go_on
+from pinot_assets.session.stores.listing_parts import KeptParts
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.trouble import aged
 from pinot_assets.settings.environment import Settings
 from pinot_assets.source.notifications import Hints
 from pinot_assets.table_spec import TableSpec

@@ -9,8 +9,8 @@ from typing import Any
 import dagster as dg
 
 from pinot_assets.core.text import plural
-from pinot_assets.session.model import utc_text
-from pinot_assets.session.observe import Observation
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.values.state import utc_text
 
 LINES = 5
 LENGTH = 1000

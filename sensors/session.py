@@ -15,13 +15,13 @@ from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.published import data_version_of, publication
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
 from pinot_assets.assets.table import TableAssets
-from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.standstill import decide_session
-from pinot_assets.session.observe import Observation, observe
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.connect import open_session_store, open_staging
+from pinot_assets.session.detect.observe import Observation, observe
+from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import TableSpec
 

@@ -17,10 +17,10 @@ import dagster as dg
 from pinot_assets.core.stored_format import Stored, plain, structured
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import read_json
-from pinot_assets.session.model import Mode, Session, utc_text
-from pinot_assets.session.observe import Observation
-from pinot_assets.session.run import WRITER_VERSION
-from pinot_assets.session.trouble import again_ms, since_ms
+from pinot_assets.session.context.context import WRITER_VERSION
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.values.state import Mode, Session, utc_text
+from pinot_assets.session.values.trouble import again_ms, since_ms
 from pinot_assets.table_spec import TableSpec
 
 PATIENCE_S = 60

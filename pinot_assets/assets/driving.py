@@ -11,8 +11,8 @@ from pinot_assets.assets.progress import RunLog
 from pinot_assets.assets.runs import is_asked_for
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.report import Report
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.values.report import Report
 from pinot_assets.table_spec import TableSpec
 
 SLACK_S = 5

@@ -25,7 +25,7 @@ from dagster._core.definitions.data_version import (
 from pinot_assets.assets.budget import Budget
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.metadata import Metadata
-from pinot_assets.session.run import WRITER_VERSION
+from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.table_spec import TableSpec
 
 STAGED = "staged:"

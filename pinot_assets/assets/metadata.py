@@ -11,10 +11,10 @@ import dagster as dg
 from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.core.text import plural
-from pinot_assets.session.history import counts_text
-from pinot_assets.session.model import Checked, Session, utc_text
-from pinot_assets.session.report import Report
-from pinot_assets.session.small_files import small
+from pinot_assets.session.plan_report.history import counts_text
+from pinot_assets.session.values.report import Report
+from pinot_assets.session.values.small_files import small
+from pinot_assets.session.values.state import Checked, Session, utc_text
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 
 Metadata = Mapping[str, dg.MetadataValue | str | int | float]

@@ -22,9 +22,9 @@ from pinot_assets.gc.look import GRACE_HOURS
 from pinot_assets.gc.told import lines
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.resources import ConsistentPushResource
+from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.observe import Observation
-from pinot_assets.session.preview import preview
+from pinot_assets.session.plan_report.rollback_preview import preview
 from pinot_assets.table_spec import TableSpec
 
 TARGET_TAG = "pinot/target"

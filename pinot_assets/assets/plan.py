@@ -10,8 +10,8 @@ from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.metadata import Metadata, cell
 from pinot_assets.assets.progress import RunLog
 from pinot_assets.resources import ConsistentPushResource
-from pinot_assets.session.outlook import Outlook
-from pinot_assets.session.outlook_words import (
+from pinot_assets.session.plan_report.plan_report import Outlook
+from pinot_assets.session.plan_report.rendering import (
     Line,
     file_counts,
     file_lines,

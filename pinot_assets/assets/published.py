@@ -16,13 +16,13 @@ from pinot_assets.assets.picture import Event, Picture
 from pinot_assets.assets.versions import digest
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.api import Pinot
+from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.kept import before
-from pinot_assets.session.model import Checked, published_audit
-from pinot_assets.session.observe import Observation
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
-from pinot_assets.session.way_back import revert_until_ms
+from pinot_assets.session.rollback.rollback_options import revert_until_ms
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import before
+from pinot_assets.session.values.state import Checked, published_audit
 from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.table_spec import TableSpec

@@ -30,8 +30,8 @@ from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import Outcome, PushKind, Session
-from pinot_assets.session.report import Report, Result
+from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.state import Outcome, PushKind, Session
 from pinot_assets.table_spec import TableSpec
 
 

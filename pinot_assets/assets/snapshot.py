@@ -20,7 +20,7 @@ from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.core.text import plural
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import Checked
+from pinot_assets.session.values.state import Checked
 from pinot_assets.table_spec import TableSpec
 
 _COUNTED = ("files_built", "rows_kept")

@@ -12,10 +12,10 @@ from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.looks import file_partitions, looks, store_kind
 from pinot_assets.assets.picture import Event, Picture
 from pinot_assets.assets.runs import is_alone
-from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.core.text import plural
 from pinot_assets.resources import PinotResource
-from pinot_assets.session.observe import list_source, observe
+from pinot_assets.session.connect import open_session_store, open_source, open_staging
+from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.table_spec import TableSpec
 
 

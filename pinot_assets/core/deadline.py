@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pinot_assets.session.edges import Edges
+from pinot_assets.session.stores.clients import Edges
 
 
 class Deadline:

@@ -21,7 +21,6 @@ from rich.console import Console
 from rich.table import Table
 
 from pinot_assets.audit import Finding
-from pinot_assets.connect import open_edges
 from pinot_assets.demo.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, WrongOnTheWay, tar_of, write_spec
 from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
 from pinot_assets.demo.own_stack import own_stack
@@ -32,8 +31,9 @@ from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.environment import environment_context, environment_session
 from pinot_assets.pinot import Pinot, PinotCluster
 from pinot_assets.pinot.shadow_table import shadow_tables
+from pinot_assets.session.connect import open_edges
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec, load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply

@@ -20,7 +20,6 @@ from rich.console import Console
 from rich.table import Table
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.core.subprocesses import run_child
 from pinot_assets.demo.control import push_plainly
 from pinot_assets.demo.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
@@ -30,7 +29,8 @@ from pinot_assets.demo.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story,
 from pinot_assets.demo.world import World
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import PinotCluster
-from pinot_assets.session.observe import observe
+from pinot_assets.session.connect import open_session_store, open_staging
+from pinot_assets.session.detect.observe import observe
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.snapshot import Snapshot
 from pinot_assets.table_spec import TableSpec, load_tables

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pinot_assets.errors import LeaseLost, PinotAssetsError, SwitchStateUnknown
 from pinot_assets.gc.look import Garbage, look
 from pinot_assets.gc.orphans import IN_STAGING, Kind, Orphan
-from pinot_assets.session.abandon import sweep
-from pinot_assets.session.retention import take_away
-from pinot_assets.session.run import Run
-from pinot_assets.session.shadow import remove_shadow
+from pinot_assets.session.checks.shadow import remove_shadow
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.recover.abandon import sweep
+from pinot_assets.session.rollback.retention import take_away
 from pinot_assets.source.object_store import ObjectStore, probe_key
 
 Told = Callable[[int, int], None]

@@ -13,8 +13,8 @@ import time
 
 from pinot_assets.errors import SessionHeld
 from pinot_assets.gc.orphans import Kind, Orphan
-from pinot_assets.session.model import Owner
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.values.state import Owner
 
 WHY = "Pinot has no such table any more"
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.gc.orphans import Facts, Orphan, orphans
 from pinot_assets.pinot.shadow_table import left_shadow
-from pinot_assets.session.abandon import unknown_of
-from pinot_assets.session.behind import published
-from pinot_assets.session.edges import Edges
-from pinot_assets.session.kept import Header, headers
-from pinot_assets.session.model import Pointer, Session, is_ours
-from pinot_assets.session.retention import Retention, needed, reach_of, why_none_goes
-from pinot_assets.session.staging import Reach, staged
+from pinot_assets.session.lineage.stale_pointer import published
+from pinot_assets.session.recover.abandon import unknown_of
+from pinot_assets.session.rollback.retention import Retention, needed, reach_of, why_none_goes
+from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.staging import Reach, staged
+from pinot_assets.session.stores.stored_snapshots import Header, headers
+from pinot_assets.session.values.state import Pointer, Session, is_ours
 from pinot_assets.table_spec import TableSpec
 
 GRACE_HOURS = 24

@@ -14,13 +14,13 @@ from enum import StrEnum
 
 from pinot_assets.health.leftovers import SEGMENTS, unreferenced
 from pinot_assets.pinot.lineage import Lineage, LineageState
-from pinot_assets.session.abandon import unknown_of
-from pinot_assets.session.kept import Header
-from pinot_assets.session.kept_parts import PART_KEY
-from pinot_assets.session.model import Session, is_ours
-from pinot_assets.session.staging import Reach
-from pinot_assets.session.store import KEPT_SESSIONS
-from pinot_assets.session.sweep import KEPT_S
+from pinot_assets.session.detect.paged_listing import KEPT_S
+from pinot_assets.session.recover.abandon import unknown_of
+from pinot_assets.session.stores.listing_parts import PART_KEY
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS
+from pinot_assets.session.stores.staging import Reach
+from pinot_assets.session.stores.stored_snapshots import Header
+from pinot_assets.session.values.state import Session, is_ours
 from pinot_assets.snapshot.fingerprint import Fingerprint
 
 _TAR = re.compile(r"segments/(?P<segment>[^/]+?)(?:\.metadata)?\.tar\.gz")

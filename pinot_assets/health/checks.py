@@ -21,7 +21,7 @@ from pinot_assets.health import (
 )
 from pinot_assets.health.look import Look, open_look
 from pinot_assets.health.room import Room
-from pinot_assets.session.room import quota_bytes, replication_of
+from pinot_assets.session.checks.capacity import quota_bytes, replication_of
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import TableSpec
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pinot_assets.core.check_result import Health, Problem, base_name, judged, some
 from pinot_assets.core.text import plural_are
-from pinot_assets.session.plan import Plan
+from pinot_assets.session.values.plan import Plan
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.receipt import Failure
 

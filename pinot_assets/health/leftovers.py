@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pinot_assets.core.check_result import Health, Problem, Severity, judged, megabytes, some
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.pinot.lineage import Lineage, LineageState
-from pinot_assets.session.model import is_ours
-from pinot_assets.session.removal import tar_keys
-from pinot_assets.session.store import KEPT_SESSIONS
+from pinot_assets.session.stores.removal import tar_keys
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS
+from pinot_assets.session.values.state import is_ours
 from pinot_assets.snapshot.receipt import Output
 
 ORPHANS = "orphans"

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from pinot_assets.core.check_result import Health, Problem, Severity, hours, judged, some
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
-from pinot_assets.session.model import Session, is_ours
+from pinot_assets.session.values.state import Session, is_ours
 
 NAME = "lineage_clean"
 

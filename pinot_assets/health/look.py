@@ -24,14 +24,14 @@ from pinot_assets.health.source import Difference, difference
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import Pinot, Replicas, ServerDisk
 from pinot_assets.pinot.lineage import Lineage
-from pinot_assets.session.abandon import unknown_of
-from pinot_assets.session.behind import published
-from pinot_assets.session.kept import before, headers, revertible
-from pinot_assets.session.model import Mode, ObjectRef, Outcome, Owner, Pointer, PushKind, Session
-from pinot_assets.session.observe import judge_listing, list_source
-from pinot_assets.session.plan import NO_HOLD, Hold
-from pinot_assets.session.staging import Staging, staged
-from pinot_assets.session.store import KEPT_SESSIONS, SessionStore
+from pinot_assets.session.detect.observe import judge_listing, list_source
+from pinot_assets.session.lineage.stale_pointer import published
+from pinot_assets.session.recover.abandon import unknown_of
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS, SessionStore
+from pinot_assets.session.stores.staging import Staging, staged
+from pinot_assets.session.stores.stored_snapshots import before, headers, revertible
+from pinot_assets.session.values.plan import NO_HOLD, Hold
+from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Owner, Pointer, PushKind, Session
 from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from pinot_assets.connect import open_session_store, open_source, open_staging
 from pinot_assets.pinot.api import Pinot
 from pinot_assets.pinot.http_client import PinotCluster
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.connect import open_session_store, open_source, open_staging
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
 from pinot_assets.settings.environment import Settings
 from pinot_assets.source import ObjectStore
 from pinot_assets.table_spec import TableSpec

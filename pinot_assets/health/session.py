@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pinot_assets.core.check_result import HOUR_MS, Health, Problem, Severity, hours, judged
 from pinot_assets.core.text import counted
-from pinot_assets.session.model import Owner, Session, State, utc_text
-from pinot_assets.session.trouble import lasts
+from pinot_assets.session.values.state import Owner, Session, State, utc_text
+from pinot_assets.session.values.trouble import lasts
 
 NAME = "session_progress"
 

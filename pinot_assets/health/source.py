@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pinot_assets.core.check_result import Health, Problem, Severity, base_name, judged, some
 from pinot_assets.core.text import duration
-from pinot_assets.session.model import utc_text
-from pinot_assets.session.plan import Hold
-from pinot_assets.session.trouble import has_lasted, so_long
+from pinot_assets.session.values.plan import Hold
+from pinot_assets.session.values.state import utc_text
+from pinot_assets.session.values.trouble import has_lasted, so_long
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Readiness
 

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import examine, way_back
 from pinot_assets.health.look import Look, open_look
@@ -17,11 +16,12 @@ from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.session import Seen, session_samples
 from pinot_assets.metrics.source import LEFT_OUT, source_samples
 from pinot_assets.realtime.looking import look as look_at_stream_table
-from pinot_assets.session.history import kept_sessions
-from pinot_assets.session.model import Session
-from pinot_assets.session.plan import NO_HOLD
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.connect import open_session_store, open_staging
+from pinot_assets.session.plan_report.history import kept_sessions
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.state import Session
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, label_of
 

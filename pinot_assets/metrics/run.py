@@ -8,7 +8,7 @@ from pinot_assets.audit import Finding
 from pinot_assets.metrics.family import Sample, gauge
 from pinot_assets.metrics.session import CHECK_EXPECTED, CHECK_FOUND, CHECK_PASSED
 from pinot_assets.session.driver import Step
-from pinot_assets.session.report import Report, Result
+from pinot_assets.session.values.report import Report, Result
 
 ENDED = gauge("run_end_timestamp_seconds", "When the newest run ended.")
 SUCCESS = gauge(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinot_assets.metrics.family import Sample, gauge, seconds
-from pinot_assets.session.model import AuditReceipt, Outcome, Owner, Session, State, published_audit
-from pinot_assets.session.plan import NO_HOLD, Hold
+from pinot_assets.session.values.plan import NO_HOLD, Hold
+from pinot_assets.session.values.state import AuditReceipt, Outcome, Owner, Session, State, published_audit
 
 PUBLISHED_AT = gauge("last_publish_timestamp_seconds", "When what queries see was published.")
 FRESHNESS_LIMIT = gauge("freshness_limit_seconds", "How old the table may be: dagster.freshnessHours.")

@@ -26,9 +26,7 @@ from kazoo.exceptions import (
 from pinot_assets.core.stored_format import Marks, plain
 from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
-from pinot_assets.session.model import Owner
-from pinot_assets.session.znrecord import fields_of
-from pinot_assets.session.zookeeper import (
+from pinot_assets.session.stores.zookeeper import (
     answered,
     first_error,
     lease_holder,
@@ -36,6 +34,8 @@ from pinot_assets.session.zookeeper import (
     make_own_path,
     require_cluster,
 )
+from pinot_assets.session.values.state import Owner
+from pinot_assets.session.values.znrecord import fields_of
 
 TASK: Final = "RealtimeOperations"
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
-from pinot_assets.session.model import Owner
-from pinot_assets.session.zookeeper import cluster_client
+from pinot_assets.session.stores.zookeeper import cluster_client
+from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import Settings
 
 MOST_APART_S: Final = 60.0

@@ -23,28 +23,28 @@ from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown
 from pinot_assets.gc.collect import Collected, Told, collect
 from pinot_assets.gc.look import Garbage, look
-from pinot_assets.session import noop, plain
-from pinot_assets.session import publish as publishing
-from pinot_assets.session import rollback as rolling_back
-from pinot_assets.session.abandon import abandon
-from pinot_assets.session.catch_up import catch_up
-from pinot_assets.session.counted import Counted, count
-from pinot_assets.session.edges import Edges
-from pinot_assets.session.formats import require_known
-from pinot_assets.session.model import Mode, Outcome, Owner, PushKind, Session, State, given_up
-from pinot_assets.session.observe import Observation, observe
-from pinot_assets.session.outlook import Outlook, outlook
-from pinot_assets.session.rebuild import rebuild
-from pinot_assets.session.report import Progress, Quiet, Report
-from pinot_assets.session.retention import expire
-from pinot_assets.session.run import Run
-from pinot_assets.session.settle import settle
-from pinot_assets.session.shadow import sweep_shadow
-from pinot_assets.session.so_far import so_far
+from pinot_assets.session.checks.row_count import Counted, count
+from pinot_assets.session.checks.shadow import sweep_shadow
+from pinot_assets.session.commit import no_segment_change, per_file_push
+from pinot_assets.session.commit import publish as publishing
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.progress_so_far import so_far
+from pinot_assets.session.context.read_only import only_reading
+from pinot_assets.session.context.watchdog import Fed, Watchdog
+from pinot_assets.session.detect.observe import Observation, observe
+from pinot_assets.session.plan_report.plan_report import Outlook, outlook
+from pinot_assets.session.recover.abandon import abandon
+from pinot_assets.session.recover.catch_up import catch_up
+from pinot_assets.session.recover.rebuild import rebuild
+from pinot_assets.session.recover.resolve_interrupted import settle
+from pinot_assets.session.rollback import rollback as rolling_back
+from pinot_assets.session.rollback.retention import expire
+from pinot_assets.session.rollback.rollback_options import WayBack, ways
+from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.formats import require_known
 from pinot_assets.session.trigger import trigger, trigger_planned, trigger_without_retry
-from pinot_assets.session.unleased import only_reading
-from pinot_assets.session.watchdog import Fed, Watchdog
-from pinot_assets.session.way_back import WayBack, ways
+from pinot_assets.session.values.report import Progress, Quiet, Report
+from pinot_assets.session.values.state import Mode, Outcome, Owner, PushKind, Session, State, given_up
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.table_spec import TableSpec
@@ -194,9 +194,9 @@ class Driver:
         run = self._run
         opened = run.active_session()
         if opened is not None and opened.push is PushKind.PLAIN and opened.state is State.SWITCH:
-            return plain.audit(run, opened)
+            return per_file_push.audit(run, opened)
         if opened is not None and opened.refused_without_switch:
-            session, findings = noop.audit(run, opened)
+            session, findings = no_segment_change.audit(run, opened)
         else:
             session, findings = publishing.audit(run)
         if opened is not None and opened.push is PushKind.ATOMIC and any(f.blocks for f in findings):
@@ -223,7 +223,7 @@ class Driver:
         run = self._run
         session = run.active_session()
         if session is not None and session.push is PushKind.PLAIN and session.state is State.SWITCH:
-            snapshot = plain.publish(run, session)
+            snapshot = per_file_push.publish(run, session)
         else:
             snapshot = publishing.publish(run)
         expire(run)
@@ -328,7 +328,9 @@ class Driver:
         if session is not None and session.mode is Mode.ROLLBACK:
             return rolling_back.clear_rollback(run, session)
         if session is not None and session.state is State.SWITCH:
-            session = plain.settle(run, session) if session.push is PushKind.PLAIN else settle(run, session)
+            session = (
+                per_file_push.settle(run, session) if session.push is PushKind.PLAIN else settle(run, session)
+            )
         if session is not None:
             abandon(run, session, Outcome.CLEARED, "cleared by hand")
         return session

@@ -10,28 +10,29 @@ from typing import Final
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionError
-from pinot_assets.session import plain, trouble
-from pinot_assets.session import plan as planning
-from pinot_assets.session.abandon import abandon, show_again, sweep
-from pinot_assets.session.assertions import refuse_unaskable
-from pinot_assets.session.attempt import Opened, begin, go_on
-from pinot_assets.session.building import build
-from pinot_assets.session.catch_up import catch_up
-from pinot_assets.session.forecast import Forecast, Step, forecast
-from pinot_assets.session.former_table import forget_former_table
-from pinot_assets.session.looked import Looked, look
-from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State
-from pinot_assets.session.plan import Changes, Hold, Next, Plan
-from pinot_assets.session.publisher import told
-from pinot_assets.session.rebuild import ledger
-from pinot_assets.session.report import Report, Result
-from pinot_assets.session.rollback import finish_rollback
-from pinot_assets.session.run import Run
-from pinot_assets.session.settle import is_lost, may_end_again, settle, stop_ending
-from pinot_assets.session.shadow import sweep_shadow
-from pinot_assets.session.stage import stage
-from pinot_assets.session.stops import refuse_absent, refuse_unfit, waits_for_resume
-from pinot_assets.session.unleased import only_reading
+from pinot_assets.session.attempt.attempt import Opened, begin, go_on
+from pinot_assets.session.attempt.building import build
+from pinot_assets.session.checks.assertions import refuse_unaskable
+from pinot_assets.session.checks.shadow import sweep_shadow
+from pinot_assets.session.commit import per_file_push
+from pinot_assets.session.commit.per_file_steps import told
+from pinot_assets.session.commit.stage import stage
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.read_only import only_reading
+from pinot_assets.session.detect.former_table import forget_former_table
+from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, waits_for_resume
+from pinot_assets.session.detect.source_state import Looked, look
+from pinot_assets.session.plan_report.decision import Forecast, Step, forecast
+from pinot_assets.session.recover.abandon import abandon, show_again, sweep
+from pinot_assets.session.recover.catch_up import catch_up
+from pinot_assets.session.recover.rebuild import ledger
+from pinot_assets.session.recover.resolve_interrupted import is_lost, may_end_again, settle, stop_ending
+from pinot_assets.session.rollback.rollback import finish_rollback
+from pinot_assets.session.values import plan as planning
+from pinot_assets.session.values import trouble
+from pinot_assets.session.values.plan import Changes, Hold, Next, Plan
+from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
@@ -171,7 +172,7 @@ def _settled(run: Run) -> Session | None:
     if session.state is not State.SWITCH:
         return session
     if session.push is PushKind.PLAIN:
-        return plain.settle(run, session)
+        return per_file_push.settle(run, session)
     session = settle(run, session)
     if session is None or not session.ending or is_lost(run, session) or may_end_again(run, session):
         return session
@@ -221,7 +222,7 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
     found = run.edges.staging.receipts(plan)
     plan = planning.accept(plan, found)
     if session.push is PushKind.PLAIN:
-        plan = plain.without(plan, frozenset(f.uri for f in failed))
+        plan = per_file_push.without(plan, frozenset(f.uri for f in failed))
         if failed and not (plan.done or plan.removals or plan.touched):
             session = abandon(run, session, Outcome.ABANDONED_RETRIES, "every file failed")
             return _report(run, Result.FAILED, session, changes, work)
@@ -231,7 +232,7 @@ def _build_and_stage(run: Run, session: Session, plan: Plan, changes: Changes) -
             why=f"first: {plan.to_build[0].uri}",
             hint="check that the staging area keeps what is written; the next trigger builds them again",
         )
-    stage_all = plain.stage if session.push is PushKind.PLAIN else stage
+    stage_all = per_file_push.stage if session.push is PushKind.PLAIN else stage
     session = stage_all(run, session, plan, {o: r for o, (_, r) in found.items()})
     return _report(run, _RESULTS[session.state], session, changes, work)
 

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from pinot_assets.core.addresses import is_loopback
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import default_home, load_state
-from pinot_assets.session.instances import ZooKeeperInstances
-from pinot_assets.session.zookeeper import ZooKeeperAccess
+from pinot_assets.session.stores.instances import ZooKeeperInstances
+from pinot_assets.session.stores.zookeeper import ZooKeeperAccess
 from pinot_assets.settings.pinot_connection import Auth, BasicAuth, GrpcDoor, PinotConnection, Tls, TokenAuth
 from pinot_assets.settings.session_waits import Waits
 

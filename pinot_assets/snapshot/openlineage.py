@@ -35,7 +35,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.uuid import generate_static_uuid
 
-from pinot_assets.session.model import Mode, Outcome, Session
+from pinot_assets.session.values.state import Mode, Outcome, Session
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.provenance import difference
 

@@ -13,8 +13,8 @@ from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest import Builder, BuildOrder
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_session
-from pinot_assets.session.reach import require_reach
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.checks.staging_probe import require_reach
+from pinot_assets.session.stores.staging import Staging
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import open_store
 

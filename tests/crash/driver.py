@@ -15,11 +15,11 @@ from pathlib import Path
 
 from fakes.builder import BuildsHere
 
-from pinot_assets.connect import open_edges
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.ingest import BuildOrder, FileTask, build_file, nobody
+from pinot_assets.session.connect import open_edges
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
 from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.table_spec import load_tables

@@ -27,9 +27,9 @@ from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
-from pinot_assets.session.zookeeper import close, connect
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.zookeeper import close, connect
 from pinot_assets.settings.environment import Settings
 from pinot_assets.settings.session_waits import Waits
 from pinot_assets.source import open_store

@@ -18,12 +18,12 @@ from pinot_assets.assets.history import STAGED
 from pinot_assets.assets.keys import partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.assets.table import table_assets
-from pinot_assets.connect import open_session_store, open_staging
 from pinot_assets.definitions import build_definitions
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.pinot.client.broker import NoResult
 from pinot_assets.resources import PinotResource
-from pinot_assets.session.observe import Observation, observe
+from pinot_assets.session.connect import open_session_store, open_staging
+from pinot_assets.session.detect.observe import Observation, observe
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
 

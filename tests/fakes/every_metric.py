@@ -22,8 +22,17 @@ from pinot_assets.metrics.session import Seen, session_samples
 from pinot_assets.metrics.source import LEFT_OUT, source_samples
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
 from pinot_assets.session.driver import Step
-from pinot_assets.session.model import AuditReceipt, Checked, Mode, ObjectRef, Outcome, Owner, Session, State
-from pinot_assets.session.report import Report, Result
+from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.state import (
+    AuditReceipt,
+    Checked,
+    Mode,
+    ObjectRef,
+    Outcome,
+    Owner,
+    Session,
+    State,
+)
 
 NOW_MS = 1_700_000_000_000
 ORPHANS = ("segments_visible", "segments_hidden", "session_nodes", "staged_objects", "staged_bytes")

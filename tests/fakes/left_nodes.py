@@ -6,8 +6,8 @@ from typing import Any
 
 from fakes.zookeeper import FakeZooKeeper
 
-from pinot_assets.session.model import Owner
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.values.state import Owner
 
 CLUSTER, TABLE = "pinot", "t_OFFLINE"
 CONFIG = f"/{CLUSTER}/PROPERTYSTORE/CONFIGS/TABLE/{TABLE}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fakes.zookeeper import FakeZooKeeper
 
-from pinot_assets.session import zookeeper
+from pinot_assets.session.stores import zookeeper
 
 
 def opened_zookeeper(monkeypatch: pytest.MonkeyPatch) -> FakeZooKeeper:

@@ -30,7 +30,7 @@ from pinot_assets.realtime.repair.apply import Outcome, Repair
 from pinot_assets.realtime.repair.model import Kind, Plan
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.realtime.state import RealtimeState, Segment, Status
-from pinot_assets.session.model import Owner
+from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.pinot_connection import PinotConnection
 
 _NUMBERS = itertools.count(1)

@@ -21,7 +21,10 @@ from pinot_assets.ingest.contract.truncations import CutValues
 from pinot_assets.segment.values.truncation import Cut
 from pinot_assets.sensors.decision import Cursor
 from pinot_assets.sensors.standstill import Watch
-from pinot_assets.session.model import (
+from pinot_assets.session.detect.paged_listing import Bookmark
+from pinot_assets.session.stores.staging import Staging, Switch
+from pinot_assets.session.values.plan import Hold, Plan, Row, Status, plan_to_parquet
+from pinot_assets.session.values.state import (
     AuditReceipt,
     Checked,
     Mode,
@@ -35,9 +38,6 @@ from pinot_assets.session.model import (
     pointer_to_bytes,
     session_to_bytes,
 )
-from pinot_assets.session.plan import Hold, Plan, Row, Status, plan_to_parquet
-from pinot_assets.session.staging import Staging, Switch
-from pinot_assets.session.sweep import Bookmark
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
     PublishedFile,

@@ -31,7 +31,6 @@ from fakes import spoiler as spoiling
 from fakes.builder import BuildsHere
 
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.connect import open_edges, open_session_store, open_staging
 from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.ingest import BuildOrder, FileTask, build_file, nobody
 from pinot_assets.ingest.contract.build_spec import Builder
@@ -40,9 +39,10 @@ from pinot_assets.ingest.spark.local import local_session
 from pinot_assets.local import Stack, StackState
 from pinot_assets.local.moto import moto_server
 from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.session.connect import open_edges, open_session_store, open_staging
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.report import Report, Result
-from pinot_assets.session.zookeeper import close, connect
+from pinot_assets.session.stores.zookeeper import close, connect
+from pinot_assets.session.values.report import Report, Result
 from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt

@@ -12,10 +12,10 @@ from fakes.zookeeper import FakeZooKeeper, Write
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, nobody
 from pinot_assets.ingest.contract.keys import receipt_key
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.edges import Edges
-from pinot_assets.session.report import Report, Result
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.report import Report, Result
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.table_spec import TableSpec
 

@@ -8,10 +8,10 @@ from model.oracle import Ledger
 from model.table import TABLE, Table, run
 
 from pinot_assets.pinot import LineageState
-from pinot_assets.session.model import is_ours
-from pinot_assets.session.report import Result
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import is_ours
 
 TRIGGERS = 6
 """How many it may take: the switch that was left, a session that was planned before, one more, and quiet."""

@@ -12,10 +12,10 @@ from model.watched import WRITES
 
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import Pointer, pointer_to_bytes
-from pinot_assets.session.outlook import Outlook
-from pinot_assets.session.report import Report, Result
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.plan_report.plan_report import Outlook
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.state import Pointer, pointer_to_bytes
 
 Change = Callable[[Table], object]
 

@@ -15,10 +15,10 @@ from model.table import TABLE, Table, run
 
 from pinot_assets.errors import PinotAssetsError, SessionError
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import Pointer
-from pinot_assets.session.report import Report
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.report import Report
+from pinot_assets.session.values.state import Pointer
 from pinot_assets.snapshot.manifest import Snapshot
 
 Rows = Counter[str]

@@ -22,11 +22,11 @@ from model.watched import WatchedPinot
 from pinot_assets.errors import ListingFailed, PinotAssetsError, PinotError, SourceError
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.edges import Edges
-from pinot_assets.session.model import is_ours
-from pinot_assets.session.report import Report, Result
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.state import is_ours
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec import TableSpec
 

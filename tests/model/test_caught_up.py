@@ -25,9 +25,9 @@ from model.table import TABLE, Table, run
 from pinot_assets.core.stored_format import FIRST, NEWEST
 from pinot_assets.errors import PinotAssetsError, SessionError, SnapshotCorrupt, SourceError
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.kept import kept_refs
-from pinot_assets.session.model import Outcome, Pointer, pointer_to_bytes
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import kept_refs
+from pinot_assets.session.values.state import Outcome, Pointer, pointer_to_bytes
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
 

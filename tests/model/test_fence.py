@@ -21,10 +21,10 @@ from model.watched import WRITES
 from pinot_assets.core.stored_format import FIRST, NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease, SessionError
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.formats import _KINDS, require_known
-from pinot_assets.session.report import Result
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.formats import _KINDS, require_known
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.report import Result
 from pinot_assets.snapshot.receipt import Output
 
 FUTURE = {"format": NEWEST + 1, "needs": "7.5.0"}

@@ -11,8 +11,8 @@ from model.table import MODES, TABLE, Table, run
 
 from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.forecast import Step
-from pinot_assets.session.report import Report, Result
+from pinot_assets.session.plan_report.decision import Step
+from pinot_assets.session.values.report import Report, Result
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit
 from pinot_assets.table_spec.blocks.audit_checks import EmptyOutputs
 

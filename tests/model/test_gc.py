@@ -17,11 +17,11 @@ from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.look import Garbage
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
-from pinot_assets.session import sequence
+from pinot_assets.session.context import naming
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.kept import kept_refs, read_kept
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import kept_refs, read_kept
 from pinot_assets.source.object_store import ObjectInfo
 
 DAY = 25 * 3600
@@ -240,7 +240,7 @@ def test_a_listing_without_the_current_snapshot_proves_nothing(monkeypatch: pyte
     (current, *_) = kept_refs(Staging(table.staging))
 
     def lacking(staging: Staging, folder: str) -> Iterator[ObjectInfo]:
-        return (info for info in sequence.staged(staging, folder) if info.key != current.key)
+        return (info for info in naming.staged(staging, folder) if info.key != current.key)
 
     monkeypatch.setattr("pinot_assets.gc.look.staged", lacking)
     before = {info.key for info in table.staging.list()}

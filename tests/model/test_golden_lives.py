@@ -22,12 +22,12 @@ from pinot_assets.core.parquet_bytes import metadata_of, table_of
 from pinot_assets.core.stored_format import RELEASES
 from pinot_assets.sensors.decision import decide
 from pinot_assets.sensors.standstill import decide_session
+from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import Mode, Outcome, PushKind, Session, State
-from pinot_assets.session.observe import list_source, observe
-from pinot_assets.session.report import Result
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 Left = tuple[int, str]

@@ -14,10 +14,10 @@ from model.table import CLUSTER, TABLE, Table, run
 
 from pinot_assets.errors import ListingFailed
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import Session
-from pinot_assets.session.outlook_words import risk_lines
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.plan_report.rendering import risk_lines
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.state import Session
 from pinot_assets.table_spec.blocks.audit import Audit
 from pinot_assets.table_spec.blocks.audit_checks import Check, EmptyOutputs, Loss, LossName, RowChange
 

@@ -11,11 +11,11 @@ from model.table import TABLE, Table, run
 from model.test_gc import Gc
 
 from pinot_assets.errors import RollbackRefused
+from pinot_assets.session.context.cluster_marker import mark_of
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.kept import kept_refs
-from pinot_assets.session.model import pointer_from_bytes, pointer_to_bytes
-from pinot_assets.session.owner import mark_of
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import kept_refs
+from pinot_assets.session.values.state import pointer_from_bytes, pointer_to_bytes
 from pinot_assets.snapshot.manifest import SnapshotRef
 
 DAY = 25 * 3600

@@ -31,15 +31,15 @@ from model.table import MODES, TABLE, Table, run
 from pinot_assets.errors import PlanOutdated
 from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
 from pinot_assets.session import trigger
-from pinot_assets.session.basis import PARTS
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.detect.plan_hash import PARTS
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.forecast import Forecast, Step
-from pinot_assets.session.kept import kept_refs
-from pinot_assets.session.outlook import Outlook
-from pinot_assets.session.outlook_words import numbers, risk_lines
-from pinot_assets.session.report import Report, Result
-from pinot_assets.session.run import Run
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.plan_report.decision import Forecast, Step
+from pinot_assets.session.plan_report.plan_report import Outlook
+from pinot_assets.session.plan_report.rendering import numbers, risk_lines
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import kept_refs
+from pinot_assets.session.values.report import Report, Result
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit

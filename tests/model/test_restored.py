@@ -34,12 +34,12 @@ from model.table import MODES, TABLE, Table, run
 from pinot_assets.errors import SessionError, SnapshotCorrupt
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.sensors.decision import decide
+from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.forecast import Step
-from pinot_assets.session.kept import kept_refs
-from pinot_assets.session.model import Outcome, seq_of
-from pinot_assets.session.observe import list_source, observe
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.plan_report.decision import Step
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import kept_refs
+from pinot_assets.session.values.state import Outcome, seq_of
 
 
 def tick(table: Table, cursor: str, now_s: int) -> tuple[bool, str]:

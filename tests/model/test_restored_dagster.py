@@ -29,7 +29,7 @@ from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.assets.table import table_assets
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import files
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.stores.staging import Staging
 
 
 class Database:

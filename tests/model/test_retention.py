@@ -13,8 +13,8 @@ from model.table import MODES, TABLE, Table, clear, run
 from model.test_gc import Gc
 
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.kept import kept_refs, read_kept
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import kept_refs, read_kept
 
 DAY = 25 * 3600
 

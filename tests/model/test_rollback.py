@@ -11,10 +11,10 @@ from model.table import TABLE, Table, run
 
 from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.kept import headers, kept_refs
-from pinot_assets.session.preview import preview
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.way_back import WayBack
+from pinot_assets.session.plan_report.rollback_preview import preview
+from pinot_assets.session.rollback.rollback_options import WayBack
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import headers, kept_refs
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit
 
 

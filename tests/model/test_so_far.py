@@ -15,12 +15,12 @@ from model.watched import WRITES
 
 from pinot_assets.errors import PinotUnreachable, SourceError, SwitchStateUnknown
 from pinot_assets.pinot import LineageState
-from pinot_assets.session import so_far
+from pinot_assets.session.context import progress_so_far
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.kept import kept_refs
-from pinot_assets.session.model import Outcome
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import kept_refs
+from pinot_assets.session.values.state import Outcome
 
 COMMANDS = {
     "run": f"`pinot-assets run {TABLE}`",
@@ -191,7 +191,7 @@ def test_each_step_of_a_driver_has_a_command_that_goes_on_with_it() -> None:
     of_a_run = {"trigger", "trigger_planned", "trigger_without_retry", "audit", "publish"}
     steps = {name for name, method in vars(Driver).items() if hasattr(method, "__wrapped__")}
     assert steps == of_a_run | {"rollback", "resume", "clear", "collect", "rebuild", "upgrade"}
-    assert steps - of_a_run == so_far._NEXT.keys()
+    assert steps - of_a_run == progress_so_far._NEXT.keys()
 
 
 def true_of(text: str, stood: dict[str, Any], now: dict[str, Any], dying: Dying, place: str) -> None:

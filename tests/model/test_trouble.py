@@ -14,13 +14,13 @@ from model.table import MODES, TABLE, Table
 
 from pinot_assets.errors import PinotUnreachable, SessionHeld, SourceError
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
-from pinot_assets.one_run import Outcome
+from pinot_assets.session.detect.observe import Observation, list_source, observe
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import Session
-from pinot_assets.session.observe import Observation, list_source, observe
-from pinot_assets.session.report import Report, Result
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.gate_and_publish import Outcome
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.state import Session
 from pinot_assets.source import Inventory
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.watch import Watched, look_at

@@ -10,11 +10,11 @@ from model.specs import spec_of
 from model.table import CLUSTER, TABLE, Table, run
 
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.kept import kept_refs
-from pinot_assets.session.model import Mode
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
-from pinot_assets.session.way_back import look
+from pinot_assets.session.rollback.rollback_options import look
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import kept_refs
+from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
 Act = Callable[[Table], None]

@@ -18,7 +18,7 @@ from model.oracle import Files, Ledger, Names, Work, rows_of
 
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
 from pinot_assets.pinot import LineageEntry, LineageState
-from pinot_assets.session.model import is_ours
+from pinot_assets.session.values.state import is_ours
 
 
 @dataclass

@@ -21,8 +21,8 @@ from soak.world import MOST
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.session.kept import kept_refs
-from pinot_assets.session.store import KEPT_SESSIONS
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS
+from pinot_assets.session.stores.stored_snapshots import kept_refs
 
 GONE_S = 60.0
 """Within which all that the watch started must have ended."""

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 import pinot_assets.assets
 import pinot_assets.sensors
-from pinot_assets import doctor, one_run, pinot_doctor, program, watch_cli
+from pinot_assets import doctor, pinot_doctor, program, watch_cli
 from pinot_assets.cli import app
 from pinot_assets.cli_page import commands
 from pinot_assets.core.check_result import Health
@@ -24,14 +24,15 @@ from pinot_assets.realtime.preflight.answer import Answer
 from pinot_assets.realtime.repair import model as repair
 from pinot_assets.realtime.repair import words
 from pinot_assets.sensors import notice
-from pinot_assets.session.counted import Counted
-from pinot_assets.session.history import FileState
+from pinot_assets.session import gate_and_publish
+from pinot_assets.session.checks.row_count import Counted
+from pinot_assets.session.plan_report.history import FileState
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.table_spec.yaml.problem import Note, Problem
 from surface.json_keys import Reader, Scope
 
 MEANINGS: dict[str, Any] = {
-    "cli:outcome.values": one_run.Outcome.values.fget,
+    "cli:outcome.values": gate_and_publish.Outcome.values.fget,
     "doctor:c": doctor.Check,
     "doctor:looked": pinot_doctor.PinotLook,
     "local.cli:part": PartStatus,

@@ -26,8 +26,8 @@ from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.preflight import rules_change
 from pinot_assets.realtime.preflight.judge import RULES
 from pinot_assets.segment.config.support import Feature
-from pinot_assets.session import owner
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.context import cluster_marker
+from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.settings.variables import VARIABLES
 from pinot_assets.table_spec.yaml.editor import editor_schema
 from surface.compare import together
@@ -196,7 +196,7 @@ def stored() -> Iterator[str]:
     yield from (path, f"{path}/lease", f"{path}/cp<n>")
     path = OperationsStore(cast(Any, None), "<cluster>", "<table>_REALTIME").path
     yield from (path, f"{path}/lease")
-    yield f"owners/{owner.mark_of('*')}".removeprefix("owners/")
+    yield f"owners/{cluster_marker.mark_of('*')}".removeprefix("owners/")
     folder = Path(pinot_assets.__file__).parent
     for name in ("session/staging.py", "session/removal.py", "build/keys.py"):
         tree = ast.parse((folder / name).read_text(encoding="utf-8"))

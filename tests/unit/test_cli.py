@@ -19,10 +19,10 @@ from pinot_assets import cli
 from pinot_assets.audit import Finding
 from pinot_assets.cli_progress import ConsoleProgress
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete
-from pinot_assets.session import report
-from pinot_assets.session.model import Mode, ObjectRef, Owner, Pointer, Session, State
-from pinot_assets.session.observe import Observation
-from pinot_assets.session.plan import NO_HOLD, Hold
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.values import report
+from pinot_assets.session.values.plan import NO_HOLD, Hold
+from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint, Unready

@@ -12,9 +12,9 @@ from pymdownx.slugs import slugify
 from pinot_assets.health import CHECKS
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
 from pinot_assets.sensors import notice
-from pinot_assets.session.model import Pointer
-from pinot_assets.session.observe import Observation
-from pinot_assets.session.plan import NO_HOLD
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.state import Pointer
 
 ROOT = Path(__file__).parents[2]
 BOOK = (ROOT / "docs" / "operations.md").read_text()

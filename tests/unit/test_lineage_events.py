@@ -19,8 +19,8 @@ from pinot_assets import lineage_events
 from pinot_assets.errors import PlanOutdated, SessionHeld
 from pinot_assets.lineage_events import columns_of, is_configured, lineage_after, place_of
 from pinot_assets.session.driver import Step
-from pinot_assets.session.model import Mode, ObjectRef, Outcome, Session, State
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Session, State
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.source import Fingerprint
 

@@ -18,9 +18,9 @@ from typer.testing import CliRunner, Result
 from pinot_assets.errors import ListingFailed
 from pinot_assets.pinot import ServerDisk
 from pinot_assets.plan_cli import add_plan_command
-from pinot_assets.session.model import Owner
-from pinot_assets.session.outlook import Outlook
-from pinot_assets.session.outlook_words import SHOWN
+from pinot_assets.session.plan_report.plan_report import Outlook
+from pinot_assets.session.plan_report.rendering import SHOWN
+from pinot_assets.session.values.state import Owner
 from pinot_assets.table_spec.blocks.audit import Audit
 from pinot_assets.table_spec.blocks.audit_checks import RowChange
 

@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 from pinot_assets import receipts_cli
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.session.model import Pointer
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.state import Pointer
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint, open_store

@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 
 from pinot_assets import rollback_cli
 from pinot_assets.errors import RollbackRefused
-from pinot_assets.session.counted import Counted
-from pinot_assets.session.kept import Kept
-from pinot_assets.session.way_back import Way, WayBack
+from pinot_assets.session.checks.row_count import Counted
+from pinot_assets.session.rollback.rollback_options import Way, WayBack
+from pinot_assets.session.stores.stored_snapshots import Kept
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint

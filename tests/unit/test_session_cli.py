@@ -14,7 +14,7 @@ from fakes.tables import write_table
 from typer.testing import CliRunner
 
 from pinot_assets import session_cli
-from pinot_assets.session.model import Mode, ObjectRef, Session, State
+from pinot_assets.session.values.state import Mode, ObjectRef, Session, State
 
 SESSION = Session("cp2-bbbbbb", 2, Mode.SYNC, "f", 1_600_000_000_000, ObjectRef("k", "0"), State.IN_PROGRESS)
 

@@ -14,7 +14,7 @@ from fakes.zookeeper import FakeZooKeeper
 from pinot_assets import settings_doctor
 from pinot_assets.doctor_check import Check
 from pinot_assets.errors import PinotUnreachable, SessionError
-from pinot_assets.session import zookeeper
+from pinot_assets.session.stores import zookeeper
 from pinot_assets.settings_doctor import check_environment
 
 BOTH = {"PINOT_CONTROLLER_URL": "http://pinot:9000", "PINOT_ZOOKEEPER": "zk:2181", "PINOT_CLUSTER": CLUSTER}

@@ -18,9 +18,16 @@ from typer.testing import CliRunner, Result
 from pinot_assets import state_cli
 from pinot_assets.core.stored_format import NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease, NodeUnreadable
-from pinot_assets.session.model import Mode, ObjectRef, Pointer, Session, pointer_to_bytes, session_to_bytes
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.state import (
+    Mode,
+    ObjectRef,
+    Pointer,
+    Session,
+    pointer_to_bytes,
+    session_to_bytes,
+)
 
 
 class Lab:

@@ -14,14 +14,14 @@ from fakes.tables import write_files, write_table
 from typer.testing import CliRunner
 
 from pinot_assets import cli, watch_cli
-from pinot_assets.connect import open_source
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, SnapshotIncomplete
-from pinot_assets.one_run import Outcome
-from pinot_assets.session.model import Mode, Owner, Pointer
-from pinot_assets.session.observe import Observation, list_source
-from pinot_assets.session.plan import NO_HOLD
-from pinot_assets.session.report import Report, Result
+from pinot_assets.session.connect import open_source
+from pinot_assets.session.detect.observe import Observation, list_source
+from pinot_assets.session.gate_and_publish import Outcome
+from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.state import Mode, Owner, Pointer
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.source import Inventory
 from pinot_assets.table_spec import TableSpec

@@ -18,7 +18,7 @@ from pinot_assets.errors import PinotUnreachable
 from pinot_assets.ingest import BuildOrder, FileTask, nobody
 from pinot_assets.resources import consistent_push
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import State
+from pinot_assets.session.values.state import State
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.integration

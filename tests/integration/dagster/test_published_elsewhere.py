@@ -16,8 +16,8 @@ from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.assets.published import data_version_of
-from pinot_assets.connect import open_edges
 from pinot_assets.resources import PinotResource
+from pinot_assets.session.connect import open_edges
 from pinot_assets.session.driver import Driver
 from pinot_assets.settings.environment import load_settings
 

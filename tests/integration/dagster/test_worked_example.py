@@ -19,7 +19,7 @@ from fakes.tables import SYNC, write_table
 from pinot_assets.assets.keys import SESSION_TAG
 from pinot_assets.assets.runs import WHY_TAG
 from pinot_assets.demo.load import QueryLoad, answer
-from pinot_assets.session.model import State
+from pinot_assets.session.values.state import State
 
 pytestmark = pytest.mark.integration
 

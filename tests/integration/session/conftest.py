@@ -30,12 +30,12 @@ from pinot_assets.ingest.task.build_file import build_file
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.edges import Edges
-from pinot_assets.session.model import Pointer, Session
-from pinot_assets.session.report import Report, Result
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import SessionStore
-from pinot_assets.session.zookeeper import close, connect
+from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.zookeeper import close, connect
+from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.state import Pointer, Session
 from pinot_assets.settings.session_waits import Waits
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt

@@ -9,8 +9,8 @@ import pytest
 
 from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete, SpecError
 from pinot_assets.pinot.client.data_table import DataTable
-from pinot_assets.session.model import State
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import State
 from pinot_assets.snapshot.receipt import Output
 
 Make = Callable[..., Any]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
 
 Make = Callable[..., Any]
 

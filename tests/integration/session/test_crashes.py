@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import SwitchStateUnknown
-from pinot_assets.session import pushing
-from pinot_assets.session.model import Outcome, State
-from pinot_assets.session.report import Result
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import Lease
+from pinot_assets.session.lineage import upload
+from pinot_assets.session.stores.session_store import Lease
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Outcome, State
 from pinot_assets.settings.session_waits import Waits
 
 pytestmark = pytest.mark.integration
@@ -37,7 +37,7 @@ POINTS = {
 def test_a_driver_dies_on_its_way_and_the_next_trigger_goes_on(
     scene: Any, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pushing, "BATCH", 2)
+    monkeypatch.setattr(upload, "BATCH", 2)
     world = scene.world
     world.builder.failing = set()
     when, method = POINTS[point]

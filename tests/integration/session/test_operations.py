@@ -13,7 +13,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from pinot_assets.assets import operations as module
 from pinot_assets.resources import ConsistentPushResource, PinotResource
-from pinot_assets.session.model import Mode
+from pinot_assets.session.values.state import Mode
 
 pytestmark = pytest.mark.integration
 

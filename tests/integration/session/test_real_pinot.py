@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fakes.queries import Queries
 
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
 
 pytestmark = pytest.mark.integration
 

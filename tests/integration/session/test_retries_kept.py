@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import SnapshotIncomplete
-from pinot_assets.session.report import Report, Result
+from pinot_assets.session.values.report import Report, Result
 
 pytestmark = pytest.mark.integration
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import RollbackRefused, SessionError, SwitchConflict
-from pinot_assets.session.model import Mode, Outcome
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Mode, Outcome
 
 pytestmark = pytest.mark.integration
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.session.model import Outcome, State
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Outcome, State
 
 pytestmark = pytest.mark.integration
 

@@ -11,7 +11,7 @@ from fakes.staged import EMPTY
 from pinot_assets.errors import LeaseLost
 from pinot_assets.pinot import QueryResult
 from pinot_assets.pinot.shadow_table import shadow_name, shadow_schema
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
 from pinot_assets.snapshot.receipt import Output
 
 Make = Callable[..., Any]

@@ -10,7 +10,7 @@ import pytest
 from fakes.waiting import until
 
 from pinot_assets.errors import PinotError, RollbackRefused
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
 
 pytestmark = pytest.mark.integration
 

@@ -11,10 +11,10 @@ import pytest
 from fakes.lineage import SERVERS
 
 from pinot_assets.errors import RollbackRefused, SnapshotIncomplete
-from pinot_assets.session.model import Outcome, State
-from pinot_assets.session.plan import Plan
-from pinot_assets.session.report import Result
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.plan import Plan
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Outcome, State
 from pinot_assets.snapshot.receipt import Receipt
 
 Make = Callable[..., Any]

@@ -17,9 +17,9 @@ from pinot_assets.errors import (
     SpecDrift,
     SwitchConflict,
 )
-from pinot_assets.session.model import Outcome, State
-from pinot_assets.session.report import Result
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Outcome, State
 from pinot_assets.snapshot.receipt import Output
 
 pytestmark = pytest.mark.integration

@@ -8,7 +8,7 @@ from fakes.tables import write_table
 from pinot_assets.errors import PinotError
 from pinot_assets.local import StackState
 from pinot_assets.pinot import BasicAuth, PinotCluster, PinotConnection
-from pinot_assets.session.instances import ZooKeeperInstances
+from pinot_assets.session.stores.instances import ZooKeeperInstances
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
 TABLE = "trusted_addresses"

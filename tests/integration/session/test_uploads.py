@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
 
 pytestmark = pytest.mark.integration
 

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_session
-from pinot_assets.session.model import Outcome
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Outcome
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -21,11 +21,11 @@ from fakes.frames import read_frame, write_frame
 from kazoo.client import KazooClient, TransactionRequest
 
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
-from pinot_assets.session.model import Mode, ObjectRef, Owner, Session, State
-from pinot_assets.session.store import (
+from pinot_assets.session.stores.session_store import (
     SessionStore,
 )
-from pinot_assets.session.zookeeper import close, connect
+from pinot_assets.session.stores.zookeeper import close, connect
+from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Session, State
 from pinot_assets.settings.pinot_connection import Timeouts
 from pinot_assets.settings.session_waits import Waits
 
@@ -166,8 +166,8 @@ def test_r02_what_was_waited_for_long_enough_is_not_waited_for_again(zookeeper: 
 _HOLDER = """
 import sys, time
 from pinot_assets.session import zookeeper
-from pinot_assets.session.model import Owner
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.values.state import Owner
+from pinot_assets.session.stores.session_store import SessionStore
 store = SessionStore(zookeeper.connect(sys.argv[1], session_s=2), "pinot", sys.argv[2])
 store.take_lease(Owner("run-child", "host", 1, 0))
 print("held", flush=True)
@@ -222,9 +222,9 @@ def test_of_racing_processes_one_wins(zookeeper: str, table: str) -> None:
 _RACER = """
 import sys
 from pinot_assets.errors import SessionHeld
-from pinot_assets.session.model import Owner
-from pinot_assets.session.store import SessionStore
-from pinot_assets.session.zookeeper import connect
+from pinot_assets.session.values.state import Owner
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.zookeeper import connect
 store = SessionStore(connect(sys.argv[1]), "pinot", sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()

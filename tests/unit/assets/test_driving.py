@@ -9,7 +9,7 @@ import pytest
 
 from pinot_assets.assets.driving import SLACK_S, trigger, wait_out
 from pinot_assets.assets.runs import SENSOR_TAG
-from pinot_assets.session.model import Owner
+from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.session_waits import Waits
 
 

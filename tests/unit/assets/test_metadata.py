@@ -19,8 +19,8 @@ from pinot_assets.assets.metadata import (
     served,
 )
 from pinot_assets.audit import Finding
-from pinot_assets.session.model import Mode, ObjectRef, Outcome, Session, State
-from pinot_assets.session.report import Report, Result
+from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Session, State
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import Fingerprint

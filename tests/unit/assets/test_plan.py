@@ -16,7 +16,7 @@ from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.plan import metadata_of, plan_job
 from pinot_assets.assets.runs import works_on
 from pinot_assets.resources import ConsistentPushResource, PinotResource
-from pinot_assets.session.outlook import Outlook
+from pinot_assets.session.plan_report.plan_report import Outlook
 from pinot_assets.table_spec import TableSpec
 
 

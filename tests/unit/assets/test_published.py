@@ -11,9 +11,9 @@ from fakes.pinot import FakePinot
 from fakes.tables import write_table
 
 from pinot_assets.assets.published import Publication, publication
-from pinot_assets.session.model import Mode, Pointer
-from pinot_assets.session.observe import Observation
-from pinot_assets.session.plan import NO_HOLD
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.state import Mode, Pointer
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
 REF = SnapshotRef("snapshots/3", "ab" * 32)

@@ -19,7 +19,7 @@ from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.realtime.drill import Finding, Lengths
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.resources import PinotResource
-from pinot_assets.session.model import Owner
+from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import Settings
 
 PINOT = PinotResource(controller_url="http://controller:9000", zookeeper="127.0.0.1:1", cluster="test")

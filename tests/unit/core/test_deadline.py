@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from pinot_assets.core.deadline import Deadline
-from pinot_assets.session.edges import Edges
+from pinot_assets.session.stores.clients import Edges
 
 
 class Clock:

@@ -12,7 +12,7 @@ import pytest
 
 from pinot_assets.core.stored_format import NEWEST, RELEASES, Marks, Open, Stored, plain, since, structured
 from pinot_assets.errors import NeedsNewerRelease
-from pinot_assets.session import znrecord
+from pinot_assets.session.values import znrecord
 
 
 class Colour(StrEnum):

@@ -8,10 +8,10 @@ from fakes.objects import new_memory
 
 from pinot_assets.gc.orphans import Facts, Kind, orphans
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
-from pinot_assets.session.kept import Header
-from pinot_assets.session.kept_parts import KeptParts
-from pinot_assets.session.model import Mode, ObjectRef, Session
-from pinot_assets.session.staging import Reach
+from pinot_assets.session.stores.listing_parts import KeptParts
+from pinot_assets.session.stores.staging import Reach
+from pinot_assets.session.stores.stored_snapshots import Header
+from pinot_assets.session.values.state import Mode, ObjectRef, Session
 from pinot_assets.snapshot.manifest import SnapshotRef
 from pinot_assets.source import Fingerprint
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pinot_assets.health.failing import failing_files, still_there
-from pinot_assets.session.model import Mode
-from pinot_assets.session.plan import Plan, Row, Status
+from pinot_assets.session.values.plan import Plan, Row, Status
+from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.source import Fingerprint, SourceFile
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pinot_assets.core.check_result import HOUR_MS, Severity
 from pinot_assets.health.lineage import lineage_clean, owned
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
-from pinot_assets.session.model import Mode, ObjectRef, Session
+from pinot_assets.session.values.state import Mode, ObjectRef, Session
 
 NOW, LIMIT = 100 * HOUR_MS, 20 * HOUR_MS
 OLD, NEW = "t__cp1-aaaaaa_0_0_0", "t__cp2-bbbbbb_0_0_0"

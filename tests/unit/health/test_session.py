@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pinot_assets.core.check_result import HOUR_MS, Severity
 from pinot_assets.health.session import session_progress
-from pinot_assets.session.model import AuditReceipt, Mode, ObjectRef, Owner, Session, State
+from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Owner, Session, State
 
 NOW = 100 * HOUR_MS
 REF = ObjectRef("p", "h")

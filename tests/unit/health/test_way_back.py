@@ -7,7 +7,7 @@ from dataclasses import replace
 from pinot_assets.core.check_result import HOUR_MS
 from pinot_assets.health.way_back import rollback_window
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
-from pinot_assets.session.model import Mode, ObjectRef, Session
+from pinot_assets.session.values.state import Mode, ObjectRef, Session
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output

@@ -7,7 +7,7 @@ from pathlib import Path
 from pinot_assets.ingest.formats.content import _PACKED
 from pinot_assets.ingest.formats.read import FORMATS
 from pinot_assets.ingest.formats.typed import BATCH_ROWS
-from pinot_assets.session.small_files import MANY, SMALL_BYTES
+from pinot_assets.session.values.small_files import MANY, SMALL_BYTES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "formats.md").read_text(encoding="utf-8")
 

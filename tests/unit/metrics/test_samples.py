@@ -20,7 +20,7 @@ from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.run import run_samples
 from pinot_assets.metrics.source import source_samples
 from pinot_assets.session.driver import Step
-from pinot_assets.session.report import Report, Result
+from pinot_assets.session.values.report import Report, Result
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint
 

@@ -9,7 +9,8 @@ from fakes.pushgateway import Numbers, numbers
 
 from pinot_assets.metrics.exposition import text_of
 from pinot_assets.metrics.session import Seen, session_samples
-from pinot_assets.session.model import (
+from pinot_assets.session.values.plan import Hold
+from pinot_assets.session.values.state import (
     AuditReceipt,
     Checked,
     Mode,
@@ -19,7 +20,6 @@ from pinot_assets.session.model import (
     Session,
     State,
 )
-from pinot_assets.session.plan import Hold
 
 T0 = 1_700_000_000_000
 AUDIT = AuditReceipt(

@@ -21,7 +21,7 @@ from pinot_assets.realtime.drill import Finding
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.realtime.reading import read_state
 from pinot_assets.realtime.repair import apply
-from pinot_assets.session.model import Owner
+from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import Settings
 from pinot_assets.settings.pinot_connection import PinotConnection
 

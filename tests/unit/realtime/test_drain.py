@@ -29,7 +29,7 @@ from pinot_assets.realtime.draining import Draining, Preflight, flipped
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.realtime.state import Pause, PauseReason, RealtimeState, Status
-from pinot_assets.session.model import Owner
+from pinot_assets.session.values.state import Owner
 
 
 def config(pauseless: bool) -> dict[str, object]:

@@ -27,7 +27,7 @@ from pinot_assets.realtime.drilling import Drill, told
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.realtime.state import Consumption, RealtimeState, Status, StreamPartition
-from pinot_assets.session.model import Owner
+from pinot_assets.session.values.state import Owner
 
 BOTH = replicas(a="ONLINE", b="ONLINE")
 LENGTHS = Lengths(before=10, outage=10, downloads=4, longest=2_000)

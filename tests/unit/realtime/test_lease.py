@@ -11,8 +11,8 @@ from kazoo.security import OPEN_ACL_UNSAFE
 
 from pinot_assets.errors import LeaseLost, NeedsNewerRelease, SessionError, SessionHeld
 from pinot_assets.realtime.lease import OperationsStore
-from pinot_assets.session.model import Owner
-from pinot_assets.session.zookeeper import ZooKeeperAccess
+from pinot_assets.session.stores.zookeeper import ZooKeeperAccess
+from pinot_assets.session.values.state import Owner
 
 ONE = Owner("one", "host", 1, 1_000)
 TWO = Owner("two", "host", 2, 2_000)

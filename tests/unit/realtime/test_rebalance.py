@@ -20,7 +20,7 @@ from pinot_assets.realtime.rebalance_request import Request
 from pinot_assets.realtime.rebalancing import End, Rebalancing, Report, preview
 from pinot_assets.realtime.repair.facts import without_tar
 from pinot_assets.realtime.state import RealtimeState, Replica, Status, StreamPartition
-from pinot_assets.session.model import Owner
+from pinot_assets.session.values.state import Owner
 
 AB = replicas(a="ONLINE", b="ONLINE")
 STORED = segment(Status.DONE, AB, "s3://d/t/0")

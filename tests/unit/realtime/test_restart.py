@@ -26,7 +26,7 @@ from pinot_assets.realtime.state import (
     Status,
     StreamPartition,
 )
-from pinot_assets.session.model import Owner
+from pinot_assets.session.values.state import Owner
 
 BOTH = replicas(a="ONLINE", b="ONLINE")
 FIRST = segment(Status.DONE, BOTH, "s3://d/t/0", sequence=0)

@@ -10,7 +10,7 @@ import pytest
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource, PinotResource, SparkResource
-from pinot_assets.session.zookeeper import ZooKeeperAccess
+from pinot_assets.session.stores.zookeeper import ZooKeeperAccess
 from pinot_assets.settings.environment import PROFILE, VARIABLES
 from pinot_assets.settings.pinot_connection import BasicAuth, Tls, TokenAuth
 from pinot_assets.settings.session_waits import Waits

@@ -12,10 +12,10 @@ import pytest
 from fakes.tables import APPEND, SWAP, SYNC, write_table
 
 from pinot_assets.sensors.decision import FIRST_WAIT_S, LONGEST_WAIT_S, Cursor, Tick, decide
-from pinot_assets.session.model import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session, State
-from pinot_assets.session.observe import Observation
-from pinot_assets.session.plan import NO_HOLD, Hold
-from pinot_assets.session.run import WRITER_VERSION
+from pinot_assets.session.context.context import WRITER_VERSION
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.values.plan import NO_HOLD, Hold
+from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.source import Fingerprint, Inventory, SourceFile

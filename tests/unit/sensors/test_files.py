@@ -25,10 +25,10 @@ from pinot_assets.errors import ListingFailed, PinotAssetsError, SessionError, S
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import files, files_sensor
 from pinot_assets.sensors.decision import Cursor
-from pinot_assets.session.kept_parts import KeptParts
-from pinot_assets.session.model import Pointer
-from pinot_assets.session.observe import Observation
-from pinot_assets.session.plan import NO_HOLD
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.stores.listing_parts import KeptParts
+from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.state import Pointer
 from pinot_assets.source import ObjectStore, file_table, open_store
 from pinot_assets.table_spec import TableSpec
 

@@ -20,7 +20,7 @@ from pinot_assets.realtime.health.checks import CHECKS, examine
 from pinot_assets.realtime.looking import Looked
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import realtime_sensor
-from pinot_assets.session.model import Owner
+from pinot_assets.session.values.state import Owner
 from pinot_assets.table_spec import RealtimeTableSpec
 
 PINOT = PinotResource(controller_url="http://controller:9000", zookeeper="127.0.0.1:1")

@@ -20,10 +20,10 @@ from pinot_assets.errors import SessionError
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import session as module
 from pinot_assets.sensors.standstill import DEAD_S, PATIENCE_S
-from pinot_assets.session.model import Mode, ObjectRef, Owner, Pointer, Session, State
-from pinot_assets.session.observe import Observation
-from pinot_assets.session.plan import NO_HOLD
-from pinot_assets.session.run import WRITER_VERSION
+from pinot_assets.session.context.context import WRITER_VERSION
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
 NOW = 1_800_000_000

@@ -21,10 +21,10 @@ from pinot_assets.sensors.standstill import (
     Watch,
     decide_session,
 )
-from pinot_assets.session.model import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session, State
-from pinot_assets.session.observe import Observation
-from pinot_assets.session.plan import NO_HOLD
-from pinot_assets.session.run import WRITER_VERSION
+from pinot_assets.session.context.context import WRITER_VERSION
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.table_spec import TableSpec
 

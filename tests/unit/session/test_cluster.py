@@ -12,11 +12,11 @@ from fakes.left_nodes import CLUSTER, left_by_a_table
 from fakes.zookeeper import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
 
-from pinot_assets.connect import open_known_stores, open_session_store
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.opening import open_operations
-from pinot_assets.session import zookeeper
-from pinot_assets.session.zookeeper import require_cluster
+from pinot_assets.session.connect import open_known_stores, open_session_store
+from pinot_assets.session.stores import zookeeper
+from pinot_assets.session.stores.zookeeper import require_cluster
 from pinot_assets.settings.environment import Settings
 from pinot_assets.settings.pinot_connection import PinotConnection
 

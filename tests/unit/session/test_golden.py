@@ -22,7 +22,9 @@ from pinot_assets.errors import NeedsNewerRelease, SnapshotCorrupt
 from pinot_assets.ingest.contract.truncations import CutValues
 from pinot_assets.sensors.decision import Cursor
 from pinot_assets.sensors.standstill import Watch
-from pinot_assets.session.model import (
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.plan import plan_from_parquet, plan_to_parquet
+from pinot_assets.session.values.state import (
     ObjectRef,
     Owner,
     pointer_from_bytes,
@@ -30,8 +32,6 @@ from pinot_assets.session.model import (
     session_from_bytes,
     session_to_bytes,
 )
-from pinot_assets.session.plan import plan_from_parquet, plan_to_parquet
-from pinot_assets.session.staging import Staging
 from pinot_assets.snapshot.manifest import (
     PublishedFiles,
     SnapshotRef,

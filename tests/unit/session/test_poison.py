@@ -26,9 +26,15 @@ from pinot_assets.ingest.contract.keys import file_id
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.sensors.decision import Cursor
 from pinot_assets.sensors.standstill import Watch
-from pinot_assets.session.history import Unreadable, kept_sessions, session_values
-from pinot_assets.session.kept import Kept, published
-from pinot_assets.session.model import (
+from pinot_assets.session.detect.observe import observe
+from pinot_assets.session.detect.paged_listing import Bookmark
+from pinot_assets.session.plan_report.history import Unreadable, kept_sessions, session_values
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging, Switch
+from pinot_assets.session.stores.stored_snapshots import Kept, published
+from pinot_assets.session.values.plan import Hold, Plan, Row, Status, plan_to_parquet
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import (
     AuditReceipt,
     Mode,
     ObjectRef,
@@ -40,12 +46,6 @@ from pinot_assets.session.model import (
     published_audit,
     session_to_bytes,
 )
-from pinot_assets.session.observe import observe
-from pinot_assets.session.plan import Hold, Plan, Row, Status, plan_to_parquet
-from pinot_assets.session.report import Result
-from pinot_assets.session.staging import Staging, Switch
-from pinot_assets.session.store import SessionStore
-from pinot_assets.session.sweep import Bookmark
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
     PublishedFile,
@@ -364,7 +364,7 @@ def test_a_poison_session_names_itself_and_keeps_nobody_from_the_others(store: S
 
 
 def test_a_node_larger_than_any_is_not_parsed(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pinot_assets.session.znrecord.NODE_BYTES", 1000)
+    monkeypatch.setattr("pinot_assets.session.values.znrecord.NODE_BYTES", 1000)
     write(store, "cp1", session_to_bytes(replace(GOLDEN_SESSION, last_error="x" * 1000)))
     with pytest.raises(NodeUnreadable, match="bytes are more than are read"):
         store.session("cp1")

@@ -11,8 +11,8 @@ import pytest
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import parts
 from pinot_assets.local.state import ProcessRecord, Record, save_record
-from pinot_assets.session.instances import ZooKeeperInstances
-from pinot_assets.session.zookeeper import ZooKeeperAccess
+from pinot_assets.session.stores.instances import ZooKeeperInstances
+from pinot_assets.session.stores.zookeeper import ZooKeeperAccess
 from pinot_assets.settings.environment import (
     Profile,
     Settings,

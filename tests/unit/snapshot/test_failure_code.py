@@ -12,7 +12,7 @@ from pinot_assets import error_codes
 from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.ingest.task import build_file
 from pinot_assets.pinot import api
-from pinot_assets.session import publisher
+from pinot_assets.session.commit import per_file_steps
 from pinot_assets.snapshot.failure_code import CODES, is_transient
 
 DOCS = Path(__file__).parents[3] / "docs" / "reference" / "errors.md"
@@ -57,7 +57,7 @@ def test_every_code_that_a_file_can_fail_with_is_listed() -> None:
         if module.name != "worker_daemon":
             importlib.import_module(f"pinot_assets.ingest.{module.name}")
     codes = {kind.code for kind in _kinds(FileRejected)} | {code for _, code in build_file._CODES}
-    assert codes | {publisher.REFUSED} <= CODES.keys()
+    assert codes | {per_file_steps.REFUSED} <= CODES.keys()
 
 
 def test_the_page_of_codes_has_them_all() -> None:

@@ -10,7 +10,7 @@ import pytest
 from openlineage.client.event_v2 import RunEvent
 from openlineage.client.serde import Serde
 
-from pinot_assets.session.model import Mode, ObjectRef, Outcome, Session, State
+from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Session, State
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.openlineage import (
     MOST_FOLDERS,

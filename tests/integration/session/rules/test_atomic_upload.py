@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import SnapshotIncomplete
-from pinot_assets.session.model import Outcome, PushKind, State
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Outcome, PushKind, State
 
 pytestmark = pytest.mark.integration
 

@@ -8,9 +8,9 @@ import pytest
 
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.pinot import LineageState
-from pinot_assets.session.model import Outcome, State
-from pinot_assets.session.report import Result
-from pinot_assets.session.store import Lease
+from pinot_assets.session.stores.session_store import Lease
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Outcome, State
 
 pytestmark = pytest.mark.integration
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import PinotError, PushRefused, SnapshotIncomplete, SwitchStateUnknown
-from pinot_assets.session.model import Outcome
+from pinot_assets.session.values.state import Outcome
 
 pytestmark = pytest.mark.integration
 

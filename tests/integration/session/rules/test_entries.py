@@ -10,9 +10,9 @@ import pytest
 
 from pinot_assets.errors import PinotError, SpecDrift, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageEntry, LineageState
-from pinot_assets.session.model import Outcome, State
-from pinot_assets.session.report import Result
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Outcome, State
 
 pytestmark = pytest.mark.integration
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import ListingFailed
-from pinot_assets.session.model import Outcome
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Outcome
 
 pytestmark = pytest.mark.integration
 

@@ -16,9 +16,9 @@ from fakes.lineage import SERVERS
 from pinot_assets.errors import PinotAssetsError, PinotError, SessionError, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.model import Outcome
-from pinot_assets.session.report import Result
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Outcome
 
 pytestmark = pytest.mark.integration
 

@@ -11,8 +11,8 @@ import pytest
 
 from pinot_assets.errors import PinotUnreachable, PushRefused, SnapshotIncomplete, SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.session.model import Outcome, PushKind, State
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Outcome, PushKind, State
 
 pytestmark = pytest.mark.integration
 
@@ -303,7 +303,7 @@ def test_what_is_to_come_is_weighed_before_anything_is_published(
 ) -> None:
     plain.write("F1", "F2")
     with monkeypatch.context() as patch:
-        patch.setattr("pinot_assets.session.room.quota_bytes", lambda table: 1)
+        patch.setattr("pinot_assets.session.checks.capacity.quota_bytes", lambda table: 1)
         for _ in range(3):
             with pytest.raises(PushRefused, match=r"raise quota\.storage"):
                 plain.run()

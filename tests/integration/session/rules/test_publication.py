@@ -9,9 +9,9 @@ import pytest
 from fakes.waiting import until
 
 from pinot_assets.errors import PinotAssetsError, PushRefused, SessionHeld, SpecDrift
-from pinot_assets.session.model import Outcome, State
-from pinot_assets.session.report import Result
-from pinot_assets.session.store import SessionStore
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Outcome, State
 
 pytestmark = pytest.mark.integration
 
@@ -90,7 +90,7 @@ def test_e19_a_quota_that_is_too_small_is_told_before_the_push_and_costs_nothing
     held = world.pinot.all_segments(world.table)
     world.options["consistentPushMaxRetries"] = 0
     with monkeypatch.context() as patch:
-        patch.setattr("pinot_assets.session.room.quota_bytes", lambda table: 1)
+        patch.setattr("pinot_assets.session.checks.capacity.quota_bytes", lambda table: 1)
         for _ in range(2):
             with pytest.raises(PushRefused, match=r"raise quota\.storage"):
                 world.run()

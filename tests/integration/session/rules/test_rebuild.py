@@ -10,9 +10,9 @@ import pytest
 
 from pinot_assets.errors import SessionError, SnapshotCorrupt
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
-from pinot_assets.session.rebuild import REBUILT
-from pinot_assets.session.report import Result
-from pinot_assets.session.staging import Staging
+from pinot_assets.session.recover.rebuild import REBUILT
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.report import Result
 from pinot_assets.snapshot.receipt import Output
 
 pytestmark = pytest.mark.integration

@@ -18,14 +18,14 @@ from pinot_assets.errors import (
     SnapshotIncomplete,
     SwitchConflict,
 )
-from pinot_assets.session import pushing
-from pinot_assets.session.forecast import Step
-from pinot_assets.session.model import Mode, Outcome
-from pinot_assets.session.observe import list_source, sight
-from pinot_assets.session.report import Result
-from pinot_assets.session.staging import Staging
-from pinot_assets.session.store import Lease
-from pinot_assets.session.way_back import Way
+from pinot_assets.session.detect.observe import list_source, sight
+from pinot_assets.session.lineage import upload
+from pinot_assets.session.plan_report.decision import Step
+from pinot_assets.session.rollback.rollback_options import Way
+from pinot_assets.session.stores.session_store import Lease
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.state import Mode, Outcome
 from pinot_assets.source import open_store
 
 pytestmark = pytest.mark.integration
@@ -199,7 +199,7 @@ def test_r21_a_driver_may_die_after_every_effect_of_a_republish(
     make_world: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And after every one of the next trigger's too: the first n of each die."""
-    monkeypatch.setattr(pushing, "BATCH", 1)
+    monkeypatch.setattr(upload, "BATCH", 1)
     world = make_world("sync")
     world.write("P1", "P2", F1="F1a", F2="F2a")
     world.run()

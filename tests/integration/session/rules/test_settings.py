@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import SourceError
-from pinot_assets.session.model import Outcome
+from pinot_assets.session.values.state import Outcome
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,7 @@ import pytest
 
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.pinot import LineageState
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
 
 pytestmark = pytest.mark.integration
 

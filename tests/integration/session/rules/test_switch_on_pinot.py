@@ -20,7 +20,7 @@ from rich.console import Console
 from pinot_assets.errors import PinotError, PinotUnreachable, SnapshotIncomplete, SwitchConflict
 from pinot_assets.pinot import LineageState
 from pinot_assets.pinot_doctor import show_pinot
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
 
 pytestmark = pytest.mark.integration
 

@@ -9,7 +9,7 @@ import pytest
 
 from pinot_assets.errors import SpecError, SwitchConflict
 from pinot_assets.pinot import LineageState
-from pinot_assets.session.report import Result
+from pinot_assets.session.values.report import Result
 
 pytestmark = pytest.mark.integration
 
@@ -178,7 +178,7 @@ def test_a_hybrid_table_is_told_where_the_border_moves(make_table: Any, monkeypa
     world.pinot.realtime[world.table] = {"tableType": "REALTIME"}
     ends = iter([None, None, 1_700_000_000_000])
     monkeypatch.setattr(
-        "pinot_assets.session.hybrid.time_boundary_ms", lambda config, times: next(ends, None)
+        "pinot_assets.session.detect.hybrid.time_boundary_ms", lambda config, times: next(ends, None)
     )
     world.write("P1")
     world.run()

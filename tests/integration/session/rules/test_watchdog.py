@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import LeaseLost
-from pinot_assets.session.model import State
+from pinot_assets.session.values.state import State
 
 pytestmark = pytest.mark.integration
 

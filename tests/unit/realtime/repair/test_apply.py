@@ -18,7 +18,7 @@ from pinot_assets.realtime.repair.apply import Repair, Result, preview
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, Kind, Limits, Means, Memory, Step
 from pinot_assets.realtime.settings import ClusterSettings
 from pinot_assets.realtime.state import RealtimeState, Status, TmpUpload
-from pinot_assets.session.model import Owner
+from pinot_assets.session.values.state import Owner
 
 PEERS_ONLY = segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "")
 COMMITTING = segment(Status.COMMITTING, replicas(a="ONLINE", b="ONLINE"))

@@ -1,0 +1,1 @@
+"""An attempt: decide over the open session, build, name."""

@@ -1,0 +1,253 @@
+"""The next attempt of a table's session: a new one, or the open one reconciled with the source
+(spec/session.md section 3, steps 2 and 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pinot_assets.core.stored_format import NEWEST
+from pinot_assets.core.text import plural
+from pinot_assets.session.attempt.rename import renamed, spent_names
+from pinot_assets.session.checks.staging_probe import require_reach
+from pinot_assets.session.context.cluster_marker import leave_mark
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.naming import is_fresh, next_seq
+from pinot_assets.session.lineage.lineage_size import require_plan_fits
+from pinot_assets.session.recover.abandon import abandon
+from pinot_assets.session.recover.finalize import read_switch
+from pinot_assets.session.recover.resolve_interrupted import is_lost
+from pinot_assets.session.values import plan as planning
+from pinot_assets.session.values.plan import Changes, Next, Plan
+from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State, new_session_id
+from pinot_assets.session.values.trouble import passes
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Receipt
+
+_NO_WORD: Final = (
+    f"{planning.STALLS} runs in a row ended before a file was built, without a reason: "
+    "they were killed, or ran out of memory"
+)
+
+Receipts = Mapping[int, tuple[str, Receipt]]
+"""Valid receipts by ordinal, each with its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open session as its last attempt left it.
+
+    :ivar receipts: valid receipts by ordinal, each with its key, less those of files at fault (R12, R14).
+    :ivar failures: why files of the last attempt failed.
+    :ivar stalls: attempts in a row that came no further, the last one included (R10).
+    :ivar next: what a trigger does with it.
+    :ivar newest: the newest attempt that built something, whose names are given: later than the plan's only
+        where ZooKeeper was put back to a backup.
+    """
+
+    session: Session
+    plan: Plan
+    receipts: Receipts
+    failures: Sequence[Failure]
+    stalls: int
+    next: Next
+    newest: int
+
+    @property
+    def keeps_dying(self) -> bool:
+        """Whether its last builds ended without a file, and without a word about any."""
+        return bool(self.plan.to_build) and self.stalls >= planning.STALLS
+
+
+def look_at(run: Run, session: Session) -> Opened:
+    """Read what the last attempt left; decide what comes next (the retries are counted now)."""
+    staging = run.edges.staging
+    plan = staging.plan(session.plan)
+    failures = staging.failures(session.failures) if session.failures else ()
+    at_fault = {f.ordinal for f in failures}
+    receipts = {o: r for o, r in staging.receipts(plan).items() if o not in at_fault}
+    stalls = _stalls(session, plan, receipts)
+    audit = session.audit
+    audit_failed = audit is not None and not audit.passed and not audit.waits
+    step = planning.decide(
+        # A build that ended without a word says nothing about the files: that is trouble, no failure.
+        failed=(session.held_up and not passes(failures))
+        or audit_failed
+        or (not plan.to_build and stalls >= planning.STALLS),
+        at_nobodys_fault=audit_failed and session.failures is None,
+        same_config=session.config_fingerprint == run.fingerprint,
+        retry_count=session.retry_count,
+        max_retries=run.spec.ingestion.retries,
+    )
+    newest = max(plan.attempt, staging.newest_attempt(session.id))
+    return Opened(session, plan, receipts, failures, stalls, step, newest)
+
+
+def _stalls(session: Session, plan: Plan, receipts: Receipts) -> int:
+    if not plan.to_build or session.failures is not None or session.trouble_since_ms:
+        return session.stalls
+    return 0 if any(row.ordinal in receipts for row in plan.to_build) else session.stalls + 1
+
+
+# --- a new session ---------------------------------------------------------------------------------
+
+
+def begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Session, Plan] | None:
+    """A new session in INIT with its first plan; None where there is nothing to do."""
+    seq = next_seq(run)
+    plan = first_plan(run, new_session_id(seq), changes, current)
+    if plan is None:
+        return None
+    refuse_too_many(run, plan, current)
+    if current is None:
+        # Before the first session, while nothing stands anywhere (R28).
+        require_reach(run.edges.staging, run.spec.ingestion.output_props, run.spec.policy, run.edges.builder)
+    leave_mark(run)
+    now = run.edges.now_ms()
+    session = Session(
+        id=plan.session,
+        seq=seq,
+        mode=run.mode,
+        config_fingerprint=run.fingerprint,
+        created_ms=now,
+        attempt_started_ms=now,
+        plan=run.edges.staging.put_plan(plan),
+        counts=plan.counts(),
+        push=run.push,
+        format=plan.format,
+    )
+    pointer = replace(
+        run.lease.pointer,
+        active_session=session.node,
+        next_seq=seq + 1,
+        history=(*run.lease.pointer.history, session.node)[-2:],
+        format=plan.format,
+    )
+    run.lease.write(pointer=pointer, session=session)
+    run.lease.prune()
+    run.note(f"session {session.id} ({session.mode.lower()}): {plural(len(plan.rows), 'file')} to build")
+    if run.mode is Mode.APPEND and changes.rewritten:
+        run.note(f"{len(changes.rewritten)} rewritten files are added beside their older versions (append)")
+    return session, plan
+
+
+def first_plan(run: Run, session: str, changes: Changes, current: Snapshot | None) -> Plan | None:
+    """What a session of that id would begin with; None where there is nothing to do."""
+    # A new table begins in the newest format; `state upgrade` alone says so for another one.
+    pointer = run.lease.pointer
+    number = NEWEST if is_fresh(pointer) else pointer.format
+    plan = replace(planning.new_plan(session, run.mode, changes), format=number)
+    if _is_swapped_in(run, changes, current):
+        plan = replace(plan, rows=())  # touched files are remembered, and not built (E3)
+    elif run.mode is Mode.SWAP and current is not None and current.files:
+        return plan  # without rows as well: that empties the table
+    return None if planning.is_empty(plan) else plan
+
+
+def _is_swapped_in(run: Run, changes: Changes, current: Snapshot | None) -> bool:
+    """Whether a swap would replace the table by what it is already."""
+    # Beside the ledger, not beside the listing that the snapshot was made from: a file that was rewritten
+    # after it had been built is in that listing and not in the snapshot (scene 4).
+    return (
+        run.mode is Mode.SWAP
+        and current is not None
+        and bool(current.files)
+        and not changes.any_content
+        and current.mode == Mode.SWAP
+        and current.config_fingerprint == run.fingerprint
+    )
+
+
+def refuse_too_many(run: Run, plan: Plan, current: Snapshot | None) -> None:
+    """Look before anything is built whether one switch can show it all.
+
+    :raises PushRefused: it cannot, however it is built.
+    """
+    if run.push is not PushKind.PLAIN:
+        visible = run.edges.pinot.visible_segments(run.spec.name)
+        require_plan_fits(run.spec.name, plan, planning.segments_from(plan, current, visible))
+
+
+# --- an open session -------------------------------------------------------------------------------
+
+
+def go_on(
+    run: Run, opened: Opened, changes: Changes, current: Snapshot | None
+) -> tuple[Session, Plan] | None:
+    """The open session's next attempt; or a new session where that one is given up."""
+    if (given_up := why_given_up(opened)) is not None:
+        abandon(run, opened.session, *given_up)
+        return begin(run, changes, current)
+    session, is_retry, now_ms = opened.session, opened.next is Next.RETRY, run.edges.now_ms()
+    trouble_since_ms = session.trouble_since_ms or (now_ms if opened.keeps_dying else 0)
+    plan, receipts = next_plan(opened, changes)
+    refuse_too_many(run, plan, current)
+    taken = planning.with_spent_names(plan, receipts, _spent(run, session))
+    taken |= planning.returned(opened.plan, plan, receipts)
+    plan = planning.revoked(plan, taken)
+    session = replace(
+        session,
+        plan=run.edges.staging.put_plan(plan),
+        attempt=plan.attempt,
+        attempt_started_ms=now_ms,
+        retry_count=session.retry_count + is_retry,
+        stalls=0 if is_retry else opened.stalls,
+        failures=None,
+        audit=session.audit if _still_audited(run, session, opened.plan, plan) else None,
+        counts=plan.counts(),
+        trouble_since_ms=trouble_since_ms,
+        last_error=(session.last_error or _NO_WORD) if trouble_since_ms else "",
+    )
+    run.lease.write(session=session)
+    if taken:
+        # After the write: nobody else has this attempt's names any more.
+        plan = renamed(run.edges.staging, run.spec.name, plan, taken)
+        run.note(f"{len(taken)} built files go on under new names; their files are not read again")
+    what = f"retry {session.retry_count} of" if is_retry else "going on with"
+    run.note(
+        f"{what} session {session.id}: {plural(len(plan.done), 'file')} kept, {len(plan.to_build):,} to build"
+    )
+    return session, plan
+
+
+def _still_audited(run: Run, session: Session, audited: Plan, plan: Plan) -> bool:
+    """Whether the gate stays open: bound to the switch (R8), for what is asked by now, of the same files.
+    One that gives no segment changes no switch, and was looked at by nobody."""
+    same = (audited.rows, audited.removals) == (plan.rows, plan.removals)
+    return same and session.gate_open_by(run.spec.audit.digest)
+
+
+def next_plan(opened: Opened, changes: Changes) -> tuple[Plan, Receipts]:
+    """What an open session that is not given up goes on with, and the receipts that count for it."""
+    session, receipts = opened.session, opened.receipts
+    if session.audit is not None and session.audit.of_data and not session.audit.passed:
+        receipts = planning.unchanged(opened.plan, changes, receipts)
+    before = replace(opened.plan, attempt=opened.newest)
+    return planning.reconcile(before, changes, receipts), receipts
+
+
+def why_given_up(opened: Opened) -> tuple[Outcome, str] | None:
+    """How an open session ends that is not gone on with, and why; None for one that is."""
+    match opened.next:
+        case Next.ABANDON_CONFIG:
+            return Outcome.ABANDONED_CONFIG, "the table spec changed"
+        case Next.ABANDON_RETRIES:
+            return Outcome.ABANDONED_RETRIES, f"no retry left after {opened.session.retry_count}"
+        case Next.ABANDON_AUDIT:
+            return Outcome.ABANDONED_AUDIT, "its audit failed and named no file of it"
+        case _:
+            return None
+
+
+def _spent(run: Run, session: Session) -> frozenset[str]:
+    """Names that Pinot must not see again (rule R16).
+
+    A lost entry stays on the session until another one is opened for it, so a driver that dies on the way
+    is followed by one that still knows.
+    """
+    spent = spent_names(run.switcher.lineage)
+    if session.state is State.SWITCH and is_lost(run, session):
+        run.note(f"the lineage entry of {session.id} was reverted, or Pinot gave it up")
+        spent |= frozenset(read_switch(run, session).names_to)
+    return spent

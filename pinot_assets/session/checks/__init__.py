@@ -1,0 +1,1 @@
+"""The gate's checks that ask something: servers, staged rows, assertions, room."""

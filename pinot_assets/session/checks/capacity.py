@@ -1,0 +1,144 @@
+"""Whether a switch fits into the table's storage quota and on its servers' disks, told before the first byte
+goes (W1).
+
+Pinot counts hidden segments too (spec/lineage.md section 10). A swap needs room for two generations; for
+three while the one before the present is kept until the switch (`rollbackWindow: keepUntilSwitch`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pinot_assets.core.text import plural
+from pinot_assets.errors import PushRefused
+from pinot_assets.pinot.api import ServerDisk
+from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.pinot.table_config import is_refresh
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.stores.staging import Switch
+from pinot_assets.session.stores.stored_snapshots import before
+from pinot_assets.snapshot.receipt import Output
+
+LOADS = 40
+"""Segments that a server loads at a time, at the most: Helix's threads for it."""
+
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGTP]?)B?\s*", re.IGNORECASE)
+_UNITS = {unit: 1024**power for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
+
+
+def quota_bytes(table_json: Mapping[str, Any]) -> int | None:
+    """`quota.storage` of a table config in bytes, for one replica; None where there is none.
+
+    Source: Pinot's `QuotaConfig` (`100G`, `500M`, `1.5T`).
+    """
+    text = (table_json.get("quota") or {}).get("storage")
+    match = _SIZE.fullmatch(str(text)) if text is not None else None
+    return int(float(match[1]) * _UNITS[match[2].upper()]) if match else None
+
+
+def replication_of(table_json: Mapping[str, Any]) -> int:
+    """Replicas of each segment that a table config asks for."""
+    return int((table_json.get("segmentsConfig") or {}).get("replication") or 1)
+
+
+def require_room(run: Run, switch: Switch) -> None:
+    """Refuse a switch that would come to nothing half way through its push: in Pinot's quota, or on the
+    disks of its servers.
+
+    Sizes are those of unpacked segments, without the indexes that a server adds (of the tars, where a segment
+    was built before that was written down): what is refused here would not fit.
+
+    :raises PushRefused: not enough room is left; nothing was pushed.
+    """
+    if not switch.segments_to:
+        return
+    replication = replication_of(run.table_config)
+    pushed = run.edges.pinot.all_segments(run.spec.name)
+    coming = [o for o in switch.segments_to if o.segment not in pushed]
+    needed = sum(o.loaded_bytes for o in coming) * replication
+    older = bytes_before(run, switch) * replication
+    freed = older if run.switcher.starts_forced else 0
+    way_out = "; rollbackWindow: pinotDefault keeps one generation less" if older > freed else ""
+    _require_quota(run, needed, freed, replication, way_out)
+    _require_disks(run, coming, needed - freed, replication, way_out)
+
+
+def _require_quota(run: Run, needed: int, freed: int, replication: int, way_out: str) -> None:
+    quota = quota_bytes(run.table_config)
+    if quota is None:
+        return
+    present = run.edges.pinot.table_bytes(run.spec.name)
+    if present - freed + needed > quota * replication:
+        raise PushRefused(
+            f"the switch of {run.spec.name} does not fit into its storage quota",
+            why=f"{_mb(present)} present, {_mb(needed)} to come, {_mb(quota * replication)} allowed, "
+            f"over {plural(replication, 'replica')}",
+            hint=f"raise quota.storage: a switch needs room for old and new segments at once{way_out}",
+        )
+
+
+def _require_disks(run: Run, coming: Sequence[Output], needed: int, replication: int, way_out: str) -> None:
+    """Every server takes its part of what comes, and holds the tars beside it of what it loads at the moment.
+    One that does not tell its disk is not judged."""
+    if needed <= 0:
+        return
+    servers = run.edges.pinot.table_servers(run.spec.name)
+    disks = run.edges.pinot.server_disks(servers)
+    part = needed // max(len(servers), 1)
+    tars = tars_at_once([o.tar_bytes for o in coming], replication, len(servers))
+    short = {
+        server: disk
+        for server, disk in disks.items()
+        if isinstance(disk, ServerDisk) and part + tars > disk.total - disk.used
+    }
+    if short:
+        server, fullest = min(short.items(), key=lambda item: item[1].total - item[1].used)
+        raise PushRefused(
+            f"the switch of {run.spec.name} does not fit on the disks of its servers",
+            why=f"{_mb(needed)} to come over {plural(len(servers), 'server')}, {_mb(part)} each, and "
+            f"{_mb(tars)} of tars while they load; {server} has {_mb(fullest.total - fullest.used)} free of "
+            f"{_mb(fullest.total)}",
+            hint="give the servers larger disks, or add servers and rebalance: a switch needs room for old "
+            f"and new segments at once{way_out}",
+        )
+
+
+def tars_at_once(tars: Sequence[int], replication: int, servers: int) -> int:
+    """Bytes of tars that a server holds beside its segments while it loads them, at the most.
+
+    :param tars: bytes of each that comes.
+    :param servers: how many share them.
+    """
+    at_once = min(LOADS, -(-len(tars) * replication // max(servers, 1)))
+    return sum(sorted(tars, reverse=True)[:at_once])
+
+
+def generation_before(run: Run, switch: Switch) -> frozenset[str]:
+    """Hidden segments that a forced start of this switch deletes (spec/lineage.md section 4).
+
+    What was replaced by exactly the segments that are to be replaced now: of a swap, or of a sync that
+    replaces everything; and only on a REFRESH table.
+    """
+    sources = frozenset(switch.segments_from)
+    if not sources or not is_refresh(run.table_config):
+        return frozenset()
+    completed = run.switcher.lineage.in_state(LineageState.COMPLETED)
+    older = (e.segments_from for e in completed if e.segments_to == sources)
+    return frozenset[str]().union(*older) & run.edges.pinot.all_segments(run.spec.name)
+
+
+def bytes_before(run: Run, switch: Switch) -> int:
+    """Bytes of the generation before, as far as its snapshot knows them."""
+    current = run.current_snapshot()
+    names = generation_before(run, switch)
+    former = before(run.edges.staging, current) if names and current is not None else None
+    if former is None:
+        return 0
+    known = former.snapshot.segments
+    return sum(known[name].loaded_bytes for name in names if name in known)
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1024**2:,.1f} MB"

@@ -1,0 +1,91 @@
+"""Looking at what the servers loaded: the second tier of the audit (W4), and the wait before it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Final
+
+from pinot_assets.audit import (
+    Finding,
+    crc_as_built,
+    crc_on_servers,
+    one_replica_online,
+    replicas_online,
+    rows_as_built,
+    servers_answered,
+    sources_unchanged,
+)
+from pinot_assets.core.deadline import Deadline
+from pinot_assets.errors import PinotError
+from pinot_assets.pinot.api import Replicas
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.stores.staging import Switch
+
+_TOLD_AFTER_S: Final = 10
+"""After so long people are told what is waited for."""
+
+
+def loaded_findings(run: Run, switch: Switch) -> tuple[Finding, ...]:
+    """What is found on the servers; waits for them first.
+
+    Where the table spec wants `replicas: one`, a server that is down is told, and not waited for.
+    """
+    pinot, table, outputs = run.edges.pinot, run.spec.name, switch.segments_to
+    replicas = _wait_online(run, switch)
+    said = pinot.crcs_on_servers(table, _servers(replicas))
+    away = {server: error for server, error in said.items() if isinstance(error, PinotError)}
+    crcs = {server: there for server, there in said.items() if not isinstance(there, PinotError)}
+    rows = pinot.rows_on_servers(table, switch.names_to, crcs.keys())
+    return (
+        *_online(run, switch, replicas, away),
+        crc_as_built(outputs, pinot.segment_crcs(table)),
+        crc_on_servers(outputs, replicas, crcs),
+        rows_as_built(outputs, rows),
+        sources_unchanged(switch.segments_from, pinot.visible_segments(table)),
+    )
+
+
+def _online(
+    run: Run, switch: Switch, replicas: Replicas, away: Mapping[str, PinotError]
+) -> tuple[Finding, ...]:
+    """Who has it and answers, as far as the table spec's policy wants that known."""
+    every = replicas_online(switch.segments_to, replicas)
+    answered = servers_answered(_servers(replicas), away)
+    if run.spec.audit.replicas == "all":
+        return every, answered
+    one = one_replica_online(switch.segments_to, replicas, away)
+    return one, replace(every, warns=True, at_fault=()), replace(answered, warns=True)
+
+
+def _wait_online(run: Run, switch: Switch) -> Replicas:
+    deadline, is_told = Deadline(run.edges, run.edges.waits.online), False
+    while True:
+        replicas = run.edges.pinot.online_replicas(run.spec.name, switch.names_to)
+        if deadline.is_over or _none_loads(switch, replicas) or _enough(run, switch, replicas):
+            return replicas
+        if not is_told and deadline.waited >= _TOLD_AFTER_S:
+            is_told = True
+            found = replicas_online(switch.segments_to, replicas)
+            run.note(f"the servers get {deadline.left:.0f} s more to load: {found.message}")
+        deadline.pause(0.5)
+
+
+def _none_loads(switch: Switch, replicas: Replicas) -> bool:
+    """Every replica has come to an end, good or bad: all bad files of a switch are found at once."""
+    states = [state for name in switch.names_to for state in (replicas.get(name) or {"": "MISSING"}).values()]
+    return {"ONLINE", "ERROR"}.issuperset(states)
+
+
+def _enough(run: Run, switch: Switch, replicas: Replicas) -> bool:
+    """Whether one replica of each segment is there, one is enough, and no server that is up still loads."""
+    if run.spec.audit.replicas == "all" or not one_replica_online(switch.segments_to, replicas, ()).passed:
+        return False
+    states = (item for servers in replicas.values() for item in servers.items())
+    behind = sorted({server for server, state in states if state not in ("ONLINE", "ERROR")})
+    said = run.edges.pinot.crcs_on_servers(run.spec.name, behind)
+    return all(isinstance(answer, PinotError) for answer in said.values())
+
+
+def _servers(replicas: Replicas) -> Collection[str]:
+    return sorted({server for servers in replicas.values() for server in servers})

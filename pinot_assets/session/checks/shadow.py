@@ -1,0 +1,219 @@
+"""The shadow table of an audit: made, filled, asked through a broker, and gone again.
+
+Everything happens under the lease of the table that it belongs to. A driver that dies leaves it behind, or
+its schema alone, each with its mark; the table's next trigger, `clear` and the next audit remove it. Pinot
+keeps the tars of a table in a folder of its own, and deletes there alone: what was staged, and the deep store
+of the real table, are not touched by any of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Self
+
+from pinot_assets.audit.assertions import Tally, broker_tally
+from pinot_assets.core.deadline import Deadline
+from pinot_assets.errors import PinotError, SwitchStateUnknown
+from pinot_assets.pinot import versions
+from pinot_assets.pinot.api import Pinot
+from pinot_assets.pinot.online import wait_online
+from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_config, shadow_name, shadow_schema
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.lineage.upload import push_missing
+from pinot_assets.snapshot.receipt import Output
+from pinot_assets.table_spec.blocks.assertion_query import Question
+from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
+
+POLL_SECONDS = 0.25
+AGAIN_SECONDS = 1.0
+LET_GO_SECONDS = 30.0
+"""How long a deleted table of the same name is given: until servers have dropped its segments, Pinot refuses
+another one."""
+
+
+class ShadowTable:
+    """One table's, for one audit; made when it is first filled, and gone when the `with` ends.
+
+    :param run: holds the lease.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.name = shadow_name(run.spec.name)
+        self._run = run
+        self._pinot = run.edges.pinot
+        self._made = False
+        self._outputs: dict[str, Output] = {}
+        self._broker = ""
+        self._trouble: PinotError | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._made:
+            return
+        try:
+            remove_shadow(self._run)
+        except PinotError as left:
+            self._run.note(f"{self.name} is left for the next trigger to remove: {left.reason}")
+
+    def fill(self, outputs: Iterable[Output]) -> None:
+        """Have it hold these, beside those that it holds; returns when its brokers count all of their rows.
+
+        :raises PinotError: Pinot refuses the table or a segment, or does not show all of it in time. It is
+            not tried again: the next assertion would wait as long.
+        """
+        if self._trouble is not None:
+            raise self._trouble
+        new = [output for output in outputs if output.segment not in self._outputs]
+        if self._made and not new:
+            return
+        try:
+            self._fill(new)
+        except PinotError as trouble:
+            self._trouble = trouble
+            raise
+
+    def _fill(self, new: list[Output]) -> None:
+        if not self._made:
+            self._make()
+        run, before_write = self._run, self._run.before_pinot_write
+        push_missing(run.edges, self.name, new, run.switcher.push_mode, before_write, before_write)
+        self._outputs |= {output.segment: output for output in new}
+        wait_online(self._pinot, self.name, self._outputs, seconds=run.edges.waits.online)
+        self._wait_for_rows(sum(output.rows for output in self._outputs.values()))
+
+    def ask(self, question: Question) -> Tally:
+        """What a broker answers of all that it holds; nothing where it holds nothing."""
+        if not self._outputs:
+            return {}
+        return _ask(self._pinot, self._broker, self.name, question)
+
+    # --- made ----------------------------------------------------------------------------------------
+
+    def _make(self) -> None:
+        remove_shadow(self._run)
+        self._refuse_others()
+        run, pinot = self._run, self._pinot
+        schema = pinot.get_schema(run.spec.name) or run.spec.schema_json
+        config = shadow_config(run.table_config, run.spec.name)
+        self._made = True  # from here on there may be something to remove
+        wanted = shadow_schema(schema, run.spec.name)
+        _write(run, lambda: pinot.put_schema(wanted), lambda: pinot.get_schema(self.name) is not None)
+        _write(run, lambda: self._create(config), lambda: _stands(pinot, self.name))
+
+    def _refuse_others(self) -> None:
+        """A table of a user is never touched, whatever it is called."""
+        pinot, name = self._pinot, self.name
+        if pinot.get_table_config(name) is not None or pinot.get_realtime_config(name) is not None:
+            found = "a table"
+        elif pinot.get_schema(name) is not None:
+            found = "a schema"
+        else:
+            return
+        raise PinotError(
+            f"no shadow table of {self._run.spec.name} can be made",
+            why=f"{found} {name} is there, and was not made by an audit",
+            hint="delete or rename it, or leave `via: shadow` out",
+        )
+
+    def _create(self, config: dict[str, object]) -> None:
+        deadline = Deadline(self._run.edges, LET_GO_SECONDS)
+        while True:
+            try:
+                return self._pinot.create_table(config)
+            except SwitchStateUnknown:
+                raise
+            except PinotError:
+                if deadline.is_over or _stands(self._pinot, self.name):
+                    raise
+            deadline.pause(AGAIN_SECONDS)
+            self._run.before_pinot_write()
+
+    def _wait_for_rows(self, rows: int) -> None:
+        """Every broker that serves it has heard of all segments; one of them is asked."""
+        deadline = Deadline(self._run.edges, self._run.edges.waits.broker)
+        while True:
+            counted = {url: self._counted(url) for url in self._pinot.brokers(self.name)}
+            if counted and set(counted.values()) == {rows}:
+                self._broker = min(counted)
+                return
+            if deadline.is_over:
+                told = ", ".join(f"{url} counts {found}" for url, found in counted.items())
+                raise PinotError(
+                    f"{self.name} does not show the {rows} rows that it was given",
+                    why=told or "no broker serves it",
+                )
+            deadline.pause(POLL_SECONDS)
+
+    def _counted(self, broker: str) -> int | None:
+        try:
+            return self._pinot.broker_rows(broker, self.name)
+        except PinotError:
+            return None  # a segment is not routed yet
+
+
+def ask_table(pinot: Pinot, table: str, question: Question) -> Tally:
+    """What queries of a table see now, by one of its brokers.
+
+    :raises PinotError: no whole answer, or one that is no number.
+    """
+    brokers = pinot.brokers(table)
+    if not brokers:
+        raise PinotError(f"no broker serves {table}")
+    return _ask(pinot, brokers[0], table, question)
+
+
+def _ask(pinot: Pinot, broker: str, table: str, question: Question) -> Tally:
+    if question.having and question.limited and not versions.brokers_keep_all_groups(pinot.version()):
+        raise PinotError(
+            f"a broker of Pinot {pinot.version()} would not look at all groups",
+            why="it keeps five times LIMIT of them, 5,000 at least, before it comes to HAVING",
+            hint="leave LIMIT out",
+        )
+    return broker_tally(question, pinot.query_broker(broker, question.of(table + OFFLINE_SUFFIX)))
+
+
+def remove_shadow(run: Run) -> bool:
+    """Delete the table's shadow table, and its schema, if an audit left one of them.
+
+    :returns: whether there was any.
+    :raises PinotError: it cannot be told whether it is gone.
+    """
+    pinot, name = run.edges.pinot, shadow_name(run.spec.name)
+    if stands := _stands(pinot, name):
+        _write(run, lambda: pinot.delete_table(name, "0d"), lambda: pinot.get_table_config(name) is None)
+    if alone := lone_schema(pinot, name):
+        _write(run, lambda: pinot.delete_schema(name), lambda: pinot.get_schema(name) is None)
+    return stands or alone
+
+
+def sweep_shadow(run: Run) -> None:
+    """The same at the start of a trigger, where nothing waits for it: one that stays is told of."""
+    try:
+        if remove_shadow(run):
+            run.note(f"{shadow_name(run.spec.name)}, which an audit had left, was deleted")
+    except PinotError as error:
+        run.note(f"{shadow_name(run.spec.name)}, which an audit had left, stays: {error.reason}")
+
+
+def _stands(pinot: Pinot, name: str) -> bool:
+    return is_shadow(name, pinot.get_table_config(name))
+
+
+def _write(run: Run, write: Callable[[], None], happened: Callable[[], bool]) -> None:
+    """One write; where its answer is lost, Pinot is looked at until it happened or its time is over (R2)."""
+    run.before_pinot_write()
+    try:
+        write()
+    except SwitchStateUnknown:
+        deadline = Deadline(run.edges, run.edges.waits.broker)
+        while not deadline.is_over:
+            if happened():
+                return
+            deadline.pause(POLL_SECONDS)
+        run.lease.left_unknown()
+        raise

@@ -1,0 +1,96 @@
+"""Whether the staging area is one and the same from here and from wherever files are built (rule R28).
+
+A folder of a disk that every machine has for itself looks right to each of them.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pinot_assets.core.policy import Policy
+from pinot_assets.errors import PinotAssetsError, SettingError, SourceError
+from pinot_assets.ingest.contract.build_spec import Builder
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.source import open_store
+from pinot_assets.source.object_store import probe_key
+
+_HINT = "name a place that the driver and every executor reach under this URI, with the settings given here"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one place found.
+
+    :ivar host: its name.
+    :ivar key: of the object that it wrote, "" if it could not.
+    :ivar trouble: what went wrong there.
+    :ivar is_setting: whether that is a setting, which no later try mends.
+    """
+
+    host: str
+    key: str = ""
+    trouble: str = ""
+    is_setting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Runs where files are built: read what the driver wrote, write something for it to read.
+
+    :ivar uri: the staging area.
+    :ivar props: how to reach it; names of environment variables, never secrets.
+    :ivar policy: the table spec's.
+    :ivar key: what the driver wrote.
+    """
+
+    uri: str
+    props: Mapping[str, str]
+    policy: Policy
+    key: str
+
+    def __call__(self) -> Found:
+        """Try it; what goes wrong is told, not raised."""
+        host, own = socket.gethostname(), probe_key()
+        try:
+            store = open_store(self.uri, self.props, self.policy)
+            store.read(self.key)
+            store.put_if_absent(own, b"from where files are built")
+        except PinotAssetsError as error:
+            return Found(host, trouble=str(error), is_setting=isinstance(error, SettingError))
+        return Found(host, own)
+
+
+def require_reach(staging: Staging, props: Mapping[str, str], policy: Policy, builder: Builder) -> None:
+    """Prove that driver and executors read what the other one writes; leaves nothing behind.
+
+    :param props: how executors are told to reach the staging area.
+    :param policy: what the table spec may reach, from there as well.
+    :raises SourceError: they do not; names the machine.
+    :raises BuildError: nothing could be run where files are built.
+    """
+    store = staging.store
+    store.probe()
+    key = probe_key()
+    with ExitStack() as written:
+        store.put_if_absent(key, b"from the driver")
+        written.callback(store.delete, key)
+        found = builder.everywhere(Probe(store.uri, props, policy, key))
+        for one in found:
+            if one.key:
+                written.callback(store.delete, one.key)
+        for one in found:
+            if one.trouble:
+                raise (SettingError if one.is_setting else SourceError)(
+                    f"{store.uri} cannot be used from {one.host}, where files are built",
+                    why=one.trouble,
+                    hint=_HINT,
+                )
+            if store.stat(one.key) is None:
+                raise SourceError(
+                    f"{store.uri} is another place on {one.host}, where files are built",
+                    why="what was written there cannot be seen here",
+                    hint=_HINT,
+                )

@@ -1,0 +1,1 @@
+"""From a built attempt to a published snapshot: stage, audit, switch."""

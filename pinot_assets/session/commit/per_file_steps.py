@@ -1,0 +1,253 @@
+"""The steps of a plain push, one for each file, and how each is done (spec/session.md section 2).
+
+Whatever becomes of a file is told of that file alone. What Pinot does not take is taken back; what cannot be
+told yet ends the push, and the next trigger looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
+
+from pinot_assets.core.deadline import Deadline
+from pinot_assets.core.text import plural
+from pinot_assets.errors import (
+    PinotError,
+    PinotUnreachable,
+    PushRefused,
+    SourceError,
+    SwitchConflict,
+    SwitchStateUnknown,
+)
+from pinot_assets.pinot import versions
+from pinot_assets.pinot.api import PushMode
+from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.lineage.batch_sizer import MOST, UploadPace
+from pinot_assets.session.stores.staging import Switch
+from pinot_assets.session.values.plan import Plan
+from pinot_assets.session.values.state import Mode, Session
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt
+
+REFUSED = "NOT_PUBLISHED"
+"""Code of a file that was built, and that Pinot did not take."""
+_NOT_SERVED = "no server could load it"
+_LIVE = (LineageState.IN_PROGRESS, LineageState.COMPLETED)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What publishing one file does to the table.
+
+    :ivar replaces: segments of its published version, those that were visible when the switch was written.
+    :ivar outputs: its new segments; none where it was removed, or has no rows any more.
+    """
+
+    uri: str
+    replaces: tuple[str, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Segment names of `outputs`."""
+        return tuple(o.segment for o in self.outputs)
+
+    def is_done(self, visible: frozenset[str]) -> bool:
+        """Whether queries see the new segments and none of the old ones."""
+        return visible.issuperset(self.names) and visible.isdisjoint(self.replaces)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether a push is all it takes: a new file that is one segment."""
+        return len(self.outputs) == 1 and not self.replaces
+
+
+def steps_of(
+    plan: Plan, receipts: Mapping[int, Receipt], current: Snapshot | None, sources: Sequence[str]
+) -> tuple[Step, ...]:
+    """The files in the order in which they are published: built ones by ordinal, then removed ones.
+
+    :param sources: `segments_from` of the session's switch.
+    """
+    old: dict[str, list[str]] = {}
+    there = set(sources)
+    for file in current.files if current is not None and plan.mode is Mode.SYNC else ():
+        old.setdefault(file.uri, []).extend(o.segment for o in file.outputs if o.segment in there)
+    built = ((row.uri, receipts[row.ordinal].outputs) for row in plan.done)
+    removed: Sequence[tuple[str, tuple[Output, ...]]] = [(uri, ()) for uri in plan.removals]
+    return tuple(Step(uri, tuple(old.get(uri, ())), outputs) for uri, outputs in (*built, *removed))
+
+
+class Publisher:
+    """Publishes one step after the other, new files of one segment each as many at a time as go out in time;
+    remembers how a tar gets into Pinot.
+
+    :ivar session: with the failures of the files that were refused.
+    :ivar refused: why Pinot does not take a file, by URI; nothing of it is left in Pinot then. Stored before
+        it is taken back: what was sent for that may arrive late, so no later driver may publish the file
+        under these names.
+    """
+
+    def __init__(self, run: Run, session: Session, plan: Plan) -> None:
+        failures = failures_of(run, session)
+        self.session = session
+        self.refused = {f.uri: f.reason for f in failures if f.code == REFUSED}
+        self._built = tuple(f for f in failures if f.code != REFUSED)
+        self._plan = plan
+        self._run = run
+        self._number = session.switch
+        self._switcher = run.switcher
+        self._pace = UploadPace()
+        if failures:
+            self._remember()
+
+    def publish(self, steps: Sequence[Step]) -> None:
+        """Publish the files that are not published yet, in this order."""
+        visible = self._visible()
+        left = [step for step in steps if step.uri in self.refused or not step.is_done(visible)]
+        while left:
+            together = self._together(left)
+            if len(together) > 1:
+                self._publish_together(together)
+            else:
+                self._publish_alone(together[0])
+            left = left[len(together) :]
+
+    def _together(self, steps: Sequence[Step]) -> Sequence[Step]:
+        """The first of these, and those after it that are pushed with it."""
+        simple = takewhile(lambda step: step.is_simple and step.uri not in self.refused, steps)
+        outputs = [step.outputs[0] for step in islice(simple, 2 * MOST)]  # enough that the last two are even
+        return steps[: max(1, len(self._pace.next_of(outputs)))]
+
+    def _publish_together(self, steps: Sequence[Step]) -> None:
+        """One upload, or a few; where Pinot does not take them all, file by file, so that each is judged."""
+        try:
+            self._push(tuple(step.outputs[0] for step in steps))
+        except (PinotUnreachable, SwitchStateUnknown):
+            raise
+        except (PinotError, SourceError):
+            for step in steps:
+                self._publish_alone(step)
+
+    def _publish_alone(self, step: Step) -> None:
+        """Publish one file, unless it is."""
+        visible = self._visible()
+        part = Switch(self._number, tuple(s for s in step.replaces if s in visible), step.outputs)
+        if step.uri in self.refused:
+            self._delete(part)
+            return
+        if step.is_done(visible):
+            return
+        try:
+            self._refuse_hidden(set(step.replaces) - visible)
+            self._publish(part)
+        except (PinotUnreachable, SwitchStateUnknown):
+            raise  # says nothing of this file: the next trigger looks
+        except (PinotError, SourceError) as error:
+            if not step.is_done(self._visible()):
+                self._take_back(step.uri, part, error.reason)
+
+    def take_back_what_nobody_serves(self, steps: Sequence[Step]) -> None:
+        """Of the files that were simply pushed; the others were looked at before they were shown."""
+        pushed = [s for s in steps if s.is_simple and s.uri not in self.refused]
+        unserved = self._unserved([s.names[0] for s in pushed])
+        for step in pushed:
+            if step.names[0] in unserved:
+                self._take_back(step.uri, Switch(self._number, (), step.outputs), _NOT_SERVED)
+
+    def _publish(self, part: Switch) -> None:
+        if not part.segments_to and not versions.takes_empty_outputs(self._run.pinot_version):
+            self._switcher.delete(part.segments_from)
+        elif part.segments_from or len(part.segments_to) > 1:
+            entry_id = self._switcher.open_entry(part, "")
+            self._keep(self._switcher.push(part, entry_id).mode)
+            if unserved := self._unserved(part.names_to):
+                raise PushRefused(_NOT_SERVED, why=min(unserved))
+            self._switcher.end(entry_id)
+        else:
+            self._push(part.segments_to)
+
+    def _push(self, outputs: Sequence[Output]) -> None:
+        report = self._run.edges.pinot.push(
+            self._run.spec.name,
+            outputs,
+            staged=self._run.edges.staging,
+            mode=self._switcher.push_mode,
+            before_upload=self._run.before_pinot_write,
+        )
+        self._keep(report.mode)
+        self._pace = self._pace.after(outputs, report, self._run.edges.waits.pinot_write)
+
+    def _keep(self, mode: PushMode | None) -> None:
+        # The first file finds the mode that works; the others are told.
+        if mode is not None:
+            self._switcher = replace(self._switcher, push_mode=mode)
+
+    def _unserved(self, names: Sequence[str]) -> set[str]:
+        """Those that no server has loaded, once each has had its time. Not every replica is waited for."""
+        edges = self._run.edges
+        deadline = Deadline(edges, edges.waits.online)
+        while True:
+            replicas = edges.pinot.online_replicas(self._run.spec.name, names)
+            missing = {n: set(replicas[n].values()) for n in names if "ONLINE" not in replicas[n].values()}
+            if deadline.is_over or all(states == {"ERROR"} for states in missing.values()):
+                return set(missing)
+            deadline.pause(0.5)
+
+    def _take_back(self, uri: str, part: Switch, why: str) -> None:
+        self.refused[uri] = why
+        self._remember()
+        self._run.lease.write(session=self.session)
+        self._delete(part)
+        self._run.note(f"{uri} is not published: {why}")
+
+    def _remember(self) -> None:
+        failures, session = (*self._built, *_refusals(self._plan, self.refused)), self.session
+        self.session = replace(
+            session,
+            failures=self._run.edges.staging.put_failures(
+                session.id, session.attempt, failures, session.format
+            ),
+            last_error=told(failures),
+            counts={
+                **session.counts,
+                "done": len(self._plan.done) - len(self.refused),
+                "failed": len(failures),
+            },
+        )
+
+    def _delete(self, part: Switch) -> None:
+        """Its entry may have been completed by an end that gave no answer: reverted, too, it brings back what
+        it replaced."""
+        names = part.names_to
+        lineage = self._switcher.lineage
+        entries = {e.id for state in _LIVE for e in lineage.naming(names, state)}
+        if (twin := self._switcher.open_twin(part)) is not None:
+            entries.add(twin.id)
+        for entry_id in sorted(entries):
+            self._switcher.revert_entry(entry_id)
+        self._switcher.delete(names)
+
+    def _refuse_hidden(self, lost: set[str]) -> None:
+        if hidden := lost & self._run.edges.pinot.all_segments(self._run.spec.name):
+            raise SwitchConflict("somebody else replaced its published version", why=min(hidden))
+
+    def _visible(self) -> frozenset[str]:
+        return self._run.edges.pinot.visible_segments(self._run.spec.name)
+
+
+def failures_of(run: Run, session: Session) -> tuple[Failure, ...]:
+    """Why files of its last attempt were left out."""
+    return run.edges.staging.failures(session.failures) if session.failures is not None else ()
+
+
+def told(failures: Sequence[Failure]) -> str:
+    """One line for the session's node."""
+    return f"{plural(len(failures), 'file')} failed; {failures[0].uri}: {failures[0].reason}"[:1000]
+
+
+def _refusals(plan: Plan, refused: Mapping[str, str]) -> list[Failure]:
+    ordinals = {row.uri: row.ordinal for row in plan.done}
+    return [Failure(uri, ordinals.get(uri, -1), plan.attempt, REFUSED, why) for uri, why in refused.items()]

@@ -1,0 +1,181 @@
+"""From built files to hidden segments: W1 to W3 of spec/session.md section 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pinot_assets.core.text import plural, plural_are
+from pinot_assets.errors import SwitchConflict
+from pinot_assets.session.attempt.rename import spent_names
+from pinot_assets.session.checks.capacity import require_room
+from pinot_assets.session.commit.no_segment_change import finish_if_sound
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.detect.hybrid import note_time_boundary
+from pinot_assets.session.lineage.lineage_size import require_lineage_room
+from pinot_assets.session.recover.finalize import read_switch
+from pinot_assets.session.recover.placeholder_segment import carry_one, needs_carry
+from pinot_assets.session.recover.resolve_interrupted import is_lost, renewed, without_entry
+from pinot_assets.session.stores.staging import Switch
+from pinot_assets.session.values import plan as planning
+from pinot_assets.session.values.plan import Plan
+from pinot_assets.session.values.state import Mode, Session, State
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Receipt
+
+
+def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt]) -> Session:
+    """W1 to W3: write the switch, open its lineage entry, push hidden.
+
+    :param plan: every live row accepted its receipt.
+    :returns: the session, in SWITCH; when no segment comes or goes, DONE with outcome NOOP, or IN_PROGRESS
+        with an audit that it did not pass.
+    """
+    current = run.current_snapshot()
+    if current is not None:
+        run.switcher.undo_delayed_starts(current.segments)  # before an entry of ours is taken for stale (R1)
+    visible = run.edges.pinot.visible_segments(run.spec.name)
+    outputs = planning.segments_to(plan, receipts)
+    replaced = planning.segments_from(plan, current, visible)
+    refuse_hidden_sources(run, plan, current, visible)
+    plan_ref = run.edges.staging.put_plan(plan)
+    if not outputs and not replaced:
+        session = _withdraw(run, session)
+        session = replace(session, plan=plan_ref, counts=plan.counts())
+        return finish_if_sound(run, session, {row.ordinal: receipts[row.ordinal] for row in plan.done})
+    switch = Switch(session.switch + 1, replaced, outputs, format=session.format)
+    if current is not None and needs_carry(run, switch):
+        switch = carry_one(run, plan, current, switch, visible)
+    try:
+        return stage_switch(run, replace(session, plan=plan_ref, counts=plan.counts()), switch)
+    except SwitchConflict:
+        stored = run.active_session()
+        gone = set(switch.segments_from) - run.edges.pinot.visible_segments(run.spec.name)
+        if not gone or stored is None:
+            raise
+    run.note(
+        f"gone since the plan: {plural(len(gone), 'segment')} to be replaced, first {min(gone)}: a new switch"
+    )
+    return stage(run, stored, plan, receipts)
+
+
+def stage_switch(run: Run, session: Session, switch: Switch) -> Session:
+    """W1 to W3 of a switch whose lists are known.
+
+    :param switch: numbered one higher than the session's newest; if that one says the same, it stands.
+    :returns: the session, in SWITCH.
+    :raises SwitchConflict: what its names were pushed under was lost after this attempt had named them.
+    """
+    require_room(run, switch)
+    note_time_boundary(run, run.current_snapshot(), switch)
+    require_lineage_room(run.spec.name, run.switcher.lineage, switch.segments_from, switch.names_to)
+    _refuse_spent(run, session, switch)
+    if is_lost(run, session):
+        session = replace(without_entry(run, session), lineage_entry_id="")
+    if not _same_lists(run, session, switch):
+        if session.ending:
+            session = renewed(run, session)  # its end must not complete what is no longer wanted
+        session = replace(
+            session,
+            switch=switch.number,
+            switch_object=run.edges.staging.put_switch(session.id, switch),
+            switch_ms=run.edges.now_ms(),
+            audit=None,
+        )
+    cause = session.last_error if session.trouble_since_ms else ""  # until the audit says that it is over
+    session = replace(session, state=State.SWITCH, switch_attempt=session.attempt, last_error=cause)
+    run.lease.write(session=session)  # W1
+    switch = read_switch(run, session)
+    session = _without_other_entry(run, session, switch)
+    entry_id = run.switcher.open_entry(switch, session.lineage_entry_id)
+    session = replace(session, lineage_entry_id=entry_id)
+    run.lease.write(session=session)  # W2
+    pushed = run.switcher.push(switch, entry_id)  # W3
+    if pushed.fallback is not None:
+        run.note(
+            "Pinot does not copy from the staging area, so whole tars are sent "
+            f"(push.mode: TAR saves the attempt): {pushed.fallback}"
+        )
+    how = (
+        f" ({pushed.mode.name} push, {plural(pushed.calls, 'upload')})"
+        if pushed.segments and pushed.mode
+        else ""
+    )
+    run.note(
+        f"pushed {pushed.segments} of {plural(len(switch.segments_to), 'segment')}{how}, hidden; "
+        f"{len(switch.segments_from)} will be replaced"
+    )
+    return session
+
+
+def refuse_hidden_sources(run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> None:
+    """See `why_paused`.
+
+    :raises SwitchConflict: the table is paused.
+    """
+    if (paused := why_paused(run, plan, current, visible)) is not None:
+        run.lease.assert_held()  # a run that slept past its lease sees what the next one replaced (R2)
+        raise paused
+
+
+def why_paused(
+    run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]
+) -> SwitchConflict | None:
+    """Segments of ours that somebody else's entry hides: not ours to replace any more (rule R5). Only looked.
+
+    Append replaces nothing, and swap whatever is visible.
+    """
+    if current is None or plan.mode is not Mode.SYNC:
+        return None
+    hidden = (set(current.segments) - visible) & run.edges.pinot.all_segments(run.spec.name)
+    if not hidden:
+        return None
+    return SwitchConflict(
+        f"{run.spec.name} is paused: somebody else replaced segments of this table",
+        why=f"{len(hidden)} published segments are hidden: {', '.join(sorted(hidden)[:5])}",
+        hint="a merge or rollup task on this table? Turn it off, then swap the whole table once",
+    )
+
+
+def _withdraw(run: Run, session: Session) -> Session:
+    """Take back what an earlier switch of this session staged: nothing of it is wanted any more (I14)."""
+    if session.switch_object is None:
+        return session
+    session = without_entry(run, session)
+    run.switcher.delete(read_switch(run, session).names_to)
+    return replace(session, switch_object=None)
+
+
+def _without_other_entry(run: Run, session: Session, switch: Switch) -> Session:
+    """Revert the entry of an earlier switch that shares no output with this one, which a forced start would
+    leave alive (R4). Written down first: a later switch may want just its names, and the revert be late."""
+    entry = run.switcher.lineage.get(session.lineage_entry_id)
+    same = entry is not None and entry.has_names(switch.segments_from, switch.names_to)
+    if entry is None or same or not entry.segments_to.isdisjoint(switch.names_to):
+        return session
+    return without_entry(run, session)
+
+
+def _refuse_spent(run: Run, session: Session, switch: Switch) -> None:
+    """Names are looked at before the build (`go_on`), and an entry may be lost while files are built. What is
+    staged stays as it is, so that the next trigger finds the same and gives other names (R16).
+
+    :raises SwitchConflict: Pinot would hide what is shown under one of its names.
+    """
+    spent = spent_names(run.switcher.lineage)
+    if is_lost(run, session):
+        spent |= frozenset(read_switch(run, session).names_to)
+    if met := spent.intersection(switch.names_to):
+        raise SwitchConflict(
+            f"the lineage entry of {session.id} was lost while its files were built",
+            why=f"{plural_are(len(met), 'name')} spent, first {min(met)}: Pinot hides what comes under it",
+            hint="the next trigger renames what is built and starts the switch again; nothing is rebuilt",
+        )
+
+
+def _same_lists(run: Run, session: Session, wanted: Switch) -> bool:
+    """Whether the switch that stands already says exactly this."""
+    if session.switch_object is None:
+        return False
+    switch = read_switch(run, session)
+    return (switch.segments_from, switch.names_to) == (wanted.segments_from, wanted.names_to)

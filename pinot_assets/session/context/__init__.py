@@ -1,0 +1,1 @@
+"""One driver at work: its clients, its lease, its notes."""

@@ -1,0 +1,1 @@
+"""What is there: listings, changes, what else stands in the way. Changes nothing."""

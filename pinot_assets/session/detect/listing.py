@@ -1,0 +1,125 @@
+"""The listing against the ledger: new, rewritten or deleted, with content deciding (edge cases E2, E3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from pinot_assets.core.text import plural
+from pinot_assets.errors import ListingFailed
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.detect.observe import judge_listing, list_source
+from pinot_assets.session.values.plan import Changes
+from pinot_assets.session.values.report import Progress
+from pinot_assets.session.values.state import Mode, Session
+from pinot_assets.snapshot.manifest import Snapshot, hashes_of, versions_of
+from pinot_assets.source import Inventory, ObjectStore, Readiness, SourceFile, diff
+from pinot_assets.source.diff import differing
+from pinot_assets.source.file_table import columns_of, files_of
+
+OFTEN = 100_000
+"""Objects between two signs that a listing goes on."""
+
+
+def list_ready(run: Run, session: Session | None, current: Snapshot | None) -> Readiness:
+    """List the input directory and judge what of it is there.
+
+    :param session: the open one, whose files are known too.
+    :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
+    """
+    inventory = list_source(run.spec, run.edges.source, _telling(run.progress))
+    if not inventory.files and current and current.ledger and run.mode is not Mode.APPEND:
+        _refuse_slip(run, current)
+        inventory = _believe_empty(run, inventory)
+    plan = run.edges.staging.plan(session.plan) if session else None
+    return judge_listing(run.spec, inventory, current, run.hold(), plan)
+
+
+def _telling(progress: Progress) -> Callable[[int], None]:
+    """Says now and then how far a long listing is."""
+    said = 0
+
+    def tell(listed: int) -> None:
+        nonlocal said
+        if listed // OFTEN > said // OFTEN:
+            said = listed
+            progress.note(f"listed {plural(listed, 'object')} so far")
+
+    return tell
+
+
+def changes_of(source: ObjectStore, inventory: Inventory, current: Snapshot | None) -> Changes:
+    """Compare a listing with the ledger.
+
+    :param inventory: what counts of it.
+    :raises SourceError: a file's content had to be looked at and could not be.
+    """
+    files = current.files if current else ()
+    hashes = cache(lambda: hashes_of(files))  # of a million files: read only where content decides
+
+    def has_same_content(file: SourceFile) -> bool:
+        return source.sha256(source.key_of(file.uri)) == hashes()[file.uri]
+
+    listed, published = differing(columns_of(inventory.files), versions_of(files))
+    found = diff(
+        {file.uri: file for file in files_of(listed)},
+        {file.uri: file.fingerprint for file in files_of(published)},
+        has_same_content,
+    )
+    return Changes(
+        new=tuple(found.new),
+        rewritten=tuple(found.rewritten),
+        deleted=tuple(found.deleted),
+        touched={f.uri: f.fingerprint for f in found.touched},
+        listed=inventory.files,
+        listing_digest=inventory.digest,
+    )
+
+
+def _believe_empty(run: Run, first: Inventory) -> Inventory:
+    where = run.edges.source.uri
+    if run.spec.ingestion.empty_source_action == "REFUSE":
+        raise ListingFailed(
+            f"no file of {where} matches, but files of it are published",
+            why="emptySourceAction is REFUSE",
+            hint="if the table really is to become empty, set emptySourceAction: APPLY",
+        )
+    if not run.edges.source.exists_root():
+        raise ListingFailed(
+            f"{where} does not exist, but files of it are published",
+            why="a missing directory is not an empty one",
+            hint="mount it, or create it empty if the table really is to become empty",
+        )
+    wait = run.edges.waits.second_look
+    run.note(f"{where} lists no file; looking again in {wait:.0f} s before anything is removed")
+    run.edges.sleep(wait)
+    second = list_source(run.spec, run.edges.source)
+    if second.files:
+        raise ListingFailed(
+            f"{where} listed no file, then {len(second.files)}",
+            why="the two listings disagree",
+            hint="nothing was changed; the next trigger lists again",
+        )
+    return first
+
+
+def _refuse_slip(run: Run, current: Snapshot) -> None:
+    """Patterns that match nothing of a full directory, or another directory without a file, and that nothing
+    was published by: likely a slip of the pen, so that only a written APPLY empties the table (E33).
+    """
+    ingestion = run.spec.ingestion
+    if "empty_source_action" in ingestion.model_fields_set or current.config_fingerprint == run.fingerprint:
+        return
+    source = run.edges.source
+    published = min(current.ledger)
+    if (first := next(iter(source.list()), None)) is not None:
+        why = f"there are files, {first.uri} for one, and files of it are published"
+    elif not published.startswith(source.uri_of("")):
+        why = f"published files lie elsewhere, {published} for one"
+    else:
+        return
+    raise ListingFailed(
+        f"no file of {source.uri} matches since the table spec was changed",
+        why=why,
+        hint="check inputDirURI and the patterns; to empty the table, write emptySourceAction: APPLY",
+    )

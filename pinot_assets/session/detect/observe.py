@@ -1,0 +1,242 @@
+"""A table's state without taking its lease: for the files sensor, `status` and the dashboards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pinot_assets.errors import SnapshotCorrupt
+from pinot_assets.session.detect.former_table import is_older_than
+from pinot_assets.session.lineage.stale_pointer import newer_than
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import read_kept
+from pinot_assets.session.values.plan import NO_HOLD, Hold, Plan, Status
+from pinot_assets.session.values.state import Owner, Pointer, Session, is_ours
+from pinot_assets.session.values.trouble import passes, stands
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, versions_of
+from pinot_assets.snapshot.receipt import Failure
+from pinot_assets.source import (
+    Fingerprint,
+    Inventory,
+    Known,
+    ObjectStore,
+    Readiness,
+    Rules,
+    Unready,
+    judge,
+    take_inventory,
+)
+from pinot_assets.source.diff import differing
+from pinot_assets.source.file_table import columns_of, files_of
+from pinot_assets.source.listing import Choice
+from pinot_assets.source.policy import require_all_data
+from pinot_assets.table_spec import TableSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What stands in ZooKeeper and the staging area now.
+
+    :ivar session: the open session, None when there is none.
+    :ivar failures: files that failed in its last attempt.
+    :ivar failed_versions: the version tokens of those files that the attempt was planned for, by URI.
+    :ivar holder: who holds the lease.
+    :ivar snapshot: the ledger; None where there is none, or where the table was made anew since.
+    :ivar plan: the open session's.
+    """
+
+    pointer: Pointer
+    session: Session | None
+    failures: tuple[Failure, ...]
+    failed_versions: Mapping[str, str]
+    holder: Owner | None
+    snapshot: Snapshot | None
+    hold: Hold
+    plan: Plan | None = None
+
+    @property
+    def passing(self) -> bool:
+        """Whether the open session has only trouble that passes by itself, and is tried again for it."""
+        if self.session is None:
+            return False
+        return passes(self.failures) if self.failures else stands(self.session)
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What the listing shows beside the ledger, by fingerprint alone: content decides later (E3).
+
+    :ivar digest: of what counts.
+    :ivar listing: digest of everything that was listed, ready or not.
+    :ivar later: new files that are not there yet.
+    :ivar waiting: known files that are being rewritten, and hold everything up.
+    :ivar restored: files that a rollback holds back, and that source and table agree on again: a run lets go
+        of them.
+    """
+
+    listed: int
+    digest: str
+    listing: str
+    new: tuple[str, ...]
+    rewritten: tuple[str, ...]
+    deleted: tuple[str, ...]
+    later: tuple[Unready, ...] = ()
+    waiting: tuple[Unready, ...] = ()
+    restored: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything differs from the ledger."""
+        return bool(self.new or self.rewritten or self.deleted)
+
+    def __str__(self) -> str:
+        restored = f", {len(self.restored)} no longer to be held back" if self.restored else ""
+        return f"{len(self.new)} new, {len(self.rewritten)} rewritten, {len(self.deleted)} deleted{restored}"
+
+
+def observe(store: SessionStore, staging: Staging) -> Observation:
+    """Read pointer, open session, ledger and hold. Writes nothing.
+
+    :raises SessionError: a node cannot be read.
+    :raises SnapshotCorrupt: the ledger cannot be read.
+    """
+    pointer = store.pointer()
+    session = store.active_session(pointer)
+    plan = staging.plan(session.plan) if session else None
+    held_up = session.failures if session and session.held_up else None
+    failures = staging.failures(held_up) if held_up else ()
+    return Observation(
+        pointer=pointer,
+        session=session,
+        failures=failures,
+        failed_versions=_planned(plan, failures),
+        holder=store.holder(),
+        snapshot=_ledger(store, staging, pointer),
+        hold=staging.hold(pointer.hold) if pointer.hold else NO_HOLD,
+        plan=plan,
+    )
+
+
+def standing(store: SessionStore) -> str:
+    """What is published and shown by nothing else than a listing: two of one text see one ledger.
+
+    :returns: empty while nothing is published, a session is open, the lease is held or a rollback holds
+        files back: there is then more to look at.
+    :raises SessionError: a node cannot be read.
+    """
+    pointer = store.pointer()
+    if pointer.current_snapshot is None or pointer.active_session or pointer.hold or store.holder():
+        return ""
+    return f"{pointer.current_snapshot.sha256} of a table made at {store.table_made_ms()}"
+
+
+def _ledger(store: SessionStore, staging: Staging, pointer: Pointer) -> Snapshot | None:
+    if pointer.current_snapshot is None:
+        return None
+    snapshot = _current(staging, pointer, pointer.current_snapshot)
+    table = store.table.removesuffix("_OFFLINE")
+    if not is_older_than(snapshot, store.table_made_ms()):
+        return snapshot
+    return snapshot if any(is_ours(table, name) for name in store.segment_names()) else None
+
+
+def _current(staging: Staging, pointer: Pointer, ref: SnapshotRef) -> Snapshot:
+    """The current snapshot; where it is not kept any more, the pointer is that of an old backup, and a run
+    will find the newest one."""
+    try:
+        return staging.snapshot(ref)
+    except SnapshotCorrupt:
+        newer = read_kept(staging, (header.ref for header in newer_than(staging, pointer)))
+        if (newest := next(newer, None)) is None:
+            raise
+        return newest.snapshot
+
+
+def _planned(plan: Plan | None, failures: tuple[Failure, ...]) -> dict[str, str]:
+    failed = {f.ordinal for f in failures}
+    return {row.uri: row.planned.token for row in plan.rows if row.ordinal in failed} if plan else {}
+
+
+def list_source(
+    spec: TableSpec, source: ObjectStore, on_listed: Callable[[int], None] = lambda _: None
+) -> Inventory:
+    """The files of the input directory that match the patterns, ready or not.
+
+    :param on_listed: told how many objects were seen so far.
+    :raises ListingFailed: the listing did not complete.
+    :raises SettingError: one of them is no data.
+    """
+    chosen = choice_of(spec)
+    inventory = take_inventory(
+        source, include=chosen.include, exclude=chosen.exclude, marker=chosen.marker, on_listed=on_listed
+    )
+    require_all_data(inventory.files, spec.policy)
+    return inventory
+
+
+def choice_of(spec: TableSpec) -> Choice:
+    """Which files of the input directory are the table's."""
+    ingestion = spec.ingestion
+    return Choice(ingestion.include, ingestion.exclude, ingestion.completeness_marker)
+
+
+def judge_listing(
+    spec: TableSpec, inventory: Inventory, snapshot: Snapshot | None, hold: Hold, plan: Plan | None
+) -> Readiness:
+    """What of a listing counts, for this table now; the sensor and the trigger judge by this alone.
+
+    :param plan: the open session's.
+    """
+    rules = Rules(spec.ingestion.min_file_age_sec, spec.ingestion.completeness_marker)
+    if rules == Rules():
+        return Readiness(inventory, inventory)
+    ledger = snapshot.ledger if snapshot else {}
+    planned = [row.uri for row in plan.rows if row.status is not Status.GONE] if plan else []
+    versions: dict[str, list[Fingerprint]] = {uri: [] for uri in (*planned, *hold.files)}
+    for uri, file in ledger.items():
+        versions.setdefault(uri, []).append(file.fingerprint)
+    for uri in hold.files.keys() & inventory.files.keys():
+        if hold.holds(inventory.files[uri]):
+            versions[uri].append(inventory.files[uri].fingerprint)
+    # Append never takes rows away, so a file that is moved on after it was taken up holds nothing up.
+    removable = frozenset() if spec.mode == "append" else frozenset([*ledger, *planned])
+    return judge(inventory, rules, Known(versions, removable))
+
+
+def sight(
+    spec: TableSpec,
+    inventory: Inventory,
+    observation: Observation,
+    differences: tuple[pa.Table, pa.Table] | None = None,
+) -> Sighting:
+    """Compare a listing with the ledger, less what is not there yet and what a rollback holds.
+
+    :param differences: `differing` of the whole listing and the ledger, where it is known.
+    """
+    hold, snapshot = observation.hold, observation.snapshot
+    found = judge_listing(spec, inventory, snapshot, hold, observation.plan)
+    if differences is None or found.counted is not inventory:
+        differences = differing(
+            columns_of(found.counted.files), versions_of(snapshot.files if snapshot else ())
+        )
+    listed, published = differences
+    seen, known = ({file.uri: file for file in files_of(side)} for side in (listed, published))
+    free = sorted(uri for uri, file in seen.items() if not hold.holds(file))
+    return Sighting(
+        listed=len(inventory.files),
+        digest=found.counted.digest,
+        listing=inventory.digest,
+        new=tuple(uri for uri in free if uri not in known),
+        rewritten=tuple(uri for uri in free if uri in known),
+        deleted=tuple(sorted(known.keys() - seen.keys() - set(hold.removals))),
+        later=found.later,
+        waiting=found.waiting,
+        restored=tuple(sorted(uri for uri in _held(hold) if uri in found.counted.files and uri not in seen)),
+    )
+
+
+def _held(hold: Hold) -> set[str]:
+    return {*hold.files, *hold.removals}

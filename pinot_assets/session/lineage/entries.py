@@ -1,0 +1,300 @@
+"""A table's lineage entries as this project opens, renews, ends and takes them back (W2 and W5).
+
+None of these effects guesses: a lost reply is looked up in the lineage. Sources: spec/session.md section 4
+and rules R1, R3, R4 and R6, spec/lineage.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from pinot_assets.core.deadline import Deadline
+from pinot_assets.errors import PinotUnreachable, SwitchConflict, SwitchStateUnknown
+from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
+from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.staging import Switch
+from pinot_assets.session.values.state import is_ours
+
+_ANSWER_SECONDS: Final = 10.0
+"""How long the lineage is read for what became of an end that gave no answer."""
+
+Start = Callable[[str, Collection[str], Collection[str]], str]
+
+
+@contextmanager
+def _still_unknown(what: str) -> Iterator[None]:
+    """A look that tells what became of a call: without an answer, that stays unknown.
+
+    :raises SwitchStateUnknown: in the place of `PinotUnreachable`, which would be about the look alone.
+    """
+    try:
+        yield
+    except PinotUnreachable as error:
+        raise SwitchStateUnknown(f"it is not known {what}", why=error.reason, hint=error.hint) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """One table's replacement entries.
+
+    :ivar entry_max_age_ms: an older entry is renewed before anything is pushed under it or ended: Pinot
+        gives up entries after a time, segments first, and works from stale lists (rules R2, R3).
+    :ivar starts_forced: every start is a forced one: on a REFRESH table, Pinot then deletes the generation
+        before `segmentsFrom` at the start (`rollbackWindow: pinotDefault`).
+    :ivar before_write: called before every write to Pinot: lease held, former owner waited out (rule R2).
+    :ivar settled: called with `start`, `end` or `revert` and the entry's id when one that may have given no
+        answer was seen to have happened.
+    """
+
+    table: str
+    edges: Edges
+    entry_max_age_ms: int
+    starts_forced: bool
+    before_write: Callable[[], None]
+    settled: Callable[[str, str], None]
+
+    @property
+    def lineage(self) -> Lineage:
+        """What Pinot has now."""
+        return self.edges.pinot.lineage(self.table)
+
+    # --- start ---------------------------------------------------------------------------------------
+
+    def open_entry(self, switch: Switch, former: str) -> str:
+        """Start the replacement, or adopt the entry that an earlier driver started; returns its id.
+
+        :param former: id of this session's entry for an earlier switch, "" if it had none.
+        :raises SwitchConflict: somebody else's entry names the same segments; it is never forced away.
+        """
+        twin = self.open_twin(switch)
+        if twin is not None:
+            return twin.id if self._is_fresh(twin) else self.renew(switch, twin.id)
+        self.before_write()
+        before = self.lineage
+        in_progress = before.in_state(LineageState.IN_PROGRESS)
+        stale = [e for e in in_progress if e.id == former or self._is_our_entry(e)]
+        stale += [e for e in in_progress if e not in stale and self._is_our_removal(e, switch)]
+        self._refuse_foreign([e for e in in_progress if e not in stale], switch)
+        # Entries of ours that are still open belong to an earlier switch of this session.
+        shared = [e for e in stale if not e.segments_to.isdisjoint(switch.names_to)]
+        # Of a driver that slept until its segments were published and replaced: Pinot refuses to revert that
+        # until it forgets what replaced them, and its end would show nothing.
+        completed = before.in_state(LineageState.COMPLETED)
+        replaced = {s for e in completed for s in e.segments_from}
+        ended = {s for e in completed for s in e.segments_to} - replaced
+        for entry in stale:
+            if entry in shared or not entry.segments_to.isdisjoint(replaced):
+                continue
+            if not entry.segments_to.isdisjoint(ended):
+                raise SwitchConflict(
+                    f"lineage entry {entry.id} of {self.table} hides segments that are published",
+                    why="a start of ours reached Pinot late",  # to revert it would delete them (R1)
+                    hint="the next trigger shows them again",
+                )
+            self.revert_entry(entry.id)  # R4: a forced start would leave it alive
+        pinot = self.edges.pinot
+        forced = shared or self.starts_forced
+        start = pinot.force_start_replace_segments if forced else pinot.start_replace_segments
+        entry_id = self._start(start, switch.segments_from, switch.names_to)
+        if not before.entries:
+            # Another controller that writes the node for the first time, too, can take ours away (R6).
+            self.edges.sleep(self.edges.waits.first_entry)
+        if self.lineage.get(entry_id) is None:
+            raise SwitchStateUnknown(
+                f"the lineage of {self.table} lost entry {entry_id} right after its start",
+                why="another controller wrote the lineage at the same moment",
+                hint="the next trigger starts it again",
+            )
+        return entry_id
+
+    def renew(self, switch: Switch, entry_id: str) -> str:
+        """A new entry with the same names in the place of an open one; returns its id.
+
+        It is as young as can be, and an end of the former one that still waits in a controller finds
+        nothing to end. On a REFRESH table it deletes what a forced start deletes.
+
+        :raises SwitchConflict: refused; or the former one was ended meanwhile, and what it published is
+            shown. Whoever names the former one finds it COMPLETED, and records the switch.
+        """
+        self.before_write()
+        start = self.edges.pinot.force_start_replace_segments
+        new = self._start(start, switch.segments_from, switch.names_to)
+        former = self.lineage.get(entry_id)
+        if former is not None and former.state is LineageState.COMPLETED:
+            # Pinot looked at what is visible before the end, and wrote after it: as a delayed start (R1).
+            self.undo_delayed_starts(switch.names_to)
+            raise SwitchConflict(
+                f"{self.table} was switched just now",
+                why=f"the end of lineage entry {entry_id}, which had given no answer, completed it "
+                f"while {new} was to take its place",
+                hint="the next trigger records it",
+            )
+        if former is not None and former.state is LineageState.IN_PROGRESS:
+            raise SwitchStateUnknown(
+                f"lineage entry {entry_id} of {self.table} is still open beside its successor {new}",
+                why="a forced start with the same names did not take its place",
+                hint="the next trigger looks again",
+            )
+        return new
+
+    def open_twin(self, switch: Switch) -> LineageEntry | None:
+        """The newest open entry with exactly our names: a driver may have died before it wrote its id."""
+        found = self.lineage.find(switch.segments_from, switch.names_to)
+        return next((e for e in reversed(found) if e.state is LineageState.IN_PROGRESS), None)
+
+    def _start(self, start: Start, segments_from: Collection[str], segments_to: Collection[str]) -> str:
+        known = {entry.id for entry in self.lineage}
+        self.before_write()  # the lease may have been lost while Pinot did not answer to that look
+        try:
+            return start(self.table, segments_from, segments_to)
+        except SwitchStateUnknown:
+            with _still_unknown(f"whether the lineage of {self.table} got a new entry"):
+                found = self.lineage.find(segments_from, segments_to)
+            new = [e for e in found if e.state is LineageState.IN_PROGRESS and e.id not in known]
+            if not new:
+                raise
+            self.settled("start", new[-1].id)
+            return new[-1].id
+
+    def _refuse_foreign(self, entries: Collection[LineageEntry], switch: Switch) -> None:
+        foreign = [e for e in entries if e.overlaps(switch.segments_from, switch.names_to)]
+        if foreign:
+            raise SwitchConflict(
+                f"{self.table} is paused: another replacement of the same segments is open",
+                why=f"lineage entry {foreign[0].id} → {', '.join(sorted(foreign[0].segments_to)[:3])}",
+                hint="let its owner end or revert it; it is never forced away from here",
+            )
+
+    # --- is it fit -----------------------------------------------------------------------------------
+
+    def is_usable(self, entry_id: str) -> bool:
+        """Whether segments may be pushed under that entry, and it may be ended: IN_PROGRESS and not old."""
+        entry = self.lineage.get(entry_id)
+        return entry is not None and entry.state is LineageState.IN_PROGRESS and self._is_fresh(entry)
+
+    def require_usable(self, entry_id: str) -> None:
+        """Segments pushed without their entry would be visible at once.
+
+        :raises SwitchConflict: the entry is not IN_PROGRESS any more, or too old.
+        """
+        self.require_open(entry_id)
+        if not self.is_usable(entry_id):
+            raise SwitchConflict(
+                f"lineage entry {entry_id} of {self.table} cannot be used any more",
+                why="it is so old that Pinot may reap it any moment",
+                hint="the next trigger renews it",
+            )
+
+    def require_open(self, entry_id: str) -> LineageEntry:
+        """Nothing can be pushed under or switched by an entry that is not open.
+
+        :returns: the entry.
+        :raises SwitchConflict: it is not IN_PROGRESS any more.
+        """
+        entry = self.lineage.get(entry_id)
+        if entry is None or entry.state is not LineageState.IN_PROGRESS:
+            state = "gone" if entry is None else entry.state.value
+            raise SwitchConflict(
+                f"lineage entry {entry_id} of {self.table} is lost: it is {state}",
+                why="it was reverted, or Pinot gave it up after its time",
+                hint="the next trigger renames what is built and starts the switch again; nothing is rebuilt",
+            )
+        return entry
+
+    # --- end and revert ------------------------------------------------------------------------------
+
+    def end(self, entry_id: str) -> None:
+        """End the replacement and see it COMPLETED in the lineage.
+
+        :raises SwitchStateUnknown: it still cannot be told; the next trigger looks again.
+        """
+        self.edges.pinot.settle_brokers(self.table, seconds=self.edges.waits.broker)
+        self.before_write()
+        self.require_open(entry_id)  # a dead owner's revert may have landed in that wait (rule R2)
+        try:
+            self.edges.pinot.end_replace_segments(self.table, entry_id)
+        except SwitchStateUnknown:
+            self._await_completed(entry_id)
+
+    def _await_completed(self, entry_id: str) -> None:
+        # The controller goes on when the caller has gone, so an IN_PROGRESS entry may complete any moment.
+        deadline = Deadline(self.edges, _ANSWER_SECONDS)
+        while True:
+            with suppress(PinotUnreachable):  # it may be back in a moment, with the switch made
+                entry = self.lineage.get(entry_id)
+                if entry is None or entry.state is LineageState.REVERTED:
+                    break
+                if entry.state is LineageState.COMPLETED:
+                    self.settled("end", entry_id)
+                    return
+            if deadline.is_over:
+                break
+            deadline.pause(0.5)
+        raise SwitchStateUnknown(
+            f"it cannot be told yet whether {self.table} was switched",
+            why=f"endReplaceSegments of entry {entry_id} gave no answer",
+            hint="the next trigger reads the lineage and goes on from there",
+        )
+
+    def revert_entry(self, entry_id: str) -> None:
+        """Revert an entry of ours that is not published, and read that back (rules R4, R19)."""
+        self.before_write()
+        # Reverted or reaped before, or the reply got lost: what stands there now decides.
+        with suppress(SwitchConflict, SwitchStateUnknown):
+            self.edges.pinot.force_revert_replace_segments(self.table, entry_id)
+        with _still_unknown(f"whether lineage entry {entry_id} of {self.table} was reverted"):
+            entry = self.lineage.get(entry_id)
+        if entry is None or entry.state is LineageState.REVERTED:
+            self.settled("revert", entry_id)
+        if entry is not None and entry.state is not LineageState.REVERTED:
+            raise SwitchConflict(
+                f"lineage entry {entry_id} of {self.table} could not be reverted",
+                why=f"it is {entry.state.value}",
+                hint="look at the controller's log; the next trigger tries again",
+            )
+
+    def undo_delayed_starts(self, published: Collection[str]) -> frozenset[str]:
+        """Show again what a start of ours hid that landed after the end (rule R1).
+
+        Such an entry is never reverted, which would delete what it names: a forced start takes its place
+        and is ended.
+
+        :param published: segments that queries are to see.
+        :returns: those that were hidden so.
+        """
+        late, hidden = self._late_starts(published)
+        if hidden:
+            self.before_write()
+            sources = frozenset[str]().union(*(e.segments_from for e in late))
+            replaced = (sources & self.edges.pinot.visible_segments(self.table)).difference(published)
+            start = self.edges.pinot.force_start_replace_segments
+            self.end(self._start(start, sorted(replaced), sorted(hidden)))
+        return hidden
+
+    def hidden_by_delayed_starts(self, published: Collection[str]) -> frozenset[str]:
+        """The same, only looked at."""
+        return self._late_starts(published)[1]
+
+    def _late_starts(self, published: Collection[str]) -> tuple[tuple[LineageEntry, ...], frozenset[str]]:
+        """The delayed starts, and what they hide."""
+        if not (late := self.lineage.naming(published, LineageState.IN_PROGRESS)):
+            return (), frozenset()
+        named = frozenset[str]().union(*(e.segments_to for e in late))
+        return late, named.intersection(published) & self.edges.pinot.all_segments(self.table)
+
+    # --- shared --------------------------------------------------------------------------------------
+
+    def _is_fresh(self, entry: LineageEntry) -> bool:
+        return self.edges.now_ms() - entry.timestamp_ms < self.entry_max_age_ms
+
+    def _is_our_removal(self, entry: LineageEntry, switch: Switch) -> bool:
+        """An open replacement of our segments by nothing that stands in the way: of a start that arrived when
+        its session had been given up. Nobody else removes what is ours."""
+        ours = all(is_ours(self.table, s) for s in entry.segments_from)
+        return not entry.segments_to and ours and entry.overlaps(switch.segments_from, ())
+
+    def _is_our_entry(self, entry: LineageEntry) -> bool:
+        return bool(entry.segments_to) and all(is_ours(self.table, s) for s in entry.segments_to)

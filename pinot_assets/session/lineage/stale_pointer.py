@@ -1,0 +1,188 @@
+"""A pointer in ZooKeeper that is behind what was published: a backup of it was restored.
+
+Pinot and the staging area then know of switches that the pointer does not. What these published looks like
+segments that no snapshot knows, and must never be deleted as such. Three things tell that a visible segment
+of ours was published after the pointer, each of them enough: the number of its session, which the pointer has
+not given yet; a newer snapshot that names it; a lineage entry that was completed with it.
+
+Nothing here needs a lease or changes anything; `catch_up` acts on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import Final
+
+from pinot_assets.core.text import plural
+from pinot_assets.errors import PinotNotFound, SessionError
+from pinot_assets.pinot.api import Pinot
+from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.staging import Staging, staged
+from pinot_assets.session.stores.stored_snapshots import Header, headers, segments_of
+from pinot_assets.session.values.state import Pointer, Session, is_ours, seq_of
+from pinot_assets.snapshot.manifest import SnapshotRef
+
+_NUMBER: Final = re.compile(r"snapshots/([0-9]+)-")
+
+_Names = tuple[SnapshotRef, frozenset[str]]
+"""A snapshot, and the segments that it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A pointer beside what the staging area and Pinot know.
+
+    :ivar newer: snapshots with a number above that of the pointer's, newest first.
+    :ivar unknown: visible segments that were published after the pointer.
+    :ivar seen: the newer snapshot that queries see; None where they see none of them.
+    """
+
+    newer: tuple[Header, ...]
+    unknown: frozenset[str] = frozenset()
+    seen: SnapshotRef | None = None
+
+
+def look(table: str, edges: Edges, pointer: Pointer, session: Session | None) -> Behind:
+    """Whether a pointer is behind.
+
+    :param session: the pointer's open one.
+    :raises SnapshotCorrupt: the open session's switch cannot be read, and something visible may be of it.
+    """
+    newer = newer_than(edges.staging, pointer)
+    try:
+        visible = _ours(table, edges)
+    except PinotNotFound:
+        return Behind(newer)  # a table that was deleted shows nothing; whoever needs it says so
+    if not newer and not any(_is_numbered_later(name, pointer) for name in visible):
+        return Behind(newer)
+    known = _segments_of(edges.staging, pointer.current_snapshot)
+    later = [*_later(table, edges, pointer, session, newer, changed=visible != known)]
+    seen = next((ref for ref, names in later if names == visible), None)
+    if seen is not None:
+        return Behind(newer, published(table, edges.pinot, edges.staging, pointer, visible - known), seen)
+    if session is not None and session.switch_object is not None:
+        known |= frozenset(edges.staging.switch(session.switch_object).names_to)
+    if session is not None:
+        known |= _segments_of(edges.staging, session.target)  # of a rollback, whose driver died at its end
+    unknown = published(table, edges.pinot, edges.staging, pointer, visible - known)
+    if unknown and later:
+        # Pinot has deleted some of them since, by time retention, say. Only where queries see something that
+        # the pointer does not know: else it may be Pinot that was taken back, and never had the others.
+        there = edges.pinot.all_segments(table)
+        seen = next((ref for ref, names in later if names & there == visible), None)
+    return Behind(newer, unknown, seen)
+
+
+def published(
+    table: str, pinot: Pinot, staging: Staging, pointer: Pointer, names: Set[str]
+) -> frozenset[str]:
+    """Those of these visible segments of ours that were published, whatever the pointer knows of it.
+
+    This alone decides for sweep, settling, rollback, gc and the health checks what must not be deleted.
+    """
+    if not names:
+        return frozenset()
+    completed = pinot.lineage(table).in_state(LineageState.COMPLETED)
+    switched = frozenset[str]().union(*(entry.segments_to for entry in completed))
+    found = {name for name in names if name in switched or _is_numbered_later(name, pointer)}
+    if len(found) < len(names):
+        newer = [header.ref for header in newer_than(staging, pointer)]
+        found |= names & frozenset[str]().union(*(segments for _, segments in segments_of(staging, newer)))
+    return frozenset(found)
+
+
+def refuse_published(table: str, edges: Edges, pointer: Pointer, names: Set[str]) -> None:
+    """Before anything of ours is deleted from Pinot: nothing of it may be visible and published without the
+    pointer knowing of it. What its snapshot names, a plain push may take away.
+
+    :raises SessionError: the pointer is behind; says what can be done.
+    """
+    candidates = names & _ours(table, edges) if names else frozenset[str]()
+    if candidates:
+        candidates -= _segments_of(edges.staging, pointer.current_snapshot)
+    if found := published(table, edges.pinot, edges.staging, pointer, candidates):
+        raise stop(table, pointer, found, newer_than(edges.staging, pointer))
+
+
+def stop(table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[Header]) -> SessionError:
+    """The error of a table whose pointer is behind, where it cannot be told what is right."""
+    ref = pointer.current_snapshot
+    at = f"names snapshot {number_of(ref)}" if ref is not None else "names no snapshot"
+    kept = "no kept snapshot is newer" if not newer else f"snapshot {newer[0].seq} is kept"
+    ways = [
+        "restore the newer backup of ZooKeeper or of the staging area, then run the table",
+        f"`pinot-assets session rebuild {table}`: what queries see now stays, and becomes the ledger",
+    ]
+    if newer:
+        ways.append(
+            f"`pinot-assets rollback {table} --to {newer[0].seq}`: shows, asks, and switches to the newest "
+            "kept snapshot; rows that it lacks go"
+        )
+    if ref is not None:
+        ways.append(
+            f"`pinot-assets rollback {table} --to {number_of(ref)}`: the same to the snapshot that ZooKeeper "
+            "names; rows that came later go"
+        )
+    return SessionError(
+        f"{table} is stopped: its pointer in ZooKeeper is older than what queries see",
+        why=f"the pointer {at}; {plural(len(unknown), 'visible segment')} came later, first {min(unknown)}; "
+        f"{kept}, and none is of exactly what queries see. A backup was restored, it seems; queries see no "
+        "change",
+        hint="choose one:\n" + "\n".join(f"    - {way}" for way in ways),
+    )
+
+
+def number_of(ref: SnapshotRef | None) -> int:
+    """The number of a snapshot, by its key; 0 for none."""
+    match = _NUMBER.match(ref.key) if ref is not None else None
+    return int(match[1]) if match else 0
+
+
+def _later(
+    table: str,
+    edges: Edges,
+    pointer: Pointer,
+    session: Session | None,
+    newer: Iterable[Header],
+    *,
+    changed: bool,
+) -> Iterator[_Names]:
+    """Those of the newer snapshots that were published to this cluster after the pointer was written.
+
+    One with the number of the open session may only mean that its driver died before its last transaction.
+    That session is settled by what Pinot says of its lineage entry; once Pinot has forgotten that, the
+    snapshot tells.
+
+    :param changed: whether queries see anything else than the pointer's snapshot.
+    """
+    entry = edges.pinot.lineage(table).get(session.lineage_entry_id) if session is not None else None
+    settled = not changed or (entry is not None and entry.state is not LineageState.IN_PROGRESS)
+    own = session.seq if session is not None and not settled else None
+    refs = [header.ref for header in newer if header.seq >= pointer.next_seq or header.seq == own]
+    owners = {"", edges.store.owner()}
+    for ref, names in segments_of(edges.staging, refs):
+        if edges.staging.outline(ref).owner in owners:
+            yield ref, names
+
+
+def newer_than(staging: Staging, pointer: Pointer) -> tuple[Header, ...]:
+    """Snapshots with a number above that of the pointer's, newest first; whether they can be read, and whose
+    they are, is not known."""
+    since = number_of(pointer.current_snapshot)
+    return tuple(header for header in headers(staged(staging, "snapshots")) if header.seq > since)
+
+
+def _is_numbered_later(name: str, pointer: Pointer) -> bool:
+    return (seq_of(name) or 0) >= pointer.next_seq
+
+
+def _ours(table: str, edges: Edges) -> frozenset[str]:
+    return frozenset(name for name in edges.pinot.visible_segments(table) if is_ours(table, name))
+
+
+def _segments_of(staging: Staging, ref: SnapshotRef | None) -> frozenset[str]:
+    found = segments_of(staging, [ref] if ref is not None else [])
+    return next((names for _, names in found), frozenset())

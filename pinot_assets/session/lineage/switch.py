@@ -1,0 +1,121 @@
+"""The switch itself: push hidden, see it at every broker; the lineage's part is in `entries`.
+
+One function for each effect on Pinot (W2, W3 and W5 of spec/session.md section 4). None of them guesses. What
+to write to ZooKeeper between them is the driver's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pinot_assets.core.deadline import Deadline
+from pinot_assets.errors import PinotError, PinotUnreachable, SwitchStateUnknown
+from pinot_assets.pinot.api import PushMode
+from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.session.lineage.entries import Entries
+from pinot_assets.session.lineage.upload import Pushed, push_missing
+from pinot_assets.session.stores.staging import Switch
+
+
+@dataclass(frozen=True, slots=True)
+class Switcher(Entries):
+    """Pinot's side of one table's switch.
+
+    :ivar push_mode: how tars get into Pinot; None tries.
+    :ivar before_delete: called with what is about to be deleted; raises where that is published.
+    """
+
+    push_mode: PushMode | None
+    before_delete: Callable[[frozenset[str]], None]
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete segments of ours, as far as they are there: strays, and what a switch that failed has left.
+
+        :raises SessionError: some of them are visible and published, and the pointer does not know of it.
+        """
+        present = self.edges.pinot.all_segments(self.table).intersection(names)
+        if present:
+            self.before_write()
+            self.before_delete(present)
+            self.before_write()  # that look may have taken long
+            self.edges.pinot.delete_segments(self.table, sorted(present))
+
+    # --- W3 ------------------------------------------------------------------------------------------
+
+    def push(self, switch: Switch, entry_id: str) -> Pushed:
+        """Push what Pinot does not have yet, hidden by the entry.
+
+        :raises PushRefused: Pinot does not take one, or has another content under its name.
+        """
+        return push_missing(
+            self.edges,
+            self.table,
+            switch.segments_to,
+            self.push_mode,
+            self.before_write,
+            lambda: self._before_upload(entry_id),
+        )
+
+    def _before_upload(self, entry_id: str) -> None:
+        self.require_usable(entry_id)
+        self.before_write()  # nothing that may take long lies between this and the upload
+
+    # --- W5 ------------------------------------------------------------------------------------------
+
+    def is_published(self, switch: Switch, entry_id: str, end_issued: str) -> bool:
+        """W5's table: whether the switch happened, read from Pinot alone."""
+        lineage = self.lineage
+        entry = lineage.get(entry_id) if entry_id else None
+        if entry is not None:
+            return entry.state is LineageState.COMPLETED
+        if not end_issued or end_issued != entry_id:
+            return False
+        # Gone after its end was sent. Pinot deletes the outputs of an entry that it gives up, so one that is
+        # in sight, or that somebody replaced, says: completed and reaped. Some may have been deleted since,
+        # by time retention or by hand.
+        visible = self.edges.pinot.visible_segments(self.table)
+        if switch.segments_to:
+            later = (e.segments_from for e in lineage.in_state(LineageState.COMPLETED))
+            return not visible.union(*later).isdisjoint(switch.names_to)
+        return visible.isdisjoint(switch.segments_from)
+
+    def confirm_visible(self, names_to: Sequence[str], names_from: Sequence[str]) -> None:
+        """Under the whole lineage, and at every broker, all of the new and none of the old (rule R7).
+
+        :raises SwitchStateUnknown: lineage or a broker shows something else.
+        """
+        visible = self.edges.pinot.visible_segments(self.table)
+        self._require(visible, names_to, names_from, "the lineage")
+        for broker in self.edges.pinot.brokers(self.table):
+            self._confirm_broker(broker, names_to, names_from)
+
+    def _confirm_broker(self, broker: str, names_to: Sequence[str], names_from: Sequence[str]) -> None:
+        pinot = self.edges.pinot
+        pinot.rebuild_routing(broker, self.table)
+        deadline = Deadline(self.edges, self.edges.waits.broker)
+        while True:
+            try:
+                shown = pinot.broker_visible_segments(broker, self.table)
+            except PinotUnreachable:
+                raise
+            except PinotError:  # it may still route to what servers dropped a moment ago (Pinot's 235)
+                if deadline.is_over:
+                    raise
+            else:
+                if shown.issuperset(names_to) and shown.isdisjoint(names_from):
+                    return
+                if deadline.is_over:
+                    self._require(shown, names_to, names_from, f"broker {broker}")
+            deadline.pause(0.2)
+
+    def _require(
+        self, shown: frozenset[str], names_to: Sequence[str], names_from: Sequence[str], where: str
+    ) -> None:
+        missing, stale = set(names_to) - shown, shown & set(names_from)
+        if missing or stale:
+            raise SwitchStateUnknown(
+                f"{where} does not show the new set of {self.table} yet",
+                why=f"{len(missing)} of {len(names_to)} new segments missing, {len(stale)} old ones in sight",
+                hint="the next trigger looks again and finishes",
+            )

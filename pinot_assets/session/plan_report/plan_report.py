@@ -1,0 +1,174 @@
+"""A forecast beside what is published: each file, each mode, the retries, the way back from the present."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.pinot.table_config import is_refresh
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.plan_report.decision import NEW_SESSION, Forecast, forecast
+from pinot_assets.session.plan_report.switch_cost import Switching, switching
+from pinot_assets.session.rollback.retention import foreseen
+from pinot_assets.session.rollback.rollback_options import revert_until_ms
+from pinot_assets.session.stores.stored_snapshots import Header
+from pinot_assets.session.values import plan as planning
+from pinot_assets.session.values.plan import Changes, Row
+from pinot_assets.session.values.state import Mode, Owner
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.source.file_table import columns_of
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file of the source beside the ledger.
+
+    :ivar kind: `new`, `rewritten`, `deleted`, or `touched` (another fingerprint, the same content).
+    :ivar before: the version that is published, None where none is.
+    :ivar after: the version that is listed, None where none is.
+    :ivar held: whether a rollback holds it back.
+    """
+
+    kind: str
+    uri: str
+    before: Fingerprint | None
+    after: Fingerprint | None
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModeOutlook:
+    """What a session of one mode would do with the same source.
+
+    :ivar builds: files.
+    :ivar build_bytes: their size.
+    :ivar removes: segments.
+    :ivar why_not: why the table cannot have that mode as it is; "" where it can.
+    """
+
+    mode: Mode
+    builds: int
+    build_bytes: int
+    removes: int
+    why_not: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """See the module docstring.
+
+    :ivar source: URI of the input directory.
+    :ivar listed: files that match, ready or not.
+    :ivar build: files that would be built; `kept` are built already.
+    :ivar build_bytes: size of the files to build.
+    :ivar switching: None where nothing would be switched.
+    :ivar expiring: snapshots that are deleted after the switch, newest first.
+    :ivar retries: how many retries the open session has had, and how many it may have.
+    :ivar holder: who has the lease now: a run would be refused until that lets go.
+    :ivar revert_until_ms: until when a revert leads back from the present snapshot to the one before.
+    """
+
+    forecast: Forecast
+    source: str
+    listed: int
+    files: tuple[FileChange, ...]
+    build: tuple[Row, ...]
+    kept: int
+    build_bytes: int
+    modes: tuple[ModeOutlook, ...]
+    switching: Switching | None
+    expiring: tuple[Header, ...]
+    retries: tuple[int, int]
+    holder: Owner | None
+    revert_until_ms: int | None
+    now_ms: int
+
+    def of_kind(self, kind: str) -> list[FileChange]:
+        """The changes of that kind that count: what is held back does not."""
+        return [change for change in self.files if change.kind == kind and not change.held]
+
+    @property
+    def held(self) -> list[FileChange]:
+        """What a rollback holds back."""
+        return [change for change in self.files if change.held]
+
+
+def outlook(run: Run) -> Outlook:
+    """Read, decide and add up; writes nothing.
+
+    :param run: one that only reads.
+    :raises PinotAssetsError: as `forecast`.
+    """
+    seen = forecast(run)
+    found = seen.looked.found if seen.looked is not None else None
+    return Outlook(
+        forecast=seen,
+        source=run.edges.source.uri,
+        listed=len(found.listed.files) if found is not None else 0,
+        files=tuple(_files(seen)),
+        build=seen.to_build,
+        kept=len(seen.plan.done) if seen.plan is not None else 0,
+        build_bytes=sum(row.planned.size for row in seen.to_build),
+        modes=tuple(_modes(run, seen)),
+        switching=switching(run, seen) if seen.switches else None,
+        expiring=foreseen(run) if seen.switches else (),
+        retries=(seen.session.retry_count if seen.session else 0, run.spec.ingestion.retries),
+        holder=run.edges.store.holder(),
+        revert_until_ms=_revert_until_ms(run, seen.current),
+        now_ms=run.edges.now_ms(),
+    )
+
+
+def _files(seen: Forecast) -> Iterator[FileChange]:
+    changes = seen.looked.changes if seen.looked is not None else None
+    if changes is None or not changes.any:
+        return
+    ledger = seen.current.ledger if seen.current is not None else {}
+
+    def published(uri: str) -> Fingerprint | None:
+        return ledger[uri].fingerprint if uri in ledger else None
+
+    for kind, files in (("new", changes.new), ("rewritten", changes.rewritten)):
+        for file in files:
+            held = seen.hold.holds(file)
+            yield FileChange(kind, file.uri, published(file.uri), file.fingerprint, held)
+    for uri in changes.deleted:
+        yield FileChange("deleted", uri, published(uri), None, uri in seen.hold.removals)
+    for uri, now in changes.touched.items():
+        yield FileChange("touched", uri, published(uri), now)
+
+
+def _modes(run: Run, seen: Forecast) -> Iterator[ModeOutlook]:
+    if seen.free is None:
+        return
+    refresh = is_refresh(run.table_config)
+    for mode in (Mode.APPEND, Mode.SYNC, Mode.SWAP):
+        needs = mode is not Mode.APPEND and not refresh
+        why_not = "needs segmentIngestionType: REFRESH" if needs else ""
+        yield ModeOutlook(mode, *_work(mode, seen.free, seen.current, seen.visible), why_not)
+
+
+def _work(
+    mode: Mode, changes: Changes, current: Snapshot | None, visible: frozenset[str]
+) -> tuple[int, int, int]:
+    """Files to build, their bytes, and segments that go: of a new session."""
+    work = planning.work_of(mode, changes)
+    if mode is Mode.SWAP:  # every file and every segment: no plan of a million rows for three numbers
+        return len(work), pc.sum(columns_of(work).column("size")).as_py() or 0, len(visible)
+    plan = planning.as_built(planning.new_plan(NEW_SESSION, mode, changes))
+    size = sum(row.planned.size for row in plan.rows)
+    return len(plan.rows), size, len(planning.segments_from(plan, current, visible))
+
+
+def _revert_until_ms(run: Run, current: Snapshot | None) -> int | None:
+    if current is None or current.parent is None:
+        return None
+    try:
+        before = run.edges.staging.snapshot(current.parent)
+    except PinotAssetsError:
+        return None
+    return revert_until_ms(run.spec, run.edges.pinot, current, before, run.edges.now_ms())

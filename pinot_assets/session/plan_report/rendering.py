@@ -1,0 +1,336 @@
+"""A plan in words: for the terminal and for Dagster alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pinot_assets.audit.losses import MOST_PERCENT
+from pinot_assets.core.text import plural, size
+from pinot_assets.pinot.versions import HOUR_MS
+from pinot_assets.session.lineage.ideal_state_size import LIMIT_BYTES
+from pinot_assets.session.lineage.lineage_size import LIMIT_BYTES as LINEAGE_LIMIT
+from pinot_assets.session.plan_report.capacity_after import Disk
+from pinot_assets.session.plan_report.decision import Step
+from pinot_assets.session.plan_report.plan_report import FileChange, Outlook
+from pinot_assets.session.plan_report.switch_cost import Sums, Switching
+from pinot_assets.session.recover.abandon import rows_twice
+from pinot_assets.session.values.estimate import Amount
+from pinot_assets.session.values.state import Mode, PushKind, utc_text
+from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.source.readiness import Unready
+
+SHOWN = 20
+"""Names of each kind that are listed; `--json` lists all."""
+
+MARKS = {"new": "+", "rewritten": "~", "deleted": "-", "touched": "=", "held": "h", "waiting": "…"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: a label, which may be empty, and what it says; `warns` where it should be noticed."""
+
+    label: str
+    text: str
+    warns: bool = False
+
+
+def headline(plan: Outlook) -> str:
+    """What a run would do, in one sentence."""
+    seen, work = plan.forecast, _work(plan)
+    session = seen.session.id if seen.session is not None else ""
+    used, most = plan.retries
+    match seen.step:
+        case Step.NOTHING:
+            those = "all that are ready are" if seen.looked and seen.looked.found.later else "all"
+            return f"nothing to do: {plural(plan.listed, 'file')} listed, {those} published"
+        case Step.HELD:
+            return "nothing to do: a rollback holds back what is different, until `resume` or another change"
+        case Step.WAITING:
+            return "waits: a file that the table knows is being rewritten"
+        case Step.FINISH:
+            return f"finishes what is left half way, and no more: {seen.why}"
+        case Step.END:
+            return f"goes on with the switch of {session}, whose end gave no answer"
+        case Step.BEGIN:
+            return f"a new session {work}" + (f"; {seen.why}" if seen.why else "")
+        case Step.CONTINUE:
+            return f"session {session} goes on: {work}; no retry is spent"
+        case Step.RETRY:
+            return f"retry {used + 1} of {most} of session {session}: {work}"
+        case Step.RESTART if seen.plan is None:
+            return f"session {session} is given up ({seen.why}), and nothing is left to do"
+        case Step.RESTART:
+            return f"session {session} is given up ({seen.why}); a new one {work}"
+
+
+def _work(plan: Outlook) -> str:
+    """What a session does with files, and that it comes to nothing, where that is known."""
+    seen = plan.forecast
+    removed = len(seen.plan.removals) if seen.plan is not None else 0
+    told = [f"builds {plural(len(plan.build), 'file')} of {size(plan.build_bytes)}"]
+    if removed:
+        told = [*(told if plan.build else ()), f"removes {plural(removed, 'file')}"]
+    if plan.kept:
+        told.append(f"keeps {plan.kept}")
+    return ", ".join(told) + (", and will be refused (see below)" if seen.refused is not None else "")
+
+
+def file_counts(plan: Outlook) -> Iterator[Line]:
+    """How many files of each kind, with their bytes."""
+    yield Line("listed", f"{plural(plan.listed, 'file')} in {plan.source}")
+    for kind in ("new", "rewritten", "deleted", "touched"):
+        if found := plan.of_kind(kind):
+            more = " (another fingerprint, the same content: not read again)" if kind == "touched" else ""
+            yield Line(kind, f"{plural(len(found), 'file')}{_bytes_of(found)}{more}")
+    if plan.held:
+        yield Line("held back", f"{plural(len(plan.held), 'file')} after a rollback, until `resume`", True)
+    looked = plan.forecast.looked
+    if looked is not None and looked.found.later:
+        yield Line("not ready", f"{plural(len(looked.found.later), 'file')}, left for a later run")
+    if looked is not None and looked.found.waiting:
+        yield Line("waits for", plural(len(looked.found.waiting), "file"), True)
+
+
+def file_lines(plan: Outlook) -> Iterator[tuple[str, str, str]]:
+    """The files one by one: mark, path below the input directory, versions; first ones of each kind, then how
+    many more."""
+    for kind in ("new", "rewritten", "deleted", "touched"):
+        yield from _some(kind, [(_below(plan, c.uri), _versions(c)) for c in plan.of_kind(kind)])
+    yield from _some("held", [(_below(plan, c.uri), _versions(c)) for c in plan.held])
+    looked = plan.forecast.looked
+    unready: tuple[Unready, ...] = (*looked.found.later, *looked.found.waiting) if looked else ()
+    yield from _some("waiting", [(_below(plan, u.uri), u.why) for u in unready])
+
+
+def numbers(plan: Outlook) -> Iterator[Line]:
+    """Segments, rows and bytes, before and after."""
+    if (switch := plan.switching) is None:
+        return
+    seen = plan.forecast
+    least = "at least " if switch.unread else ""
+    after = len(seen.visible) - len(seen.segments_from) - len(seen.strays) + len(switch.added)
+    yield Line(
+        "segments",
+        f"{len(seen.visible):,} → {least}{after:,}: {len(seen.segments_from):,} replaced, "
+        f"{least}{len(switch.added):,} new",
+    )
+    yield Line("rows", _sums(switch.rows, "{:,}".format))
+    yield Line("bytes", f"{_sums(switch.bytes, size)}; of one replica")
+
+
+def mode_lines(plan: Outlook) -> Iterator[tuple[str, str, str, str]]:
+    """Mode, what it would build, what it would remove, and a remark; this table's own is marked."""
+    for mode in plan.modes:
+        mark = "this table's mode" if mode.mode is plan.forecast.mode else mode.why_not
+        builds = f"{plural(mode.builds, 'file')}, {size(mode.build_bytes)}"
+        yield mode.mode.lower(), builds, plural(mode.removes, "segment"), mark
+
+
+def room_lines(plan: Outlook) -> Iterator[Line]:
+    """Quota, disks, and the two nodes of ZooKeeper."""
+    if (switch := plan.switching) is None:
+        return
+    room, over = switch.room, f"over {plural(switch.room.replication, 'replica')}"
+    if room.present is None or room.at_peak is None or room.later is None:
+        coming = _amount(room.coming, size)
+        yield Line("storage", f"not known: no server says how large the table is; {coming} come")
+    else:
+        peak, later = _amount(room.at_peak, size), _amount(room.later, size)
+        yield Line(
+            "storage",
+            f"{size(room.present)} → {peak} at the switch, {later} when Pinot has deleted what was replaced; "
+            f"{over}{_if_estimated(room.coming)}",
+        )
+    sure = room.at_peak is not None and room.at_peak.exact
+    too_much = "the run would be refused before it pushes" if sure else "if the estimate holds, it is refused"
+    fits = {True: "fits", False: f"DOES NOT FIT: {too_much}", None: "not known whether it fits"}
+    if room.quota is None:
+        yield Line("quota", "none is set (quota.storage)")
+    else:
+        yield Line("quota", f"{size(room.quota)} {over}: {fits[room.fits]}", warns=room.fits is False)
+    for disk in room.disks[:SHOWN]:
+        yield _disk_line(disk)
+    if len(room.disks) > SHOWN:
+        yield Line("", f"and {len(room.disks) - SHOWN} more servers")
+    yield from _node_lines(switch, plan.forecast.push)
+
+
+def _disk_line(disk: Disk) -> Line:
+    if disk.free is None:
+        return Line("disk", f"{disk.server}: not known ({disk.why_not})")
+    if disk.after is None or disk.loading is None:
+        return Line("disk", f"{disk.server}: {size(disk.free)} free → not known")
+    text = f"{disk.server}: {size(disk.free)} free → {size(disk.after)} (equal parts)"
+    if disk.fits:
+        return Line("disk", text)
+    tars = f", {size(disk.after - disk.loading)} of tars beside it while it loads"
+    return Line("disk", f"{text}{tars}: DOES NOT FIT", warns=True)
+
+
+def _node_lines(switch: Switching, push: PushKind) -> Iterator[Line]:
+    least = "at least " if switch.unread else ""
+    if push is PushKind.PLAIN:
+        yield Line("lineage", "an entry for each file that replaces something (plain push)")
+    else:
+        most = f"more than {size(LINEAGE_LIMIT)} is refused"
+        yield Line(
+            "lineage",
+            f"{least}{size(switch.lineage_bytes)}, {size(switch.entry_bytes)} of it the new entry; {most}",
+            warns=switch.lineage_bytes > LINEAGE_LIMIT // 2,
+        )
+    ideal = switch.ideal_state
+    packed = f", packed by Pinot: {size(ideal.stored_bytes)}" if ideal.packed else ""
+    yield Line(
+        "ideal state",
+        f"about {size(ideal.text_bytes)}{packed}, {plural(ideal.segments, 'segment')} with the hidden ones; "
+        "ZooKeeper takes 1 MiB",
+        warns=ideal.stored_bytes > LIMIT_BYTES // 2,
+    )
+
+
+def risk_lines(plan: Outlook) -> Iterator[Line]:
+    """What it spends and what it takes away for good."""
+    seen, (used, most) = plan.forecast, plan.retries
+    if seen.step is Step.RETRY:
+        yield Line("retries", f"spends one: {used + 1} of {most} then", warns=used + 1 >= most)
+    elif seen.step is Step.RESTART:
+        new = f"; the new one has {most} of its own" if seen.plan is not None else ""
+        yield Line("retries", f"the session is given up after {used} of {most}{new}", warns=True)
+    elif seen.session is not None:
+        yield Line("retries", f"spends none: {used} of {most} used")
+    audit = seen.session.audit if seen.session is not None else None
+    if seen.step in (Step.CONTINUE, Step.RETRY) and audit is not None and not audit.passed:
+        yield Line("last audit", f"kept the gate shut: {audit.summary}", warns=True)
+    yield from _shrinking(plan)
+    label = "way back"
+    if plan.revert_until_ms is not None:
+        yield Line(label, f"now: by one revert until {utc_text(plan.revert_until_ms)}")
+        label = ""
+    if (switch := plan.switching) is not None:
+        yield Line(label, _way_back(plan, switch))
+        yield _doomed(switch)
+    elif seen.plan is not None:
+        audited = ", once that passes the audit" if seen.to_build or seen.plan.done else ""
+        yield Line(
+            "no switch",
+            f"no segment comes or goes, and none is needed: the ledger learns what was seen{audited}",
+        )
+    if seen.strays:
+        strays = plural(len(seen.strays), "segment")
+        yield Line("strays", f"{strays} that no snapshot knows: deleted first", warns=True)
+    if seen.shadow:
+        yield Line("shadow table", f"{seen.shadow}, which an audit left: deleted first")
+    if plan.expiring:
+        yield Line("deletes", _expiring(plan), warns=True)
+    if seen.beside:
+        yield Line("rows twice", rows_twice(seen.beside), warns=True)
+    if seen.refused is not None:
+        yield Line("refused", seen.refused.reason, warns=True)
+        if seen.refused.hint is not None:
+            yield Line("", f"→ {seen.refused.hint}")
+    if plan.holder is not None:
+        yield Line("lease", f"held by {plan.holder}: no run can begin until it lets go", warns=True)
+
+
+def _shrinking(plan: Outlook) -> Iterator[Line]:
+    """Rewritten files that lost most of their bytes: whether their rows, too, only the build can tell."""
+    if plan.forecast.mode is Mode.APPEND:
+        return
+    to_build = {row.uri for row in plan.forecast.to_build}
+    small = [
+        change
+        for change in plan.of_kind("rewritten")
+        if change.uri in to_build and change.before is not None and change.after is not None
+        if 100 * (change.before.size - change.after.size) > MOST_PERCENT * change.before.size
+    ]
+    if small:
+        first = small[0]
+        more = f" and {len(small) - 1} more" if len(small) > 1 else ""
+        yield Line(
+            "gate",
+            f"stays shut if rows go as bytes do, by more than {MOST_PERCENT}%: "
+            f"{_below(plan, first.uri)} {_versions(first)}{more}",
+            warns=True,
+        )
+
+
+def _way_back(plan: Outlook, switch: Switching) -> str:
+    if plan.forecast.current is None:
+        return "after the switch: none, this is the first snapshot"
+    republish = "later by publishing the kept tars again"
+    if plan.forecast.push is PushKind.PLAIN:
+        return f"afterwards: no revert, as files are shown one by one; {republish}"
+    if not switch.revert_ms:
+        return f"after the switch: no revert, Pinot deletes at once what is replaced; {republish}"
+    hours = f"{switch.revert_ms / HOUR_MS:g} h"
+    until = utc_text(plan.now_ms + switch.revert_ms)
+    return f"after the switch: by one revert for {hours} (until {until} if it switched now); {republish}"
+
+
+def _doomed(switch: Switching) -> Line:
+    doomed = switch.doomed
+    if not doomed.segments:
+        return Line("forced start", "deletes nothing: no older snapshot is left that it would take")
+    when = "before anything is pushed" if doomed.at_start else "right before the switch"
+    return Line(
+        "forced start",
+        f"{when}, deletes {plural(len(doomed.segments), 'segment')} of the snapshot before the present one, "
+        f"{size(doomed.bytes)}: no revert leads there any more",
+        warns=True,
+    )
+
+
+def _expiring(plan: Outlook) -> str:
+    names = [f"cp{header.seq}" for header in plan.expiring]
+    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    return (
+        f"after the switch, {plural(len(names), 'snapshot')} with the tars that they alone need, for good "
+        f"(snapshotsToKeep, snapshotDaysToKeep): {shown}"
+    )
+
+
+# --- pieces ----------------------------------------------------------------------------------------
+
+
+def version(found: Fingerprint) -> str:
+    """A version for people: its size and the token that receipts have."""
+    return f"{size(found.size)} {found.token}"
+
+
+def _sums(sums: Sums, show: Callable[[int], str]) -> str:
+    after, removed, added = (_amount(a, show) for a in (sums.after, sums.removed, sums.added))
+    return f"{show(sums.now)} → {after}: {removed} go, {added} come{_if_estimated(sums.added)}"
+
+
+def _amount(amount: Amount, show: Callable[[int], str]) -> str:
+    if amount.total is None:
+        return f"unknown (at least {show(amount.known)})" if amount.known > 0 else "unknown"
+    return show(amount.total) if amount.exact else f"about {show(amount.total)}"
+
+
+def _below(plan: Outlook, uri: str) -> str:
+    return uri.removeprefix(f"{plan.source.removesuffix('/')}/")
+
+
+def _if_estimated(amount: Amount) -> str:
+    return "" if amount.exact or amount.total is None else " (estimated from the published files)"
+
+
+def _versions(change: FileChange) -> str:
+    return " → ".join(version(found) for found in (change.before, change.after) if found is not None)
+
+
+def _bytes_of(changes: list[FileChange]) -> str:
+    before = sum(c.before.size for c in changes if c.before is not None)
+    after = sum(c.after.size for c in changes if c.after is not None)
+    if changes[0].before is None or changes[0].after is None:  # of one kind: all are
+        return f", {size(before + after)}"
+    return f", {size(before)} → {size(after)}"
+
+
+def _some(kind: str, rows: list[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
+    for uri, text in rows[:SHOWN]:
+        yield MARKS[kind], uri, text
+    if len(rows) > SHOWN:
+        yield "", f"and {len(rows) - SHOWN:,} more ({kind})", ""

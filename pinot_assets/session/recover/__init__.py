@@ -1,0 +1,1 @@
+"""What goes on after a death: settle what was begun, abandon, rebuild."""

@@ -1,0 +1,1 @@
+"""Back to a kept snapshot, and how long snapshots are kept."""

@@ -1,0 +1,144 @@
+"""Publishing a kept snapshot again: its staged tars under new names, as a switch like any other (rule R22).
+
+No Spark. Segments that both snapshots have stay untouched. A new name is made of the attempt and of the
+segment's place in the target, so that every driver, whenever it comes, finds the same one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pinot_assets.core.thread_map import in_threads
+from pinot_assets.errors import BuildError, RollbackRefused, SnapshotCorrupt, SourceError
+from pinot_assets.ingest.contract.build_spec import segment_name
+from pinot_assets.pinot import versions
+from pinot_assets.session.commit.publish import audit, end_switch
+from pinot_assets.session.commit.stage import stage_switch
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.recover.finalize import confirm, read_switch
+from pinot_assets.session.recover.resolve_interrupted import (
+    is_lost,
+    stop_ending,
+    with_open_entry,
+    without_entry,
+)
+from pinot_assets.session.rollback.rollback_options import coming, going
+from pinot_assets.session.stores.staging import THREADS, Switch
+from pinot_assets.session.values.state import Mode, Session, State
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Output
+
+
+def republish(run: Run, session: Session, target: Snapshot) -> tuple[Session, tuple[PublishedFile, ...]]:
+    """From wherever an earlier driver came to: rename, start, push hidden, audit, end, see it everywhere.
+
+    :returns: the session, published and not yet closed, and the target's files as they stand now.
+    :raises RollbackRefused: the tars or the audit do not allow it; the session is to be given up.
+    """
+    left = unpublished(run, session)
+    if left is not None:
+        left = _switched(run, _with_names_left(run, left), target)
+    done = left or session
+    if done.switch_object is None:
+        return done, tuple(target.files)
+    confirm(run, done)
+    return done, _files(run, done, target)
+
+
+def unpublished(run: Run, session: Session) -> Session | None:
+    """The session with the entry that is open for it, None when its switch has happened."""
+    if session.switch_object is None:
+        return session
+    switch = read_switch(run, session)
+    if run.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+        return None
+    return with_open_entry(run, session, switch)
+
+
+def _with_names_left(run: Run, session: Session) -> Session:
+    """Names that stand in an entry that was reverted or reaped are spent for ever (rule R16)."""
+    if session.ending:
+        sources = set(read_switch(run, session).segments_from)
+        if not run.edges.pinot.visible_segments(run.spec.name).issuperset(sources):
+            session = stop_ending(run, session)  # what has gone cannot be replaced
+    if not is_lost(run, session):
+        return session
+    session = without_entry(run, session)
+    run.switcher.delete(read_switch(run, session).names_to)
+    session = replace(
+        session,
+        state=State.IN_PROGRESS,
+        attempt=session.attempt + 1,
+        switch_object=None,
+        lineage_entry_id="",
+        end_issued="",
+        audit=None,
+    )
+    run.lease.write(session=session)
+    return session
+
+
+def _switched(run: Run, session: Session, target: Snapshot) -> Session:
+    """W1 to W5; the session as it was where nothing comes or goes."""
+    if not session.ending:
+        switch = _switch(run, session, target)
+        if not switch.segments_from and not switch.segments_to:
+            return session
+        session = stage_switch(run, session, switch)
+    session, findings = audit(run)
+    if failed := [f for f in findings if f.blocks]:
+        raise RollbackRefused(
+            f"{run.spec.name} is not brought back to {target.session}: its segments did not pass the audit",
+            why="; ".join(f"{f.name}: {f.message}" for f in failed),
+            hint="queries see what they saw before; repair what it names and roll back again",
+        )
+    return end_switch(run, session)
+
+
+def _switch(run: Run, session: Session, target: Snapshot) -> Switch:
+    visible = run.edges.pinot.visible_segments(run.spec.name)
+    sources = going(run.spec.name, run.mode is Mode.SWAP, visible, target)
+    pushed = coming(visible, target)
+    if sources and not pushed and not versions.takes_empty_outputs(run.pinot_version):
+        # A Pinot before 1.0 refuses a replacement by nothing: one segment that stays goes along (carry.py).
+        kept = [o for name, o in target.segments.items() if name in visible]
+        if not kept:
+            raise RollbackRefused(
+                f"{run.spec.name} cannot be emptied by a switch",
+                why="this Pinot is older than 1.0 and refuses a replacement by nothing",
+            )
+        smallest = min(kept, key=lambda o: (o.tar_bytes, o.segment))
+        sources, pushed = tuple(sorted((*sources, smallest.segment))), (smallest,)
+    names = _names(run, session, target)
+    outputs = in_threads(
+        lambda output: _renamed(run, output, names[output.segment]), pushed, THREADS, "rename"
+    )
+    return Switch(session.switch + 1, sources, tuple(outputs), format=session.format)
+
+
+def _renamed(run: Run, output: Output, name: str) -> Output:
+    try:
+        return run.edges.staging.put_renamed(output, name)
+    except (SourceError, BuildError, SnapshotCorrupt) as error:
+        raise RollbackRefused(
+            f"the tar of {output.segment} cannot be published again",
+            why=str(error),
+            hint="restore it, or put the former files back into the source and run the table",
+        ) from error
+
+
+def _names(run: Run, session: Session, target: Snapshot) -> dict[str, str]:
+    """New name of every segment of the target, whether or not it needs one."""
+    return {
+        old: segment_name(run.spec.name, session.id, session.attempt, ordinal, 0)
+        for ordinal, old in enumerate(target.segments)
+    }
+
+
+def _files(run: Run, session: Session, target: Snapshot) -> tuple[PublishedFile, ...]:
+    """The target's files with the names that the switch gave them."""
+    pushed = {o.segment: o for o in read_switch(run, session).segments_to}
+    names = _names(run, session, target)
+    return tuple(
+        replace(f, outputs=tuple(pushed.get(names[o.segment], o) for o in f.outputs)) for f in target.files
+    )

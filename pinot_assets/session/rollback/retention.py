@@ -1,0 +1,254 @@
+"""Which snapshots of a table are kept, and taking away the others (docs/guides/gc.md).
+
+Without a setting all are. With one, a snapshot goes when nothing asks for it: not the number and the days of
+the table spec, and nobody who may still have to get there. Its header goes first, so that nobody takes it for
+kept, then its rows, then the tars that no kept snapshot names: a driver that dies in between leaves a table
+that works, and objects that `gc` finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from pinot_assets.core.text import plural
+from pinot_assets.errors import PinotAssetsError, SnapshotCorrupt
+from pinot_assets.pinot import versions
+from pinot_assets.session.context.cluster_marker import MARKS, why_not_ours
+from pinot_assets.session.context.context import Run
+from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.removal import remove, tar_keys
+from pinot_assets.session.stores.staging import Reach, Staging, staged
+from pinot_assets.session.stores.stored_snapshots import Header, headers, left_behind, revertible
+from pinot_assets.session.values.state import Mode, Pointer, Session
+from pinot_assets.snapshot.manifest import SnapshotRef
+from pinot_assets.source.object_store import ObjectInfo, ObjectStore
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.tables.apply import held_table_config
+
+SHARE = 10
+"""After a switch, nothing is taken away before one in so many kept snapshots has to go: all that stay are
+read for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What a table spec asks for.
+
+    :ivar number: of newest snapshots; None where the number does not count.
+    :ivar days: how young; None where the age does not count.
+    """
+
+    number: int | None
+    days: int | None
+
+    @classmethod
+    def of(cls, spec: TableSpec) -> Retention:
+        """A table's."""
+        return cls(spec.ingestion.snapshots_to_keep, spec.ingestion.snapshot_days_to_keep)
+
+    def expired(
+        self, kept: Sequence[Header], needed: Collection[SnapshotRef], now_ms: int
+    ) -> tuple[Header, ...]:
+        """Those that nothing asks for, newest first.
+
+        :param kept: all that lie in the staging area.
+        :param needed: see `needed`.
+        """
+        if self.number is None and self.days is None:
+            return ()
+        # A driver that died in its last step may have left a second one of the same number.
+        newest = set(sorted({header.seq for header in kept}, reverse=True)[: self.number or 0])
+        since = None if self.days is None else now_ms - self.days * versions.DAY_MS
+        return tuple(
+            header
+            for header in kept
+            if header.ref not in needed
+            and header.seq not in newest
+            and (since is None or header.stored_ms < since)
+        )
+
+
+def needed(
+    spec: TableSpec,
+    edges: Edges,
+    there: Sequence[Header],
+    pointer: Pointer,
+    session: Session | None,
+) -> frozenset[SnapshotRef]:
+    """Snapshots that have to stay, whatever the table spec asks for: the current one, the one before it, all
+    that reverts may still reach, what the last rollback left, the rollback that holds something back, and
+    the target of one that is under way.
+
+    :param there: all that lie in the staging area, newest first.
+    :param session: the open one.
+    :raises SnapshotCorrupt: one of them cannot be read.
+    """
+    ref, found = pointer.current_snapshot, set(_of_hold(edges.staging, there, pointer))
+    if ref is not None:
+        current = edges.staging.outline(ref)
+        found |= {ref, *left_behind(current), *_revertible(spec, edges, there)}
+        if current.parent is not None:
+            found.add(current.parent)
+    if session is not None and session.target is not None:
+        found.add(session.target)
+    return frozenset(found)
+
+
+def _of_hold(staging: Staging, there: Sequence[Header], pointer: Pointer) -> Iterator[SnapshotRef]:
+    """The rollback that holds something back: over it alone that is found again, once the pointer is lost.
+
+    A later one that was given up has written the hold anew, and left no snapshot.
+    """
+    if pointer.hold is None:
+        return
+    last = int(pointer.hold.key.removeprefix("sessions/cp").partition("-")[0])
+    for header in there:
+        if header.seq <= last and staging.outline(header.ref).mode == Mode.ROLLBACK:
+            yield header.ref
+            return
+
+
+def _revertible(spec: TableSpec, edges: Edges, there: Sequence[Header]) -> Iterator[SnapshotRef]:
+    version, config = edges.pinot.version(), held_table_config(spec, edges.pinot)
+    window_ms = max(versions.RENEWAL_MS, versions.way_back_ms(version, config))
+    return revertible(edges.staging, there, edges.now_ms(), window_ms)
+
+
+def foreseen(run: Run) -> tuple[Header, ...]:
+    """What `expire` would take away after a switch that was made now, newest first; only looked at."""
+    keep = Retention.of(run.spec)
+    if keep == Retention(None, None):
+        return ()
+    try:
+        return _foreseen(run, keep)
+    except SnapshotCorrupt:
+        return ()  # as `expire`: they stay for now
+
+
+def _foreseen(run: Run, keep: Retention) -> tuple[Header, ...]:
+    there, now_ms = headers(staged(run.edges.staging, "snapshots")), run.edges.now_ms()
+    pointer = run.lease.pointer
+    ref = pointer.current_snapshot  # which is the one before then
+    new = Header(SnapshotRef("", ""), 1 + max((header.seq for header in there), default=0), now_ms)
+    asked = {new.ref, *_revertible(run.spec, run.edges, there), *_of_hold(run.edges.staging, there, pointer)}
+    asked |= {ref} if ref is not None else set()
+    gone = keep.expired([new, *there], asked, now_ms)
+    return () if len(gone) * SHARE < len(there) + 1 or _why_none_goes(run) else gone
+
+
+def reach_of(staging: Staging, some: Iterable[Header]) -> Reach:
+    """What these snapshots need together.
+
+    :raises SnapshotCorrupt: one cannot be read, so nobody knows.
+    """
+    return _all(staging.reach(header.ref) for header in some)
+
+
+def expire(run: Run) -> None:
+    """After a switch: take away the snapshots that nothing asks for.
+
+    The switch has happened: what cannot be taken away is told, and left to `gc`.
+    """
+    try:
+        failed = [*_expire(run)]
+    except PinotAssetsError as error:
+        run.note(f"old snapshots stay for now: {error.reason}")
+        return
+    if failed:
+        key, why = failed[0]
+        run.note(f"{plural(len(failed), 'object')} of old snapshots could not be deleted, first {key}: {why}")
+
+
+def _expire(run: Run) -> Iterator[tuple[str, str]]:
+    keep, staging = Retention.of(run.spec), run.edges.staging
+    if keep == Retention(None, None):
+        return
+    there = headers(staged(staging, "snapshots"))
+    # By the clock that stamped them: the newest has just been written.
+    now_ms = max((header.stored_ms for header in there), default=0)
+    if not keep.expired(there, (), now_ms):
+        return
+    asked = needed(run.spec, run.edges, there, run.lease.pointer, run.active_session())
+    gone = keep.expired(there, asked, now_ms)
+    if not gone or len(gone) * SHARE < len(there):
+        return
+    if why := _why_none_goes(run):
+        run.note(f"old snapshots stay: {why}")
+        return
+    reaches = {header: staging.reach(header.ref) for header in there}
+    alone = _all(reaches[header] for header in gone)
+    left = _all(reach for header, reach in reaches.items() if header not in gone)
+    keys = [
+        *sorted(alone.objects - left.objects - {header.ref.key for header in gone}),
+        *(key for name in sorted(alone.segments - left.segments) for key in tar_keys(name)),
+    ]
+    removed = take_away(staging.store, gone, keys, reaches.__getitem__, run.lease.assert_held)
+    yield from ((key, why) for key, why in removed if why)
+    run.note(f"{len(gone)} old snapshots are not kept any more")
+
+
+def _why_none_goes(run: Run) -> str:
+    staging = run.edges.staging
+    listed = [*staged(staging, MARKS), *staged(staging, "snapshots")]
+    try:
+        return why_none_goes(run.edges, listed, run.lease.pointer.current_snapshot)
+    except SnapshotCorrupt as error:
+        return error.reason
+
+
+def why_none_goes(edges: Edges, listed: Sequence[ObjectInfo], ref: SnapshotRef | None) -> str:
+    """Why nothing that is staged may be taken away, "" where it may.
+
+    :param listed: at least the folders of marks and of snapshots.
+    :param ref: the current snapshot.
+    :raises SnapshotCorrupt: one cannot be read, so nobody knows whose it is.
+    """
+    staging = edges.staging
+    if ref is not None and all(header.ref != ref for header in headers(listed)):
+        uri = f"{staging.store.uri}/snapshots"
+        return f"a listing of {uri} lacks the current one, {ref.key}, so maybe others, too"
+    return why_not_ours(staging, edges.store.owner(), listed, ref)
+
+
+def take_away(
+    store: ObjectStore,
+    gone: Iterable[Header],
+    others: Sequence[str],
+    reach: Callable[[Header], Reach],
+    before_batch: Callable[[], None],
+) -> Iterator[tuple[str, str]]:
+    """Delete the headers of these snapshots, then these objects. One whose header cannot be deleted is kept,
+    and so is what it needs.
+
+    :param others: keys.
+    :param reach: what a snapshot needs; where it cannot be read, any of the objects may be.
+    :returns: as `remove`.
+    """
+    # The oldest first: where that ends half way, the current snapshot still leads back to all that are left.
+    oldest_first = sorted(gone, key=lambda header: header.seq)
+    stuck = set[str]()
+    for key, why in remove(store, [header.ref.key for header in oldest_first], before_batch):
+        if why:
+            stuck.add(key)
+        yield key, why
+    spared = _needed_by((reach(header) for header in oldest_first if header.ref.key in stuck), others)
+    yield from ((key, "a snapshot that could not be deleted needs it") for key in others if key in spared)
+    yield from remove(store, [key for key in others if key not in spared], before_batch)
+
+
+def _needed_by(some: Iterable[Reach], keys: Sequence[str]) -> set[str]:
+    """Which of these objects they need."""
+    try:
+        reach = _all(some)
+    except SnapshotCorrupt:
+        return set(keys)
+    named = reach.objects.union(*(tar_keys(name) for name in reach.segments))
+    folders = tuple(f"sessions/{session}/" for session in reach.sessions)
+    return {key for key in keys if key in named or key.startswith(folders)}
+
+
+def _all(reaches: Iterable[Reach]) -> Reach:
+    return reduce(or_, reaches, Reach())

@@ -1,0 +1,227 @@
+"""The way from the current snapshot of a table back to each kept one (rule R22).
+
+Two ways: revert the newest switch, which costs nothing and leads to one snapshot, for as long as Pinot keeps
+what that switch replaced; or publish a snapshot's staged tars again, which leads to any one whose tars lie
+there. `look` reads the facts, without a lease; `Facts` decides from them alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+
+from pinot_assets.pinot import versions
+from pinot_assets.pinot.api import Pinot
+from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState, why_not_revert
+from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.staging import staged
+from pinot_assets.session.stores.stored_snapshots import Kept, published
+from pinot_assets.session.values.state import Session, is_ours
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Output
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.tables.apply import held_table_config
+
+
+class Way(StrEnum):
+    """How a snapshot is reached."""
+
+    REVERT = "revert"
+    REPUBLISH = "re-publish"
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """From the current snapshot to a kept one.
+
+    :ivar way: None where there is none; `why_not` says why.
+    :ivar entry_id: the lineage entry that a revert undoes, "" for the other way.
+    :ivar until_ms: until when it can be reverted, epoch milliseconds; None for the other way.
+    :ivar comes: segments that become visible; a re-publish pushes them.
+    :ivar goes: segments that queries see no more.
+    :ivar no_revert: why it is not reverted; "" where it is.
+    :ivar no_republish: why the tars cannot be published again; "" where they can.
+    :ivar drops: the open session that goes with all that it built: its plan was made beside the snapshot that
+        is left.
+    """
+
+    current: Kept
+    target: Kept
+    way: Way | None
+    entry_id: str
+    until_ms: int | None
+    comes: tuple[Output, ...]
+    goes: tuple[str, ...]
+    no_revert: str
+    no_republish: str
+    drops: Session | None = None
+
+    @property
+    def why_not(self) -> str:
+        """Why there is no way at all."""
+        return f"no revert: {self.no_revert}; no re-publish: {self.no_republish}"
+
+    @property
+    def files_come(self) -> tuple[PublishedFile, ...]:
+        """Versions of files that become visible."""
+        return _without(self.target.snapshot, self.current.snapshot)
+
+    @property
+    def files_go(self) -> tuple[PublishedFile, ...]:
+        """Versions of files that queries see no more."""
+        return _without(self.current.snapshot, self.target.snapshot)
+
+
+def _without(some: Snapshot, others: Snapshot) -> tuple[PublishedFile, ...]:
+    known = {(f.uri, f.version) for f in others.files}
+    return tuple(f for f in some.files if (f.uri, f.version) not in known)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What decides over the ways of one table.
+
+    :ivar swap: whether every visible segment is the table's own to replace (mode swap).
+    :ivar segments: all names in the table.
+    :ivar tars: key → bytes of the staged segments.
+    :ivar window_ms: how long after a switch that replaced something it may be reverted.
+    :ivar takes_empty_outputs: whether this Pinot can switch to nothing.
+    """
+
+    table: str
+    swap: bool
+    lineage: Lineage
+    segments: frozenset[str]
+    visible: frozenset[str]
+    tars: Mapping[str, int]
+    window_ms: int
+    takes_empty_outputs: bool
+    now_ms: int
+
+    def way(self, current: Kept, target: Kept) -> WayBack:
+        """The way from one snapshot to another."""
+        no_revert, until_ms = self.revert(current.snapshot, target.snapshot)
+        no_republish = self._republish(current, target)
+        way = Way.REVERT if not no_revert else Way.REPUBLISH if not no_republish else None
+        return WayBack(
+            current=current,
+            target=target,
+            way=way,
+            entry_id=current.snapshot.lineage_entry_id if way is Way.REVERT else "",
+            until_ms=until_ms if way is Way.REVERT else None,
+            comes=coming(self.visible, target.snapshot),
+            goes=going(self.table, self.swap, self.visible, target.snapshot),
+            no_revert=no_revert,
+            no_republish=no_republish,
+        )
+
+    def revert(self, current: Snapshot, target: Snapshot) -> tuple[str, int | None]:
+        """Why the newest switch cannot be reverted to get there, "" if it can; and until when it can."""
+        entry = self.lineage.get(current.lineage_entry_id)
+        if entry is None or entry.state is not LineageState.COMPLETED:
+            return "Pinot has already forgotten the switch", None
+        if before_switch(self.table, current, entry) != set(target.segments):
+            return "the newest switch did not replace this snapshot", None
+        # One that replaced nothing has nothing that Pinot could delete, however it keeps what is replaced.
+        window_ms = self.window_ms if entry.segments_from else versions.RENEWAL_MS
+        if not window_ms:
+            return "this table's Pinot deletes at once what a switch replaced", None
+        age_ms = self.now_ms - entry.timestamp_ms
+        if age_ms > window_ms:
+            hours = f"{age_ms / versions.HOUR_MS:.0f} hours old"
+            return f"the switch is {hours}, and Pinot may be deleting what it replaced", None
+        reasons = why_not_revert(self.lineage, self.segments, entry.id)
+        # A start of ours that was late (rule R1): what comes back would be hidden by it.
+        delayed = self.lineage.naming(target.segments, LineageState.IN_PROGRESS)
+        reasons += [f"entry {late.id} is open and hides segments of this snapshot" for late in delayed]
+        reasons += [
+            f"entry {later.id} came after it" for later in self._ours_completed_after(entry) if not reasons
+        ]
+        return "; ".join(reasons), entry.timestamp_ms + window_ms
+
+    def _ours_completed_after(self, entry: LineageEntry) -> Iterator[LineageEntry]:
+        for other in self.lineage.in_state(LineageState.COMPLETED):
+            names = other.segments_from | other.segments_to
+            if other.timestamp_ms > entry.timestamp_ms and any(is_ours(self.table, n) for n in names):
+                yield other
+
+    def _republish(self, current: Kept, target: Kept) -> str:
+        """Why the snapshot's tars cannot be published again, "" if they can."""
+        away = going(self.table, self.swap, self.visible, target.snapshot)
+        if current.ref == target.ref and not any(is_ours(self.table, name) for name in away):
+            return "it is the current snapshot"
+        if not target.snapshot.segments and not self.takes_empty_outputs:
+            return "this Pinot is older than 1.0 and cannot switch to an empty table"
+        for entry in self.lineage.in_state(LineageState.IN_PROGRESS):
+            ours = all(is_ours(self.table, name) for name in entry.segments_to)
+            if not ours and not entry.segments_from.isdisjoint(away):
+                return f"entry {entry.id} of somebody else is replacing segments that have to go"
+        gone = [
+            o.segment
+            for o in coming(self.visible, target.snapshot)
+            if self.tars.get(f"segments/{o.segment}.tar.gz") != o.tar_bytes
+        ]
+        return f"{len(gone)} of its tars are gone from the staging area, first {min(gone)}" if gone else ""
+
+
+def look(spec: TableSpec, edges: Edges) -> Facts:
+    """Read what decides; changes nothing."""
+    tars = {info.key: info.fingerprint.size for info in staged(edges.staging, "segments")}
+    return _facts(spec, edges.pinot, tars, edges.now_ms())
+
+
+def _facts(spec: TableSpec, pinot: Pinot, tars: Mapping[str, int], now_ms: int) -> Facts:
+    version = pinot.version()
+    return Facts(
+        table=spec.name,
+        swap=spec.mode == "swap",
+        lineage=pinot.lineage(spec.name),
+        segments=pinot.all_segments(spec.name),
+        visible=pinot.visible_segments(spec.name),
+        tars=tars,
+        window_ms=versions.way_back_ms(version, held_table_config(spec, pinot)),
+        takes_empty_outputs=versions.takes_empty_outputs(version),
+        now_ms=now_ms,
+    )
+
+
+def revert_until_ms(
+    spec: TableSpec, pinot: Pinot, current: Snapshot, before: Snapshot, now_ms: int
+) -> int | None:
+    """Until when one revert leads from a snapshot to the one before.
+
+    :returns: epoch milliseconds, None when it does not.
+    """
+    no_revert, until_ms = _facts(spec, pinot, {}, now_ms).revert(current, before)
+    return None if no_revert else until_ms
+
+
+def coming(visible: frozenset[str], target: Snapshot) -> tuple[Output, ...]:
+    """Segments of a snapshot that are not visible, and so have to be pushed again."""
+    return tuple(o for name, o in target.segments.items() if name not in visible)
+
+
+def going(table: str, swap: bool, visible: frozenset[str], target: Snapshot) -> tuple[str, ...]:
+    """Visible segments that the snapshot lacks: ours, and on a swap table all (rule R22)."""
+    return tuple(sorted(s for s in visible - set(target.segments) if swap or is_ours(table, s)))
+
+
+def before_switch(table: str, current: Snapshot, entry: LineageEntry) -> set[str]:
+    """Our segments that were visible before the switch of that entry, which made `current`."""
+    return (set(current.segments) - entry.segments_to) | {s for s in entry.segments_from if is_ours(table, s)}
+
+
+def ways(spec: TableSpec, edges: Edges, newest: int) -> Iterator[WayBack]:
+    """The ways to the newest kept snapshots that can be read, newest first; needs no lease.
+
+    :param newest: how many to look at.
+    """
+    ref = edges.store.pointer().current_snapshot
+    if ref is None:
+        return
+    staging, facts = edges.staging, look(spec, edges)
+    current = Kept(ref, staging.snapshot(ref))
+    for kept in islice(published(staging, current), newest):
+        yield facts.way(current, kept)

@@ -1,0 +1,1 @@
+"""Where it is stored: ZooKeeper and the staging area."""

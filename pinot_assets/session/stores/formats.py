@@ -1,0 +1,148 @@
+"""Of what format a table's stored state is, and the fence: state of a newer release stops this one before it
+does anything (docs/upgrading.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypeVar
+
+from pinot_assets.core.parquet_bytes import metadata_of
+from pinot_assets.core.stored_format import Marks
+from pinot_assets.core.untrusted import read_json
+from pinot_assets.errors import NeedsNewerRelease, TooLarge
+from pinot_assets.ingest.contract.keys import CUT_VALUES
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging, staged
+from pinot_assets.session.values.state import (
+    ObjectRef,
+    Pointer,
+    Session,
+    pointer_from_bytes,
+    session_from_bytes,
+)
+from pinot_assets.session.values.znrecord import SIMPLE, record_of
+from pinot_assets.snapshot.manifest import SnapshotRef
+from pinot_assets.source.object_store import ObjectInfo
+
+T = TypeVar("T")
+
+POINTER: Final = "pointer"
+
+_KINDS: Final = (
+    ("snapshot", re.compile(r"snapshots/[0-9]+-[0-9a-f]{64}\.json")),
+    ("plan", re.compile(r"sessions/[^/]+/plan-.*\.parquet")),
+    ("receipt", re.compile(r"sessions/[^/]+/files/.*\.json")),
+    ("failures", re.compile(r"sessions/[^/]+/failures-.*\.json")),
+    ("switch", re.compile(r"sessions/[^/]+/switch-.*\.json")),
+    ("hold", re.compile(r"sessions/[^/]+/hold-.*\.json")),
+    ("cut", re.compile(rf"sessions/[^/]+/{CUT_VALUES}/.*\.json")),
+)
+"""The objects of the staging area that have a format. Of a snapshot the header: its rows have the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A stored object and what it says of its format.
+
+    :ivar kind: `pointer`, `session`, `snapshot`, `plan`, `receipt`, `failures`, `switch`, `hold` or
+        `cut` (values that a build cut).
+    :ivar name: its address.
+    """
+
+    kind: str
+    name: str
+    marks: Marks
+
+
+def require_known(store: SessionStore, staging: Staging) -> None:
+    """The fence, in front of all that changes a table: a trigger, a clear, a rollback, gc.
+
+    What cannot be read at all is passed over: whoever needs it says so.
+
+    :raises NeedsNewerRelease: something stored is of a format that this release does not know.
+    :raises SourceError: the staging area cannot be asked.
+    """
+    for found in look(store, staging):
+        found.marks.require_known(found.name)
+
+
+def look(store: SessionStore, staging: Staging) -> Iterator[Found]:
+    """What decides: the nodes, what they name, and of each kind in the staging area what was written last.
+
+    An older release never writes after a newer one, since it is stopped here. So the last object of a kind
+    tells of all of them, also where ZooKeeper was restored from a backup and knows nothing of the newest.
+    """
+    yield from _nodes(store)
+    pointer, session = _stored(store)
+    named = _named(pointer, session)
+    folders = ["snapshots", *([f"sessions/{session.id}"] if session is not None else [])]
+    last = _last_of_each([info for folder in folders for info in staged(staging, folder)])
+    for key in dict.fromkeys([*named, *last]):
+        if (found := _object(staging, key)) is not None:
+            yield found
+
+
+def _nodes(store: SessionStore) -> Iterator[Found]:
+    for node in ("", *store.session_nodes()):
+        kind = "session" if node else POINTER
+        found = _marks_of_node(store.content(node))
+        if found is not None:
+            yield Found(kind, f"the {kind} {node}".rstrip() + f" of {store.table} in ZooKeeper", found)
+
+
+def _marks_of_node(data: bytes | None) -> Marks | None:
+    try:
+        return Marks.of(record_of(data)[SIMPLE]) if data else None
+    except ValueError:
+        return None
+
+
+def _stored(store: SessionStore) -> tuple[Pointer, Session | None]:
+    """What this release can read of them."""
+    pointer = _read(pointer_from_bytes, store.content()) or Pointer()
+    node = pointer.active_session
+    return pointer, _read(session_from_bytes, store.content(node)) if node else None
+
+
+def _read(parse: Callable[[bytes], T], data: bytes | None) -> T | None:
+    try:
+        return parse(data) if data else None
+    except (ValueError, NeedsNewerRelease):
+        return None
+
+
+def _named(*nodes: Pointer | Session | None) -> Iterator[str]:
+    for node in nodes:
+        for field in fields(node) if node is not None else ():
+            ref = getattr(node, field.name)
+            if isinstance(ref, ObjectRef | SnapshotRef):
+                yield ref.key
+
+
+def _last_of_each(listed: Iterable[ObjectInfo]) -> Iterator[str]:
+    last: dict[str, ObjectInfo] = {}
+    for info in listed:
+        kind = _kind_of(info.key)
+        if kind and (kind not in last or last[kind].fingerprint.mtime_us <= info.fingerprint.mtime_us):
+            last[kind] = info
+    yield from (info.key for info in last.values())
+
+
+def _kind_of(key: str) -> str:
+    return next((kind for kind, pattern in _KINDS if pattern.fullmatch(key)), "")
+
+
+def _object(staging: Staging, key: str) -> Found | None:
+    if not (kind := _kind_of(key)) or staging.store.stat(key) is None:
+        return None
+    try:
+        data = staging.store.read(key)
+    except TooLarge:
+        return None  # whoever needs it says so
+    try:
+        said: Any = metadata_of(data) if key.endswith(".parquet") else read_json(data)
+        return Found(kind, f"{staging.store.uri}/{key}", Marks.of(said if isinstance(said, Mapping) else {}))
+    except (ValueError, OSError):  # Arrow's errors are these
+        return None

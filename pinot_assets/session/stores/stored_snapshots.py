@@ -1,0 +1,186 @@
+"""The kept snapshots of a table: those whose header lies in the staging area."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from pinot_assets.core.stored_format import structured
+from pinot_assets.errors import RollbackRefused, SnapshotCorrupt
+from pinot_assets.session.stores.staging import Staging, staged
+from pinot_assets.snapshot.manifest import LEFT, Snapshot, SnapshotRef
+from pinot_assets.source.object_store import ObjectInfo
+
+_HEADER = re.compile(r"snapshots/(?P<seq>[0-9]+)-(?P<sha256>[0-9a-f]{64})\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A snapshot that lies in the staging area."""
+
+    ref: SnapshotRef
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A snapshot as a listing shows it.
+
+    :ivar stored_ms: when it was written, by the store's clock.
+    """
+
+    ref: SnapshotRef
+    seq: int
+    stored_ms: int
+
+
+def headers(listed: Iterable[ObjectInfo]) -> list[Header]:
+    """The snapshots among these objects, newest first, and of one number the one first that was written
+    last; whether they can be read is not known."""
+    found = (
+        Header(SnapshotRef(m[0], m["sha256"]), int(m["seq"]), info.fingerprint.mtime_us // 1000)
+        for info in listed
+        if (m := _HEADER.fullmatch(info.key))
+    )
+    return sorted(found, key=lambda header: (header.seq, header.stored_ms), reverse=True)
+
+
+def kept_refs(staging: Staging) -> list[SnapshotRef]:
+    """Every snapshot that lies in the staging area, newest first; whether it can be read is not known."""
+    return [header.ref for header in headers(staged(staging, "snapshots"))]
+
+
+def before(staging: Staging, snapshot: Snapshot) -> Kept | None:
+    """The snapshot before; None where there is none, or it is not kept any more (`retention.py`).
+
+    :raises SnapshotCorrupt: it is there and cannot be read.
+    """
+    ref = snapshot.parent
+    if ref is None or staging.store.stat(ref.key) is None:
+        return None
+    return Kept(ref, staging.snapshot(ref))
+
+
+def revertible(
+    staging: Staging, there: Sequence[Header], now_ms: int, window_ms: int
+) -> Iterator[SnapshotRef]:
+    """The snapshots that one revert after the other could still reach.
+
+    By number, since the parent of a rollback's snapshot is its target's, not what it left; and by parent,
+    since a driver that died in its last step may have left a snapshot that never was the current one.
+
+    :param there: all that are kept, newest first.
+    :param window_ms: how long after a switch it may be reverted.
+    :raises SnapshotCorrupt: one of them cannot be read.
+    """
+    known = {header.ref for header in there}
+    for newer, older in pairwise(there):
+        snapshot = staging.outline(newer.ref)
+        if now_ms - snapshot.published_ms > window_ms:
+            return
+        yield older.ref
+        if snapshot.parent in known:
+            yield snapshot.parent
+
+
+def left_behind(snapshot: Snapshot) -> tuple[SnapshotRef, ...]:
+    """What the last rollback left, if nothing was switched since: the snapshot that was the current one, and
+    the newest that was made from the source."""
+    left = (snapshot.audit[key] for key in LEFT if key in snapshot.audit)
+    return tuple(structured(SnapshotRef, ref, "the name of a snapshot") for ref in left)
+
+
+def read_kept(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[Kept]:
+    """These snapshots, as far as they can be read. Keep one at a time: each may be of a million files."""
+    for ref in refs:
+        try:
+            yield Kept(ref, staging.snapshot(ref))
+        except SnapshotCorrupt:
+            continue
+
+
+def outlines(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[Kept]:
+    """The same without their files, of which hundreds fit into memory."""
+    for ref in refs:
+        try:
+            yield Kept(ref, staging.outline(ref))
+        except SnapshotCorrupt:
+            continue
+
+
+def segments_of(
+    staging: Staging, refs: Iterable[SnapshotRef]
+) -> Iterator[tuple[SnapshotRef, frozenset[str]]]:
+    """The names of their segments alone, as far as they can be read."""
+    for ref in refs:
+        try:
+            yield ref, staging.reach(ref).segments
+        except SnapshotCorrupt:
+            continue
+
+
+def of_its_cluster(kept: Iterable[Kept], current: Snapshot) -> Iterator[Kept]:
+    """Those that were not published to another cluster, which was given the same staging area; what releases
+    wrote that did not write down their cluster counts as this one's."""
+    known = {"", current.owner}
+    return (one for one in kept if not current.owner or one.snapshot.owner in known)
+
+
+def published(staging: Staging, current: Kept) -> Iterator[Kept]:
+    """The current snapshot and the kept ones before it, newest first, each read when it is asked for.
+
+    What a driver left that died before its last transaction is none of them: of several of one number that
+    one was published which a later one came from; where none tells, the one that was written last.
+    """
+    yield current
+    named = came_from(current.snapshot)
+    older = (h for h in headers(staged(staging, "snapshots")) if h.seq < current.snapshot.seq)
+    for _, same in groupby(older, key=lambda header: header.seq):
+        refs = sorted((header.ref for header in same), key=lambda ref: ref not in named)
+        kept = next(of_its_cluster(read_kept(staging, refs), current.snapshot), None)
+        if kept is not None:
+            named |= came_from(kept.snapshot)
+            yield kept
+
+
+def came_from(snapshot: Snapshot) -> set[SnapshotRef]:
+    """The snapshots that this one names: its parent, and what a rollback left."""
+    return {*left_behind(snapshot), *((snapshot.parent,) if snapshot.parent is not None else ())}
+
+
+def find_target(staging: Staging, current: Kept, wanted: str) -> Kept:
+    """The snapshot to go back to.
+
+    :param wanted: a number (`17`) or a session (`cp17-0a1b2c`); "" is the snapshot before the current one.
+    :raises RollbackRefused: there is none.
+    :raises SnapshotCorrupt: it cannot be read.
+    """
+    table = current.snapshot.table.removesuffix("_OFFLINE")
+    if not wanted:
+        parent = before(staging, current.snapshot)
+        if parent is None:
+            first = current.snapshot.parent is None
+            raise RollbackRefused(
+                f"{table} is at its first snapshot" if first else f"{table} is at its oldest snapshot",
+                why="there is none before it" if first else "the one before it is not kept any more",
+                hint=None
+                if first
+                else f"`pinot-assets snapshots {table}` lists all that are kept; name one with --to",
+            )
+        return parent
+    seq = re.match(r"(?:cp)?([0-9]+)(?:-[0-9a-f]{6})?$", wanted)
+    refs = [r for r in kept_refs(staging) if seq and r.key.startswith(f"snapshots/{seq[1]}-")]
+    if len(refs) > 1:
+        known = {kept.ref for kept in published(staging, current)}
+        refs.sort(key=lambda ref: ref not in known)
+    there = (Kept(ref, staging.snapshot(ref)) for ref in refs)
+    for found in of_its_cluster(there, current.snapshot):
+        if "-" not in wanted or found.snapshot.session == wanted:
+            return found
+    raise RollbackRefused(
+        f"{table} has no snapshot {wanted}",
+        why=f"none of that name lies in {staging.store.uri}/snapshots",
+        hint=f"`pinot-assets snapshots {table}` lists all that are kept",
+    )

@@ -1,0 +1,292 @@
+"""A client of ZooKeeper: who we say we are, what we trust, and what others may do with our nodes.
+
+ZooKeeper's digest scheme never refuses a wrong password: it only makes somebody else of us, who then may not
+write. SASL is not offered: kazoo needs one more package for it, and ZooKeeper's own `DIGEST-MD5` is obsolete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError, RolledBackError, RuntimeInconsistency
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.hosts import collect_hosts
+from kazoo.protocol.serialization import Auth
+from kazoo.retry import KazooRetry
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_acl, make_digest_acl
+
+from pinot_assets.core.untrusted import reading
+from pinot_assets.errors import NodeUnreadable, SessionError, SpecError
+from pinot_assets.session.values.state import Owner, owner_from_bytes
+from pinot_assets.settings.pinot_connection import Tls
+from pinot_assets.settings.session_waits import Waits
+
+_USUAL = Waits()
+_LEASE_HINT = "no release of this project writes that: find out who did, and delete the node"
+
+
+class _NoCredentials(logging.Filter):
+    """kazoo logs every request at DEBUG, the one with the password too."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (isinstance(record.args, tuple) and any(isinstance(arg, Auth) for arg in record.args))
+
+
+_LOG = logging.getLogger("kazoo.pinot_assets")
+_LOG.addFilter(_NoCredentials())
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperAccess:
+    """How to come in.
+
+    :ivar username: for the scheme `digest`, with `password`; None writes nodes that everybody may change.
+    :ivar tls: None speaks plaintext. A client certificate's key may stand in the same file.
+    """
+
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: Tls | None = None
+
+    def acl(self) -> list[ACL] | None:
+        """What new nodes allow: everything to this user, reading to all (Pinot's browser is nobody).
+
+        None without a user: everything to all.
+        """
+        if self.username is None:
+            return None
+        ours = make_digest_acl(self.username, self.password or "", all=True)
+        return [ours, make_acl("world", "anyone", read=True)]
+
+
+def connect(
+    hosts: str,
+    access: ZooKeeperAccess | None = None,
+    *,
+    timeout_s: float = 10.0,
+    session_s: float = _USUAL.lease,
+) -> KazooClient:
+    """A started client.
+
+    :param hosts: ZooKeeper connect text, `host:port[,host:port…][/chroot]`.
+    :param session_s: session time-out that is asked for; what is ephemeral outlives a dead client by that.
+    :raises SessionError: no server answers within `timeout_s`, the address cannot be read, or the TLS files
+        cannot be used.
+    """
+    access = access or ZooKeeperAccess()
+    try:
+        client = _client(hosts, access, session_s)
+    except ValueError as error:
+        raise SessionError(
+            f"{hosts} is no address of ZooKeeper",
+            why=str(error),
+            hint="write host:port[,host:port…][/chroot], in PINOT_ZOOKEEPER",
+        ) from None
+    if access.tls is not None:
+        _check_tls(hosts, access.tls)
+    try:
+        client.start(timeout=timeout_s)
+    except KazooTimeoutError as error:
+        close(client)
+        raise SessionError(
+            f"ZooKeeper at {hosts} does not answer",
+            why=f"no connection within {timeout_s:.0f} s",
+            hint="check PINOT_ZOOKEEPER, or start the local stack with `pinot-assets local up`",
+        ) from error
+    return client
+
+
+def close(client: KazooClient) -> None:
+    """Stop the client and free its sockets."""
+    client.stop()
+    client.close()
+
+
+@contextlib.contextmanager
+def answered() -> Iterator[None]:
+    """ZooKeeper's silence, and its refusal, as errors of ours."""
+    try:
+        yield
+    except NoAuthError as error:
+        raise SessionError(
+            "ZooKeeper does not let this run in",
+            why="the table's nodes belong to another user",
+            hint="set PINOT_ZOOKEEPER_USER and PINOT_ZOOKEEPER_PASSWORD to those of the runs before",
+        ) from error
+    except KazooException as error:
+        raise SessionError(
+            "ZooKeeper does not answer",
+            why=type(error).__name__,
+            hint="is it up? What was stored stays stored: run the table again once it is",
+        ) from error
+
+
+def make_own_path(client: KazooClient, path: str) -> None:
+    """Make a node of ours, which with a user is only ours to write, with what is below it.
+
+    Nodes from a time without a user are taken over. Those above stay open: they are Pinot's, and its tasks
+    write beside us.
+    """
+    client.ensure_path(path.rpartition("/")[0], acl=OPEN_ACL_UNSAFE)
+    client.ensure_path(path)
+    ours = client.default_acl
+    if not ours or client.get_acls(path)[0] == ours:
+        return
+    for child in client.get_children(path):
+        with contextlib.suppress(NoNodeError):  # a lease that was let go meanwhile
+            client.set_acls(f"{path}/{child}", ours)
+    client.set_acls(path, ours)  # last: a run that dies before begins again
+
+
+def lease_holder(client: KazooClient, path: str) -> Owner | None:
+    """Who holds the lease below that node, None when it is free.
+
+    :raises NodeUnreadable: it does not hold an owner.
+    """
+    try:
+        data, _ = client.retry(client.get, f"{path}/lease")
+    except NoNodeError:
+        return None
+    with reading(f"the lease {path}/lease", NodeUnreadable, hint=_LEASE_HINT):
+        return owner_from_bytes(data)
+
+
+def lease_is_ours(client: KazooClient, path: str) -> bool:
+    """Whether it was taken by this client's ZooKeeper session."""
+    stat = client.retry(client.exists, f"{path}/lease")
+    return stat is not None and stat.ephemeralOwner == client.client_id[0]
+
+
+def tables_with_sessions(client: KazooClient, cluster: str) -> list[str]:
+    """Tables, by their names with type, that this project keeps nodes of."""
+    path = f"/{cluster}/PROPERTYSTORE/MINION_TASK_METADATA"
+    try:
+        names = sorted(client.retry(client.get_children, path))
+    except NoNodeError:
+        return []
+    ours = "FileIngestionTask/consistentPush"
+    return [name for name in names if client.retry(client.exists, f"{path}/{name}/{ours}") is not None]
+
+
+def first_error(results: list[Any]) -> Exception | None:
+    """What failed in a transaction; None when all of it was done."""
+    # The operations around the failed one answer RolledBackError and RuntimeInconsistency.
+    errors = [r for r in results if isinstance(r, Exception)]
+    real = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
+    return next(iter(real or errors), None)
+
+
+def _client(hosts: str, access: ZooKeeperAccess, session_s: float) -> KazooClient:
+    tls = access.tls
+    return KazooClient(
+        hosts=hosts,
+        timeout=session_s,
+        connection_retry=KazooRetry(max_tries=-1, max_delay=2.0),
+        command_retry=KazooRetry(max_tries=5, delay=0.2, max_delay=2.0),
+        auth_data=[("digest", f"{access.username}:{access.password}")] if access.username else None,
+        default_acl=access.acl(),
+        logger=_LOG,
+        use_ssl=tls is not None,
+        ca=tls and tls.ca_bundle,
+        certfile=tls and tls.client_cert,
+        keyfile=tls and (tls.client_key or tls.client_cert),
+        check_hostname=tls is not None,
+    )
+
+
+def _check_tls(hosts: str, tls: Tls) -> None:
+    """Before kazoo, which keeps the reason to itself, tries for ever, and leaves a socket behind each time.
+
+    :raises SessionError: the files cannot be used, or no server that was reached gets on with them.
+    """
+    try:
+        context = tls.context()
+    except SpecError as error:
+        files = [name for name in (tls.ca_bundle, tls.client_cert, tls.client_key) if name]
+        raise SessionError(
+            f"the TLS files for ZooKeeper cannot be used ({', '.join(files)})", why=error.why, hint=error.hint
+        ) from None
+    refusals = []
+    for address in collect_hosts(hosts)[0]:
+        refusal = _refused_handshake(address, context)
+        if refusal is None:
+            return
+        refusals.append(refusal)
+    raise SessionError(
+        f"ZooKeeper at {hosts} and this machine do not trust each other",
+        why=refusals[0],
+        hint="check PINOT_ZOOKEEPER_CA_BUNDLE, PINOT_ZOOKEEPER_CLIENT_CERT, and that the server's "
+        "certificate holds the name used here",
+    )
+
+
+def _refused_handshake(address: tuple[str, int], context: ssl.SSLContext) -> str | None:
+    """Why not, None when all is well or nothing answers (which kazoo tells)."""
+    try:
+        with (
+            socket.create_connection(address, timeout=2) as plain,
+            context.wrap_socket(plain, server_hostname=address[0]) as safe,
+        ):
+            # A server that wants another certificate than ours says so only with its first answer.
+            safe.sendall(b"srvr")
+            safe.recv(1)
+    except ssl.SSLError as error:
+        return error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else str(error.reason)
+    except OSError:
+        pass
+    return None
+
+
+@contextlib.contextmanager
+def cluster_client(
+    hosts: str,
+    cluster: str,
+    access: ZooKeeperAccess | None = None,
+    *,
+    timeout_s: float = 10.0,
+    session_s: float = _USUAL.lease,
+) -> Iterator[KazooClient]:
+    """A client for the nodes of one Pinot cluster, closed at the end; other arguments as `connect`.
+
+    :raises SessionError: as `connect`, or the cluster is not there: without it nothing would be found below
+        its name, and a table with many rows would look like one that was never published.
+    """
+    client = connect(hosts, access, timeout_s=timeout_s, session_s=session_s)
+    try:
+        with answered():
+            require_cluster(client, cluster)
+        yield client
+    finally:
+        close(client)
+
+
+def require_cluster(client: KazooClient, cluster: str) -> None:
+    """See that a Pinot cluster of that name is here.
+
+    :raises SessionError: none is; names those that are.
+    """
+    if _is_cluster(client, cluster):
+        return
+    others = [name for name in sorted(client.retry(client.get_children, "/")) if _is_cluster(client, name)]
+    if others:
+        why = f"it has {' and '.join(others)}"
+        fix = f"set PINOT_CLUSTER to {' or '.join(others)}"
+        fix += ", whichever the controller belongs to" if len(others) > 1 else ""
+    else:
+        why = f"/{cluster}/PROPERTYSTORE does not exist, and it has no other cluster of Pinot's"
+        fix = (
+            "check the address and the chroot in PINOT_ZOOKEEPER, and set PINOT_CLUSTER to the controller's "
+            "controller.helix.cluster.name"
+        )
+    raise SessionError(f"there is no Pinot cluster {cluster} in this ZooKeeper", why=why, hint=fix)
+
+
+def _is_cluster(client: KazooClient, name: str) -> bool:
+    return client.retry(client.exists, f"/{name}/PROPERTYSTORE") is not None

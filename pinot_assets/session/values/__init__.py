@@ -1,0 +1,1 @@
+"""What a session stores: pointer, session, plan, hold, counts. No I/O."""

@@ -1,0 +1,118 @@
+"""What a rollback holds back (rule R23): versions of files that it took back, and removals that it undid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pinot_assets.session.values.plan import NO_HOLD, Changes, HeldVersion, Hold
+from pinot_assets.snapshot.fingerprint import SourceFile
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+
+_Versions = tuple[HeldVersion, ...]
+
+
+def hold_of(source: Snapshot, left: Snapshot, target: Snapshot, before: Hold = NO_HOLD) -> Hold:
+    """What must not come back by itself while the table is at a former snapshot.
+
+    :param source: the newest snapshot that was made from the source, not by a rollback. Of a file that was
+        held when it was made, it does not show what the source has.
+    :param left: what queries see now. Its version of a file that the source has is taken back as well.
+    :param before: what former rollbacks hold back.
+    """
+    made, back = source.ledger, target.ledger
+    versions = {uri: before.versions_of(uri) for uri in before.files}
+    shown = {uri: file for uri, file in left.ledger.items() if uri in made}
+    for uri, file in (*made.items(), *shown.items()):
+        version = _version(file)
+        if uri not in back or not _is_version(version, back[uri]):
+            versions[uri] = _with(versions.get(uri, ()), version)
+    # One that is missing because it was held may have been removed since. The next listing tells.
+    removals = tuple(sorted((set(back) - set(made)) | set(before.removals)))
+    return replace(before.with_versions(versions), removals=removals)
+
+
+def still_held(hold: Hold, now: Snapshot) -> Hold:
+    """The hold less what a snapshot settles: versions that it shows, removals of files that it lacks.
+
+    A file of which it shows what the source has is not held at all.
+    """
+    ledger = now.ledger
+
+    def left(uri: str) -> _Versions:
+        held, shown = hold.versions_of(uri), ledger.get(uri)
+        if shown is None:
+            return held
+        return () if _is_version(held[0], shown) else tuple(v for v in held if not _is_version(v, shown))
+
+    removals = tuple(uri for uri in hold.removals if uri in ledger)
+    return replace(hold.with_versions({uri: left(uri) for uri in hold.files}), removals=removals)
+
+
+def after_publishing(hold: Hold, before: Snapshot | None, now: Snapshot) -> Hold:
+    """The hold less the files of which a session has published what the source has: they were repaired,
+    restored, or put back.
+
+    :param before: what was published before.
+    :param now: what the session has made of it.
+    """
+    if hold.is_empty:
+        return hold
+    then, ledger = before.ledger if before is not None else {}, now.ledger
+
+    def came(uri: str) -> bool:
+        return uri in ledger and (uri not in then or then[uri].fingerprint != ledger[uri].fingerprint)
+
+    rest = hold.with_versions({uri: hold.versions_of(uri) for uri in hold.files if not came(uri)})
+    return still_held(replace(rest, removals=tuple(u for u in hold.removals if not came(u))), now)
+
+
+def as_listed(hold: Hold, changes: Changes, sha256_of: Callable[[SourceFile], str]) -> Hold:
+    """The hold beside a listing.
+
+    A held version that was only touched, or delivered once more, is known by its content (edge case E3) and
+    goes on under its new token. What source and table agree on again is not held any more: it needs no
+    session that would publish it, and its next change is another one.
+
+    :param sha256_of: reads a file; asked where size is equal and the token is not. What it raises goes
+        through.
+    """
+    changed = {file.uri: file for file in (*changes.new, *changes.rewritten)}
+    versions: dict[str, _Versions] = {}
+    for uri in hold.files:
+        held = hold.versions_of(uri)
+        if uri in changed:
+            versions[uri] = _renewed(held, changed[uri], sha256_of)
+        elif uri not in changes.listed or uri in changes.touched:  # touched: until that is published
+            versions[uri] = held
+    removals = tuple(uri for uri in hold.removals if uri not in changes.listed)
+    return replace(hold.with_versions(versions), removals=removals)
+
+
+def _renewed(held: _Versions, file: SourceFile, sha256_of: Callable[[SourceFile], str]) -> _Versions:
+    """The held versions of a file, with the listed one first if it is one of them."""
+    now = file.fingerprint
+    found = next((version for version in held if version.token == now.token), None)
+    if found is None:
+        contents = {version.sha256 for version in held if version.size == now.size} - {""}
+        sha256 = sha256_of(file) if contents else ""
+        if sha256 not in contents:
+            return held
+        found = HeldVersion(now.token, now.size, sha256)
+        held = tuple(v for v in held if (v.size, v.sha256) != (now.size, sha256))
+    return found, *(version for version in held if version.token != found.token)
+
+
+def _with(held: _Versions, version: HeldVersion) -> _Versions:
+    """One more, behind those that are held: what the source has is the one that was held first."""
+    return held if any(v.token == version.token for v in held) else (*held, version)
+
+
+def _version(file: PublishedFile) -> HeldVersion:
+    size = file.fingerprint.size if file.sha256 else 0
+    return HeldVersion(file.fingerprint.token, size, file.sha256)
+
+
+def _is_version(version: HeldVersion, file: PublishedFile) -> bool:
+    same = version.sha256 != "" and (version.size, version.sha256) == (file.fingerprint.size, file.sha256)
+    return same or version.token == file.fingerprint.token

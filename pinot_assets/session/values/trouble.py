@@ -1,0 +1,101 @@
+"""Trouble that passes by itself: since when a session or a table has had it, and when it is tried again.
+
+A file that vanished between listing and build, a store that did not answer, a worker without memory, drivers
+that died before a file was built, a server that was down during the audit: no file has to be repaired, so the
+session goes on without spending a retry. It backs off by its own times in
+ZooKeeper: sensors, `watch` and every driver see the same moment, and a restart forgets nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from pinot_assets.core.text import duration
+from pinot_assets.errors import PinotAssetsError, SettingError, SourceError, StoreConflict, TooLarge
+from pinot_assets.session.values.plan import STALLS
+from pinot_assets.session.values.state import Session, State, utc_text
+from pinot_assets.snapshot.failure_code import is_transient
+from pinot_assets.snapshot.receipt import Failure
+
+FIRST_WAIT_MS: Final = 60_000
+LONGEST_WAIT_MS: Final = 15 * 60_000
+LASTS_MS: Final = 60 * 60_000
+"""After so long trouble is told as a fault of the table: what should have passed has not."""
+
+
+_STAYS: Final = (SettingError, StoreConflict, TooLarge)
+"""Errors of a store that no time mends: somebody must change something."""
+
+
+def passes(failures: Sequence[Failure]) -> bool:
+    """Whether there are failures, and every one of them may pass by itself."""
+    return bool(failures) and all(is_transient(failure.code) for failure in failures)
+
+
+def may_pass(error: PinotAssetsError) -> bool:
+    """Whether what ended a build is trouble of that kind: a store that does not answer."""
+    return isinstance(error, SourceError) and not isinstance(error, _STAYS)
+
+
+def stands(session: Session) -> bool:
+    """Whether the session as it is stored has such trouble, files that failed left aside."""
+    servers = session.audit is not None and session.audit.may_pass
+    deaths = session.stalls >= STALLS and session.state is not State.SWITCH
+    return session.trouble_since_ms > 0 or servers or deaths
+
+
+def since_ms(session: Session) -> int:
+    """Since when the session has had the trouble that it has now, epoch milliseconds.
+
+    A driver of an older release does not write it down: then since the last attempt.
+    """
+    return session.trouble_since_ms or session.attempt_started_ms
+
+
+def again_ms(session: Session) -> int:
+    """When the session is tried again, epoch milliseconds: 1, 2, 4, 8, then every 15 minutes.
+
+    Where it is not stored since when (format 1), the deaths in a row tell how often it was tried.
+    """
+    since = since_ms(session)
+    last = max(since, session.attempt_started_ms)
+    deaths = min(max(session.stalls - STALLS, 0), 4)
+    wait = max(last - since + FIRST_WAIT_MS, FIRST_WAIT_MS << deaths)
+    return last + min(wait, LONGEST_WAIT_MS)
+
+
+def lasts(session: Session, now_ms: int) -> bool:
+    """Whether the trouble has lasted so long that somebody should look."""
+    return has_lasted(session.trouble_since_ms, now_ms)
+
+
+def has_lasted(since_ms: int, now_ms: int) -> bool:
+    """Whether trouble since then has lasted so long that somebody should look.
+
+    :param since_ms: epoch milliseconds, 0 without any.
+    """
+    return since_ms > 0 and now_ms - since_ms >= LASTS_MS
+
+
+def so_long(since_ms: int, now_ms: int) -> str:
+    """`for 1.2 h, since 2026-01-31 12:00:00 UTC`."""
+    return f"for {duration((now_ms - since_ms) / 1000)}, since {utc_text(since_ms)}"
+
+
+def aged(error: PinotAssetsError, since_ms: int, now_ms: int) -> str:
+    """An error that a table has met at every try, for people: what, why, for how long, what to do.
+
+    :param since_ms: when the first of these tries failed, epoch milliseconds.
+    """
+    if now_ms <= since_ms:
+        return str(error)
+    told = f"{error.reason}; {so_long(since_ms, now_ms)}"
+    return told if error.hint is None else f"{told}\n  → {error.hint}"
+
+
+def causes(failures: Sequence[Failure]) -> str:
+    """`2 VANISHED, 1 STORE`: how many files failed with which code."""
+    counted = Counter(failure.code for failure in failures)
+    return ", ".join(f"{number} {code}" for code, number in sorted(counted.items()))
