@@ -19,8 +19,8 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.timeouts import Late, Patience
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import summary
-from pinot_assets.realtime.looking import Looked, blind, look
-from pinot_assets.realtime.opening import open_operations
+from pinot_assets.realtime.read.opening import open_operations
+from pinot_assets.realtime.read.probe import Looked, blind, look
 from pinot_assets.realtime.repair import memory
 from pinot_assets.realtime.repair.apply import preview
 from pinot_assets.realtime.repair.model import Limits

@@ -17,12 +17,12 @@ from pinot_assets.assets.looks import looks
 from pinot_assets.assets.metadata import cell
 from pinot_assets.core.check_result import Health
 from pinot_assets.realtime.health.checks import CHECKS
-from pinot_assets.realtime.looking import Looked, look
-from pinot_assets.realtime.numbers import numbers
-from pinot_assets.realtime.rows import segment_rows
-from pinot_assets.realtime.settings import RealtimeSettings
-from pinot_assets.realtime.state import RealtimeState
-from pinot_assets.realtime.table_settings import table_settings
+from pinot_assets.realtime.model.numbers import numbers
+from pinot_assets.realtime.model.rows import segment_rows
+from pinot_assets.realtime.model.settings import RealtimeSettings
+from pinot_assets.realtime.model.state import RealtimeState
+from pinot_assets.realtime.model.table_settings import table_settings
+from pinot_assets.realtime.read.probe import Looked, look
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import RealtimeTableSpec
 

@@ -14,13 +14,13 @@ import dagster as dg
 from pinot_assets.assets.realtime_operations import Operation, Work
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.realtime.commands import runs
-from pinot_assets.realtime.drill import Lengths
-from pinot_assets.realtime.drilling import Drill
-from pinot_assets.realtime.opening import hold_table
+from pinot_assets.realtime.operations.commands import runs
+from pinot_assets.realtime.operations.drill import Drill
+from pinot_assets.realtime.operations.drill_plan import Lengths
+from pinot_assets.realtime.operations.restart import Restarting
+from pinot_assets.realtime.operations.restart_plan import restart_from
+from pinot_assets.realtime.read.opening import hold_table
 from pinot_assets.realtime.repair.model import USUAL_LIMITS
-from pinot_assets.realtime.restart import restart_from
-from pinot_assets.realtime.restarting import Restarting
 
 BREAK: Final = "PINOT_ASSETS_DRILL_BREAK"
 MEND: Final = "PINOT_ASSETS_DRILL_MEND"

@@ -11,7 +11,7 @@ from pinot_assets.assets.operations import TAGS
 from pinot_assets.assets.realtime import job_name, observations
 from pinot_assets.assets.realtime_confirmed import CONFIRMED
 from pinot_assets.assets.realtime_operations import OPERATIONS, Operation, Work
-from pinot_assets.realtime.looking import look
+from pinot_assets.realtime.read.probe import look
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import RealtimeTableSpec
 

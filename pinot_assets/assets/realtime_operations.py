@@ -17,24 +17,24 @@ from pinot_assets.core.effects import recording
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SpecDrift, SpecError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.realtime.deep_store import open_deep_store, sweeper
-from pinot_assets.realtime.drain import Do, Goal
-from pinot_assets.realtime.draining import Draining
-from pinot_assets.realtime.lease import OperationsLease
-from pinot_assets.realtime.opening import hold_table, open_operations
-from pinot_assets.realtime.port import Reader
+from pinot_assets.realtime.model.table_settings import table_settings
+from pinot_assets.realtime.operations.lease import OperationsLease
+from pinot_assets.realtime.operations.pauseless import Draining
+from pinot_assets.realtime.operations.pauseless_plan import Do, Goal
+from pinot_assets.realtime.operations.rebalance import End, Rebalancing
+from pinot_assets.realtime.operations.rebalance import preview as preview_rebalance
+from pinot_assets.realtime.operations.rebalance_request import Request
 from pinot_assets.realtime.preflight import judge, refuse_unless_safe, summary
 from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.reading import read_state
-from pinot_assets.realtime.rebalance_request import Request
-from pinot_assets.realtime.rebalancing import End, Rebalancing
-from pinot_assets.realtime.rebalancing import preview as preview_rebalance
+from pinot_assets.realtime.read.api import Reader
+from pinot_assets.realtime.read.deep_store import open_deep_store, sweeper
+from pinot_assets.realtime.read.opening import hold_table, open_operations
+from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair import memory
 from pinot_assets.realtime.repair.apply import Repair, preview
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Plan
 from pinot_assets.realtime.repair.words import manual
-from pinot_assets.realtime.table_settings import table_settings
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import RealtimeTableSpec
 

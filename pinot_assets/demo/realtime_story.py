@@ -27,12 +27,12 @@ from pinot_assets.local import Stack, StackState
 from pinot_assets.local.state import SERVERS
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.realtime.cli_work import Work, open_work
-from pinot_assets.realtime.drill import Finding, Lengths, sample_of
-from pinot_assets.realtime.drilling import Drill
 from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.model.state import RealtimeState, Status
+from pinot_assets.realtime.operations.drill import Drill
+from pinot_assets.realtime.operations.drill_plan import Finding, Lengths, sample_of
 from pinot_assets.realtime.preflight_cli import gate
 from pinot_assets.realtime.repair.apply import Repair
-from pinot_assets.realtime.state import RealtimeState, Status
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply

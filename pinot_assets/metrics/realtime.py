@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pinot_assets.metrics.family import Family, Sample, gauge
-from pinot_assets.realtime.metrics import metrics
-from pinot_assets.realtime.numbers import numbers
-from pinot_assets.realtime.state import RealtimeState
+from pinot_assets.realtime.model.numbers import numbers
+from pinot_assets.realtime.model.state import RealtimeState
+from pinot_assets.realtime.read.metrics import metrics
 
 SEGMENTS = gauge("realtime_segments", "Segments by how far they are.", "state")
 OLDEST_COMMIT = gauge(

@@ -13,13 +13,13 @@ from rich.markup import escape
 from pinot_assets.core.effects import recording
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.cli_table import find_table
-from pinot_assets.realtime.deep_store import open_deep_store, sweeper
-from pinot_assets.realtime.lease import OperationsLease
-from pinot_assets.realtime.opening import hold_table, open_operations
-from pinot_assets.realtime.reading import read_state
+from pinot_assets.realtime.model.state import RealtimeState
+from pinot_assets.realtime.operations.lease import OperationsLease
+from pinot_assets.realtime.read.deep_store import open_deep_store, sweeper
+from pinot_assets.realtime.read.opening import hold_table, open_operations
+from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits
-from pinot_assets.realtime.state import RealtimeState
 from pinot_assets.settings.environment import Settings, load_settings
 from pinot_assets.source import ObjectStore
 from pinot_assets.terminal import Terminal

@@ -15,11 +15,11 @@ from pinot_assets.core.interrupts import saying
 from pinot_assets.errors import SpecDrift
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import DryRun, open_work, tell
-from pinot_assets.realtime.drain import Do, DrainMemory, Goal, may_pause, next_action
-from pinot_assets.realtime.draining import Draining
+from pinot_assets.realtime.model.state import RealtimeState
+from pinot_assets.realtime.model.table_settings import table_settings
+from pinot_assets.realtime.operations.pauseless import Draining
+from pinot_assets.realtime.operations.pauseless_plan import Do, DrainMemory, Goal, may_pause, next_action
 from pinot_assets.realtime.preflight.before_drain import before_drain
-from pinot_assets.realtime.state import RealtimeState
-from pinot_assets.realtime.table_settings import table_settings
 from pinot_assets.settings.environment import tables_directory
 
 Patience = Annotated[

@@ -14,10 +14,10 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import Work, open_work, tell
-from pinot_assets.realtime.commands import runs
-from pinot_assets.realtime.drill import Finding, Lengths
-from pinot_assets.realtime.drilling import Drill, told
-from pinot_assets.realtime.metrics import peer_downloads
+from pinot_assets.realtime.operations.commands import runs
+from pinot_assets.realtime.operations.drill import Drill, told
+from pinot_assets.realtime.operations.drill_plan import Finding, Lengths
+from pinot_assets.realtime.read.metrics import peer_downloads
 
 Break = Annotated[str, typer.Option("--break", help="Command that makes the deep store unwritable.")]
 Mend = Annotated[str, typer.Option("--mend", help="Command that undoes it; run whatever happens.")]

@@ -18,12 +18,12 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.realtime.cli_table import TableName, open_table
 from pinot_assets.realtime.cli_work import DeepStore
-from pinot_assets.realtime.deep_store import open_deep_store
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.metrics import Metric, metrics, read_exporters
-from pinot_assets.realtime.reading import read_state
-from pinot_assets.realtime.rows import SegmentRow, row_values, segment_rows
-from pinot_assets.realtime.state import RealtimeState, Status
+from pinot_assets.realtime.model.rows import SegmentRow, row_values, segment_rows
+from pinot_assets.realtime.model.state import RealtimeState, Status
+from pinot_assets.realtime.read.deep_store import open_deep_store
+from pinot_assets.realtime.read.metrics import Metric, metrics, read_exporters
+from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.terminal import Terminal
 
 Exporters = Annotated[

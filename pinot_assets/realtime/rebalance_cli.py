@@ -16,9 +16,9 @@ from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import open_work, tell
-from pinot_assets.realtime.rebalance import Judgement, Preview
-from pinot_assets.realtime.rebalance_request import Request
-from pinot_assets.realtime.rebalancing import End, Rebalancing, preview
+from pinot_assets.realtime.operations.rebalance import End, Rebalancing, preview
+from pinot_assets.realtime.operations.rebalance_plan import Judgement, Preview
+from pinot_assets.realtime.operations.rebalance_request import Request
 
 Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")]
 Options = Annotated[

@@ -14,8 +14,8 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.realtime.cli_table import TableName
 from pinot_assets.realtime.cli_work import DryRun, open_work, tell
-from pinot_assets.realtime.restart import SUBJECT, Restart, left_of, restart_from
-from pinot_assets.realtime.restarting import Restarting, recalled
+from pinot_assets.realtime.operations.restart import Restarting, recalled
+from pinot_assets.realtime.operations.restart_plan import SUBJECT, Restart, left_of, restart_from
 
 Segments = Annotated[
     list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT")

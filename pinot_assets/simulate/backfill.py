@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.state import Status
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
+from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.building import to_store
 from pinot_assets.simulate.faults import Point
 from pinot_assets.simulate.helix import ONLINE

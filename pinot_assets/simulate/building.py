@@ -10,16 +10,16 @@ import simpy
 from pinot_assets.simulate.actor import STOP
 from pinot_assets.simulate.faults import Point
 from pinot_assets.simulate.network import Kind
-from pinot_assets.simulate.protocol import (
+from pinot_assets.simulate.rows import Built
+from pinot_assets.simulate.store import StoreFailed
+from pinot_assets.simulate.zookeeper import Steps
+from pinot_assets.sizing.protocol import (
     LEASE_EXTENSION_S,
     LEASE_PERIOD_MS,
     LEASE_RETRY_MS,
     LEASE_TRIES,
     Answer,
 )
-from pinot_assets.simulate.rows import Built
-from pinot_assets.simulate.store import StoreFailed
-from pinot_assets.simulate.zookeeper import Steps
 
 if TYPE_CHECKING:
     from pinot_assets.simulate.consumer import Consumer

@@ -15,14 +15,14 @@ import typer
 from rich.table import Table as Grid
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.simulate import quantities
-from pinot_assets.simulate.quantities import QuantityError
+from pinot_assets.sizing import quantities
+from pinot_assets.sizing.quantities import QuantityError
 from pinot_assets.terminal import Terminal
 
 if TYPE_CHECKING:
-    from pinot_assets.simulate.load import Load
-    from pinot_assets.simulate.plots import Forecasts
     from pinot_assets.simulate.store import Outage
+    from pinot_assets.sizing.load import Load
+    from pinot_assets.sizing.plots import Forecasts
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -75,10 +75,10 @@ def simulate(
     if plot_format not in SUFFIXES:
         raise QuantityError(f"--format {plot_format!r} is not known", hint="give svg or png")
     _needs_extra()
-    from pinot_assets.simulate.flush import Flush
-    from pinot_assets.simulate.forecast import forecast
-    from pinot_assets.simulate.load import Load, Way
-    from pinot_assets.simulate.profile import MEASURED
+    from pinot_assets.sizing.flush import Flush
+    from pinot_assets.sizing.forecast import forecast
+    from pinot_assets.sizing.load import Load, Way
+    from pinot_assets.sizing.profile import MEASURED
 
     commit = MEASURED
     if row_size is not None:
@@ -156,8 +156,8 @@ def _outage(text: str) -> Outage:
 
 
 def _write(forecasts: Forecasts, html: Path | None, folder: Path | None, suffix: str) -> None:
-    from pinot_assets.simulate import page
-    from pinot_assets.simulate import plots as drawn
+    from pinot_assets.sizing import page
+    from pinot_assets.sizing import plots as drawn
 
     try:
         if html is not None:
@@ -174,8 +174,8 @@ def _write(forecasts: Forecasts, html: Path | None, folder: Path | None, suffix:
 
 
 def _tell(load: Load, forecasts: Forecasts, as_json: bool) -> None:
-    from pinot_assets.simulate import page
-    from pinot_assets.simulate.sizing import ASSUMES
+    from pinot_assets.sizing import page
+    from pinot_assets.sizing.sizing import ASSUMES
 
     if as_json:
         typer.echo(json.dumps(page.values(forecasts), indent=2))

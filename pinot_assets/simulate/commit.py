@@ -10,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.state import Status
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
+from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.building import PEER
 from pinot_assets.simulate.faults import Point
-from pinot_assets.simulate.flush import Flushed
 from pinot_assets.simulate.helix import CONSUMING, ONLINE
 from pinot_assets.simulate.network import Message
-from pinot_assets.simulate.protocol import Reason
 from pinot_assets.simulate.zookeeper import Node, Placement, Refused, SegmentName, Steps
+from pinot_assets.sizing.flush import Flushed
+from pinot_assets.sizing.protocol import Reason
 
 if TYPE_CHECKING:
     from pinot_assets.simulate.controller import Controller

@@ -17,7 +17,10 @@ from pinot_assets.simulate.building import BuildFailed, build, build_for_commit,
 from pinot_assets.simulate.download import download
 from pinot_assets.simulate.faults import Point
 from pinot_assets.simulate.network import Kind, Message
-from pinot_assets.simulate.protocol import (
+from pinot_assets.simulate.reading import Reader
+from pinot_assets.simulate.rows import NEVER, Built
+from pinot_assets.simulate.zookeeper import Node, Steps
+from pinot_assets.sizing.protocol import (
     CATCH_UP_MS,
     HOLD_MS,
     STOPPED_RETRY_MS,
@@ -25,9 +28,6 @@ from pinot_assets.simulate.protocol import (
     Reason,
     Reply,
 )
-from pinot_assets.simulate.reading import Reader
-from pinot_assets.simulate.rows import NEVER, Built
-from pinot_assets.simulate.zookeeper import Node, Steps
 
 if TYPE_CHECKING:
     from pinot_assets.simulate.server import Server

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 
 import simpy
 
-from pinot_assets.realtime.state import Status
+from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.actor import Actor
 from pinot_assets.simulate.commit import commit_done, commit_start, finish_pauseless, take_place
 from pinot_assets.simulate.election import Election, PauselessElection
 from pinot_assets.simulate.faults import Point
-from pinot_assets.simulate.flush import RowLimit
 from pinot_assets.simulate.helix import CONSUMING, OFFLINE
 from pinot_assets.simulate.network import Kind, Message
-from pinot_assets.simulate.protocol import (
+from pinot_assets.simulate.store import StoreFailed
+from pinot_assets.simulate.validation import validate_for_ever
+from pinot_assets.simulate.zookeeper import Placement, Refused, Steps
+from pinot_assets.sizing.flush import RowLimit
+from pinot_assets.sizing.protocol import (
     DISCARD,
     FAILED,
     NOT_LEADER,
@@ -26,9 +29,6 @@ from pinot_assets.simulate.protocol import (
     Answer,
     Reply,
 )
-from pinot_assets.simulate.store import StoreFailed
-from pinot_assets.simulate.validation import validate_for_ever
-from pinot_assets.simulate.zookeeper import Placement, Refused, Steps
 
 if TYPE_CHECKING:
     from pinot_assets.simulate.world import World

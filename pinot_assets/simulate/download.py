@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pinot_assets.realtime.state import Status
+from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.helix import ONLINE
 from pinot_assets.simulate.rows import Built
 from pinot_assets.simulate.store import StoreFailed

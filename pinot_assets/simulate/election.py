@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pinot_assets.simulate.protocol import (
+from pinot_assets.sizing.protocol import (
     COMMIT_CONTINUE,
     COMMIT_SUCCESS,
     DISCARD,

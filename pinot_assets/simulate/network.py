@@ -8,9 +8,9 @@ from enum import StrEnum
 
 import simpy
 
-from pinot_assets.simulate.protocol import NOT_SENT, REQUEST_TIMEOUT_MS, Reason, Reply
 from pinot_assets.simulate.rows import Built
 from pinot_assets.simulate.zookeeper import Steps
+from pinot_assets.sizing.protocol import NOT_SENT, REQUEST_TIMEOUT_MS, Reason, Reply
 
 
 class Kind(StrEnum):

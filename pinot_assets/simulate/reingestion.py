@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pinot_assets.realtime.state import Status
+from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.building import to_store
 from pinot_assets.simulate.reading import Reader
 from pinot_assets.simulate.rows import Built

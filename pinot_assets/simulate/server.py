@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import simpy
 
-from pinot_assets.realtime.state import Status
+from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate import helix
 from pinot_assets.simulate.actor import Actor
 from pinot_assets.simulate.building import BuildFailed

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
-from pinot_assets.simulate.flush import Flush
+from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
+from pinot_assets.sizing.flush import Flush
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS, reingests
-from pinot_assets.realtime.state import NOT_PAUSED, Pause, PauseReason, Status
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests
+from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, PauseReason, Status
 from pinot_assets.simulate.backfill import lacks_copy, upload_missing
 from pinot_assets.simulate.commit import begin_next, first_node, next_node
 from pinot_assets.simulate.helix import CONSUMING, ERROR, OFFLINE, ONLINE

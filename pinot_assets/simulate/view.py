@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pinot_assets.realtime.state import (
+from pinot_assets.realtime.model.state import (
     Consumption,
     RealtimeState,
     Replica,
@@ -13,7 +13,7 @@ from pinot_assets.realtime.state import (
     StreamPartition,
     TmpUpload,
 )
-from pinot_assets.realtime.state import Server as SeenServer
+from pinot_assets.realtime.model.state import Server as SeenServer
 from pinot_assets.simulate.consumer import State
 from pinot_assets.simulate.server import Server
 from pinot_assets.simulate.store import TMP

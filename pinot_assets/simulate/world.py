@@ -15,7 +15,7 @@ from typing import Final
 
 import simpy
 
-from pinot_assets.realtime.state import NOT_PAUSED, Pause, PauseReason
+from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, PauseReason
 from pinot_assets.simulate import faults as trouble
 from pinot_assets.simulate.actor import Actor
 from pinot_assets.simulate.backfill import lacks_copy, upload_missing

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import simpy
 
-from pinot_assets.realtime.state import NOT_PAUSED, Pause, Status
+from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, Status
 
 T = TypeVar("T")
 Steps = Generator[simpy.Event, Any, T]

@@ -11,7 +11,7 @@ from fakes.hurt_pinot import Clock
 from fakes.hurt_tables import consuming, replicas, table
 
 from pinot_assets.errors import PinotError, SwitchStateUnknown
-from pinot_assets.realtime.state import NOT_PAUSED, Pause, PauseReason, RealtimeState, Segment, Status
+from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, PauseReason, RealtimeState, Segment, Status
 
 LOADED = replicas(a="ONLINE", b="ONLINE")
 

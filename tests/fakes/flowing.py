@@ -14,7 +14,7 @@ from fakes.realtime import TABLE, FakeRealtime
 from fakes.realtime_orders import commit
 
 from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.realtime.state import RealtimeState
+from pinot_assets.realtime.model.state import RealtimeState
 
 PARTITIONS = 2
 SEGMENT_ROWS = 500

@@ -9,7 +9,7 @@ from fakes.hurt_tables import consuming
 
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.helix_nodes import Node
-from pinot_assets.realtime.state import RealtimeState, Replica, Segment, Status
+from pinot_assets.realtime.model.state import RealtimeState, Replica, Segment, Status
 
 
 @dataclass

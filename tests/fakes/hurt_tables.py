@@ -8,9 +8,8 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from pinot_assets.realtime.repair.model import Kind, Means, Memory, Step, Try
-from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
-from pinot_assets.realtime.state import (
+from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
+from pinot_assets.realtime.model.state import (
     Pause,
     PauseReason,
     RealtimeState,
@@ -21,6 +20,7 @@ from pinot_assets.realtime.state import (
     StreamPartition,
     TmpUpload,
 )
+from pinot_assets.realtime.repair.model import Kind, Means, Memory, Step, Try
 
 NOW = 1_800_000_000_000
 OLD = NOW - 3_600_000

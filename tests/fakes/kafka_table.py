@@ -16,11 +16,11 @@ from fakes.kafka_topic import create_topic
 from pinot_assets.demo.realtime_faults import StoreOutage
 from pinot_assets.local import StackState
 from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.realtime.deep_store import open_deep_store
-from pinot_assets.realtime.opening import hold_table
-from pinot_assets.realtime.reading import read_state
+from pinot_assets.realtime.model.state import RealtimeState
+from pinot_assets.realtime.read.deep_store import open_deep_store
+from pinot_assets.realtime.read.opening import hold_table
+from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair.apply import Outcome, Repair
-from pinot_assets.realtime.state import RealtimeState
 from pinot_assets.settings.environment import Settings
 from pinot_assets.settings.pinot_connection import PinotConnection
 

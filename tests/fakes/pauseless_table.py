@@ -20,16 +20,16 @@ from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import Broker
 from pinot_assets.pinot.client.http import Doors
 from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.realtime.drain import Action, Goal
-from pinot_assets.realtime.draining import Draining
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.lease import OperationsStore
+from pinot_assets.realtime.model.state import RealtimeState, Segment, Status
+from pinot_assets.realtime.operations.lease import OperationsStore
+from pinot_assets.realtime.operations.pauseless import Draining
+from pinot_assets.realtime.operations.pauseless_plan import Action, Goal
 from pinot_assets.realtime.preflight.before_drain import before_drain
-from pinot_assets.realtime.reading import read_state
+from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair.apply import Outcome, Repair
 from pinot_assets.realtime.repair.model import Kind, Plan
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.realtime.state import RealtimeState, Segment, Status
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.pinot_connection import PinotConnection
 

@@ -9,14 +9,14 @@ from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.health.copies import URLS
 from pinot_assets.realtime.health.errors import ERRORS
 from pinot_assets.realtime.health.progress import NEXT, STATUS
-from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.state import Status
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
+from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.network import Kind
-from pinot_assets.simulate.protocol import Answer
 from pinot_assets.simulate.rows import Ranges, joined, missing
 from pinot_assets.simulate.view import realtime_state
 from pinot_assets.simulate.world import World
 from pinot_assets.simulate.zookeeper import Node, Placement
+from pinot_assets.sizing.protocol import Answer
 
 
 def on_disks(world: World, name: str) -> Ranges:

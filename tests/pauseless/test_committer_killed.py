@@ -17,9 +17,9 @@ from fakes.pauseless_table import committing, rows_table
 
 from pinot_assets.core.check_result import Health
 from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.model.state import RealtimeState, Segment, Status
 from pinot_assets.realtime.repair.model import Kind
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.realtime.state import RealtimeState, Segment, Status
 
 pytestmark = pytest.mark.integration
 

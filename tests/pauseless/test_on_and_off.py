@@ -9,8 +9,8 @@ from fakes.pauseless import PauselessCluster, pauseless_cluster
 from fakes.pauseless_kills import SMALL
 from fakes.pauseless_table import committing, rows_table
 
-from pinot_assets.realtime.drain import Do, Goal
-from pinot_assets.realtime.state import Copy, Status
+from pinot_assets.realtime.model.state import Copy, Status
+from pinot_assets.realtime.operations.pauseless_plan import Do, Goal
 
 pytestmark = pytest.mark.integration
 

@@ -16,15 +16,15 @@ from fakes.pauseless import PauselessCluster, pauseless_cluster
 from fakes.pauseless_table import Rows, committing, rows_table
 
 from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.model.settings import RealtimeSettings
+from pinot_assets.realtime.model.state import RealtimeState, Status
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.realtime.settings import RealtimeSettings
-from pinot_assets.realtime.state import RealtimeState, Status
 from pinot_assets.simulate.faults import Fault, Point, Strike
-from pinot_assets.simulate.flush import Flush
 from pinot_assets.simulate.network import Kind
 from pinot_assets.simulate.timing import Stream, Table
 from pinot_assets.simulate.view import realtime_state
 from pinot_assets.simulate.world import World
+from pinot_assets.sizing.flush import Flush
 
 pytestmark = pytest.mark.integration
 

@@ -21,10 +21,10 @@ from fakes.pauseless_kills import (
 from fakes.pauseless_table import LATER_MS, Rows, committing, rows_table
 
 from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.model.state import Copy, RealtimeState, Status
 from pinot_assets.realtime.repair.apply import Outcome
 from pinot_assets.realtime.repair.model import Kind
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.realtime.state import Copy, RealtimeState, Status
 
 pytestmark = pytest.mark.integration
 

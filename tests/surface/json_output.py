@@ -19,8 +19,10 @@ from pinot_assets.cli_page import commands
 from pinot_assets.core.check_result import Health
 from pinot_assets.local.stack import PartStatus
 from pinot_assets.local.state import StackState
-from pinot_assets.realtime import metrics, rebalance, rebalancing, rows
+from pinot_assets.realtime.model import rows
+from pinot_assets.realtime.operations import rebalance, rebalance_plan
 from pinot_assets.realtime.preflight.answer import Answer
+from pinot_assets.realtime.read import metrics
 from pinot_assets.realtime.repair import model as repair
 from pinot_assets.realtime.repair import words
 from pinot_assets.sensors import notice
@@ -40,8 +42,8 @@ MEANINGS: dict[str, Any] = {
     "realtime.health_cli:answer": Health,
     "realtime.health_cli:metric": metrics.Metric,
     "realtime.preflight.show:answer.values()": Answer.values,
-    "realtime.rebalance_cli:one": rebalance.Objection,
-    "realtime.rebalance_cli:report": rebalancing.Report,
+    "realtime.rebalance_cli:one": rebalance_plan.Objection,
+    "realtime.rebalance_cli:report": rebalance.Report,
     "realtime.repair_cli:manual(step)": words.Manual,
     "realtime.repair_cli:refusal": repair.Refusal,
     "realtime.repair_cli:step": repair.Step,

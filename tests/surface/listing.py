@@ -22,7 +22,7 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.health import CHECKS
 from pinot_assets.metrics.catalogue import FAMILIES
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
-from pinot_assets.realtime.lease import OperationsStore
+from pinot_assets.realtime.operations.lease import OperationsStore
 from pinot_assets.realtime.preflight import rules_change
 from pinot_assets.realtime.preflight.judge import RULES
 from pinot_assets.segment.config.support import Feature

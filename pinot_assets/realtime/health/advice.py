@@ -7,7 +7,7 @@ from typing import Final
 from packaging.version import Version
 
 from pinot_assets.pinot.versions import release
-from pinot_assets.realtime.state import RealtimeState
+from pinot_assets.realtime.model.state import RealtimeState
 
 BY_HAND: Final = "the guide on REALTIME tables (docs/guides/realtime.md) has a runbook for it"
 

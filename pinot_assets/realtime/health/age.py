@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.state import RealtimeState, Segment
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
+from pinot_assets.realtime.model.state import RealtimeState, Segment
 
 SETTLED_MS: Final = 60_000
 """Helix has sent its messages by then, if it ever does, and the external view has followed."""

@@ -16,7 +16,7 @@ from pinot_assets.core.text import counted, plural
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.health.age import SETTLED_MS, routed
 from pinot_assets.realtime.health.recovery import ERROR, offset
-from pinot_assets.realtime.state import RealtimeState, Replica, Segment, Status
+from pinot_assets.realtime.model.state import RealtimeState, Replica, Segment, Status
 
 ANSWERS = "answers"
 DEAD_ROUTES = "new_segments_on_dead_servers"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pinot_assets.core.check_result import Health, unknown
 from pinot_assets.realtime.health import answers, consuming, copies, errors, progress, servers
-from pinot_assets.realtime.state import RealtimeState
+from pinot_assets.realtime.model.state import RealtimeState
 
 
 @dataclass(frozen=True, slots=True)

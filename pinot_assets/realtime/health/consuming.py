@@ -10,7 +10,7 @@ from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import settled
 from pinot_assets.realtime.health.answers import dense
 from pinot_assets.realtime.health.progress import paused
-from pinot_assets.realtime.state import Consumption, PauseReason, RealtimeState, Segment
+from pinot_assets.realtime.model.state import Consumption, PauseReason, RealtimeState, Segment
 
 CONSUMPTION = "consumption"
 LAG = "consumption_lag"

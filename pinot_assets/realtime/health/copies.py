@@ -9,7 +9,7 @@ from pinot_assets.core.text import plural_are
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import past_window, settled
 from pinot_assets.realtime.health.recovery import stream_holds
-from pinot_assets.realtime.state import Copy, RealtimeState, Replica, Segment, Status
+from pinot_assets.realtime.model.state import Copy, RealtimeState, Replica, Segment, Status
 
 URLS = "download_urls"
 ONLY_COPIES = "only_copies"

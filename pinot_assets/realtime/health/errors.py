@@ -7,7 +7,7 @@ from pinot_assets.core.text import counted, plural
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import settled
 from pinot_assets.realtime.health.recovery import recoveries
-from pinot_assets.realtime.state import RealtimeState
+from pinot_assets.realtime.model.state import RealtimeState
 
 ERRORS = "error_segments"
 NOT_MOVED = "replicas_not_moved"

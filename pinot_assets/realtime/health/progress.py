@@ -9,9 +9,9 @@ from pinot_assets.core.text import plural, plural_are
 from pinot_assets.realtime.health.advice import BY_HAND, next_one, repair_plan, validation
 from pinot_assets.realtime.health.age import past_window
 from pinot_assets.realtime.health.recovery import all_in_error
-from pinot_assets.realtime.names import PARTITIONS_A_STREAM
-from pinot_assets.realtime.settings import reingests
-from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
+from pinot_assets.realtime.model.names import PARTITIONS_A_STREAM
+from pinot_assets.realtime.model.settings import reingests
+from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment, Status
 
 STATUS = "segment_status"
 NEXT = "next_segment"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pinot_assets.core.untrusted import whole_number
-from pinot_assets.realtime.settings import reingests
-from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
+from pinot_assets.realtime.model.settings import reingests
+from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment, Status
 
 ERROR = "ERROR"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pinot_assets.core.check_result import Health, Problem, Severity, judged, megabytes, some
 from pinot_assets.core.text import counted, plural, plural_are
 from pinot_assets.realtime.health.advice import repair_plan
-from pinot_assets.realtime.names import files_named, upload_of
-from pinot_assets.realtime.state import RealtimeState, Server, Status, TmpUpload
+from pinot_assets.realtime.model.names import files_named, upload_of
+from pinot_assets.realtime.model.state import RealtimeState, Server, Status, TmpUpload
 
 SERVERS = "servers"
 TMP_UPLOADS = "tmp_uploads"

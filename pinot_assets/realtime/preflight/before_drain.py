@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from pinot_assets.errors import PinotNotFound
 from pinot_assets.pinot.realtime.reads import RealtimeReads
-from pinot_assets.realtime.drain import Goal
-from pinot_assets.realtime.draining import Preflight
+from pinot_assets.realtime.model.state import RealtimeState
+from pinot_assets.realtime.operations.pauseless import Preflight
+from pinot_assets.realtime.operations.pauseless_plan import Goal
 from pinot_assets.realtime.preflight.answer import Verdict
 from pinot_assets.realtime.preflight.facts import Aim
 from pinot_assets.realtime.preflight.gather import ReadRetention, gather
 from pinot_assets.realtime.preflight.judge import judge
 from pinot_assets.realtime.preflight.retention import read_retention
-from pinot_assets.realtime.state import RealtimeState
 
 
 def before_drain(pinot: RealtimeReads, read_stream: ReadRetention = read_retention) -> Preflight:

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
+from pinot_assets.realtime.model.state import Segment, Status
 from pinot_assets.realtime.preflight.facts import CommitStart, CommitTimes
-from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.state import Segment, Status
 
 _SAME_COMMIT_MS: Final = 60_000
 """Between two nodes of one commit; what is longer was a pause or a repair."""

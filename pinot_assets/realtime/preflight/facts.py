@@ -9,7 +9,7 @@ from typing import Final
 
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.pinot.table_config import period_ms
-from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings, reingests
+from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings, reingests
 
 DEFAULT_FLUSH_MS: Final = 6 * 3_600_000
 """`StreamConfig.DEFAULT_FLUSH_THRESHOLD_TIME_MILLIS`."""

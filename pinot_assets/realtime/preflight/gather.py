@@ -17,13 +17,13 @@ from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, confi
 from pinot_assets.pinot.http_client import each_server
 from pinot_assets.pinot.realtime.reads import RealtimeReads
 from pinot_assets.pinot.table_config import is_refresh, setting
-from pinot_assets.realtime.parts import segments_of
+from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
+from pinot_assets.realtime.model.state import Copy, Segment, Status
+from pinot_assets.realtime.model.table_settings import cluster_settings, table_settings
 from pinot_assets.realtime.preflight.commits import blocking_times, commit_start, pauseless_times
 from pinot_assets.realtime.preflight.facts import Aim, CommitStart, Facts, OfflineHalf, Retention
 from pinot_assets.realtime.preflight.retention import least, read_retention
-from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
-from pinot_assets.realtime.state import Copy, Segment, Status
-from pinot_assets.realtime.table_settings import cluster_settings, table_settings
+from pinot_assets.realtime.read.parts import segments_of
 
 T = TypeVar("T")
 

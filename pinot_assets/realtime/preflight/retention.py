@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.preflight.facts import Retention
-from pinot_assets.realtime.stream import SECONDS, filled_in, open_client
+from pinot_assets.realtime.read.stream import SECONDS, filled_in, open_client
 
 
 def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> Retention:

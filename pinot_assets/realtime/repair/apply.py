@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pinot_assets.errors import PinotError, SourceError, SwitchStateUnknown
-from pinot_assets.realtime.lease import OperationsLease
-from pinot_assets.realtime.port import Reader, RepairDoor, Sweeper, Tell
+from pinot_assets.realtime.model.state import RealtimeState
+from pinot_assets.realtime.operations.lease import OperationsLease
+from pinot_assets.realtime.read.api import Reader, RepairDoor, Sweeper, Tell
 from pinot_assets.realtime.repair import memory as memories
 from pinot_assets.realtime.repair.doing import begin
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Memory, Plan, Step
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.realtime.repair.verified import Verdict, verified
 from pinot_assets.realtime.repair.words import manual
-from pinot_assets.realtime.state import RealtimeState
 
 FRESH_MS = 15_000
 """How old a state may be that a step is begun from."""

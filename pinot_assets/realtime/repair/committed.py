@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment, Status
 from pinot_assets.realtime.repair.facts import (
     SET_A_STORE,
     admin_url,
@@ -21,7 +22,6 @@ from pinot_assets.realtime.repair.facts import (
 from pinot_assets.realtime.repair.lost import lost
 from pinot_assets.realtime.repair.means import finish_means, upload_means
 from pinot_assets.realtime.repair.model import Kind, Means, Refusal, Step, Waiting
-from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 
 Found = Step | Refusal | Waiting
 

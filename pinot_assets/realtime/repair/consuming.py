@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pinot_assets.realtime.model.state import RealtimeState, Segment, Status
 from pinot_assets.realtime.repair.facts import (
     in_error,
     is_up,
@@ -14,7 +15,6 @@ from pinot_assets.realtime.repair.facts import (
 )
 from pinot_assets.realtime.repair.means import recreate_means
 from pinot_assets.realtime.repair.model import Kind, Means, Refusal, Step, Waiting
-from pinot_assets.realtime.state import RealtimeState, Segment, Status
 
 Found = Step | Refusal | Waiting
 

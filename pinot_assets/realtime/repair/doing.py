@@ -6,10 +6,10 @@ from typing import Final
 
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
-from pinot_assets.realtime.port import RepairDoor, Sweeper
+from pinot_assets.realtime.model.state import RealtimeState, Status
+from pinot_assets.realtime.read.api import RepairDoor, Sweeper
 from pinot_assets.realtime.repair.facts import admin_url
 from pinot_assets.realtime.repair.model import Kind, Means, Step
-from pinot_assets.realtime.state import RealtimeState, Status
 
 URL: Final = "segment.download.url"
 CRC: Final = "segment.crc"

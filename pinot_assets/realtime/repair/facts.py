@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import whole_number
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
+from pinot_assets.realtime.model.state import Copy, RealtimeState, Replica, Segment, Status
 from pinot_assets.realtime.repair.model import Waiting
-from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.state import Copy, RealtimeState, Replica, Segment, Status
 
 RETENTION_MARGIN_MS = 3_600_000
 """`MIN_TIME_BEFORE_SEGMENT_EXPIRATION_FOR_FIXING_DEEP_STORE_COPY_MILLIS`: Pinot uploads nothing that old."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests
+from pinot_assets.realtime.model.state import RealtimeState, Segment
 from pinot_assets.realtime.repair.facts import (
     SET_A_STORE,
     admin_url,
@@ -15,8 +17,6 @@ from pinot_assets.realtime.repair.facts import (
     on_dead_servers,
 )
 from pinot_assets.realtime.repair.model import Kind, Means, Refusal, Step, Waiting
-from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS, reingests
-from pinot_assets.realtime.state import RealtimeState, Segment
 
 LONGEST_COMMIT_MS = 1_800_000
 """`MAX_COMMIT_TIME_FOR_ALL_SEGMENTS_SECONDS`: no lease of a build is extended beyond."""

@@ -7,9 +7,9 @@ from typing import Final
 from packaging.version import Version
 
 from pinot_assets.pinot.versions import release
+from pinot_assets.realtime.model.settings import reingests
+from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.repair.model import Means
-from pinot_assets.realtime.settings import reingests
-from pinot_assets.realtime.state import RealtimeState
 
 _RECREATES: Final = Version("1.3")
 _PAUSELESS: Final = Version("1.4")

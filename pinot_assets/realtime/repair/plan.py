@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import chain
 
 from pinot_assets.core.text import plural, plural_are
+from pinot_assets.realtime.model.state import RealtimeState, Segment, Status
 from pinot_assets.realtime.repair.committed import Found, committing, completed
 from pinot_assets.realtime.repair.consuming import in_progress, unconsumed
 from pinot_assets.realtime.repair.facts import not_known, only_copy, without_tar
@@ -33,7 +34,6 @@ from pinot_assets.realtime.repair.model import (
 from pinot_assets.realtime.repair.stale import stale
 from pinot_assets.realtime.repair.stuck import restarts, starting
 from pinot_assets.realtime.repair.words import manual
-from pinot_assets.realtime.state import RealtimeState, Segment, Status
 
 _URGENCY = {
     Kind.VALIDATE: 1,  # a partition that nobody reads falls behind further and further

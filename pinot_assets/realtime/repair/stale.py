@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pinot_assets.core.text import counted, plural
-from pinot_assets.realtime.names import files_named, upload_of
+from pinot_assets.realtime.model.names import files_named, upload_of
+from pinot_assets.realtime.model.state import Copy, RealtimeState, Status, TmpUpload
 from pinot_assets.realtime.repair.facts import young
 from pinot_assets.realtime.repair.means import keeps_committing_list
 from pinot_assets.realtime.repair.model import Kind, Means, Refusal, Step
-from pinot_assets.realtime.state import Copy, RealtimeState, Status, TmpUpload
 
 LEFT_OVER_MS = 3_600_000
 """`tmpFileRetentionInSeconds`: when Pinot itself takes a `.tmp.` file for left over."""

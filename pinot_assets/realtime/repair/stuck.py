@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
+from pinot_assets.realtime.model.state import Copy, RealtimeState, Replica, Segment, Status
 from pinot_assets.realtime.repair.facts import held, in_error, is_up, only_copy, young
 from pinot_assets.realtime.repair.model import Kind, Means, Memory, Step, Waiting
-from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.state import Copy, RealtimeState, Replica, Segment, Status
 
 RESTART_S = 900.0
 

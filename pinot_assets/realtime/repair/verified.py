@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment, Status
 from pinot_assets.realtime.repair.model import Kind, Step
-from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 
 
 class Verdict(Enum):

@@ -1,4 +1,4 @@
-"""What `pinot_assets.realtime.port` promises of a REALTIME table, held against the fake and a real Pinot.
+"""What `pinot_assets.realtime.read.api` promises of a REALTIME table, held against the fake and a real Pinot.
 
 Every call is judged by what the table shows afterwards, never by its answer.
 """
@@ -15,9 +15,9 @@ from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
 from pinot_assets.pinot.versions import release
-from pinot_assets.realtime.names import upload_of
-from pinot_assets.realtime.rebalance import Preview, Request, judge
-from pinot_assets.realtime.state import Copy, PauseReason, RealtimeState, Segment, Status
+from pinot_assets.realtime.model.names import upload_of
+from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, Segment, Status
+from pinot_assets.realtime.operations.rebalance_plan import Preview, Request, judge
 
 Lab = Any  # fakes.flowing.FakeClicks or fakes.kafka_table.Clicks
 URL = "segment.download.url"

@@ -13,9 +13,9 @@ from pinot_assets.demo.realtime_faults import kill, kill_committer, lose_disk
 from pinot_assets.local import Stack
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.health.copies import only_copies
+from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment, Status
 from pinot_assets.realtime.repair.apply import Result
 from pinot_assets.realtime.repair.model import Kind, Means
-from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 
 pytestmark = pytest.mark.integration
 

@@ -10,7 +10,7 @@ import yaml
 from fakes.kafka_table import Clicks, schema
 
 from pinot_assets.realtime.health.checks import CHECKS
-from pinot_assets.realtime.state import Copy, Status
+from pinot_assets.realtime.model.state import Copy, Status
 from pinot_assets.realtime_definitions import build_realtime_definitions
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import realtime_sensor

@@ -20,8 +20,8 @@ from fakes.pauseless_kills import (
 from fakes.pauseless_table import LATER_MS, rows_table
 
 from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.model.state import Copy, Status
 from pinot_assets.realtime.repair.model import Kind
-from pinot_assets.realtime.state import Copy, Status
 
 pytestmark = pytest.mark.integration
 

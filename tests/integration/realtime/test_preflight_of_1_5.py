@@ -13,9 +13,9 @@ from fakes.pauseless import PauselessCluster
 from fakes.pauseless_table import rows_table
 
 from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.realtime.model.state import Status
 from pinot_assets.realtime.preflight import Aim, Verdict, judge
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.state import Status
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 

@@ -13,7 +13,7 @@ from pinot_assets.local import Stack
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.health.copies import only_copies
-from pinot_assets.realtime.state import Copy, PauseReason, RealtimeState, Status
+from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, Status
 
 pytestmark = pytest.mark.integration
 

@@ -11,8 +11,8 @@ from kazoo.client import KazooClient
 
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.reading import read_state
-from pinot_assets.realtime.state import Copy, PauseReason, RealtimeState, Status, StreamPartition
+from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, Status, StreamPartition
+from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.settings.pinot_connection import PinotConnection
 
 pytestmark = pytest.mark.integration

@@ -10,8 +10,8 @@ from fakes.kafka_table import Clicks
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
 from pinot_assets.realtime.health.progress import next_segment
-from pinot_assets.realtime.names import upload_of
-from pinot_assets.realtime.state import Copy, RealtimeState, Status
+from pinot_assets.realtime.model.names import upload_of
+from pinot_assets.realtime.model.state import Copy, RealtimeState, Status
 
 pytestmark = pytest.mark.integration
 

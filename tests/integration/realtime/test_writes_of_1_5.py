@@ -14,8 +14,8 @@ from pinot_assets.errors import PinotError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.names import upload_of
-from pinot_assets.realtime.state import Copy, PauseReason, RealtimeState, Status
+from pinot_assets.realtime.model.names import upload_of
+from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, Status
 
 pytestmark = pytest.mark.integration
 

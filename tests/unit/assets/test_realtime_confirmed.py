@@ -16,8 +16,8 @@ from pinot_assets.assets import realtime_confirmed, realtime_operations
 from pinot_assets.assets.realtime_confirmed import BREAK, CONFIRMED, LOAD_FROM_PEERS, MEND
 from pinot_assets.assets.realtime_operations import Work
 from pinot_assets.errors import PinotAssetsError, PinotError
-from pinot_assets.realtime.drill import Finding, Lengths
-from pinot_assets.realtime.lease import OperationsLease, OperationsStore
+from pinot_assets.realtime.operations.drill_plan import Finding, Lengths
+from pinot_assets.realtime.operations.lease import OperationsLease, OperationsStore
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import Settings

@@ -15,10 +15,10 @@ from pinot_assets.assets import realtime_operations
 from pinot_assets.assets.realtime_jobs import realtime_jobs
 from pinot_assets.assets.realtime_operations import OPERATIONS, Work
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.lease import OperationsStore
-from pinot_assets.realtime.looking import Looked
+from pinot_assets.realtime.operations.lease import OperationsStore
 from pinot_assets.realtime.preflight.facts import Retention
 from pinot_assets.realtime.preflight.gather import gather
+from pinot_assets.realtime.read.probe import Looked
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.values.state import Owner
 from pinot_assets.table_spec import RealtimeTableSpec
@@ -161,7 +161,7 @@ def test_a_rebalance_that_could_lose_rows_is_refused(tmp_path: Path, fake: FakeR
 def test_a_rebalance_is_followed_to_its_end(
     tmp_path: Path, fake: FakeRealtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pinot_assets.realtime.rebalancing.POLL_S", 0.0)
+    monkeypatch.setattr("pinot_assets.realtime.operations.rebalance.POLL_S", 0.0)
     spec = write_realtime_table(tmp_path)
     assert run(spec, "rebalance", apply=True, upload_first=True) == ""
     assert fake.nodes["clicks__0__0__20260202T0240Z"].fields[URL].startswith("s3://")

@@ -11,7 +11,7 @@ from pinot_assets.demo.realtime_faults import StoreOutage, end_process, tar_in
 from pinot_assets.demo.realtime_story import Outcome
 from pinot_assets.demo.realtime_table import Producer, write_spec
 from pinot_assets.local import StackState
-from pinot_assets.realtime.table_settings import table_settings
+from pinot_assets.realtime.model.table_settings import table_settings
 from pinot_assets.table_spec import load_tables
 
 KAFKA = "127.0.0.1:9092"

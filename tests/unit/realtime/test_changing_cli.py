@@ -16,10 +16,11 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli import app
 from pinot_assets.errors import PinotAssetsError, PreflightRefused, SessionError, SpecDrift
-from pinot_assets.realtime import cli_work, drain_cli, draining
-from pinot_assets.realtime.drill import Finding
-from pinot_assets.realtime.lease import OperationsLease, OperationsStore
-from pinot_assets.realtime.reading import read_state
+from pinot_assets.realtime import cli_work, drain_cli
+from pinot_assets.realtime.operations import pauseless
+from pinot_assets.realtime.operations.drill_plan import Finding
+from pinot_assets.realtime.operations.lease import OperationsLease, OperationsStore
+from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair import apply
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import Settings
@@ -63,7 +64,7 @@ def run(fake: FakeRealtime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.setattr(cli_work, "open_operations", operations)
     monkeypatch.setattr(cli_work, "hold_table", hold)
     monkeypatch.setattr(apply, "FIRST_LOOK_S", 0.01)
-    monkeypatch.setattr(draining, "PAUSE_S", 0.01)
+    monkeypatch.setattr(pauseless, "PAUSE_S", 0.01)
     monkeypatch.setattr(drain_cli, "before_drain", lambda pinot: lambda state, goal: ())
     monkeypatch.setenv("PINOT_ASSETS_TABLES", str(tmp_path))
     fake.controller_config["controller.data.dir"] = str(tmp_path)

@@ -12,8 +12,8 @@ from pinot_assets.assets.realtime_confirmed import CONFIRMED
 from pinot_assets.assets.realtime_operations import OPERATIONS
 from pinot_assets.realtime.cli import app
 from pinot_assets.realtime.health.checks import CHECKS
+from pinot_assets.realtime.model.table_settings import table_settings
 from pinot_assets.realtime.preflight.judge import RULES
-from pinot_assets.realtime.table_settings import table_settings
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.blocks.realtime import KEYS
 

@@ -12,9 +12,10 @@ from fakes.realtime import S1, S2, FakeRealtime
 from typer.testing import CliRunner
 
 from pinot_assets.errors import PinotNotFound
-from pinot_assets.realtime import cli_table, health_cli, reading
-from pinot_assets.realtime.rows import segment_rows
-from pinot_assets.realtime.state import StreamPartition
+from pinot_assets.realtime import cli_table, health_cli
+from pinot_assets.realtime.model.rows import segment_rows
+from pinot_assets.realtime.model.state import StreamPartition
+from pinot_assets.realtime.read import reading
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from fakes.zookeeper import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.errors import SessionError
-from pinot_assets.realtime.opening import open_operations
+from pinot_assets.realtime.read.opening import open_operations
 from pinot_assets.session.connect import open_known_stores, open_session_store
 from pinot_assets.session.stores import zookeeper
 from pinot_assets.session.stores.zookeeper import require_cluster

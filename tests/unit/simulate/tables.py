@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from pinot_assets.realtime.settings import RealtimeSettings
-from pinot_assets.simulate.flush import Flush
+from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.simulate.network import Message
-from pinot_assets.simulate.protocol import Reply
 from pinot_assets.simulate.timing import Stream, Table
 from pinot_assets.simulate.world import BEGAN_MS, World
+from pinot_assets.sizing.flush import Flush
+from pinot_assets.sizing.protocol import Reply
 
 MINUTE: Final = 60_000
 HOUR: Final = 60 * MINUTE

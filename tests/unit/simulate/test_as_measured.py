@@ -10,12 +10,12 @@ from dataclasses import replace
 import pytest
 from fakes.simulated_truth import always
 
-from pinot_assets.realtime.settings import ClusterSettings
-from pinot_assets.realtime.state import Status
+from pinot_assets.realtime.model.settings import ClusterSettings
+from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.faults import Point, StoreOutage, Strike
-from pinot_assets.simulate.flush import Flush
 from pinot_assets.simulate.timing import Hardware, Stream, Table
 from pinot_assets.simulate.world import BEGAN_MS, World
+from pinot_assets.sizing.flush import Flush
 
 from .tables import MINUTE, PAUSELESS, first, statuses, with_settings
 

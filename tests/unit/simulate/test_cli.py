@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli import app
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.simulate.quantities import QuantityError, count, duration, of_bytes, of_seconds, size
+from pinot_assets.sizing.quantities import QuantityError, count, duration, of_bytes, of_seconds, size
 
 SMALL = ["simulate", "--tables", "5", "--servers", "5", "--msg-rate", "5k", "--for", "14h"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from fakes.simulated_truth import always
 
-from pinot_assets.realtime.state import Status
+from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.faults import BadNetwork, Point, SlowZooKeeper, Strike
 from pinot_assets.simulate.network import Fate, Kind
-from pinot_assets.simulate.protocol import Answer
 from pinot_assets.simulate.world import World
+from pinot_assets.sizing.protocol import Answer
 
 from .tables import BYPASS, MINUTE, PAUSELESS, first, statuses, talk
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from fakes.simulated_truth import always
 
-from pinot_assets.realtime.state import Status
+from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.faults import BadNetwork, Point, Strike
 from pinot_assets.simulate.network import Fate, Kind
-from pinot_assets.simulate.protocol import Answer
 from pinot_assets.simulate.timing import Hardware, Table
 from pinot_assets.simulate.world import World
+from pinot_assets.sizing.protocol import Answer
 
 from .tables import BYPASS, MINUTE, first, talk
 

@@ -8,12 +8,12 @@ import pytest
 from fakes.simulated_repair import SimulatedRepair
 from fakes.simulated_truth import all_well, always
 
-from pinot_assets.realtime.state import Status
+from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.faults import Point, StoreOutage, Strike
 from pinot_assets.simulate.network import Kind
-from pinot_assets.simulate.protocol import Answer
 from pinot_assets.simulate.timing import Table
 from pinot_assets.simulate.world import World
+from pinot_assets.sizing.protocol import Answer
 
 from .tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, first, talk, with_settings
 

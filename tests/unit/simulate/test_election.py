@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pinot_assets.simulate.election import Election, PauselessElection, Phase
-from pinot_assets.simulate.protocol import HOLD_MS, LONGEST_COMMIT_MS, Answer, Reason
+from pinot_assets.sizing.protocol import HOLD_MS, LONGEST_COMMIT_MS, Answer, Reason
 
 EXAMPLES = 60 * int(os.environ.get("PROOF_EXAMPLES", "1"))
 

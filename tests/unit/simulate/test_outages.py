@@ -8,7 +8,7 @@ import pytest
 from fakes.simulated_repair import SimulatedRepair
 from fakes.simulated_truth import all_well, always, lag_rows
 
-from pinot_assets.realtime.settings import ClusterSettings
+from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.simulate.faults import (
     StoreOutage,
 )

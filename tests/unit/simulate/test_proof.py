@@ -13,7 +13,7 @@ from fakes.simulated_truth import Kept, all_well, always, found_by_health, lag_r
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
+from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
 from pinot_assets.simulate.faults import (
     BadNetwork,
     Death,
@@ -24,11 +24,11 @@ from pinot_assets.simulate.faults import (
     StoreOutage,
     Strike,
 )
-from pinot_assets.simulate.flush import Flush
 from pinot_assets.simulate.network import Fate, Kind
 from pinot_assets.simulate.store import Outage
 from pinot_assets.simulate.timing import Hardware, Stream, Table
 from pinot_assets.simulate.world import World
+from pinot_assets.sizing.flush import Flush
 
 from .tables import HOUR, MINUTE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.realtime.state import Status
+from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.rows import Built
 from pinot_assets.simulate.world import World
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from fakes.simulated_repair import SimulatedRepair
 from fakes.simulated_truth import all_well, always, lag_rows
 
+from pinot_assets.realtime.model.settings import ClusterSettings
+from pinot_assets.realtime.model.state import PauseReason, Status
 from pinot_assets.realtime.repair.model import Kind as Repair
-from pinot_assets.realtime.settings import ClusterSettings
-from pinot_assets.realtime.state import PauseReason, Status
 from pinot_assets.simulate.faults import (
     BadNetwork,
     Death,
@@ -20,9 +20,9 @@ from pinot_assets.simulate.faults import (
     Strike,
 )
 from pinot_assets.simulate.network import Fate, Kind
-from pinot_assets.simulate.protocol import Answer
 from pinot_assets.simulate.timing import Hardware, Stream, Table
 from pinot_assets.simulate.world import World
+from pinot_assets.sizing.protocol import Answer
 
 from .tables import BYPASS, HOUR, MINUTE, PAUSELESS, first, statuses, talk, with_settings
 

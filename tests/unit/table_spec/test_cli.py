@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pinot_assets.errors import PinotError, PinotUnreachable, PreflightRefused, SpecError
-from pinot_assets.realtime.table_settings import table_settings
+from pinot_assets.realtime.model.table_settings import table_settings
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.cli import tables_app
 from pinot_assets.table_spec.tables.apply import ApplyPlan

@@ -7,8 +7,8 @@ from dataclasses import replace
 from fakes.realtime import FakeRealtime
 
 from pinot_assets.realtime.health.checks import CHECKS, examine
-from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
-from pinot_assets.realtime.state import RealtimeState
+from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
+from pinot_assets.realtime.model.state import RealtimeState
 
 
 def healthy() -> FakeRealtime:

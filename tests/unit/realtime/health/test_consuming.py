@@ -9,8 +9,8 @@ from fakes.realtime import S1, S2, FakeRealtime, table_config
 
 from pinot_assets.core.check_result import Severity
 from pinot_assets.realtime.health.consuming import consumption, consumption_lag, farthest
-from pinot_assets.realtime.numbers import numbers
-from pinot_assets.realtime.state import RealtimeState
+from pinot_assets.realtime.model.numbers import numbers
+from pinot_assets.realtime.model.state import RealtimeState
 
 
 def consumed(offset: int = 150, lag_ms: int | None = 10) -> FakeRealtime:

@@ -6,8 +6,8 @@ import pytest
 from fakes.realtime import TABLE, FakeRealtime
 
 from pinot_assets.errors import PinotNotFound
-from pinot_assets.realtime.drain import Goal
-from pinot_assets.realtime.draining import flipped
+from pinot_assets.realtime.operations.pauseless import flipped
+from pinot_assets.realtime.operations.pauseless_plan import Goal
 from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.preflight.facts import Retention
 

@@ -10,11 +10,11 @@ from fakes.realtime import MINUTE_MS, S1, S2, FakeRealtime
 from fakes.unmade_table import UnmadeTable
 
 from pinot_assets.errors import StreamUnreadable
+from pinot_assets.realtime.model.state import Segment, Status
 from pinot_assets.realtime.preflight import Aim, Facts, Verdict, judge
 from pinot_assets.realtime.preflight.commits import blocking_times, commit_start, pauseless_times
 from pinot_assets.realtime.preflight.facts import Retention
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.state import Segment, Status
 
 WEEK = Retention(7 * 86_400_000)
 

@@ -8,9 +8,9 @@ import pytest
 from kafka.errors import KafkaConnectionError
 
 from pinot_assets.errors import SourceError, StreamUnreadable
-from pinot_assets.realtime import stream
 from pinot_assets.realtime.preflight.facts import Retention
 from pinot_assets.realtime.preflight.retention import read_retention, retention_of
+from pinot_assets.realtime.read import stream
 
 STREAM = {"stream.kafka.topic.name": "t", "stream.kafka.broker.list": "127.0.0.1:1"}
 

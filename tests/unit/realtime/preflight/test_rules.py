@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import PreflightRefused
+from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
 from pinot_assets.realtime.preflight import (
     Aim,
     Facts,
@@ -25,7 +26,6 @@ from pinot_assets.realtime.preflight.facts import (
     Retention,
 )
 from pinot_assets.realtime.preflight.judge import RULES
-from pinot_assets.realtime.settings import ClusterSettings, RealtimeSettings
 
 PASS, WARN, REFUSE = Verdict.PASS, Verdict.WARN, Verdict.REFUSE
 STORE = "s3://bucket/pinot"

@@ -12,12 +12,12 @@ from fakes.hurt_tables import BYPASS, NOW, OLD, consuming, replicas, segment, ta
 from fakes.zookeeper import FakeZooKeeper
 
 from pinot_assets.errors import LeaseLost, PinotError, SessionError, SwitchStateUnknown
-from pinot_assets.realtime.lease import OperationsStore
+from pinot_assets.realtime.model.settings import ClusterSettings
+from pinot_assets.realtime.model.state import RealtimeState, Status, TmpUpload
+from pinot_assets.realtime.operations.lease import OperationsStore
 from pinot_assets.realtime.repair import memory as memories
 from pinot_assets.realtime.repair.apply import Repair, Result, preview
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, Kind, Limits, Means, Memory, Step
-from pinot_assets.realtime.settings import ClusterSettings
-from pinot_assets.realtime.state import RealtimeState, Status, TmpUpload
 from pinot_assets.session.values.state import Owner
 
 PEERS_ONLY = segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "")

@@ -17,11 +17,8 @@ from fakes.hurt_tables import (
     table,
 )
 
-from pinot_assets.realtime.repair.memory import to_text
-from pinot_assets.realtime.repair.model import Kind, Limits, Means, Memory, Plan, Step
-from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.realtime.settings import ClusterSettings
-from pinot_assets.realtime.state import (
+from pinot_assets.realtime.model.settings import ClusterSettings
+from pinot_assets.realtime.model.state import (
     NOT_PAUSED,
     Pause,
     PauseReason,
@@ -31,6 +28,9 @@ from pinot_assets.realtime.state import (
     StreamPartition,
     TmpUpload,
 )
+from pinot_assets.realtime.repair.memory import to_text
+from pinot_assets.realtime.repair.model import Kind, Limits, Means, Memory, Plan, Step
+from pinot_assets.realtime.repair.plan import plan
 
 PEERS_ONLY = segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "")
 STORED = segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "s3://d/t/0")

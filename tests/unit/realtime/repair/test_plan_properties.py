@@ -7,11 +7,11 @@ from collections import Counter
 from fakes.hurt_tables import hurt_tables, tried_tables
 from hypothesis import given, settings
 
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests
+from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment, Status
 from pinot_assets.realtime.repair.means import validation_resets
 from pinot_assets.realtime.repair.model import VALIDATIONS, Kind, Limits, Means, Memory, Plan, Step
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.realtime.settings import COMPLETION_WINDOW_MS, reingests
-from pinot_assets.realtime.state import Copy, RealtimeState, Segment, Status
 
 LIMITS = Limits(steps=3, upload_bytes=6_000)
 

@@ -8,10 +8,10 @@ import pytest
 from fakes.hurt_tables import consuming, hurt_tables, replicas, segment, table
 from hypothesis import given, settings
 
+from pinot_assets.realtime.model.state import RealtimeState, Segment, Status, TmpUpload
 from pinot_assets.realtime.repair.model import Kind, Limits, Means, Step
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.realtime.repair.verified import Verdict, verified
-from pinot_assets.realtime.state import RealtimeState, Segment, Status, TmpUpload
 
 BOTH = replicas(a="ONLINE", b="ONLINE")
 DONE = segment(Status.DONE, BOTH, "s3://d/t/0")

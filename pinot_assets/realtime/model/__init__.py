@@ -1,0 +1,1 @@
+"""A REALTIME table as plain values. No I/O."""

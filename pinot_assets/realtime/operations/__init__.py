@@ -1,0 +1,1 @@
+"""What a person starts on a REALTIME table: each a pure plan and its execution."""

@@ -1,0 +1,156 @@
+"""A guarded rebalance on a real table: dry run, judgement, the real one, and following it to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from pinot_assets.core.text import counted, plural_are
+from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, SwitchStateUnknown
+from pinot_assets.realtime.model.state import RealtimeState
+from pinot_assets.realtime.operations.lease import OperationsLease
+from pinot_assets.realtime.operations.rebalance_plan import Judgement, Preview, judge, moves_of
+from pinot_assets.realtime.operations.rebalance_request import Request
+from pinot_assets.realtime.read.api import Reader, RebalanceDoor, Tell
+from pinot_assets.realtime.repair.facts import not_known
+
+POLL_S: Final = 5.0
+_OVER: Final = frozenset({"DONE", "NO_OP", "FAILED", "ABORTED", "CANCELLED"})
+_WELL: Final = frozenset({"DONE", "NO_OP"})
+
+
+class End(StrEnum):
+    """How it ended."""
+
+    NOTHING = "nothing to move"
+    DONE = "done"
+    FAILED = "failed"
+    UNFINISHED = "goes on"
+    """Patience was over; Pinot goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of it.
+
+    :ivar text: Pinot's words, or what is still missing.
+    """
+
+    end: End
+    text: str = ""
+
+
+def preview(door: RebalanceDoor, read: Reader, table: str, request: Request) -> tuple[Preview, Judgement]:
+    """What would be done, and what speaks against it. Changes nothing.
+
+    :raises PinotError: Pinot does not answer.
+    """
+    told = Preview.from_json(door.preview_rebalance(table, request.options))
+    return told, judge(request, read(), told)
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalancing:
+    """What a rebalance works with.
+
+    :ivar patience_s: how long it is followed.
+    """
+
+    door: RebalanceDoor
+    read: Reader
+    lease: OperationsLease
+    tell: Tell = lambda _: None
+    patience_s: float = 6 * 3600.0
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def run(self, request: Request) -> Report:
+        """Judge it once more, start it, follow it.
+
+        :raises PreflightRefused: the guard refuses it.
+        :raises PinotError: Pinot does.
+        :raises LeaseLost: another run took the table over.
+        """
+        table = self.lease.table
+        told, judgement = preview(self.door, self.read, table, request)
+        if judgement.refused:
+            grave = [objection for objection in judgement.objections if objection.refuses]
+            raise PreflightRefused(
+                f"the rebalance of {table} is refused",
+                why="; ".join(f"{one.name}: {one.why}" for one in grave),
+                hint="; ".join(dict.fromkeys(one.remedy for one in grave)),
+            )
+        if not judgement.moves and told.status == "NO_OP":
+            return Report(End.NOTHING, told.description)
+        self.lease.assert_held()
+        job: str | None = None
+        try:
+            started = self.door.rebalance(table, request.options)
+            job = started.get("jobId")
+            if started.get("status") == "FAILED":
+                return Report(End.FAILED, str(started.get("description") or ""))
+            self.tell(
+                counted(len(judgement.moves), "segment moves", "segments move")
+                + (f", job {job}" if job else "")
+            )
+        except SwitchStateUnknown as error:
+            self.tell(f"{error.what}; looking whether it goes on")
+        return self._follow(told, job)
+
+    def _follow(self, told: Preview, job: str | None) -> Report:
+        """By the job where there is one, and in any case by the table itself."""
+        until, heard = self.clock() + self.patience_s, ""
+        while True:
+            self.sleep(POLL_S)
+            status, words = self._job(job)
+            left = self._left(told)
+            if status in _OVER and status not in _WELL:
+                return Report(End.FAILED, f"{status}: {words}; {left or 'all is in its place'}")
+            # The job is over with the ideal state; servers load for some time more.
+            if left is None and status in (None, *_WELL):
+                return Report(End.DONE, words)
+            if left is not None and left != heard:
+                self.tell(left)
+                heard = left
+            if self.clock() >= until:
+                return Report(End.UNFINISHED, left or words)
+
+    def _job(self, job: str | None) -> tuple[str | None, str]:
+        """What Pinot says of the job; (None, …) where it has none, as before 1.0 and after a lost answer."""
+        if job is None:
+            return None, ""
+        try:
+            told = self.door.rebalance_status(job)
+        except PinotNotFound:
+            return None, ""
+        except PinotError as error:
+            return "UNKNOWN", error.what
+        stats: Mapping[str, Any] = told.get("tableRebalanceProgressStats") or {}
+        return str(stats.get("status")), str(stats.get("completionStatusMsg") or "")
+
+    def _left(self, told: Preview) -> str | None:
+        """What is not in its place yet; None when all is."""
+        try:
+            state = self.read()
+        except PinotError as error:
+            return f"the table could not be read just now: {error.what}"
+        unknown = not_known(state)
+        if unknown is not None:
+            return f"the table could not be read as a whole: {unknown}"
+        moving = len(moves_of(state, told))
+        if moving:
+            return f"{plural_are(moving, 'segment')} still to be moved"
+        loading = _loading(state, told)
+        return f"{plural_are(loading, 'replica')} still being loaded" if loading else None
+
+
+def _loading(state: RealtimeState, told: Preview) -> int:
+    return sum(
+        replica.ideal is not None and replica.external != replica.ideal
+        for segment in state.segments
+        if segment.name in told.target
+        for replica in segment.replicas
+    )

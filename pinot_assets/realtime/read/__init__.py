@@ -1,0 +1,1 @@
+"""Reads that model: Pinot, the stream, the deep store."""

@@ -1,0 +1,210 @@
+"""Reads a `RealtimeState` from a Pinot: every part once, and what does not answer spoils nothing else.
+
+The order matters, for Pinot goes on meanwhile. Ideal state before nodes: a segment that it names has its node
+by then. Messages before the external view: what was under way is seen in one of them. Consumed offsets before
+the rows that brokers find and before the stream's end: both can only be further.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pinot_assets.errors import PinotAssetsError, PinotError, PinotNotFound
+from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, configs_or_why
+from pinot_assets.pinot.client.helix_nodes import Node
+from pinot_assets.pinot.http_client import each_server
+from pinot_assets.pinot.realtime.reads import RealtimeReads
+from pinot_assets.realtime.model.names import upload_of
+from pinot_assets.realtime.model.settings import ClusterSettings
+from pinot_assets.realtime.model.state import (
+    NOT_PAUSED,
+    Consumption,
+    RealtimeState,
+    Server,
+    StreamPartition,
+    TmpUpload,
+)
+from pinot_assets.realtime.model.table_settings import cluster_settings, table_settings
+from pinot_assets.realtime.read.parts import consumption_of, pause_of, segments_of
+from pinot_assets.realtime.read.stream import read_partitions
+from pinot_assets.source import ObjectStore
+
+T = TypeVar("T")
+
+ReadStream = Callable[[Sequence[Mapping[str, str]]], Mapping[int, StreamPartition]]
+
+_NO_STORE = "no address of the deep store was given"
+_NO_ADMIN = "it names no admin port"
+
+
+def read_state(
+    pinot: RealtimeReads,
+    table: str,
+    *,
+    deep_store: ObjectStore | None = None,
+    read_stream: ReadStream = read_partitions,
+    clock: Callable[[], float] = time.time,
+) -> RealtimeState:
+    """Read a REALTIME table as it stands.
+
+    :param table: with or without `_REALTIME`.
+    :param deep_store: the controllers' data directory, to look for uploads that nobody moved to their place.
+    :param read_stream: earliest and latest offsets of the table's streams.
+    :param clock: seconds since the epoch, of ZooKeeper's clock as nearly as can be had.
+    :raises PinotNotFound: there is no such table.
+    :raises PinotError: the controller does not answer the first question.
+    """
+    reading = _Reading(pinot, f"{table.removesuffix('_REALTIME')}_REALTIME")
+    return reading.state(deep_store, read_stream, clock)
+
+
+@dataclass(slots=True)
+class _Reading:
+    pinot: RealtimeReads
+    table: str
+    unread: dict[str, str] = field(default_factory=dict)
+
+    def state(
+        self, deep_store: ObjectStore | None, read_stream: ReadStream, clock: Callable[[], float]
+    ) -> RealtimeState:
+        config = self.pinot.table_config(self.table)
+        if config is None:
+            raise PinotNotFound(f"there is no table {self.table}", hint="GET /tables lists those there are")
+        settings = table_settings(config)
+        read_ms = int(clock() * 1000)
+        ideal = self._try("segments", self._ideal_state)
+        nodes = self._try("segments", lambda: self.pinot.segment_nodes(self.table)) or {}
+        stats = self._try("modified_ms", lambda: self.pinot.segment_stats(self.table)) or {}
+        servers = self._servers(ideal)
+        pending = self._each("pending", servers, lambda name: self.pinot.pending_messages(self.table, name))
+        external = self._try("external", lambda: self.pinot.external_view(self.table)) or {}
+        listed = self._try("committing_listed", lambda: self.pinot.committing_listed(self.table))
+        consumption = self._try("consumption", self._consumption) or ()
+        stream = self._try("stream", lambda: read_stream(settings.streams)) or {}
+        brokers = self._try("answered", lambda: self.pinot.brokers_of(self.table)) or ()
+        answered = self._each("answered", brokers, lambda url: self.pinot.answered_rows(url, self.table))
+        if ideal is None:
+            self.unread["pause"] = self.unread["segments"]
+        return RealtimeState(
+            table=self.table,
+            read_ms=read_ms,
+            settings=settings,
+            cluster=self._cluster(servers, brokers),
+            segments=segments_of(ideal.maps if ideal else {}, nodes, stats, external, pending),
+            servers=servers,
+            pause=pause_of(ideal) if ideal else NOT_PAUSED,
+            committing_listed=listed or frozenset(),
+            stream=stream,
+            consumption=consumption,
+            tmp_uploads=self._tmp_uploads(deep_store),
+            answered=answered,
+            unread=self.unread,
+        )
+
+    def _consumption(self) -> tuple[Consumption, ...]:
+        return tuple(consumption_of(self.pinot.consuming_segments(self.table)))
+
+    def _ideal_state(self) -> Node:
+        found = self.pinot.ideal_state(self.table)
+        if found is None:
+            raise PinotNotFound(f"the table {self.table} has no ideal state")
+        return found
+
+    # --- servers ---------------------------------------------------------------------------------------
+
+    def _servers(self, ideal: Node | None) -> Mapping[str, Server]:
+        named = {server for states in (ideal.maps if ideal else {}).values() for server in states}
+        tenant = self._try("servers", lambda: self.pinot.servers_of(self.table)) or ()
+        live = self._try("servers", self.pinot.live_since)
+        if live is None:
+            return {}
+        return self._each("servers", {*named, *tenant}, lambda server: self._server(server, live))
+
+    def _server(self, name: str, live: Mapping[str, int]) -> Server:
+        try:
+            instance = self.pinot.instance(name)
+        except PinotNotFound:
+            return Server(name, alive=False, enabled=False)  # dropped from the cluster
+        url = self.pinot.admin_url(instance)
+        alive = name in live
+        return Server(
+            name=name,
+            alive=alive,
+            enabled=bool(instance.get("enabled", True)),
+            ready=self._ready(name, url) if alive else None,
+            since_ms=live[name] if alive else self.pinot.offline_since(name),
+            admin_url=url,
+        )
+
+    def _ready(self, name: str, url: str | None) -> bool | None:
+        try:
+            if url is None:
+                raise PinotError(name, why=_NO_ADMIN)
+            return self.pinot.is_ready(url)
+        except PinotError as error:
+            self._tell("ready", f"{name}: {_reason(error)}")
+            return None
+
+    # --- settings --------------------------------------------------------------------------------------
+
+    def _cluster(self, servers: Mapping[str, Server], brokers: Iterable[str]) -> ClusterSettings:
+        def server_config(name: str) -> AppConfig:
+            server = servers[name]
+            if not server.alive or server.admin_url is None:
+                raise PinotError(name, why="it is not alive" if not server.alive else _NO_ADMIN)
+            return self.pinot.config_at(server.admin_url)
+
+        return cluster_settings(
+            version=self._try("version", self.pinot.version) or "",
+            controller=config_or_why(self.pinot.controller_config),
+            cluster=config_or_why(self.pinot.cluster_config),
+            servers=configs_or_why(each_server(tuple(servers), server_config)),
+            brokers=configs_or_why(each_server(tuple(brokers), self.pinot.config_at)),
+        )
+
+    # --- the deep store --------------------------------------------------------------------------------
+
+    def _tmp_uploads(self, deep_store: ObjectStore | None) -> tuple[TmpUpload, ...]:
+        if deep_store is None:
+            self._tell("tmp_uploads", _NO_STORE)
+            return ()
+        raw = self.table.removesuffix("_REALTIME")
+        return self._try("tmp_uploads", lambda: tuple(_orphans(deep_store, raw))) or ()
+
+    # --- what does not answer --------------------------------------------------------------------------
+
+    def _try(self, part: str, ask: Callable[[], T]) -> T | None:
+        try:
+            return ask()
+        except PinotAssetsError as error:
+            self._tell(part, _reason(error))
+            return None
+
+    def _each(self, part: str, names: Iterable[str], ask: Callable[[str], T]) -> dict[str, T]:
+        """What each of them says, several asked at a time; the silent ones are told, and left out."""
+        found: dict[str, T] = {}
+        for name, told in sorted(each_server(sorted(names), ask).items()):
+            if isinstance(told, PinotError):
+                self._tell(part, f"{name}: {_reason(told)}")
+            else:
+                found[name] = told
+        return found
+
+    def _tell(self, part: str, reason: str) -> None:
+        before = self.unread.get(part)
+        self.unread[part] = f"{before}; {reason}" if before else reason
+
+
+def _reason(error: PinotAssetsError) -> str:
+    return error.why or error.what
+
+
+def _orphans(store: ObjectStore, raw_table: str) -> Iterator[TmpUpload]:
+    for found in store.list(raw_table):
+        name = found.key.rpartition("/")[2]
+        if upload_of(name) is not None:
+            size, modified_us = found.fingerprint.size, found.fingerprint.mtime_us
+            yield TmpUpload(name, size, modified_us // 1000)

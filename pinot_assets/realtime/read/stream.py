@@ -1,0 +1,211 @@
+"""What a table's streams still hold: earliest and latest offset of every partition, read beside Pinot.
+
+The stream configs are Java's: the properties of a Kafka client stand beside Pinot's own. Those about security
+are passed on in kafka-python's words; what it cannot do (a JKS store, Kerberos) is told, never left out.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from pinot_assets.errors import StreamUnreadable
+from pinot_assets.realtime.model.names import PARTITIONS_A_STREAM
+from pinot_assets.realtime.model.state import StreamPartition
+from pinot_assets.settings.environment import tables_directory
+from pinot_assets.source import resolve_env
+from pinot_assets.table_spec.blocks.pinot_permissions import require_stream
+from pinot_assets.table_spec.yaml.policy_file import policy_of
+
+SECONDS: Final = 10.0
+"""How long one question to the stream may take."""
+
+_SHORTEST_KNOCK_S: Final = 0.5
+
+_JAAS: Final = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_PASSED_ON: Final = {
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "isolation.level": "isolation_level",
+}
+_PEM: Final = {"ssl.truststore.location": "ssl_cafile", "ssl.keystore.location": "ssl_certfile"}
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+def read_partitions(
+    streams: Sequence[Mapping[str, str]], seconds: float = SECONDS
+) -> dict[int, StreamPartition]:
+    """Earliest and latest offset of each partition, by the number that Pinot gives it.
+
+    :param streams: the table's stream configs, in order.
+    :param seconds: how long each question may take.
+    :raises StreamUnreadable: one of them is no Kafka, needs what is not at hand here, or does not answer.
+    """
+    found: dict[int, StreamPartition] = {}
+    for index, stream in enumerate(streams):
+        for partition in _read(filled_in(stream), seconds):
+            number = index * PARTITIONS_A_STREAM + partition.partition
+            found[number] = StreamPartition(number, partition.earliest, partition.latest)
+    return found
+
+
+def filled_in(stream: Mapping[str, str]) -> dict[str, str]:
+    """A stream config with references to the environment filled in, from ours: from 1.3 on Pinot shows them
+    as they are written, and itself fills them in from its own.
+
+    They go to the brokers that the config names, so the installation's policy counts, whoever wrote it: for
+    the variables, the brokers, and the files of keys and authorities.
+
+    :raises SettingError: a variable is not set here, or the policy refuses something.
+    """
+    policy = policy_of(tables_directory())
+    require_stream(stream, policy)
+    return {key: resolve_env(text, policy) for key, text in stream.items()}
+
+
+def client_settings(stream: Mapping[str, str]) -> dict[str, Any]:
+    """A stream config as keyword arguments of kafka-python.
+
+    :raises StreamUnreadable: it asks for something that kafka-python does not have.
+    """
+    kind = stream.get("streamType", "kafka")
+    if kind != "kafka":
+        raise StreamUnreadable(f"the stream is {kind}", why="only Kafka can be read from here")
+    # Top level as Pinot takes them, and with the prefix under which its guides write them.
+    properties = {
+        **{key.removeprefix("stream.kafka.consumer.prop."): value for key, value in stream.items()},
+        **stream,
+    }
+    servers = properties.get("stream.kafka.broker.list")
+    if not servers:
+        raise StreamUnreadable("the stream config names no brokers", hint="set stream.kafka.broker.list")
+    isolation = properties.get("stream.kafka.isolation.level")
+    settings: dict[str, Any] = {"bootstrap_servers": [one.strip() for one in servers.split(",")]}
+    if isolation:
+        settings["isolation_level"] = isolation
+    settings |= {ours: properties[key] for key, ours in _PASSED_ON.items() if properties.get(key)}
+    return settings | _sasl(properties) | _ssl(properties)
+
+
+def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
+    if not properties.get("security.protocol", "").startswith("SASL"):
+        return {}
+    mechanism = properties.get("sasl.mechanism", "GSSAPI")
+    if mechanism not in _MECHANISMS:
+        raise StreamUnreadable(
+            f"the stream wants sasl.mechanism {mechanism}",
+            why=f"from here, {', '.join(_MECHANISMS)} are known",
+        )
+    found = _JAAS.findall(properties.get("sasl.jaas.config", ""))
+    told = {key: re.sub(r"\\(.)", r"\1", value) for key, value in found}
+    if len(told) < 2:
+        raise StreamUnreadable("the stream's sasl.jaas.config names no username and password")
+    return {"sasl_plain_username": told["username"], "sasl_plain_password": told["password"]}
+
+
+def _ssl(properties: Mapping[str, str]) -> dict[str, Any]:
+    if not properties.get("security.protocol", "").endswith("SSL"):
+        return {}
+    settings: dict[str, Any] = {}
+    for key, ours in _PEM.items():
+        if path := properties.get(key):
+            kind = properties.get(key.replace("location", "type"), "JKS")
+            if kind.upper() != "PEM":
+                raise StreamUnreadable(
+                    f"{key} of the stream is a {kind} file", why="only PEM files can be read from here"
+                )
+            if not Path(path).is_file():
+                raise StreamUnreadable(f"{key} of the stream names {path}", why="there is no such file here")
+            settings[ours] = path
+    if properties.get("ssl.endpoint.identification.algorithm") == "":
+        settings["ssl_check_hostname"] = False
+    return settings
+
+
+def _read(stream: Mapping[str, str], seconds: float) -> Iterator[StreamPartition]:
+    topic = stream.get("stream.kafka.topic.name")
+    if not topic:
+        raise StreamUnreadable("the stream config names no topic", hint="set stream.kafka.topic.name")
+    milliseconds = int(seconds * 1000)
+    consuming = {"enable_auto_commit": False, "allow_auto_create_topics": False}
+    with open_client("KafkaConsumer", stream, seconds, **consuming) as consumer:
+        partitions = consumer.partitions_for_topic(topic)
+        if not partitions:
+            raise StreamUnreadable(f"the stream has no topic {topic}")
+        from kafka import TopicPartition
+
+        wanted = [TopicPartition(topic, number) for number in sorted(partitions)]
+        earliest, latest = (
+            consumer.beginning_offsets(wanted, milliseconds),
+            consumer.end_offsets(wanted, milliseconds),
+        )
+        for one in wanted:
+            yield StreamPartition(one.partition, int(earliest[one]), int(latest[one]))
+
+
+@contextmanager
+def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: Any) -> Iterator[Any]:
+    """One of kafka-python's clients for a stream, closed at the end.
+
+    :param kind: `KafkaConsumer` or `KafkaAdminClient`.
+    :param stream: its config, references filled in.
+    :param seconds: how long each question may take.
+    :raises StreamUnreadable: it is no Kafka, needs what is not at hand here, or does not answer.
+    """
+    # Imported late: what reads no stream does not pay for the client.
+    import kafka
+    from kafka.errors import KafkaError
+
+    wanted, milliseconds = getattr(kafka, kind), int(seconds * 1000)
+    # Not every setting of a consumer is one of the other.
+    settings = {key: value for key, value in client_settings(stream).items() if key in wanted.DEFAULT_CONFIG}
+    _knock(settings["bootstrap_servers"], seconds)
+    made: list[Any] = []
+
+    def client(**config: Any) -> Any:
+        made.append(wanted.DEFAULT_CONFIG["kafka_client"](**config))
+        return made[-1]
+
+    try:
+        opened = wanted(
+            **settings,
+            **more,
+            request_timeout_ms=milliseconds,
+            bootstrap_timeout_ms=milliseconds,
+            kafka_client=client,
+        )
+        with closing(opened):
+            yield opened
+    except (KafkaError, OSError, ValueError, AssertionError) as error:
+        # A file that is no PEM, a protocol that is none: not all are Kafka's own errors. The class alone is
+        # told: a message may repeat what the client was given.
+        raise StreamUnreadable(
+            "the stream does not answer", why=type(error).__name__, hint="is stream.kafka.broker.list right?"
+        ) from None
+    finally:
+        # A client that could not be made leaves its connections and its thread behind.
+        for one in made:
+            one.close()
+
+
+def _knock(brokers: Sequence[str], seconds: float) -> None:
+    """Find one that listens: kafka-python itself only says that its time is over, and leaves sockets open.
+
+    :param seconds: for all of them; behind a silent firewall each takes what it is given.
+    :raises StreamUnreadable: none does.
+    """
+    reasons, each_s = [], max(seconds / len(brokers), _SHORTEST_KNOCK_S)
+    for broker in brokers:
+        host, _, port = broker.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), each_s):
+                return
+        except (OSError, ValueError) as error:
+            reasons.append(f"{broker}: {error}")
+    raise StreamUnreadable(
+        "the stream does not answer", why="; ".join(reasons), hint="is stream.kafka.broker.list right?"
+    )

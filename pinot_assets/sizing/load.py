@@ -1,0 +1,154 @@
+"""A cluster to be sized: its tables, machines, messages and the outage it is to stand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.simulate.store import Outage
+from pinot_assets.sizing.flush import Flush
+from pinot_assets.sizing.profile import MEASURED, MeasuredCommit
+from pinot_assets.sizing.protocol import LEASE_EXTENSION_S, LEASE_PERIOD_MS, NOTIFY_WINNER_MS
+
+SHORTEST_FLUSH_MS: Final = 60_000
+"""A day of shorter segments would take the simulation longer than anybody waits."""
+
+
+class Way(StrEnum):
+    """How a committed segment gets into the deep store."""
+
+    CONTROLLER = "through the controller"
+    BYPASS = "deep-store bypass"
+    PAUSELESS = "pauseless"
+
+
+class LoadError(PinotAssetsError):
+    """A cluster that cannot be: too few servers, more messages than can be read."""
+
+
+MOST_COMMITS = 5_000_000
+"""More than a thousand tables have in a day, by far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is to be sized; seconds, bytes and rows per second.
+
+    :ivar partitions: of each table.
+    :ivar messages_per_s: of all tables together, spread evenly over their partitions.
+    :ivar commit: what one commit was measured to cost; `scaled` to the rows at hand.
+    :ivar kept_s: how long segments are kept, which is how long the ideal state gets.
+    :ivar read_rows_per_s: how fast a server reads one partition when it is behind.
+    :ivar build_slots: segments that one server builds at once.
+    :ivar store_bytes_per_s: what one upload moves.
+    :ivar controller_bytes_per_s: what a controller receives at most.
+    :ivar upload_timeout_s: what a server gives an upload.
+    :ivar refusal_s: how long a store that refuses takes to say so.
+    :ivar repair_after_s: how long after the store is back our repair begins to fill copies in.
+    """
+
+    tables: int = 100
+    servers: int = 50
+    controllers: int = 3
+    partitions: int = 4
+    replication: int = 3
+    messages_per_s: float = 100_000
+    commit: MeasuredCommit = MEASURED
+    for_s: float = 24 * 3_600
+    outage_at_s: float = 10 * 3_600
+    outage_s: float = 2 * 3_600
+    outage: Outage = Outage.REFUSES
+    flush: Flush = field(default_factory=Flush)
+    kept_s: float = 7 * 86_400
+    read_rows_per_s: float = 20_000
+    build_slots: int = 4
+    store_bytes_per_s: float = 50e6
+    controller_bytes_per_s: float = 500e6
+    upload_timeout_s: float = 300
+    refusal_s: float = 1
+    repair_after_s: float = 300
+
+    def __post_init__(self) -> None:
+        if min(self.tables, self.servers, self.controllers, self.partitions, self.replication) < 1:
+            raise LoadError(
+                "tables, servers, controllers, partitions and replicas are counted from 1",
+                hint="give each at least 1",
+            )
+        if self.replication > self.servers:
+            raise LoadError(
+                f"{self.replication} replicas do not fit on {self.servers} servers",
+                hint="give more --servers or fewer --replication",
+            )
+        if self.for_s <= 0 or self.messages_per_s <= 0:
+            raise LoadError("nothing happens in no time or without messages", hint="give --for 24h, say")
+        if self.flush.time_ms < SHORTEST_FLUSH_MS:
+            raise LoadError(
+                f"a segment that is flushed after {self.flush.time_ms / 1000:g} s is never of any use",
+                hint="give --flush-time 1m at least",
+            )
+        if self.outage_s and self.outage_at_s >= self.for_s:
+            raise LoadError(
+                "the outage begins after the simulated time is over",
+                hint="give an earlier --outage-at, or a longer --for",
+            )
+        if self.rows_per_s >= self.read_rows_per_s:
+            raise LoadError(
+                f"{self.rows_per_s:,.0f} messages/s come into each partition, and a server reads "
+                f"{self.read_rows_per_s:,.0f} of one when it is behind",
+                why="it would never catch up",
+                hint="give more --partitions, or a higher --read-rate if you have measured it",
+            )
+        if not self._commits() <= MOST_COMMITS:
+            raise LoadError(
+                "segments are so small that there are too many commits to simulate",
+                why=f"more than {MOST_COMMITS:,} in the simulated time",
+                hint="give a larger --flush-size, --flush-rows or --flush-time, or a shorter --for",
+            )
+
+    def _commits(self) -> float:
+        """About how many, of all tables together."""
+        rows = self.flush.segment_rows or self.flush.segment_bytes / self.segment_bytes(1)
+        segment_s = min(rows / self.rows_per_s, self.flush.time_ms / 1000)
+        return self.tables * self.partitions * self.for_s / segment_s if segment_s > 0 else math.inf
+
+    @property
+    def rows_per_s(self) -> float:
+        """Messages of one partition."""
+        return self.messages_per_s / (self.tables * self.partitions)
+
+    @property
+    def outage_ends_s(self) -> float:
+        """When the store is back."""
+        return self.outage_at_s + self.outage_s
+
+    def is_down(self, at_s: float) -> bool:
+        """Whether the store is down then."""
+        return self.outage_at_s <= at_s < self.outage_ends_s
+
+    def build_s(self, rows: float) -> float:
+        """How long a build of so many rows takes."""
+        return self.commit.build_s * rows / self.commit.rows
+
+    def tar_bytes(self, rows: float) -> float:
+        """What is uploaded of so many rows."""
+        return self.commit.tar_bytes * rows / self.commit.rows
+
+    def segment_bytes(self, rows: float) -> float:
+        """What the flush threshold is compared with."""
+        return self.commit.segment_bytes * rows / self.commit.rows
+
+
+def leased_s(build_s: float) -> float:
+    """How long after its begin the blocking election still takes a commit whose build takes so long.
+
+    Leases end with the build, so an upload that hangs has to fit into what is left (spec section 2).
+    """
+    first = (NOTIFY_WINNER_MS + 120_000) / 1000
+    asked = 0.9 * int(first)
+    if build_s < asked:
+        return first
+    last = asked + (build_s - asked) // (LEASE_PERIOD_MS / 1000) * (LEASE_PERIOD_MS / 1000)
+    return last + LEASE_EXTENSION_S

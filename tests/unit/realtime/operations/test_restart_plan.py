@@ -1,0 +1,317 @@
+"""Deleting a lost segment with all later ones and reading them again: only by name, only where that helps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fakes.hurt_pinot import Clock
+from fakes.hurt_tables import BYPASS, NOW, OLD, PAUSELESS, consuming, replicas, segment, table
+from fakes.zookeeper import FakeZooKeeper
+
+from pinot_assets.errors import PinotError, PinotUnreachable, SessionError, SwitchStateUnknown
+from pinot_assets.realtime.model.settings import ClusterSettings
+from pinot_assets.realtime.model.state import (
+    NOT_PAUSED,
+    Pause,
+    PauseReason,
+    RealtimeState,
+    Segment,
+    Status,
+    StreamPartition,
+)
+from pinot_assets.realtime.operations.lease import OperationsStore
+from pinot_assets.realtime.operations.restart import Restarting
+from pinot_assets.realtime.operations.restart_plan import Mark, RestartMemory, restart_from
+from pinot_assets.session.values.state import Owner
+
+BOTH = replicas(a="ONLINE", b="ONLINE")
+FIRST = segment(Status.DONE, BOTH, "s3://d/t/0", sequence=0)
+LOST = segment(Status.COMMITTING, replicas(a="ONLINE>ERROR", b="ONLINE>ERROR"), sequence=1)
+LATER = segment(Status.DONE, BOTH, "s3://d/t/2", sequence=2)
+OTHER = segment(Status.DONE, BOTH, "s3://d/t/3", partition=1)
+DEDUP = replace(PAUSELESS, dedup=True)
+
+
+def hurt(**differs: Any) -> RealtimeState:
+    options = {"settings": DEDUP, **differs}
+    return table(FIRST, LOST, LATER, consuming(sequence=3), OTHER, consuming(1), **options)
+
+
+def test_what_goes() -> None:
+    found = restart_from(hurt(), [LATER.name, LOST.name])
+    assert found.going == (LOST, LATER, consuming(sequence=3))
+    assert found.oldest == (LOST,)
+    assert found.refusals == found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (hurt(cluster=ClusterSettings("1.3.0")), "deleteSegmentsFromSequenceNum"),
+        (hurt(settings=BYPASS), "not pauseless"),
+        (hurt(settings=replace(PAUSELESS, upsert="PARTIAL")), "PROTECTED"),
+        (hurt(unread={"external": "no answer"}), "as a whole"),
+        (hurt(stream={0: StreamPartition(0, 201, 900)}), f"{LATER.name} is whole and could not be read"),
+        (hurt(stream={}), "not known"),
+    ],
+)
+def test_what_is_refused(state: RealtimeState, reason: str) -> None:
+    assert any(reason in refusal for refusal in restart_from(state, [LOST.name]).refusals)
+
+
+def test_a_name_that_is_not_there() -> None:
+    assert "no segment nope" in restart_from(hurt(), ["nope"]).refusals[0]
+
+
+def test_what_is_lost_all_the_same_is_told() -> None:
+    found = restart_from(hurt(stream={0: StreamPartition(0, 150, 900)}), [LOST.name])
+    assert found.refusals == ()
+    assert "50 messages" in found.warnings[0]
+
+
+def test_memory_as_text() -> None:
+    memory = RestartMemory((Mark(0, 1, NOW), Mark(1, 7, OLD)), paused=True, deleted=True)
+    assert RestartMemory.from_text(memory.to_text()) == memory
+    assert RestartMemory.from_text("") == RestartMemory()
+    for spoilt in ("{}", "[]", '{"marks": 5}', '{"marks": [[0, 1]]}'):
+        with pytest.raises(ValueError, match="not what a restart"):
+            RestartMemory.from_text(spoilt)
+
+
+def test_memory_keeps_what_a_later_release_added_and_its_form() -> None:
+    memory = RestartMemory((Mark(0, 1, NOW),), paused=True)
+    whole = json.loads(memory.to_text())
+    mark = {"partition": 0, "first": 1, "newest_ms": NOW}
+    assert whole == {"marks": [mark], "paused": True, "deleted": False}
+    later = json.dumps({**whole, "marks": [{**mark, "why": "x"}], "new": 1})
+    found = replace(RestartMemory.from_text(later), deleted=True)
+    assert json.loads(found.to_text()) == {**json.loads(later), "deleted": True}
+
+
+class DeletingPinot:
+    """Pauses, deletes and resumes at once; each call may lose its answer, or be the last of this run."""
+
+    def __init__(self) -> None:
+        self.state = hurt()
+        self.calls: list[str] = []
+        self.loses: set[str] = set()
+        self.dies_after = ""
+        self.also_means: tuple[str, ...] = ()
+        self.stays: tuple[Segment, ...] = ()
+
+    def read(self) -> RealtimeState:
+        return self.state
+
+    def pause(self, name: str, comment: str = "") -> None:
+        ended = tuple(
+            replace(s, status=Status.DONE, end_offset="400", url="s3://x", replicas=BOTH)
+            if s.status is Status.IN_PROGRESS
+            else s
+            for s in self.state.segments
+        )
+        self.state = replace(self.state, segments=ended, pause=Pause(PauseReason.ADMINISTRATIVE))
+        self._called("pause")
+
+    def preview_delete_from(self, name: str, segments: Collection[str]) -> Mapping[str, Any]:
+        (first,) = [s.sequence for s in self.state.segments if s.name in segments]
+        names = [s.name for s in self.state.segments if s.partition == 0 and s.sequence >= first]
+        return {"partitions": {"0": {"segmentsToDelete": [*names, *self.also_means]}}}
+
+    def delete_from(self, name: str, segments: Collection[str]) -> None:
+        left = tuple(s for s in self.state.segments if s.partition or s.sequence < 1 or s in self.stays)
+        self.state = replace(self.state, segments=left)
+        self._called("delete")
+
+    def resume(self, name: str) -> None:
+        made = tuple(
+            replace(consuming(partition, last.sequence + 1), created_ms=NOW)
+            for partition, last in self.state.latest().items()
+        )
+        self.state = replace(self.state, segments=(*self.state.segments, *made), pause=NOT_PAUSED)
+        self._called("resume")
+
+    def _called(self, name: str) -> None:
+        self.calls.append(name)
+        if name == self.dies_after:
+            self.dies_after = ""
+            raise KeyboardInterrupt
+        if name in self.loses:
+            raise SwitchStateUnknown(f"{name}: no answer came")
+
+
+class World:
+    def __init__(self) -> None:
+        self.pinot = DeletingPinot()
+        self.zookeeper = FakeZooKeeper()
+        self.zookeeper.client().ensure_path("/pinot/PROPERTYSTORE")
+        self.clock = Clock(NOW)
+
+    def run(self, *named: str) -> tuple[str, ...]:
+        store = OperationsStore(self.zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
+        with store.take(Owner("test", "host", 1, NOW)) as lease:
+            made = Restarting(
+                self.pinot,
+                self.pinot.read,
+                lease,
+                clock=lambda: self.clock.now_ms / 1000,
+                sleep=self.clock.sleep,
+            )
+            return made.run(named)
+
+    @property
+    def remembered(self) -> str:
+        store = OperationsStore(self.zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
+        return store.recall("restart")
+
+
+def test_the_way() -> None:
+    world = World()
+    assert world.run(LOST.name) == (LOST.name, LATER.name, consuming(sequence=3).name)
+    assert world.pinot.calls == ["pause", "delete", "resume"]
+    assert world.remembered == ""
+    assert FIRST in world.pinot.state.segments
+
+
+@pytest.mark.parametrize("call", ["pause", "delete", "resume"])
+def test_a_lost_answer_is_looked_up(call: str) -> None:
+    world = World()
+    world.pinot.loses.add(call)
+    world.run(LOST.name)
+    assert world.pinot.calls == ["pause", "delete", "resume"]
+
+
+@pytest.mark.parametrize("call", ["pause", "delete", "resume"])
+def test_an_interrupted_one_goes_on_and_deletes_nothing_new(call: str) -> None:
+    world = World()
+    world.pinot.dies_after = call
+    with pytest.raises(KeyboardInterrupt):
+        world.run(LOST.name)
+    world.run(LOST.name if call == "pause" else "whatever")
+    assert world.pinot.calls == ["pause", "delete", "resume"]
+    assert not world.pinot.state.pause.whole
+    assert world.remembered == ""
+
+
+def test_what_was_read_again_since_is_not_deleted_by_a_later_run() -> None:
+    world = World()
+    world.pinot.dies_after = "delete"
+    with pytest.raises(KeyboardInterrupt):
+        world.run(LOST.name)
+    world.pinot.resume("t_REALTIME")  # by hand; its segments have the sequences of those that went
+    again = world.pinot.state.segments
+    assert world.run("whatever") == ()
+    assert world.pinot.calls == ["pause", "delete", "resume"]
+    assert world.pinot.state.segments == again
+
+
+def test_one_that_deleted_nothing_yet_is_judged_anew() -> None:
+    world = World()
+    world.pinot.dies_after = "pause"
+    with pytest.raises(KeyboardInterrupt):
+        world.run(LOST.name)
+    world.pinot.state = replace(world.pinot.state, stream={0: StreamPartition(0, 201, 900)})
+    with pytest.raises(PinotError, match="is whole and could not be read again") as refused:
+        world.run(LOST.name)
+    assert "paused" in (refused.value.hint or "")
+    assert world.pinot.calls == ["pause"]
+
+
+BLIND = replace(hurt(), segments=(), pause=NOT_PAUSED, unread={"segments": "no answer"})
+
+
+@pytest.mark.parametrize("call", ["pause", "delete", "resume"])
+def test_nothing_is_concluded_from_half_a_state_or_none(call: str) -> None:
+    world = World()
+    read = world.pinot.read
+    troubles: list[RealtimeState | PinotError] = [BLIND, PinotUnreachable("no connection")]
+
+    def seen() -> RealtimeState:
+        trouble = troubles.pop() if troubles and world.pinot.calls[-1:] == [call] else read()
+        if isinstance(trouble, PinotError):
+            raise trouble
+        return trouble
+
+    world.pinot.read = seen  # type: ignore[method-assign]
+    assert world.run(LOST.name) == (LOST.name, LATER.name, consuming(sequence=3).name)
+    assert world.pinot.calls == ["pause", "delete", "resume"]
+
+
+def test_consumption_does_not_go_on_while_nobody_knows_what_is_left() -> None:
+    world = World()
+    world.pinot.stays = (LATER,)
+    read, sleep = world.pinot.read, world.clock.sleep
+
+    def seen() -> RealtimeState:
+        return BLIND if world.pinot.stays and "delete" in world.pinot.calls else read()
+
+    def goes(seconds: float) -> None:
+        sleep(seconds)
+        if world.clock.now_ms > NOW + 30_000:
+            world.pinot.stays = ()
+            left = tuple(s for s in world.pinot.state.segments if s != LATER)
+            world.pinot.state = replace(world.pinot.state, segments=left)
+
+    world.pinot.read, world.clock.sleep = seen, goes  # type: ignore[method-assign]
+    world.run(LOST.name)
+    assert world.clock.now_ms > NOW + 30_000
+    assert world.pinot.calls == ["pause", "delete", "resume"]
+
+
+def test_a_table_that_cannot_be_read_is_told() -> None:
+    world = World()
+    world.pinot.state = BLIND
+    with pytest.raises(PinotError, match="as a whole"):
+        world.run(LOST.name)
+    assert world.pinot.calls == []
+
+
+def test_what_a_deletion_left_is_deleted_by_the_next_run() -> None:
+    world = World()
+    world.pinot.stays = (LATER,)
+    with pytest.raises(PinotError, match="still there"):
+        world.run(LOST.name)
+    world.pinot.stays = ()
+    assert world.run(LOST.name) == (LATER.name,)
+    assert world.pinot.calls == ["pause", "delete", "delete", "resume"]
+
+
+def test_a_table_that_was_paused_before_stays_so() -> None:
+    world = World()
+    world.pinot.pause("t_REALTIME")
+    world.run(LOST.name)
+    assert world.pinot.calls == ["pause", "delete"]
+
+
+def test_nothing_is_deleted_that_pinot_means_otherwise() -> None:
+    world = World()
+    world.pinot.also_means = ("t__0__0__x",)
+    with pytest.raises(PinotError, match="other segments: t__0__0__x"):
+        world.run(LOST.name)
+    assert world.pinot.calls == ["pause"]
+
+
+def test_a_refused_one_changes_nothing() -> None:
+    world = World()
+    with pytest.raises(PinotError, match="no segment nope"):
+        world.run("nope")
+    assert (world.pinot.calls, world.remembered) == ([], "")
+
+
+def test_what_comes_to_no_end_is_told() -> None:
+    world = World()
+    world.pinot.resume = lambda name: None  # type: ignore[method-assign]
+    with pytest.raises(PinotError, match="not consumed yet after 600 s"):
+        world.run(LOST.name)
+
+
+def test_a_spoilt_memory_is_told() -> None:
+    world = World()
+    store = OperationsStore(world.zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
+    with store.take(Owner("test", "host", 1, NOW)) as lease:
+        lease.remember("restart", "{}")
+    with pytest.raises(SessionError, match="cannot be read"):
+        world.run(LOST.name)
